@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform lint quick bench soak hostile install install-test proto openapi schemas release-contracts k8s lock
+.PHONY: help run demo test coverage repeat platform lint quick bench bench-console soak soak-copies hostile install install-test proto openapi schemas pages pictures vendor release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -41,8 +41,14 @@ quick: install-test  ## The checks of lint that take seconds: style, imports, co
 bench: install-test  ## Measure us beside a monolith of the usual parts; writes docs/performance.md
 	@.venv/bin/python -m harness $(ARGS)
 
+bench-console: install-test  ## People on the console beside the API, and its pages; writes docs/performance-console.md
+	@.venv/bin/python -m harness.people $(ARGS)
+
 soak: install-test  ## Webhooks under kills: a kill -9 every few seconds, every delivery accounted for (10 minutes)
 	@PYTHONPATH=. .venv/bin/python -m tests.chaos.soak $(ARGS)
+
+soak-copies: install-test  ## Copies by /changes under kills: every record equal to the lists, to the byte (30 minutes)
+	@PYTHONPATH=. .venv/bin/python -m tests.chaos.mirror $(ARGS)
 
 hostile: install-test  ## Memory under 5,000 hostile connections of four kinds, with known keys beside them (minutes)
 	@MAKEREADY_HOSTILE_CONNECTIONS=5000 .venv/bin/python -m pytest -q -s gateway/tests/http/test_hostile_connections.py
@@ -64,6 +70,15 @@ openapi: install-test  ## Write the records' schemas, the OpenAPI document and t
 schemas: install-test  ## Write each context's schema as SQL anew, as its migrations make it
 	@.venv/bin/python -m testkit.schemas
 
+pages: install-test  ## Write the table of the console's pages in docs/console.md anew
+	@.venv/bin/python -m console.table
+
+pictures: install-test  ## Pictures of the console's pages with the demo company, into docs/console (needs Chromium)
+	@.venv/bin/python -m testkit.pictures $(ARGS)
+
+vendor: install-test  ## Fetch the console's scripts of others anew from npm, and check their integrity
+	@.venv/bin/python -m console.vendor
+
 release-contracts: install-test  ## Keep contracts and schemas as released: later ones may not break them
 	buf build proto --exclude-source-info -o proto/released.binpb
 	@.venv/bin/python -m reference release
@@ -77,5 +92,5 @@ lock:  ## Choose the versions of all dependencies anew (needs uv)
 	uv export -q --frozen $(addprefix --package makeready-,workspace local) \
 	  --no-emit-workspace --no-header --no-annotate -o requirements.lock
 	uv export -q --frozen --all-packages --all-extras --no-emit-workspace --no-header --no-annotate -o requirements-dev.lock
-	uv export -q --frozen $(addprefix --package makeready-,workspace cli gateway svc-catalog svc-tickets svc-occupancy svc-webhooks) \
+	uv export -q --frozen $(addprefix --package makeready-,workspace cli gateway console svc-catalog svc-tickets svc-occupancy svc-webhooks) \
 	  --no-emit-workspace --no-header --no-annotate -o deploy/requirements.lock

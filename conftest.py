@@ -2,9 +2,11 @@
 
 import signal
 
-# Two folders have the name of the package in them: pytest would import the folder as the package.
+# Some folders have the name of the package in them: pytest would import the folder as the package.
 import chassis  # noqa: F401
+import console  # noqa: F401
 import gateway  # noqa: F401
+import importing  # noqa: F401
 
 pytest_plugins = ["testkit.plugin"]
 

@@ -12,7 +12,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVICES = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
-PROJECTS = ("chassis", "gateway", *SERVICES, "cli", "deploy/local", "testkit", "openapi", "bench")
+PROJECTS = (
+    "chassis",
+    "gateway",
+    "console",
+    *SERVICES,
+    "importing",
+    "cli",
+    "deploy/local",
+    "testkit",
+    "openapi",
+    "bench",
+)
 RELEASED = "proto/released.binpb"
 # Written in parts, so that the check does not find this file.
 FORBIDDEN = {
@@ -80,7 +91,7 @@ def mypy_of_tests(*mypy: str) -> list[str]:
     """One run for each folder of tests: each is a package with the name `tests`."""
     folders = [*sorted(Path().glob("*/tests")), *sorted(Path("deploy").glob("*/tests")), Path("tests")]
     problems = [line for one in folders for line in command(*mypy, str(one), MYPYPATH=str(one.parent))]
-    for place in (Path(".ci"), Path("deploy/local/install.py"), Path("docs/webhooks/receiver.py")):
+    for place in map(Path, (".ci", "deploy/local/install.py", "docs/webhooks/receiver.py", "docs/sync/copy.py")):
         problems += command(*mypy, str(place), MYPYPATH=str(place))
     return problems
 

@@ -12,6 +12,7 @@ PACKAGES = (
     "svc_tickets",
     "svc_occupancy",
     "svc_webhooks",
+    "importing",
     "makeready_cli",
     "makeready_local",
 )

@@ -2,7 +2,8 @@
 
 A folder that takes long is split into shards of whole files, by the seconds that `.ci/durations.json` has of each; the
 longest shards start first. Most of a shard's time is waiting for its own processes, so there are two lanes a core. The
-output of a shard is printed when it has ended. At the end: the counts, and every reason for a skip with its count.
+output of a shard is printed when it has ended. At the end: the counts, every reason for a skip with its count, and
+every failed test with its error, in the last lines, for a CI may show no others.
 
 With arguments for pytest there is one run, of what they name. `--record` writes `.ci/durations.json` anew.
 `--repeat N PLACE…` runs each shard (or each folder or file that is named) N times, one run at a time, and prints how
@@ -55,6 +56,9 @@ class Run:
     """What the shards have reported so far."""
 
     failed: list[str] = field(default_factory=list)
+    """The shards in which something failed."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """The error of each failed test, in one line."""
     counts: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -64,6 +68,7 @@ class Run:
 def main(arguments: list[str]) -> int:
     """Runs every shard, or pytest once with the arguments that were given."""
     os.chdir(ROOT)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each shard would compile the plugins and helpers anew, for 2 s
     if arguments[:1] == ["--repeat"]:
         return repeat(int(arguments[1]), arguments[2:])
     if arguments and arguments != ["--record"]:
@@ -143,6 +148,8 @@ def lane(waiting: queue.SimpleQueue[Shard], run: Run, cache: Path) -> None:
                     run.failed.append(shard.name)
                 if report.exists():
                     add(run, json.loads(report.read_text()))
+                else:
+                    run.errors[shard.name] = f"pytest ended with {status}, without a report: {last_line(output)}"
                 say(f"{shard.name}, {took:.0f} s")
                 sys.stdout.buffer.write(output.read_bytes())
                 sys.stdout.buffer.flush()
@@ -158,6 +165,7 @@ def run_pytest(files: list[str], output: Path, **settings: str) -> int:
 def add(run: Run, report: dict[str, Any]) -> None:
     """Adds a shard's report, see `testkit.plugin`."""
     run.counts.update(report["counts"])
+    run.errors.update(report["failed"])
     run.skipped.update(report["skipped"])
     run.seconds.update(report["seconds"])
 
@@ -183,7 +191,7 @@ def failures(shard: Shard, times: int) -> int:
             status = run_pytest(shard.files, output, MAKEREADY_TEST_REPORT=str(report))
             wall.append(time.monotonic() - began)
             cpu.append(cpu_seconds() - used)
-            found: dict[str, Any] = {"counts": {}, "failed": ["no report"]}
+            found: dict[str, Any] = {"counts": {}, "failed": {"no report": ""}}
             if report.exists():
                 found = json.loads(report.read_text())
             counts = found["counts"]
@@ -212,6 +220,14 @@ def summary(run: Run, shards_: int, seconds: float) -> None:
     say(", ".join(f"{count} {name}" for name, count in run.counts.items()) or "no test ran")
     ended = f"FAILED: {', '.join(sorted(run.failed))}" if run.failed else "all passed"
     say(f"{shards_} shards ended after {seconds:.0f} s, {cpu_seconds():.0f} s of CPU: {ended}")
+    for test, error in sorted(run.errors.items()):
+        say(f"FAILED {test}: {error}")
+
+
+def last_line(output: Path) -> str:
+    """The last line of a shard's output that is not blank."""
+    lines = [line for line in output.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "it wrote nothing"
 
 
 def say(text: str) -> None:

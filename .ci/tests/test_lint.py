@@ -18,7 +18,7 @@ LEFT_OUT = shutil.ignore_patterns(
 def check(script: str, tree: Path) -> tuple[int, str]:
     """The exit status and output of a check of the copy."""
     command = [sys.executable, "-P", str(ROOT / ".ci" / script), str(tree)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert not done.stderr
     return done.returncode, done.stdout
 
@@ -34,8 +34,9 @@ PRIVATE = {
     "private name": ("from asyncpg import _testbase", "imports _testbase, a private name, from asyncpg"),
     "attribute": ("import grpc\n\ngrpc.aio._typing", "uses _typing, a private name that is none of ours"),
     "inherited attribute": (
-        "from aiohttp import web\n\n\nclass One(web.RequestHandler):\n    def f(self) -> None:\n        self._messages",
-        "uses _messages, a private name that is none of ours",
+        "from aiohttp import web\n\n\nclass One(web.RequestHandler):\n    def f(self) -> None:\n"
+        "        self._request_in_progress",
+        "uses _request_in_progress, a private name that is none of ours",
     ),
     "attribute by its name": ('getattr(object, "_nobodys")', "uses _nobodys, a private name that is none of ours"),
     "undocumented module": (
@@ -83,8 +84,11 @@ print(One.X._value_, urlsplit("")._replace(path="/"), web.Server.__name__, Abstr
 
 @pytest.fixture(scope="module")
 def found(tree: Path) -> dict[str, list[str]]:
-    """The findings by file, in a tree with every kind of bad name, and with good ones."""
+    """The findings by file, in a tree with every kind of bad name, with good ones, and with an unused exception."""
     folder = tree / "gateway" / "gateway"
+    exception = next(tree.glob("chassis/chassis/**/statements.py"))
+    statements = exception.read_text()
+    exception.write_text(statements.replace("compiled._bind_processors", "compiled.bind_processors"))
     written = {f"{kind.replace(' ', '_')}.py": f"{source}\n" for kind, (source, _) in PRIVATE.items()}
     written["good.py"] = GOOD
     for name, source in written.items():
@@ -92,6 +96,7 @@ def found(tree: Path) -> dict[str, list[str]]:
     try:
         status, output = check("private_names.py", tree)
     finally:
+        exception.write_text(statements)
         for name in written:
             (folder / name).unlink()
     assert status == 1
@@ -109,19 +114,12 @@ def test_a_private_name_of_a_dependency_is_found(found: dict[str, list[str]], ki
 
 def test_nothing_else_is_found(found: dict[str, list[str]]) -> None:
     """The project's own names and documented names are allowed, and the tree itself has no findings."""
-    assert len(found) == len(PRIVATE)
+    assert len(found) == len(PRIVATE) + 1
 
 
-def test_an_exception_that_nothing_needs_is_found(tree: Path) -> None:
-    file = next(tree.glob("chassis/chassis/**/statements.py"))
-    source = file.read_text()
-    file.write_text(source.replace("compiled._bind_processors", "compiled.bind_processors"))
-    try:
-        status, output = check("private_names.py", tree)
-    finally:
-        file.write_text(source)
-    assert status == 1
-    assert "does not use _bind_processors any more" in output
+def test_an_exception_that_nothing_needs_is_found(found: dict[str, list[str]]) -> None:
+    (sentence,) = found["chassis/chassis/db/statements.py"]
+    assert "does not use _bind_processors any more" in sentence
 
 
 BOUNDS = {

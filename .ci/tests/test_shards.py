@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import queue
 import sys
 from collections import Counter
 from pathlib import Path
@@ -53,10 +54,57 @@ def test_skips_of_all_shards_are_counted_with_their_reasons(
 ) -> None:
     run = suite.Run()
     for skipped in (["openssl: none here"], ["openssl: none here", "podman: no engine"]):
-        suite.add(run, {"counts": {"passed": 3, "skipped": len(skipped)}, "skipped": skipped, "seconds": {}})
+        suite.add(
+            run, {"counts": {"passed": 3, "skipped": len(skipped)}, "failed": {}, "skipped": skipped, "seconds": {}}
+        )
     suite.summary(run, 2, 1.0)
     assert capsys.readouterr().out.splitlines()[:3] == [
         "== skipped 2: openssl: none here",
         "== skipped 1: podman: no engine",
         "== 6 passed, 3 skipped",
     ]
+
+
+FAILING = """
+import pytest
+
+@pytest.fixture
+def broken():
+    raise OSError("no such server")
+
+def test_sums():
+    assert 1 + 1 == 3, "first line\\n\\nlast line"
+
+def test_of_a_fixture(broken): ...
+
+def test_good(): ...
+"""
+
+
+def test_the_last_lines_name_every_failed_test_with_its_error(
+    suite: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["testkit.plugin"]')
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    (tmp_path / "test_sums.py").write_text(FAILING)
+    (tmp_path / "test_import.py").write_text("import no_module_of_this_name")
+    waiting: queue.SimpleQueue[object] = queue.SimpleQueue()
+    waiting.put(suite.Shard("all", [str(tmp_path), "--continue-on-collection-errors"], 1.0))
+    waiting.put(suite.Shard("none", ["-p", "no_such_plugin"], 1.0))
+    run = suite.Run()
+    suite.lane(waiting, run, tmp_path)
+    suite.summary(run, 2, 1.0)
+    lines = capfd.readouterr().out.splitlines()
+    at = next(index for index, line in enumerate(lines) if "2 shards ended after" in line)
+    assert lines[at].endswith("FAILED: all, none")
+    assert lines[at + 1 :] == [
+        "== FAILED none: pytest ended with 4, without a report: " + last_of(lines[:at], "no_such_plugin"),
+        "== FAILED test_import.py: E   ModuleNotFoundError: No module named 'no_module_of_this_name'",
+        "== FAILED test_sums.py::test_of_a_fixture: OSError: no such server",
+        "== FAILED test_sums.py::test_sums: AssertionError: first line … assert (1 + 1) == 3",
+    ]
+    assert run.counts == {"passed": 1, "failed": 1, "error": 2}
+
+
+def last_of(lines: list[str], word: str) -> str:
+    return [line for line in lines if word in line][-1]

@@ -16,8 +16,11 @@ from harness.cpu import spent, used
 from harness.load import Client, Script
 from harness.seed import Seeded, tickets_url
 from harness.sides import CURSOR_KEY, Ours, Side
+from makeready.tickets.v1 import ticket_views_pb2 as pb
+from svc_tickets.search import filters, queries
+from svc_tickets.search.fill import SearchFiller
 from svc_tickets.tickets.queries import read
-from testkit.plans import filter_sets, page_plan
+from testkit.plans import filter_sets, page_plan, statement_plan
 
 COMPANIES, TICKETS = 20, 1_000_000
 SHARE = 11  # every eleventh of the new tickets belongs to another company
@@ -44,6 +47,27 @@ FROM (
 JOIN (SELECT row_number() OVER (ORDER BY id) - 1 AS place, id AS unit_id, property_id FROM unit
   WHERE company_id = $company) own USING (place);
 """  # noqa: S608 - constants alone
+# Searches of the company that is read. PLACE stands for one of its properties and units.
+PLACE = -1
+_OPEN = [1, 2, 3]
+SEARCHES: dict[str, dict[str, Any]] = {
+    "all, newest first": {},
+    "all, oldest first": {"order": pb.TICKET_ORDER_OLDEST},
+    "all, by priority": {"order": pb.TICKET_ORDER_PRIORITY},
+    "open": {"statuses": _OPEN},
+    "open, by priority": {"statuses": _OPEN, "order": pb.TICKET_ORDER_PRIORITY},
+    "closed": {"statuses": [4, 5]},
+    "of a property": {"property_id": PLACE},
+    "open, of a property": {"property_id": PLACE, "statuses": _OPEN},
+    "of a unit": {"unit_id": PLACE},
+    "of a source": {"sources": ["import"]},
+    "that nobody has": {"has_assignee": False, "has_vendor": False},
+    "a category that no ticket has": {"categories": [17]},
+    "a word of each ticket": {"words": "storm"},
+    "a word of one ticket": {"words": "77777"},
+    "a word that no ticket has": {"words": "zebra"},
+    "an external id": {"external_id": "deep-77777"},
+}
 _OWN_INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'ticket' AND indexdef NOT LIKE '%UNIQUE%'"
 
 
@@ -63,6 +87,8 @@ class Deep:
     pages: list[Depth]
     plans: str
     """Markdown: one row for each set of filters."""
+    searches: str = ""
+    """Markdown: one row for each search."""
 
 
 async def measure(ours: Ours, side: Side, seeded: Seeded, tickets: int = TICKETS, requests: int = REQUESTS) -> Deep:
@@ -80,7 +106,11 @@ async def measure(ours: Ours, side: Side, seeded: Seeded, tickets: int = TICKETS
             seconds = await _ask(side, seeded, f"/tickets?limit={ROWS}&cursor={cursor}", requests)
             plan = await page_plan(database, read.TICKETS_PAGE, seeded.measured, ROWS, after_id)
             pages.append(Depth(name, seconds, plan.rows_met, plan.buffers))
-        return Deep(many, pages, await _plans(database, seeded.measured, deep))
+        await SearchFiller(database).compare()
+        async with database.connection() as connection:
+            await connection.raw.execute("VACUUM ANALYZE ticket_search", timeout=600)
+        searches = await _searches(database, seeded.measured, deep)
+        return Deep(many, pages, await _plans(database, seeded.measured, deep), searches)
     finally:
         await database.close()
 
@@ -152,6 +182,34 @@ async def _plans(database: Database, company_id: int, deep: int) -> str:
                     f"| {shown or 'none'} | {where} | {min(plan.returned, ROWS)} | {plan.rows_met} | {plan.buffers} "
                     f"| {indexes} |"
                 )
+    return "\n".join(lines)
+
+
+async def _searches(database: Database, company_id: int, deep: int) -> str:
+    """The first page of searches, as people make them."""
+    async with database.connection() as connection:
+        place = await connection.raw.fetchrow("SELECT property_id, unit_id FROM ticket WHERE id = $1", deep)
+    lines = ["| search | found by | shown | rows met | blocks | indexes |", "|---|---|---:|---:|---:|---|"]
+    for words, values in SEARCHES.items():
+        request = pb.SearchTicketsRequest(
+            **{name: place[name] if one == PLACE else one for name, one in values.items()}
+        )
+        search = filters.search(request, company_id, ENDED, datetime.timedelta(hours=72))
+        first = queries.beginning(search)
+        start = {"company_id": company_id, "last_key": first.key, "last_id": first.id, "rows": ROWS + 1}
+        plans, ways = [], []
+        if search.walks:
+            statement, own = queries.walked(search)
+            plans, ways = [await statement_plan(database, statement, **start, **own)], ["a walk"]
+            found = [queries.Found(*row) for row in await database.rows(statement, **start, **own)]
+        if not search.walks or not queries.has_page(found, ROWS + 1):
+            statement, own = queries.gathered(search)
+            plans.append(await statement_plan(database, statement, **start, **own))
+            ways.append("gathering")
+        rows = await queries.page(database, company_id, search, None, ROWS + 1, backwards=False)
+        met, blocks = sum(plan.rows_met for plan in plans), sum(plan.buffers for plan in plans)
+        named = ", ".join(f"`{name}`" for plan in plans for name in plan.indexes)
+        lines.append(f"| {words} | {' and '.join(ways)} | {min(len(rows), ROWS)} | {met} | {blocks} | {named} |")
     return "\n".join(lines)
 
 

@@ -101,9 +101,9 @@ def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Importe
 def plans(run: Run) -> str:
     """The whole of docs/plans.md."""
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return (
-        TEXT.with_name("plans.md").read_text().format(date=date, tickets=f"{run.deep.tickets:,}", plans=run.deep.plans)
-    )
+    tickets, deep = f"{run.deep.tickets:,}", run.deep
+    text = TEXT.with_name("plans.md").read_text()
+    return text.format(date=date, tickets=tickets, plans=deep.plans, searches=deep.searches)
 
 
 def machine() -> str:

@@ -68,7 +68,7 @@ class Ours:
             "MAKEREADY_CURSOR_KEYS": f"{CURSOR_KEY[0]}:{base64.b64encode(CURSOR_KEY[1]).decode()}",
         }
         self.start_seconds = 0.0
-        self.links_url = f"http://{LOOPBACK}:{self.environment['MAKEREADY_ADMIN_PORT']}"
+        self.links_url = f"http://localhost:{self.environment['MAKEREADY_ADMIN_PORT']}"
         self._log = folder / "makeready.log"
         self._child: Child | None = None
 

@@ -10,8 +10,8 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
     """An answer of the error envelope.
 
     status: the HTTP status; code: the stable code of spec 7; message: one sentence that names cause and
-    remedy, ends with a period, and never repeats a value of the caller's. field: the field at fault, if any
-    (imports report it).
+    remedy, ends with a period, and never repeats a value of the caller's. field: the field at fault, if any: imports
+    and forms report it, the public API does not.
     """
 
     def __init__(self, status: int, code: str, message: str, field: str = "") -> None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import json
 import math
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf import json_format
 
 from chassis.records.bodies import ID_MAX, date_time
 
@@ -17,12 +22,33 @@ def record_id(text: str) -> int:
     return int(text)
 
 
+def reference(text: str) -> str:
+    """A record's id, or its external_id."""
+    return text_argument(text)
+
+
 def instant(text: str) -> datetime.datetime:
     """An ISO 8601 date-time with a UTC offset, as UTC."""
     found = date_time(text)
     if found is None:
         raise argparse.ArgumentTypeError("must be a date-time with a UTC offset, such as 2026-01-31T12:00:00Z")
     return found
+
+
+def json_of(kind: type[Any]) -> Callable[[str], Any]:
+    """A message of this kind as a JSON object, with the fields' own names."""
+
+    def read(text: str) -> Any:
+        try:
+            found = json.loads(text)
+            if isinstance(found, dict):
+                return json_format.ParseDict(found, kind())
+        except (ValueError, json_format.ParseError):
+            pass
+        names = ", ".join(kind.DESCRIPTOR.fields_by_name)
+        raise argparse.ArgumentTypeError(f"must be a JSON object with texts, and these keys only: {names}")
+
+    return read
 
 
 def seconds(text: str) -> float:

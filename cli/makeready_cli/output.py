@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,12 +35,21 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], when_empty: 
     cells = [[printable("-" if cell is None else str(cell)) for cell in row] for row in rows]
     if not cells:
         return when_empty
-    widths = [max(len(row[index]) for row in (headers, *cells)) for index in range(len(headers))]
+    widths = [max(_columns(row[index]) for row in (headers, *cells)) for index in range(len(headers))]
     lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join(cell + " " * (width - _columns(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in (headers, *cells)
     )
     return "\n".join(lines)
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal the text takes: two for a wide sign of East Asia, none for an accent on a sign."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
+    )
 
 
 def instant(timestamp: Timestamp) -> str:

@@ -15,7 +15,7 @@ import sys
 # By consuming service and producer, the contents of the events that it consumes. The services have the same lists.
 CONSUMERS = {
     "svc-catalog": {"gateway": ["references"], "svc-occupancy": ["references"]},
-    "svc-tickets": {"gateway": ["references"], "svc-catalog": ["references", "causes"]},
+    "svc-tickets": {"gateway": ["references"], "svc-catalog": ["references", "causes"], "svc-occupancy": ["causes"]},
     "svc-occupancy": {"gateway": ["references"], "svc-catalog": ["references"]},
     "svc-webhooks": {
         "gateway": ["references"],
@@ -29,8 +29,10 @@ CONSUMERS = {
         "svc-occupancy": ["public.turn.status_changed", "public.turn.schedule_changed", "public.turn.task.stale"],
     },
 }
-# The users of NATS besides the operator's.
-SERVICES = ("gateway", *CONSUMERS)
+# The users of NATS besides the operator's: services, and the console. It and the gateway listen to hints.
+GATEWAY = "gateway"
+SERVICES = (GATEWAY, *CONSUMERS)
+CONSOLE = "console"
 
 
 async def keep(url: str, stop: asyncio.Event) -> None:

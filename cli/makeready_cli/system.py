@@ -12,7 +12,7 @@ from typing import Any
 
 from makeready_cli.errors import CommandError
 
-SERVERS = ("postgres", "nats")  # processes that speak no gRPC
+SERVERS = ("postgres", "nats", "console")  # processes that speak no gRPC
 
 
 @dataclass(frozen=True, slots=True)

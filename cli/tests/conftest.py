@@ -1,4 +1,4 @@
-"""Shared by the command line's tests: files in a folder of their own, and their rows."""
+"""Shared by the command line's tests: its runs, and files in a folder of their own."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 from makeready_cli.__main__ import main
-from makeready_cli.importing.opening import opened
-from makeready_cli.importing.rows import SourceRow
 from testkit.gateway_fixtures import company_id, contexts, gateway, harness, identity_keys, operator
 
 __all__ = ["company_id", "contexts", "gateway", "harness", "identity_keys", "operator"]
 
 Write = Callable[..., Path]
-Rows = Callable[[Path], list[SourceRow]]
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -48,14 +45,3 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return writing
-
-
-@pytest.fixture
-def rows() -> Rows:
-    """All rows of a file."""
-
-    def reading(path: Path) -> list[SourceRow]:
-        with opened(path) as found:
-            return list(found.source.rows())
-
-    return reading

@@ -51,11 +51,17 @@ class Webhooks:
         self.asked: list[Any] = []
         self.refusals: dict[str, str] = {}
         self.event = pb.GetEventResponse()
+        self.short_pages = False
+        self.verdict = pb.SIGNATURE_VERDICT_STALE
 
     def ListDeliveries(self, request: Any, context: Any) -> Any:
         self.asked.append(request)
         before = request.before_event_id or "z"
         newest = [one for one in reversed(self.deliveries) if one.event_id < before]
+        if self.short_pages:
+            # One of them a page, and at the end an empty one.
+            following = newest[0].event_id if newest else None
+            return pb.ListDeliveriesResponse(deliveries=newest[:1], next_before_event_id=following)
         return pb.ListDeliveriesResponse(deliveries=newest[: min(request.limit, PAGE_MAX)])
 
     def ListUndelivered(self, request: Any, context: Any) -> Any:
@@ -71,6 +77,37 @@ class Webhooks:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, "invalid_request")
         (found,) = (one for one in self.deliveries if one.event_id == request.event_id)
         return pb.RetryDeliveryResponse(delivery=found)
+
+    def RetryParked(self, request: Any, context: Any) -> Any:
+        self.asked.append(request)
+        return pb.RetryParkedResponse(deliveries=7)
+
+    def CountDeliveries(self, request: Any, context: Any) -> Any:
+        self.asked.append(request)
+        found = pb.CountDeliveriesResponse(deliveries=1400)
+        for one in (found.first_made_at, found.last_made_at, found.first_expires_at):
+            one.FromSeconds(1792368000)
+        return found
+
+    def GetRetryProgress(self, request: Any, context: Any) -> Any:
+        self.asked.append(request)
+        found = pb.GetRetryProgressResponse(succeeded=10, failed=1, waiting=3)
+        found.next_sweep_at.FromSeconds(1792368000)
+        return found
+
+    def AttemptNow(self, request: Any, context: Any) -> Any:
+        self.asked.append(request)
+        return pb.AttemptNowResponse(delivery=self.deliveries[0])
+
+    def Resend(self, request: Any, context: Any) -> Any:
+        self.asked.append(request)
+        return pb.ResendResponse(delivery=self.deliveries[0])
+
+    def CheckSignature(self, request: Any, context: Any) -> Any:
+        self.asked.append(request)
+        found = pb.CheckSignatureResponse(verdict=self.verdict, age_seconds=900, age_seconds_max=300)
+        found.signed_at.FromSeconds(1)
+        return found
 
     def GetEvent(self, request: Any, context: Any) -> Any:
         return self.event
@@ -196,3 +233,72 @@ def test_nothing_of_a_receivers_reaches_a_terminal_raw_and_lines_stay_short(run:
     status, out, _ = run("--json", "webhooks", "event", event_id(0), "--body")
     assert out.isascii() and out.rstrip("\n").isprintable()
     assert json.loads(out)["deliveries"][0]["attempts"][0]["response_excerpt"] == HOSTILE
+
+
+def test_a_filtered_list_goes_on_after_a_short_page(run: Run, webhooks: Webhooks) -> None:
+    webhooks.deliveries = [delivery(number) for number in range(3)]
+    webhooks.short_pages = True
+    found = answered(run, "deliveries", "12345", "--event", "ticket.created", "--since", "2026-03-01T00:00:00Z")
+    assert [one["event_id"] for one in found["deliveries"]] == [event_id(number) for number in (2, 1, 0)]
+    assert {one.event for one in webhooks.asked} == {"ticket.created"}
+    assert {one.since.seconds for one in webhooks.asked} == {1772323200}
+    assert [one.HasField("until") or one.HasField("entity_id") for one in webhooks.asked] == [False] * 4
+
+
+def test_parked_deliveries_of_a_period_are_retried_once(run: Run, webhooks: Webhooks) -> None:
+    words = ("retry", "--all-parked", "12345", "--event", "pm.stale", "--until", "2026-03-01T00:00:00Z")
+    assert answered(run, *words) == {"sub_id": 12345, "due": 7}
+    answered(run, "retry", "--all-parked", "12345")
+    first, second = webhooks.asked
+    assert (first.event, first.until.seconds, first.HasField("since")) == ("pm.stale", 1772323200, False)
+    assert not second.HasField("event") and not second.HasField("until")
+    assert first.idempotency_key and first.idempotency_key != second.idempotency_key
+    status, _, err = run("webhooks", "retry", f"{event_id(0)}:12345", "--event", "pm.stale")
+    assert status == 2 and "--all-parked" in err
+
+
+def test_what_a_retry_concerns_is_counted_before_and_after(run: Run, webhooks: Webhooks) -> None:
+    words = ("12345", "--state", "parked", "--event", "pm.stale", "--until", "2026-03-01T00:00:00Z")
+    found = answered(run, "count", *words)
+    at = "2026-10-19T00:00:00.000000Z"
+    instants = dict.fromkeys(("first_made_at", "last_made_at", "first_expires_at"), at)
+    assert found == {"sub_id": 12345, "deliveries": 1400} | instants
+    (asked,) = webhooks.asked
+    assert (asked.state, asked.event, asked.until.seconds) == (pb.DELIVERY_STATE_PARKED, "pm.stale", 1772323200)
+    assert run("webhooks", "count", "12345")[1] == "1,400 deliveries. The first goes on 2026-10-19.\n"
+    progress = ("retry-progress", "12345", "--since", "2026-03-01T00:00:00Z")
+    assert answered(run, *progress) == {
+        "sub_id": 12345, "succeeded": 10, "failed": 1, "waiting": 3, "next_sweep_at": at
+    }  # fmt: skip
+    assert webhooks.asked[-1].since.seconds == 1772323200
+    assert f"3 wait for the next sweep at {at}" in run("webhooks", *progress)[1]
+
+
+@pytest.mark.parametrize("verb", ["attempt-now", "resend"])
+def test_an_act_says_how_its_attempt_ended(run: Run, webhooks: Webhooks, verb: str) -> None:
+    webhooks.deliveries = [delivery(0, failed(2))]
+    key = ("--idempotency-key", "again")
+    found = answered(run, verb, event_id(0), "12345", *key)
+    assert found["attempts"][-1]["number"] == 2
+    assert webhooks.asked[-1].idempotency_key == "again"
+    assert "attempt 2 ended with destination_refused" in run("webhooks", verb, event_id(0), "12345")[1]
+
+
+def test_a_signature_is_checked_against_a_file(run: Run, webhooks: Webhooks, tmp_path: Path) -> None:
+    body = tmp_path / "body.json"
+    body.write_bytes(b'{"a":1}\n')
+    words = ("check-signature", "12345", "--signature", "t=1,v1=0", "--body-file", str(body))
+    found = answered(run, *words, status=1)
+    assert found == {
+        "verdict": "stale",
+        "signed_at": "1970-01-01T00:00:01.000000Z",
+        "age_seconds": 900,
+        "event_id": None,
+    }
+    (asked,) = webhooks.asked
+    assert (asked.sub_id, asked.signature, asked.body) == (12345, "t=1,v1=0", b'{"a":1}\n')
+    assert "900 s ago; receivers refuse more than 300 s" in run("webhooks", *words)[1]
+    webhooks.verdict = pb.SIGNATURE_VERDICT_GENUINE
+    assert answered(run, *words)["verdict"] == "genuine"
+    status, _, err = run("webhooks", *words[:-1], str(tmp_path / "none"))
+    assert status == 1 and "No such file" in err

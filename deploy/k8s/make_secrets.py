@@ -21,11 +21,13 @@ from chassis.auth.identity import make_keys
 from chassis.db import roles
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
-ISSUERS = (*SERVICES, "operator")
+CONSOLE = "console"
+WITH_DATABASES = (*SERVICES, CONSOLE)
+ISSUERS = (*SERVICES, CONSOLE, "operator")
 CA_FILE = "/etc/makeready/database-ca/ca.crt"
 KEY_BYTES = 32
 # The rings of keys that a service needs.
-RINGS = {"gateway": ("cursor-keys", "key-check-secrets"), "svc-webhooks": ("vault-keys",)}
+RINGS = {"gateway": ("cursor-keys", "key-check-secrets", "totp-keys"), "svc-webhooks": ("vault-keys",)}
 PARTITIONED = ("svc-webhooks",)  # makes and drops the partitions of its days itself
 PREFIX = re.compile(r"((?!pg_)[a-z][a-z0-9_]{0,31})?")
 CONNECTIONS = 40  # by default, of each service's role: three pods and one that replaces another
@@ -41,7 +43,7 @@ def main() -> None:
             if arguments.database_ca is None:
                 raise SystemExit("make_secrets: --database-ca is needed: no certificates are kept yet")
             keep(folder / "ca.crt", arguments.database_ca.read_text())
-        for service in SERVICES:
+        for service in WITH_DATABASES:
             if not (folder / f"{service}.env").exists():
                 if arguments.database_host is None:
                     raise SystemExit(f"make_secrets: --database-host is needed: {service} has no URL yet")
@@ -53,10 +55,7 @@ def main() -> None:
         for server, url in (("nats", "nats://makeready:{}@nats:4222"), ("valkey", "valkey://:{}@valkey:6379")):
             password = new_password()
             keep(folder / f"{server}.env", lines({"password": password, "url": url.format(password)}))
-        users = {service: new_password() for service in SERVICES}
-        passwords = {f"{service}-password": password for service, password in users.items()}
-        urls = {f"{service}-url": f"nats://{service}:{password}@nats:4222" for service, password in users.items()}
-        keep(folder / "nats-users.env", lines(passwords | urls))
+        add_users(folder / "nats-users.env", (*SERVICES, CONSOLE))
         (folder / "databases.sql").unlink(missing_ok=True)
         keep(folder / "databases.sql", databases_sql(folder, arguments.role_connections))
     except OSError as error:
@@ -108,6 +107,19 @@ def add_rings(path: Path, names: Sequence[str]) -> None:
         write(path, text + lines(rings))
 
 
+def add_users(path: Path, names: Sequence[str]) -> None:
+    """Adds the users of NATS that the file lacks, each with a password and a URL."""
+    text = path.read_text() if path.exists() else ""
+    if text and not text.endswith("\n"):
+        text += "\n"
+    present = {line.partition("=")[0] for line in text.splitlines()}
+    missing = {name: new_password() for name in names if f"{name}-password" not in present}
+    if missing:
+        passwords = {f"{name}-password": password for name, password in missing.items()}
+        urls = {f"{name}-url": f"nats://{name}:{password}@nats:4222" for name, password in missing.items()}
+        write(path, text + lines(passwords | urls))
+
+
 def database_url(service: str, host: str, prefix: str) -> str:
     """The service's URL; role and database have the name of its context, after the prefix."""
     name = prefix + service.removeprefix("svc-")
@@ -130,7 +142,7 @@ def databases_sql(folder: Path, connections: int) -> str:
         "-- For psql, as the administrator of the server. It may be run again at any time.",
         "\\set ON_ERROR_STOP on",
     ]
-    for service in SERVICES:
+    for service in WITH_DATABASES:
         url, owner_url = urlsplit(value_of(folder, service)), urlsplit(value_of(folder, f"{service}-owner"))
         name, password, owner_password = url.username or "", url.password or "", owner_url.password or ""
         is_partitioned = service in PARTITIONED
@@ -138,7 +150,7 @@ def databases_sql(folder: Path, connections: int) -> str:
         text += [f"{statement};" for statement in made]
         missing = f"NOT EXISTS (SELECT FROM pg_database WHERE datname = {roles.literal(name)})"
         text.append(f"SELECT {roles.literal(roles.make_database(name))} WHERE {missing} \\gexec")
-    for service in SERVICES:
+    for service in WITH_DATABASES:
         name = urlsplit(value_of(folder, service)).username or ""
         text += [f"\\connect {name}", "BEGIN;", *(f"{statement};" for statement in roles.take_over(name)), "COMMIT;"]
         # After a change of the owner, which would take the old owner's right to connect with it.

@@ -26,10 +26,12 @@ PROJECTS = (
     "proto",
     "chassis",
     "gateway",
+    "console",
     "svc-catalog",
     "svc-tickets",
     "svc-occupancy",
     "svc-webhooks",
+    "importing",
     "cli",
     "deploy/local",
 )

@@ -8,9 +8,9 @@ from chassis.app.server import App, run_process
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
+from chassis.writes.retention import every_slot
 from gateway import config, tables
 from gateway.http import memory
-from gateway.http.admin import AdminPage
 from gateway.http.bearer import Keys
 from gateway.http.calls import Calls
 from gateway.http.cursors import Cursors
@@ -20,15 +20,35 @@ from gateway.http.limits import Limits
 from gateway.http.ports import Port, every_service_serves
 from gateway.http.reference import Reference
 from gateway.http.routes import OPERATIONS
+from gateway.http.usage import Usage
+from gateway.http.waiting import Waiting
 from gateway.identity import replica_source, schema
+from gateway.identity.accounts.links import Links
+from gateway.identity.accounts.passkeys import Passkeys
+from gateway.identity.accounts.passwords import Passwords
+from gateway.identity.accounts.people import AccountAudit
+from gateway.identity.accounts.service import AccountsService
+from gateway.identity.accounts.sessions.service import SessionsService
+from gateway.identity.accounts.totp import TotpSecrets
 from gateway.identity.actors.service import ActorsService
+from gateway.identity.administrators.service import AdministratorsService
 from gateway.identity.companies.service import CompaniesService
 from gateway.identity.keys.rules import KeyChecks
 from gateway.identity.keys.service import KeysService
 from gateway.identity.staff.commands import StaffCommandsService
 from gateway.identity.staff.service import StaffService
+from gateway.identity.usage.service import KeyUsageService
 from makeready.events.v1 import replicas_pb2
-from makeready.identity.v1 import actors_pb2, identity_pb2, staff_commands_pb2, staff_pb2
+from makeready.identity.v1 import (
+    accounts_pb2,
+    actors_pb2,
+    administrators_pb2,
+    identity_pb2,
+    key_usage_pb2,
+    sessions_pb2,
+    staff_commands_pb2,
+    staff_pb2,
+)
 
 NAME = "gateway"
 CONSUMERS = {
@@ -47,13 +67,30 @@ def assemble(settings: config.Config) -> App:
     # confirmed it.
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
-    app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, commands.audit, instants.now))
-    app.serve(services["KeysService"], KeysService(app.database, commands.audit, checks))
+    passwords = Passwords()
+    companies = CompaniesService(app.database, outbox, commands.audit, instants.now, passwords)
+    app.serve(services["CompaniesService"], companies)
+    app.serve(services["KeysService"], KeysService(app.database, commands, checks))
+    key_usage = KeyUsageService(app.database, instants.now)
+    app.serve(key_usage_pb2.DESCRIPTOR.services_by_name["KeyUsageService"], key_usage)
+    app.background("key-usage-retention", functools.partial(every_slot, key_usage.delete_old))
     app.serve(actors_pb2.DESCRIPTOR.services_by_name["ActorsService"], ActorsService(app.database, app.issuer))
-    staff = StaffService(app.database, Importer(app.database, outbox, instants.now))
+    staff = StaffService(app.database, Importer(app.database, outbox, schema.idempotency, instants.now))
     app.serve(staff_pb2.DESCRIPTOR.services_by_name["StaffService"], staff)
     staff_commands = staff_commands_pb2.DESCRIPTOR.services_by_name["StaffCommandsService"]
-    app.serve(staff_commands, StaffCommandsService(app.database, commands))
+    links = Links(settings.console_url, AccountAudit(commands.audit), instants.now)
+    app.serve(staff_commands, StaffCommandsService(app.database, commands, links))
+    app.serve(
+        administrators_pb2.DESCRIPTOR.services_by_name["AdministratorsService"],
+        AdministratorsService(app.database, commands, links),
+    )
+    factors = passwords, TotpSecrets(settings.totp_keys), Passkeys(settings.console_url)
+    accounts = AccountsService(app.database, commands.audit, instants.now, *factors)
+    app.serve(accounts_pb2.DESCRIPTOR.services_by_name["AccountsService"], accounts)
+    sessions = SessionsService(app.database, app.issuer, commands.audit, instants.now, *factors)
+    app.serve(sessions_pb2.DESCRIPTOR.services_by_name["SessionsService"], sessions)
+    app.on_start(accounts.adopt)
+    app.background("sessions", functools.partial(every_slot, sessions.purge))
     app.serve(
         replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"],
         ReplicaSource(app.database, replica_source.ROWS),
@@ -63,6 +100,12 @@ def assemble(settings: config.Config) -> App:
     app.background("unchecked-keys", keys.load_unchecked)
     limits = Limits(settings.rate_limit_url)
     app.background("limits", limits.tidy)
+    usage = Usage(app.database)
+    app.background("key-usage", usage.run)
+    # After the ports are closed: steps run in reverse order.
+    app.on_stop(usage.stop)
+    waiting = Waiting(app.transport)
+    app.background("waiting", waiting.run)
     peers = {name: app.peer(name) for name in config.CONTEXTS}
     edge = Edge(
         keys,
@@ -70,6 +113,8 @@ def assemble(settings: config.Config) -> App:
         Cursors(settings.cursor_keys),
         Calls(app.issuer, peers, OPERATIONS),
         Reference(settings.api_url),
+        usage,
+        waiting,
         lambda: keys.listening and not app.stopping.is_set(),
         debug=settings.service.log_level == "debug",
     )
@@ -77,15 +122,10 @@ def assemble(settings: config.Config) -> App:
     door = Door(settings.connections_max, settings.connections_per_address_max, settings.trusted_proxies)
     if tls is not None:
         memory.return_large_blocks()  # each TLS connection has one, mostly unused
-    page = AdminPage(settings.api_url)
-    ports = [
-        Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls, door),
-        Port("MAKEREADY_ADMIN_PORT", host, settings.admin_port, page.answer, tls, door),
-    ]
+    port = Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls, door)
     app.on_serving(functools.partial(every_service_serves, peers, settings.wait_seconds))
-    for port in ports:
-        app.on_serving(port.open)
-        app.on_stop(port.close)
+    app.on_serving(port.open)
+    app.on_stop(port.close)
     return app
 
 

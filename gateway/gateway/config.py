@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import base64
 import binascii
-import ipaddress
 import ssl
 from dataclasses import dataclass
 
-from chassis.runtime.settings import Environment, ServiceSettings, SettingsError, service_settings
+from chassis.runtime.settings import (
+    Environment,
+    Network,
+    ServiceSettings,
+    SettingsError,
+    api_url,
+    console_url,
+    listening,
+    service_settings,
+    trusted_proxies,
+)
 
 RING_KEY_BYTES_MIN = 16
 # An API key bears the id of its ring.
@@ -19,20 +28,21 @@ CONTEXTS = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 CONNECTIONS_MAX = 8_000
 CONNECTIONS_PER_ADDRESS_MAX = 1_000
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
 
 @dataclass(frozen=True, slots=True)
 class Config:
     service: ServiceSettings
     api_host: str
     api_port: int
-    admin_port: int
     api_url: str
     cursor_keys: dict[str, bytes]
     """By key id; the first one signs."""
     key_checks: dict[str, bytes]
     """Secrets of the checks in API keys, by ring id; new keys are of the first one."""
+    totp_keys: dict[str, bytes]
+    """Keys that seal the secrets of authenticator apps, by key id; the first one seals."""
+    console_url: str
+    """The origin of the console: passkeys are bound to it, and the links that set passwords lead there."""
     rate_limit_url: str
     tls: ssl.SSLContext | None
     connections_max: int
@@ -47,59 +57,26 @@ def read(environment: Environment) -> Config:
     service = service_settings(environment)
     for context in CONTEXTS:
         service.address(context)  # raises where it is not set
-    host = environment.text("MAKEREADY_API_HOST", "127.0.0.1")
+    place = listening(environment, "keys")
     port = environment.integer("MAKEREADY_API_PORT", 8080, 1, 65535)
-    tls = _tls(environment)
-    ends_at_ingress = environment.integer("MAKEREADY_TLS_ENDS_AT_INGRESS", 0, 0, 1)
-    if tls is None and not ends_at_ingress and not _is_loopback(host):
-        raise SettingsError(
-            "MAKEREADY_API_HOST is reachable from elsewhere, so keys would travel in the clear: give "
-            "MAKEREADY_TLS_CERT_FILE and MAKEREADY_TLS_KEY_FILE, or set MAKEREADY_TLS_ENDS_AT_INGRESS=1."
-        )
-    scheme = "https" if tls or ends_at_ingress else "http"
     return Config(
         service=service,
-        api_host=host,
+        api_host=place.host,
         api_port=port,
-        admin_port=environment.integer("MAKEREADY_ADMIN_PORT", 8081, 1, 65535),
-        api_url=environment.url("MAKEREADY_API_URL", ("http", "https"), f"{scheme}://{_shown(host)}:{port}/api/v1"),
+        api_url=api_url(environment, place, port),
         cursor_keys=_ring(environment, "MAKEREADY_CURSOR_KEYS"),
         key_checks=_ring(environment, "MAKEREADY_KEY_CHECK_SECRETS", KEY_CHECK_ID_CHARACTERS_MAX),
+        totp_keys=_ring(environment, "MAKEREADY_TOTP_KEYS"),
+        console_url=console_url(environment),
         rate_limit_url=_rate_limit_url(environment),
-        tls=tls,
+        tls=place.tls,
         connections_max=environment.integer("MAKEREADY_CONNECTIONS_MAX", CONNECTIONS_MAX, 1, 1_000_000),
         connections_per_address_max=environment.integer(
             "MAKEREADY_CONNECTIONS_PER_ADDRESS_MAX", CONNECTIONS_PER_ADDRESS_MAX, 1, 1_000_000
         ),
-        trusted_proxies=_trusted_proxies(environment),
+        trusted_proxies=trusted_proxies(environment),
         wait_seconds=environment.integer("MAKEREADY_WAIT_FOR_SERVICES_SECONDS", 3600, 0, 86400),
     )
-
-
-def networks(text: str) -> tuple[Network, ...]:
-    """The networks of a setting: CIDRs set apart by commas. Raises ValueError."""
-    return tuple(ipaddress.ip_network(one.strip()) for one in text.split(",") if one.strip())
-
-
-def _trusted_proxies(environment: Environment) -> tuple[Network, ...]:
-    try:
-        return networks(environment.text("MAKEREADY_TRUSTED_PROXIES", ""))
-    except ValueError:
-        raise SettingsError(
-            "MAKEREADY_TRUSTED_PROXIES must be networks set apart by commas, as 10.42.0.0/16, with no bits set beyond "
-            "the prefix."
-        ) from None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _ring(environment: Environment, name: str, id_characters_max: int = 64) -> dict[str, bytes]:
@@ -132,22 +109,3 @@ def _rate_limit_url(environment: Environment) -> str:
             "more: name a Valkey server that all of them share."
         )
     return url
-
-
-def _tls(environment: Environment) -> ssl.SSLContext | None:
-    given = [environment.optional(f"MAKEREADY_TLS_{part}_FILE") for part in ("CERT", "KEY")]
-    if given == [None, None]:
-        return None
-    if None in given:
-        raise SettingsError("MAKEREADY_TLS_CERT_FILE and MAKEREADY_TLS_KEY_FILE belong together: set both or neither.")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    try:
-        certificate, key = (environment.file(f"MAKEREADY_TLS_{part}_FILE") for part in ("CERT", "KEY"))
-        context.load_cert_chain(certificate, key, password=lambda: "")  # a locked key must not ask the terminal
-    except (OSError, ssl.SSLError):
-        raise SettingsError(
-            "MAKEREADY_TLS_CERT_FILE and MAKEREADY_TLS_KEY_FILE must hold a certificate and its private key in PEM."
-        ) from None
-    return context

@@ -17,7 +17,7 @@ from reference.structs import Undescribed
 
 RELEASED = document.ROOT / "openapi" / "released.json"
 SERVED = document.ROOT / "gateway" / "gateway" / "pages"
-KINDS = document.ROOT / "cli" / "makeready_cli" / "importing" / "kinds.json"
+KINDS = document.ROOT / "importing" / "importing" / "kinds.json"
 IMPORTS_PAGE = document.ROOT / "docs" / "imports.md"
 
 
@@ -60,7 +60,8 @@ def _made() -> Iterator[tuple[Path, str]]:
     yield SERVED / "docs.html", page.reference(made)
     yield SERVED / "changes.html", page.changes(document.CHANGES.read_text())
     yield SERVED / "webhooks.html", page.guide(page.GUIDE.read_text())
-    for file in page.GUIDE_FILES:
+    yield SERVED / "sync.html", page.sync(page.SYNC.read_text())
+    for file in (*page.GUIDE_FILES, page.SYNC_FILE):
         yield SERVED / f"{file.name}.txt", file.read_text()
 
 

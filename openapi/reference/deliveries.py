@@ -99,6 +99,11 @@ HEADERS: tuple[tuple[str, str, Schema], ...] = (
         {"type": "integer", "minimum": 1},
     ),
     (
+        "Service-Replay",
+        "The replay that the attempt was made for, where it was: see `POST /webhooks/{sub_id}/replay`.",
+        {"type": "integer", "minimum": 1},
+    ),
+    (
         "X-Request-Id",
         "The request that caused the event, where one did: its response bore the same.",
         {"type": "string"},
@@ -130,7 +135,7 @@ def webhook(event: Event, data: Any) -> Schema:
                 {
                     "name": name,
                     "in": "header",
-                    "required": name.startswith("Service-"),
+                    "required": name in ("Service-Signature", "Service-Attempt"),
                     "description": description,
                     "schema": schema,
                 }

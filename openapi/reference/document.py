@@ -10,7 +10,7 @@ from typing import Any
 from gateway.http.filters import LIMIT_DEFAULT, LIMIT_MAX
 from gateway.http.reference import BASE_URL
 from gateway.http.routes import OPERATIONS
-from reference import deliveries, events
+from reference import deliveries, events, feeds
 from reference.errors import ERRORS
 from reference.operations import path_item
 from reference.records import CONTEXTS
@@ -44,13 +44,20 @@ def made() -> Schema:
     for name in schemas:
         if "entity_type" in schemas[name].get("properties", {}):
             schemas[name]["examples"] = [_example(name)]
+    schemas |= feeds.schemas(record_of, ENTITY_TYPES, _example)
+    schemas["EventPage"] = feeds.event_page()
     return {
         "openapi": "3.1.0",
         "info": {"title": TITLE, "version": _version(), "description": INTRODUCTION},
         "servers": [{"url": BASE_URL, "description": "This installation"}],
         "security": [{"bearer": []}],
         "tags": [{"name": name, "description": TAGS[name]} for name in TAGS if _is_used(name, paths)]
-        + [{"name": "Events", "description": "Signed deliveries to the subscriptions."}],
+        + [
+            {
+                "name": "Events",
+                "description": "Signed deliveries to the subscriptions.",
+            }
+        ],
         "paths": paths,
         "webhooks": {one.key: deliveries.webhook(one, _example(one.data)) for one in events.EVENTS},
         "components": {

@@ -82,6 +82,12 @@ ERRORS = {
         "Use a verb that the header `Allow` lists.",
         "This path does not support the request's verb; use one that the Allow header lists.",
     ),
+    "cursor_expired": Error(
+        (410,),
+        "The cursor of a feed is from before a restore of the service's records, so it can't go on.",
+        "Take a snapshot, or read the feed from its beginning, and go on from there.",
+        "The cursor is from before a restore of the service's records; take a snapshot and go on from its cursor.",
+    ),
     "idempotency_in_progress": Error(
         (409,),
         "A request with the same `Idempotency-Key` is still being processed.",
@@ -120,7 +126,7 @@ ERRORS = {
     ),
     "rate_limited": Error(
         (429,),
-        "The key's 120 requests a minute are used up.",
+        "The key's 120 requests a minute are used up, or a snapshot of the same records is under way.",
         "Wait for `Retry-After` seconds, then retry.",
         "This key's 120 requests a minute are used up; wait for Retry-After seconds.",
     ),
@@ -129,6 +135,12 @@ ERRORS = {
         "A fault on our side.",
         "Retry once with backoff.",
         "Something failed on our side; retry once with backoff.",
+    ),
+    "receiver_busy": Error(
+        (503,),
+        "The receiver of a test has as many attempts as it gets at once. Nothing was sent.",
+        "Retry in a minute.",
+        "The receiver has as many attempts as it gets at once; nothing was sent, try again in a minute.",
     ),
     "vault_unavailable": Error(
         (503,),
@@ -160,6 +172,10 @@ def codes(operation: Operation) -> Codes:
         found[400] = ("invalid_request", "invalid_limit", "invalid_cursor")
         if route.path in FILTER_422:
             found[422] = ("invalid_request",)
+    if operation.kind == "feed":
+        found[400] = ("invalid_request", "invalid_limit", "invalid_cursor")
+        found[410] = ("cursor_expired",)
+        found[422] = ("invalid_request",)
     if operation.kind == "write":
         found[400] = ("invalid_request", "idempotency_key_required")
         found[409] = ("idempotency_in_progress", "idempotency_mismatch")

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.http.edge import IDEMPOTENCY_KEY_CHARACTERS_MAX
-from gateway.http.filters import LIMIT_DEFAULT, LIMIT_MAX, Filter
-from gateway.http.routes import Operation
+from gateway.http.filters import ID_CHARACTERS_MAX, LIMIT_DEFAULT, LIMIT_MAX, WAIT_SECONDS_MAX, Filter
+from gateway.http.routes import CHANGES, Operation
 from reference.events import REF
 from reference.responses import Example, Schema, json_content, operation_id, responses
-from reference.words import FILTER_EXAMPLES, FILTERS, IDS, LISTS_AND_FETCHES, OTHERS, WRITES
+from reference.words import (
+    AFTER,
+    FILTER_EXAMPLES,
+    FILTERS,
+    FOLLOWED,
+    FOLLOWS,
+    ID_EXAMPLES,
+    IDS,
+    LISTS_AND_FETCHES,
+    OTHERS,
+    SNAPSHOT,
+    WRITES,
+)
 
 
 def path_item(operation: Operation, record_of: Mapping[str, str], example: Example, shared: Schema) -> Schema:
@@ -23,7 +35,7 @@ def path_item(operation: Operation, record_of: Mapping[str, str], example: Examp
         "operationId": operation_id(operation),
         "summary": summary,
         "description": description,
-        "tags": ["Meta" if operation.kind == "own" else route.path.split("/")[1].title()],
+        "tags": [_tag(operation)],
     }
     if operation.scope == "public":
         found["security"] = []
@@ -42,6 +54,12 @@ def path_item(operation: Operation, record_of: Mapping[str, str], example: Examp
     return found
 
 
+def _tag(operation: Operation) -> str:
+    if operation.kind == "own":
+        return "Meta"
+    return "Changes" if operation.kind in ("feed", "snapshot") else operation.route.path.split("/")[1].title()
+
+
 def _told(operation: Operation) -> tuple[str, str]:
     """The operation's summary and description."""
     route = operation.route
@@ -50,6 +68,17 @@ def _told(operation: Operation) -> tuple[str, str]:
         return WRITES[name].summary, WRITES[name].description
     if name in OTHERS:
         return OTHERS[name]
+    if operation.kind in ("feed", "snapshot"):
+        noun = route.path.rpartition("/")[2]
+        plural = FOLLOWED.get(noun) or LISTS_AND_FETCHES[f"/{noun}"][0]
+        if operation.kind == "feed":
+            return f"Follow {plural}", FOLLOWS.format(plural=plural)
+        names = operation.allowed_query
+        words = {
+            "order": " and ".join(name.removeprefix("after_").replace("meter_id", "meter") for name in names),
+            "after": " and ".join(f"`{name}`" for name in names),
+        }
+        return f"Take a snapshot of {plural}", SNAPSHOT.format(plural=plural, changes=CHANGES + noun, **words)
     collection = route.path if operation.kind == "list" else route.path.rpartition("/")[0]
     if collection not in LISTS_AND_FETCHES:
         raise ValueError(f"{name} has no words: write them in openapi/reference/words.py")
@@ -63,8 +92,10 @@ def _told(operation: Operation) -> tuple[str, str]:
 
 def _parameters(operation: Operation, example_id: int) -> list[Schema]:
     found: list[Schema] = []
-    if name := operation.id_field:
-        schema = {"type": "integer", "format": "int64", "minimum": 1}
+    for number, name in enumerate(operation.ids):
+        schema: Schema = {"type": "integer", "format": "int64", "minimum": 1}
+        if name == "event_id":
+            schema = {"type": "string", "maxLength": ID_CHARACTERS_MAX}
         found.append(
             {
                 "name": name,
@@ -72,21 +103,12 @@ def _parameters(operation: Operation, example_id: int) -> list[Schema]:
                 "required": True,
                 "description": IDS[name],
                 "schema": schema,
-                "example": example_id,
+                "example": ID_EXAMPLES[name] if number else example_id,
             }
         )
-    found += [_filter(one) for one in operation.filters]
+    found += [_filter(one, operation.route.path) for one in operation.filters]
     if operation.kind == "list":
-        found.append(
-            {
-                "name": "limit",
-                "in": "query",
-                "description": f"How many records a page may hold: {LIMIT_DEFAULT} if left out; above {LIMIT_MAX} it "
-                f"counts as {LIMIT_MAX}.",
-                "schema": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
-                "example": LIMIT_DEFAULT,
-            }
-        )
+        found.append(_limit())
         found.append(
             {
                 "name": "cursor",
@@ -95,6 +117,10 @@ def _parameters(operation: Operation, example_id: int) -> list[Schema]:
                 "schema": {"type": "string"},
             }
         )
+    if operation.kind == "feed":
+        found += _feed_parameters()
+    if operation.kind == "snapshot":
+        found += [_after(name) for name in operation.allowed_query]
     if operation.kind == "write":
         found.append(
             {
@@ -116,10 +142,50 @@ def _parameters(operation: Operation, example_id: int) -> list[Schema]:
     return found
 
 
-def _filter(one: Filter) -> Schema:
+def _limit() -> Schema:
+    return {
+        "name": "limit",
+        "in": "query",
+        "description": f"How many records a page may hold: {LIMIT_DEFAULT} if left out; above {LIMIT_MAX} it counts as "
+        f"{LIMIT_MAX}.",
+        "schema": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
+        "example": LIMIT_DEFAULT,
+    }
+
+
+def _feed_parameters() -> list[Schema]:
+    return [
+        _limit(),
+        {
+            "name": "cursor",
+            "in": "query",
+            "description": "The `resume_cursor` of the page before, however long ago. Left out: the beginning.",
+            "schema": {"type": "string"},
+        },
+        {
+            "name": "wait",
+            "in": "query",
+            "description": "How many seconds to wait if there is nothing yet: the answer comes as soon as there is "
+            "something, else an empty page when they are over. 0 if left out.",
+            "schema": {"type": "integer", "minimum": 0, "maximum": WAIT_SECONDS_MAX, "default": 0},
+            "example": WAIT_SECONDS_MAX,
+        },
+    ]
+
+
+def _after(name: str) -> Schema:
+    return {
+        "name": name,
+        "in": "query",
+        "description": f"{AFTER[name]} Left out: the beginning.",
+        "schema": {"type": "integer", "format": "int64", "minimum": 0},
+    }
+
+
+def _filter(one: Filter, path: str = "") -> Schema:
     if one.name not in FILTERS:
         raise ValueError(f"the filter {one.name} has no words: write them in openapi/reference/words.py")
-    description = FILTERS[one.name]
+    description = FILTERS.get(f"{path} {one.name}") or FILTERS[one.name]
     if one.requires:
         description += f" Needs `{one.requires}` beside it; alone it is refused with 400."
     schema: Schema = {"type": "integer"}

@@ -19,6 +19,9 @@ GUIDE_FILES = tuple(
     ROOT / "docs" / "webhooks" / name for name in ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 )
 
+SYNC = ROOT / "docs" / "sync.md"
+SYNC_FILE = ROOT / "docs" / "sync" / "copy.py"
+
 
 def _verifying() -> str:
     """The verifying function of the guide's receiver, and the names that it needs."""
@@ -57,6 +60,7 @@ def reference(document: Schema) -> str:
         f"<header><p>Makeready</p><h1>{escape(info['title'])}</h1>\n"
         f'<p>Version 1, last changed {escape(info["version"])} · <a href="docs/webhooks">Receiving webhooks</a> · '
         '<a href="docs/events">Events</a> · '
+        '<a href="docs/sync">Keeping a copy</a> · '
         '<a href="docs/changes">Changes</a> · '
         f'<a href="{BASE_URL}/openapi.json">OpenAPI document</a></p>\n'
         f"<p>Base URL {html.code(BASE_URL)}</p></header>\n"
@@ -76,6 +80,16 @@ def guide(text: str) -> str:
     return html.document("Receiving webhooks", body, style="style.css")
 
 
+def sync(text: str) -> str:
+    """docs/sync.md as a page."""
+    inside = html.markdown(text.replace("](events.md)", "](events)").replace("](webhooks.md)", "](webhooks)"))
+    inside = inside.replace("<h2>Without changes</h2>", '<h2 id="without-changes">Without changes</h2>')
+    body = (
+        f'<header><p><a href="../docs">Reference</a></p></header>\n<main id="content" class="alone">\n{inside}</main>\n'
+    )
+    return html.document("Keeping a copy in step", body, style="style.css")
+
+
 def catalogue(text: str) -> str:
     """docs/events.md as a page."""
     inside = html.markdown(text.replace("](webhooks.md)", "](webhooks)"))
@@ -89,6 +103,7 @@ def catalogue(text: str) -> str:
 
 def changes(text: str) -> str:
     """docs/changes.md as a page."""
+    text = text.replace("](sync.md)", "](sync)")
     body = (
         '<header><p><a href="../docs">Reference</a></p></header>\n'
         f'<main id="content" class="alone">\n{html.markdown(text)}</main>\n'
@@ -164,14 +179,19 @@ def _operation(document: Schema, path: str, verb: str, operation: Schema) -> str
     examples = []
     for status, given in operation["responses"].items():
         response = _resolved(document, given)
-        content = response.get("content", {}).get("application/json", {})
+        content: Schema = next(iter(response.get("content", {}).values()), {})
         shape = ""
         if status.startswith("2"):
-            shape = html.type_of(content["schema"]) if "$ref" in content.get("schema", {}) else ""
+            schema = content.get("schema", {})
+            schema = schema.get("contentSchema", {}).get("items", schema)  # of lines: that of a line
+            shape = html.type_of(schema) if "$ref" in schema else ""
             examples = [(status, name, one["value"]) for name, one in content.get("examples", {}).items()]
         answers.append((html.code(status), html.inline(response["description"]) + (f" {shape}" if shape else "")))
     found.append("<h4>Answers</h4>\n" + html.table(("Status", "Meaning"), answers))
-    found += [html.folded(f"Example of {status}", html.json_block(value)) for status, _, value in examples]
+    for status, _, value in examples:
+        found.append(
+            html.folded(f"Example of {status}", html.block(value) if isinstance(value, str) else html.json_block(value))
+        )
     return "".join([*found, "</article>\n"])
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from gateway.http.filters import LIMIT_DEFAULT
+from gateway.http.filters import LIMIT_DEFAULT, WAIT_SECONDS_MAX
 from gateway.http.limits import REQUESTS_A_MINUTE
-from gateway.http.routes import OPERATIONS, Operation
+from gateway.http.routes import OPERATIONS, SNAPSHOTS, Operation
+from reference import feeds
 from reference.errors import ERRORS, codes
 from reference.events import REF
-from reference.words import WRITES
+from reference.words import ENTITY_TYPES, FETCHED, WRITES
 
 Schema = dict[str, Any]
 Example = Callable[[str], Any]
@@ -36,6 +38,11 @@ HEADERS: Schema = {
     "RateLimit-Policy": {
         "required": True,
         "description": f'The limit itself: `"key";q={REQUESTS_A_MINUTE};w=60`, requests and seconds.',
+        "schema": {"type": "string"},
+    },
+    "Service-Resume-Cursor": {
+        "description": "The `cursor` with which the changes since the snapshot's beginning begin. Absent where "
+        "`after_id` was given: the cursor of the first answer stays good.",
         "schema": {"type": "string"},
     },
     "Retry-After": {
@@ -68,6 +75,10 @@ HEADERS |= {
 _WORDS = {
     "list 400": "A query key that the list does not take, a repeated or empty one, a value that the parameter cannot "
     "have; a bad `limit` or `cursor`.",
+    "feed 400": "A query key that the feed does not take, a repeated or empty one; a bad `limit` or `cursor`.",
+    "feed 422": f"`wait` is not a whole number of seconds from 0 to {WAIT_SECONDS_MAX}.",
+    "snapshot 400": "A query key that the snapshot does not take, a repeated or empty one; no id as `after_id`.",
+    "snapshot 429": "Too many requests, or a snapshot of these records is under way for the company.",
     "400": "An unknown query key.",
     "write 400": "The header `Idempotency-Key` is missing or too long, or the body is not valid: "
     "not one JSON object, an unknown key, a missing or over-long value, one of a wrong type.",
@@ -77,6 +88,10 @@ _WORDS = {
     "404": "Not visible to the key.",
     "405": "The path does not support the verb.",
     "409": "Another request had the same `Idempotency-Key`.",
+    "410": "The cursor is from before a restore of the service's records.",
+    "/events 410": "The cursor is older than the events that are kept, or from before a restore.",
+    "/events 422": "`event` or `entity_type` is outside its enum, or `wait` is not a whole number of seconds from 0 "
+    f"to {WAIT_SECONDS_MAX}.",
     "list 422": "A value outside its enum.",
     "503": "",
     "422": "",
@@ -111,8 +126,8 @@ def _success(operation: Operation, record_of: Mapping[str, str], example: Exampl
     route = operation.route
     headers = _headers("X-Request-Id", "Cache-Control")
     if operation.scope == "public":
-        schema = {"type": "object", "description": "An OpenAPI 3.1 document."}
-        return {"200": {"description": "The document.", "headers": headers, "content": json_content(schema, {})}}
+        document = {"type": "object", "description": "An OpenAPI 3.1 document."}
+        return {"200": {"description": "The document.", "headers": headers, "content": json_content(document, {})}}
     headers |= _limits(required=True)
     if operation.kind == "delete":
         return {"204": {"description": "Deleted. The body is empty.", "headers": headers}}
@@ -128,9 +143,40 @@ def _success(operation: Operation, record_of: Mapping[str, str], example: Exampl
         content = json_content({"$ref": f"{REF}{record}Page"}, {"last page": page})
         links = _links(route.path, "$response.body#/data/0/entity_id")
         return {"200": {"description": "A page.", "headers": headers, "content": content} | links}
-    record = "Whoami" if operation.kind == "own" else record_of[route.path.split("/")[1]]
+    if operation.kind in ("feed", "snapshot"):
+        return _copied(operation, record_of, example, headers)
+    record = FETCHED.get(route.path) or ("Whoami" if operation.kind == "own" else record_of[route.path.split("/")[1]])
     content = json_content({"$ref": REF + record}, {"record": example(record)})
     return {"200": {"description": "The record.", "headers": headers, "content": content}}
+
+
+def _copied(operation: Operation, record_of: Mapping[str, str], example: Example, headers: Schema) -> Schema:
+    """The success of a feed or of a snapshot."""
+    noun = operation.route.path.rpartition("/")[2]
+    if operation.route.path == feeds.EVENTS:
+        content: Schema = json_content({"$ref": REF + "EventPage"}, {"last page": feeds.event_page_example(example)})
+        return {"200": {"description": "A page.", "headers": headers, "content": content}}
+    record = record_of[noun]
+    if operation.kind == "snapshot":
+        headers |= _headers("Service-Resume-Cursor")
+        content = {"application/x-ndjson": _lines(record, example)}
+        return {"200": {"description": "The records, one on each line.", "headers": headers, "content": content}}
+    page = feeds.page_example(feeds.change_example(record, ENTITY_TYPES[noun], example))
+    content = json_content({"$ref": f"{REF}{record}ChangePage"}, {"last page": page})
+    return {"200": {"description": "A page.", "headers": headers, "content": content}}
+
+
+def _lines(record: str, example: Example) -> Schema:
+    """A body of lines. OpenAPI 3.1 has no schema of a sequence, and a $ref to the record would say that the whole body
+    is one JSON object: generated clients would read it as that."""
+    schema = {
+        "description": "One JSON object on each line; each line ends with a newline.",
+        "type": "string",
+        "contentMediaType": "application/x-ndjson",
+        "contentSchema": {"type": "array", "items": {"$ref": REF + record}},
+    }
+    line = json.dumps(example(record), ensure_ascii=False, separators=(",", ":"))
+    return {"schema": schema, "examples": {"one line": {"value": f"{line}\n"}}}
 
 
 def _links(collection: str, entity_id: str) -> Schema:
@@ -138,7 +184,7 @@ def _links(collection: str, entity_id: str) -> Schema:
     found = {
         operation_id(other): {"operationId": operation_id(other), "parameters": {other.id_field: entity_id}}
         for other in OPERATIONS
-        if other.route.path.startswith(f"{collection}/{{")
+        if other.route.path.startswith(f"{collection}/{{") and len(other.ids) == 1
     }
     return {"links": found} if found else {}
 
@@ -147,13 +193,15 @@ def _failure(operation: Operation, status: int, names: tuple[str, ...], shared: 
     route = operation.route
     own = WRITES[f"{route.method} {route.path}"].refusals if operation.kind == "write" else {}
     key = next(
-        key for key in (f"{operation.kind} {status}", f"{operation.scope} {status}", str(status)) if key in _WORDS
+        key
+        for key in (f"{route.path} {status}", f"{operation.kind} {status}", f"{operation.scope} {status}", str(status))
+        if key in _WORDS
     )
     headers = _headers("X-Request-Id", "Cache-Control")
     if status in (401, 405):
         headers |= _headers("WWW-Authenticate" if status == 401 else "Allow")
     elif operation.scope != "public":
-        headers |= _limits(required=status in (404, 409, 422, 429, 503))
+        headers |= _limits(required=status in (404, 409, 410, 422, 429, 503))
     if status == 429:
         headers |= _headers("Retry-After")
     words = own.get(status) or _WORDS[key]
@@ -191,6 +239,8 @@ def _invalid_request(operation: Operation, status: int) -> str:
         return "This operation takes no query parameters; leave them out."
     if status == 400:
         return f"The query may hold these keys only: {', '.join(operation.allowed_query)}."
+    if operation.kind == "feed" and not operation.filters:
+        return f"wait must be a whole number of seconds from 0 to {WAIT_SECONDS_MAX}."
     closed = [one for one in operation.filters if one.labels]
     return (
         f"{closed[0].name} must be one of: {', '.join(closed[0].labels)}."
@@ -218,5 +268,7 @@ def json_content(schema: Schema, examples: Mapping[str, Any]) -> Schema:
 def operation_id(operation: Operation) -> str:
     if operation.kind == "own":
         return {"/whoami": "getWhoami", "/openapi.json": "getOpenapiDocument"}[operation.route.path]
+    if operation.kind == "snapshot":
+        return f"get{operation.route.path.removeprefix(SNAPSHOTS).title()}Snapshot"
     method = operation.rpc_path.rpartition("/")[2]
     return method[0].lower() + method[1:]

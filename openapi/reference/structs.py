@@ -71,8 +71,10 @@ class Structs:
             shape = self._schema(hint, field.encode_name, f"{kind.__name__}{_pascal(field.encode_name)}", closed=closed)
             amended = AMENDED.get(f"{name}.{field.encode_name}")
             schema["properties"][field.encode_name] = {"description": described, **(amended or shape)}
-            # A record has every field, with null for no value; a body may omit a field that has a default.
-            if not optional and (field.required or amended or not closed):
+            # A record has every field, with null for no value; a body may omit a field that has a default, but not one
+            # whose amended schema has no null: its default only lets the service refuse it with a code of its own.
+            is_needed = amended is not None and "null" not in amended["type"]
+            if not optional and (field.required or is_needed or not closed):
                 schema["required"].append(field.encode_name)
         if closed:
             schema["additionalProperties"] = False
@@ -105,6 +107,7 @@ class Structs:
             float: {"type": "number", "format": "double"},
             bool: {"type": "boolean"},
             datetime.date: {"type": "string", "format": "date"},
+            datetime.datetime: {"type": "string", "format": "date-time"},
             str: {"type": "string"} | _format(field),
         }
         if hint not in plain:

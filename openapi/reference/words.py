@@ -29,8 +29,9 @@ strict: an unknown key or value is refused.
 **Lists.** A list returns `data`, `next_cursor` and `limit`, ascending by id. Follow `next_cursor` until it is null,
 with the same filters; treat it as opaque. Records that are created meanwhile neither shift nor repeat others; one may
 become visible shortly after a record with a higher id, so a walk that runs at that moment may pass it. There is no
-total count. To follow changes, ask with `updated_since` a minute before your last look: an instant may become
-visible shortly after it was taken. An unknown query key is refused with 400, a status outside its enum with 422.
+total count. To keep a copy in step, follow `/changes`: the guide at `/docs/sync` has a program. To ask with
+`updated_since`, go back a minute before your last look: an instant may become visible shortly after it was taken. An
+unknown query key is refused with 400, a status outside its enum with 422.
 
 **Writes.** Send a new `Idempotency-Key` with each new write, and the same one again when you retry: the first answer
 comes back to the byte (except a signing secret, which is returned once), with `X-Idempotent-Replay: 1`, whatever has
@@ -41,7 +42,7 @@ API key that sent it. Only a successful write uses it up, for 30 days; after tha
 
 **Limits.** 120 requests a minute for each key; the header `RateLimit` says how many are left. A request body has at
 most 256 KiB. Text must not contain NUL; text of white space, control and zero-width characters alone counts as
-blank.
+blank. Answers to reads are compressed with gzip, from 1 KiB, for clients whose `Accept-Encoding` names it.
 
 **Errors.** Every failure returns `{"error": {"code", "message"}}`. Branch on `code`; the message is for people. Retry
 429 (after `Retry-After` seconds), 500 and 503, and `idempotency_in_progress` with the same key; nothing else."""
@@ -56,7 +57,9 @@ TAGS = {
     "Inspections": "Inspections of operations: planned, under way and completed.",
     "Turns": "Unit transitions: a residency from its move-in to the departure, and the work in between two of them.",
     "Meters": "Utility meters of every scope, inactive ones included, and their readings.",
-    "Webhooks": "Subscriptions to the events.",
+    "Changes": "Records in the order of their last change, and all records at once, for an exact copy; events in the "
+    "order in which they were stored.",
+    "Webhooks": "Subscriptions to the events, their deliveries, tests and replays.",
 }
 
 LISTS_AND_FETCHES = {
@@ -77,7 +80,28 @@ LISTS_AND_FETCHES = {
         "The oldest come first: the last page holds the latest periods.",
     ),
     "/webhooks": ("webhook subscriptions", "The signing secret is not included."),
+    "/webhooks/{sub_id}/deliveries": (
+        "deliveries of a webhook subscription",
+        "They are in the order of their events' ids, the oldest first, for 30 days. The events themselves are not "
+        "included: see `GET /events`. With `state`, a page can have fewer deliveries than its limit, or none, although "
+        "`next_cursor` is not null.",
+    ),
 }
+# The feeds of changes and the snapshots: their plurals where a list has another one, their descriptions.
+FOLLOWED = {"readings": "readings of all meters"}
+FOLLOWS = (
+    "Each record once, at its latest state, in the order of last change: without `cursor` all {plural}, with the "
+    "`resume_cursor` of the page before those alone that have changed since. None is left out, whatever is written "
+    "meanwhile, and a change of anything that the record shows counts, such as a new name of its property. A record "
+    "that can no longer be seen comes as `gone`."
+)
+SNAPSHOT = (
+    "All {plural}, ascending by {order}, one JSON object on each line, in one answer of any length. It counts as one "
+    "request. The header `Service-Resume-Cursor` is the `cursor` with which `GET {changes}` goes on: what changes "
+    "while the snapshot runs comes there. An answer that ends without its last chunk has broken off: ask again with "
+    "{after}, and go on with the cursor of the first answer. A company has one snapshot of "
+    "these records at a time."
+)
 OTHERS = {
     "GET /whoami": (
         "Identify the key",
@@ -87,6 +111,21 @@ OTHERS = {
         "Fetch this document",
         "The OpenAPI document of this API. It is public: no key is needed, and a key that is sent is ignored.",
     ),
+    "GET /events": (
+        "Follow events",
+        "The company's events of 30 days in the order in which they were stored: the envelopes that deliveries carry, "
+        "byte for byte, whether a subscription names them or not. `positions` numbers them: a company's events have "
+        "the numbers 1, 2, 3 and so on, so without filters each number follows the one before, and a gap would be a "
+        "lost event. What an installation stored before it had this list is not in it.",
+    ),
+    "GET /webhooks/{sub_id}/deliveries/{event_id}": (
+        "Fetch a delivery",
+        "One delivery with its attempts and the beginning of each response, without the event's body.",
+    ),
+    "GET /webhooks/{sub_id}/replays/{replay_id}": (
+        "Fetch a replay",
+        "How far a replay is. It is kept for 30 days after it has finished.",
+    ),
     "DELETE /webhooks/{sub_id}": (
         "Delete a webhook subscription",
         "Deletes the subscription and the history of its deliveries. Events that wait for delivery to it are not "
@@ -94,7 +133,16 @@ OTHERS = {
     ),
 }
 # Lists that document 422 (spec 4.12.6).
-FILTER_422 = ("/tickets", "/properties", "/units", "/assets", "/vendors", "/inspections", "/turns")
+FILTER_422 = (
+    "/webhooks/{sub_id}/deliveries",
+    "/tickets",
+    "/properties",
+    "/units",
+    "/assets",
+    "/vendors",
+    "/inspections",
+    "/turns",
+)
 
 # The entity_type of the record that a path's noun stands for.
 ENTITY_TYPES = {
@@ -108,6 +156,12 @@ ENTITY_TYPES = {
     "meters": "utility_meter",
     "readings": "utility_reading",
     "webhooks": "webhook_subscription",
+    "deliveries": "webhook_delivery",
+}
+# The records of fetches whose path does not say it.
+FETCHED = {
+    "/webhooks/{sub_id}/deliveries/{event_id}": "WebhookDeliveryAnswers",
+    "/webhooks/{sub_id}/replays/{replay_id}": "WebhookReplay",
 }
 IDS = {
     "ticket_id": "The ticket's `entity_id`.",
@@ -119,19 +173,38 @@ IDS = {
     "turn_id": "The turn's `entity_id`.",
     "meter_id": "The meter's `entity_id`.",
     "sub_id": "The subscription's `entity_id`.",
+    "event_id": "The event's `event_id`.",
+    "replay_id": "The replay's `entity_id`.",
 }
+ID_EXAMPLES = {"event_id": "019cb8a2-5d40-7c3e-8f10-5d2b9e4a7c61", "replay_id": 7}
 FILTERS = {
     "property_id": "Only records of the property with this id. An unknown id gives an empty page.",
     "unit_id": "Only records of the unit with this id. An unknown id gives an empty page.",
     "status": "Only records with this status. Any other value is refused with 422.",
     "updated_since": "Only records that changed at this instant or later. It must carry a UTC offset.",
     "ticket_number": "Only the ticket with this number.",
+    "event": "Only events with this key. Any other value is refused with 422.",
+    "entity_type": "Only events about a record of this kind. Any other value is refused with 422.",
+    "entity_id": "Only events about the record with this id.",
+    "since": "Only events that were stored at this instant or later, which is seconds after `occurred_at` as a rule. "
+    "It must carry a UTC offset.",
+    "until": "Only events that were stored before this instant. It must carry a UTC offset.",
+    "state": "Only deliveries in this state. Any other value is refused with 422.",
+    "/webhooks/{sub_id}/deliveries since": "Only deliveries of events that were made at this instant or later. It must "
+    "carry a UTC offset.",
+}
+AFTER = {
+    "after_id": "The `entity_id` of the last record that you have: goes on after it.",
+    "after_meter_id": "The `meter_id` of the last reading that you have, beside `after_id`.",
 }
 FILTER_EXAMPLES = {
     "property_id": 12,
     "unit_id": 204,
     "updated_since": "2026-03-01T00:00:00Z",
     "ticket_number": 318,
+    "entity_id": 318,
+    "since": "2026-03-01T00:00:00Z",
+    "until": "2026-03-02T00:00:00Z",
 }
 
 
@@ -153,6 +226,7 @@ class Write:
     """The fields in which the example of its answer differs from the record's."""
 
 
+NO_SUBSCRIPTION = "No webhook subscription with that id is visible to this key; check the id and the key."
 NO_UNIT = "No unit with that id is visible to this key; check the id and the key."
 WRITES = {
     "POST /tickets": Write(
@@ -198,13 +272,39 @@ WRITES = {
             422: "`status` or `cancellation_reason_code` is outside its enum; a field is not accepted with this "
             "status, or is not a field of the body; the closing note, the cancellation reason or the cancellation "
             "notes are missing, or a note has fewer than 5 words; the company requires a photo to complete a ticket "
-            "and this one has none; or the key has no minting administrator on record.",
+            "and this one has none (`POST /tickets/{ticket_id}/photos` adds one); or the key has no "
+            "minting administrator on record.",
         },
         {400: "status is required.", 422: "note must have 5 or more words."},
         {
             "status": "Completed",
             "updated_at": "2026-03-04T09:41:30.007310Z",
             "completed_at": "2026-03-04T09:41:30.007310Z",
+        },
+    ),
+    "POST /tickets/{ticket_id}/photos": Write(
+        "Add a photo to a ticket",
+        "Adds the address of a photo. The ticket's `photo_url` is then this one, and the ticket can be completed where "
+        "the company requires a photo. Earlier photos stay with the ticket in the administrator interface. The address "
+        "that `photo_url` has already is accepted, too, and changes nothing. Fires no event.",
+        "PhotoCreate",
+        201,
+        "Ticket",
+        {422: ("created_by_missing",)},
+        {
+            400: "The header `Idempotency-Key` is missing or too long; the body is not one JSON object, has an unknown "
+            "key, or `photo_url` is missing, of a wrong type, over 2,000 characters, or no absolute http or https "
+            "address.",
+            404: "The ticket is not visible to the key.",
+            422: "The key has no minting administrator on record.",
+        },
+        {
+            400: "photo_url must be an absolute http or https address.",
+            404: "No ticket with that id is visible to this key; check the id and the key.",
+        },
+        {
+            "photo_url": "https://photos.example.com/tickets/318/heater.jpg",
+            "updated_at": "2026-03-04T09:41:30.007310Z",
         },
     ),
     "POST /units/{unit_id}/notice": Write(
@@ -283,10 +383,74 @@ WRITES = {
             422: "A company has at most 1,000 webhook subscriptions; delete one that is not needed.",
         },
     ),
+    "POST /webhooks/{sub_id}/test": Write(
+        "Test a webhook subscription",
+        "Sends one signed `webhook.test` event to the subscription's URL, now, and returns its delivery with what the "
+        "receiver answered. Its `data` is an empty object, and no subscription can name it. It changes no health, is "
+        "never retried and is not among the events of `GET /events`. A paused subscription gets it too. "
+        "A subscription gets 10 tests a minute. The body is an object without keys.",
+        "TestCreate",
+        200,
+        "WebhookDeliveryAnswers",
+        {404: ("not_found",), 422: ("invalid_request",), 503: ("receiver_busy",)},
+        {
+            400: "The header `Idempotency-Key` is missing or too long, or the body is not an object without keys.",
+            404: "The subscription is not visible to the key.",
+            422: "The company is inactive.",
+            503: "The receiver has as many attempts as it gets at once. Nothing was sent.",
+        },
+        {
+            400: "The body may hold these keys only: .",
+            404: NO_SUBSCRIPTION,
+            422: "The company is inactive; have it activated before you try again.",
+        },
+        {
+            "event": "webhook.test",
+            "attempts": [
+                {
+                    "number": 1,
+                    "cause": "test",
+                    "replay_id": None,
+                    "started_at": "2026-03-04T10:20:02.114901Z",
+                    "duration_milliseconds": 148,
+                    "first_byte_milliseconds": 131,
+                    "status": 204,
+                    "error": None,
+                    "response_excerpt": "",
+                }
+            ],
+        },
+    ),
+    "POST /webhooks/{sub_id}/replay": Write(
+        "Replay events to a webhook subscription",
+        "Sends the events of a period to the subscription once more, also those from before it existed or that it did "
+        "not name then. Each attempt has the event's own `event_id`, and the header `Service-Replay` with the replay's "
+        "id. Attempts start at once and take turns with all others. A delivery that fails is parked; one that was "
+        "waiting for a retry goes on waiting for it. The answer comes before the attempts: "
+        "`GET /webhooks/{sub_id}/replays/{replay_id}` says how far they are. A replay is about 100,000 events at most, "
+        "and a subscription has one under way at a time.",
+        "ReplayCreate",
+        202,
+        "WebhookReplay",
+        {404: ("not_found",), 422: ("invalid_request", "events_empty", "events_unknown_key")},
+        {
+            404: "The subscription is not visible to the key.",
+            422: "`since` is not before `until` and now; `state` is outside its enum; `events` names an event that the "
+            "subscription does not; the subscription is paused or has a replay under way; or the period holds more "
+            "than 100,000 events.",
+        },
+        {
+            400: "since is required.",
+            404: NO_SUBSCRIPTION,
+            422: "The subscription is paused; have it resumed in the administrator interface before a replay.",
+        },
+        {"waiting": 312, "succeeded": 0},
+    ),
 }
 # Schemas that a Struct can't express: its field accepts more, and the service refuses that with codes of its own.
 AMENDED: dict[str, dict[str, Any]] = {
     "SubscriptionCreate.events": {"type": "array", "items": {"$ref": "#/$defs/EventKey"}, "minItems": 1},
+    "ReplayCreate.events": {"type": ["array", "null"], "items": {"$ref": "#/$defs/EventKey"}, "minItems": 1},
     "MoveInCreate.parties": {
         "type": "array",
         "items": {"$ref": "#/$defs/PartyCreate"},
@@ -310,6 +474,9 @@ PUBLIC_NAMES = {
     "OccupancyRecordStatus": "OccupancyStatus",
     "Named": "Reference",
     "SubscriptionEvents": "EventKey",
+    "WebhookReplayEvents": "EventKey",
+    "ReplayCreateState": "ReplayState",
+    "WebhookReplayState": "ReplayState",
     "SubscriptionHealth": "WebhookHealth",
     "UnitUnitStatus": "UnitStatus",
 }

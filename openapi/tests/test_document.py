@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -66,8 +67,8 @@ def contents() -> Iterator[tuple[str, dict[str, Any]]]:
         bodies = {"request": operation["requestBody"]} if "requestBody" in operation else {}
         for place, body in {**bodies, **operation["responses"]}.items():
             content = resolved(body).get("content", {})
-            if content:
-                yield f"{name} {place}", content["application/json"]
+            for found in content.values():
+                yield f"{name} {place}", found
 
 
 def validator(schema: dict[str, Any]) -> Draft202012Validator:
@@ -111,11 +112,29 @@ def test_every_body_has_examples_that_are_valid(place: str, content: dict[str, A
         validator(content["schema"]).validate(example["value"])
 
 
+def test_a_snapshot_is_lines_of_the_records_that_its_list_has() -> None:
+    """Its body is a text: a client that is generated from the schema of one record would read the whole as that."""
+    found = {name: one for name, one in operations() if name.startswith("GET /snapshots/")}
+    assert len(found) == 9
+    for name, operation in found.items():
+        ((media_type, content),) = operation["responses"]["200"]["content"].items()
+        schema = content["schema"]
+        assert media_type == schema["contentMediaType"] == "application/x-ndjson" and schema["type"] == "string"
+        (example,) = content["examples"].values()
+        line, rest = example["value"].split("\n")
+        assert rest == "", name
+        record = json.loads(line)
+        validator(schema["contentSchema"]).validate([record])
+        reference = schema["contentSchema"]["items"]["$ref"]
+        assert resolved({"$ref": reference})["properties"]["entity_type"]["const"] == record["entity_type"], name
+
+
 @pytest.mark.parametrize(
     ("write", "noun"),
     [
         ("POST /tickets", "unit"),
         ("PATCH /tickets/{ticket_id}", "ticket"),
+        ("POST /tickets/{ticket_id}/photos", "ticket"),
         ("POST /units/{unit_id}/notice", "unit"),
         ("POST /units/{unit_id}/move-in", "unit"),
     ],

@@ -63,6 +63,12 @@ BREAKING: dict[str, tuple[str, Change]] = {
         "Assignee: removed",
         lambda d: d.update(json.loads(json.dumps(d).replace("Assignee", "Person"))),
     ),
+    "another media type": (
+        "another media type",
+        lambda d: operation(d, "/units")["responses"]["200"].update(
+            content={"text/csv": operation(d, "/units")["responses"]["200"]["content"]["application/json"]}
+        ),
+    ),
     "a path removed": ("GET /units: removed", lambda d: d["paths"].pop("/units")),
     "a verb removed": ("POST /tickets: removed", lambda d: d["paths"]["/tickets"].pop("post")),
     "an operation renamed": ("operationId", lambda d: operation(d, "/units").update(operationId="units")),

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from chassis.records.bodies import Between, Text
-from makeready_cli.importing.kinds import KINDS
+from importing.kinds import KINDS
 from reference import imports
 from reference.structs import Undescribed
 

@@ -18,6 +18,7 @@ PAGES = {
     "docs/changes": page.changes(document.CHANGES.read_text()),
     "docs/webhooks": page.guide(page.GUIDE.read_text()),
     "docs/events": page.catalogue(EVENTS),
+    "docs/sync": page.sync(page.SYNC.read_text()),
 }
 FILES = {f"webhooks/{file.name}" for file in page.GUIDE_FILES}
 VOID = {"meta", "link", "br", "hr"}
@@ -78,14 +79,20 @@ def test_every_link_leads_somewhere(path: str) -> None:
         elsewhere = {
             "docs/changes",
             "docs/events",
+            "docs/sync",
             "docs/webhooks",
             "../docs",
             "webhooks",
             "events",
+            "sync",
             f"{BASE_URL}/openapi.json",
         }
-        elsewhere |= FILES if path == "docs/webhooks" else set()
+        elsewhere |= {"docs/webhooks": FILES, "docs/sync": {"sync/copy.py"}}.get(path, set())
         assert link.removeprefix("#") in reader.ids or link in elsewhere
+
+
+def test_the_guide_to_a_copy_has_the_program_as_the_tests_run_it() -> None:
+    assert page.SYNC_FILE.read_text() in READ["docs/sync"].blocks
 
 
 def test_every_operation_event_and_object_has_an_anchor() -> None:
@@ -116,7 +123,7 @@ def test_every_operation_has_a_curl_line_that_a_shell_understands() -> None:
         words = shlex.split(line)
         assert any(word.startswith(BASE_URL) for word in words) and "{" not in "".join(words[:4])
         if "-d" in words:
-            assert json.loads(words[words.index("-d") + 1])
+            assert isinstance(json.loads(words[words.index("-d") + 1]), dict)
 
 
 def test_the_sample_distinguishes_genuine_deliveries() -> None:

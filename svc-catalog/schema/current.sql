@@ -1,3 +1,65 @@
+CREATE FUNCTION public.mark_dependants() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
+    SELECT DISTINCT (one ->> 'company_id')::bigint, TG_ARGV[0], TG_ARGV[1], (one ->> TG_ARGV[2])::bigint
+    FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (one) WHERE one ->> TG_ARGV[2] IS NOT NULL;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION public.record_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    NEW.changed_xid := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION public.record_change_of_asset() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    OLD.searched_version := NEW.searched_version;
+    IF OLD *<> NEW THEN
+        NEW.changed_xid := pg_current_xact_id();
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION public.record_change_of_meter() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    OLD.searched_version := NEW.searched_version;
+    IF OLD *<> NEW THEN
+        NEW.changed_xid := pg_current_xact_id();
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION public.record_change_of_property() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    OLD.searched_version := NEW.searched_version;
+    IF OLD *<> NEW THEN
+        NEW.changed_xid := pg_current_xact_id();
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION public.record_change_of_unit() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    OLD.searched_version := NEW.searched_version; OLD.occupancy_version := NEW.occupancy_version;
+    IF OLD *<> NEW THEN
+        NEW.changed_xid := pg_current_xact_id();
+    END IF;
+    RETURN NEW;
+END $$;
+
 CREATE SEQUENCE public.asset_id
     START WITH 1
     INCREMENT BY 1
@@ -28,6 +90,8 @@ CREATE TABLE public.asset (
     updated_at timestamp with time zone NOT NULL,
     external_id text,
     source text NOT NULL,
+    searched_version bigint DEFAULT 0 NOT NULL,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     CONSTRAINT asset_expected_life_years CHECK (((expected_life_years >= 0) AND (expected_life_years <= 1000))),
     CONSTRAINT asset_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
     CONSTRAINT asset_stands_in_one_place CHECK (((unit_id IS NULL) OR (location_id IS NULL))),
@@ -85,6 +149,31 @@ CREATE TABLE public.business (
     id bigint DEFAULT nextval('public.business_id'::regclass) NOT NULL,
     legal_name text NOT NULL,
     website text
+);
+
+CREATE TABLE public.changes_epoch (
+    id integer DEFAULT 1 NOT NULL,
+    epoch uuid DEFAULT gen_random_uuid() NOT NULL,
+    system bigint DEFAULT (pg_control_system()).system_identifier NOT NULL,
+    CONSTRAINT changes_epoch_one_row CHECK ((id = 1))
+);
+
+CREATE TABLE public.changes_to_touch (
+    id bigint NOT NULL,
+    company_id bigint NOT NULL,
+    record text NOT NULL,
+    refers_by text NOT NULL,
+    refers_to bigint NOT NULL,
+    after_id bigint DEFAULT 0 NOT NULL
+);
+
+ALTER TABLE public.changes_to_touch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.changes_to_touch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE public.company (
@@ -181,9 +270,14 @@ END) STORED,
     external_id text,
     source text NOT NULL,
     stale_announced_at timestamp with time zone,
+    cancelled_at timestamp with time zone,
+    cancelled_by text,
+    cancel_reason text,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    CONSTRAINT inspection_cancelled_at CHECK (((kind <> 'cancelled'::text) OR ((cancelled_at IS NOT NULL) AND (cancelled_by IS NOT NULL)))),
     CONSTRAINT inspection_engagement_of_a_walk CHECK (((engagement IS NULL) OR (kind <> 'operations'::text))),
     CONSTRAINT inspection_inspection_number CHECK (((inspection_number >= 1) AND (inspection_number <= 2147483647))),
-    CONSTRAINT inspection_kind CHECK ((kind = ANY (ARRAY['operations'::text, 'consulting_walk'::text, 'acceptance_walk'::text]))),
+    CONSTRAINT inspection_kind CHECK ((kind = ANY (ARRAY['operations'::text, 'consulting_walk'::text, 'acceptance_walk'::text, 'cancelled'::text]))),
     CONSTRAINT inspection_result CHECK ((result = ANY (ARRAY['passed'::text, 'failed'::text]))),
     CONSTRAINT inspection_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
     CONSTRAINT inspection_status CHECK ((status = ANY (ARRAY['Scheduled'::text, 'In Progress'::text, 'Completed'::text, 'Finalized'::text])))
@@ -259,6 +353,8 @@ CREATE TABLE public.meter (
     updated_at timestamp with time zone NOT NULL,
     external_id text,
     source text NOT NULL,
+    searched_version bigint DEFAULT 0 NOT NULL,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     CONSTRAINT meter_of_a_unit_names_it CHECK (((scope = 'unit'::text) = (unit_id IS NOT NULL))),
     CONSTRAINT meter_scope CHECK ((scope = ANY (ARRAY['master'::text, 'common_area'::text, 'unit'::text]))),
     CONSTRAINT meter_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
@@ -311,6 +407,16 @@ CREATE TABLE public.outbox_confirmation (
     recorded_until timestamp with time zone NOT NULL
 );
 
+CREATE TABLE public.place_search (
+    company_id bigint NOT NULL,
+    kind text NOT NULL,
+    id bigint NOT NULL,
+    property_id bigint NOT NULL,
+    name_order text NOT NULL,
+    words tsvector NOT NULL,
+    CONSTRAINT place_search_kind CHECK ((kind = ANY (ARRAY['property'::text, 'unit'::text, 'asset'::text, 'meter'::text])))
+);
+
 CREATE SEQUENCE public.property_id
     START WITH 1
     INCREMENT BY 1
@@ -336,6 +442,8 @@ CREATE TABLE public.property (
     created_at timestamp with time zone NOT NULL,
     external_id text,
     source text NOT NULL,
+    searched_version bigint DEFAULT 0 NOT NULL,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     CONSTRAINT property_latitude CHECK (((latitude >= ('-90'::integer)::double precision) AND (latitude <= (90)::double precision))),
     CONSTRAINT property_longitude CHECK (((longitude >= ('-180'::integer)::double precision) AND (longitude <= (180)::double precision))),
     CONSTRAINT property_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
@@ -363,6 +471,7 @@ CREATE TABLE public.reading (
     unit_of_measure text,
     external_id text,
     source text NOT NULL,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     CONSTRAINT reading_consumption CHECK (((consumption >= ('-1000000000000000'::bigint)::double precision) AND (consumption <= ('1000000000000000'::bigint)::double precision))),
     CONSTRAINT reading_cost CHECK (((cost >= ('-1000000000000000'::bigint)::double precision) AND (cost <= ('1000000000000000'::bigint)::double precision))),
     CONSTRAINT reading_ends_after_it_starts CHECK ((period_end >= period_start)),
@@ -398,6 +507,8 @@ CREATE TABLE public.unit (
     unit_status text,
     projected_ready_on date,
     occupancy_version bigint DEFAULT 0 NOT NULL,
+    searched_version bigint DEFAULT 0 NOT NULL,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     CONSTRAINT unit_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
     CONSTRAINT unit_unit_status CHECK ((unit_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text])))
 );
@@ -431,6 +542,7 @@ CREATE TABLE public.vendor (
     insurance_expires_on date,
     lapse_held_for date,
     compliance_due_on date,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     CONSTRAINT vendor_avg_rating CHECK (((avg_rating >= (0)::double precision) AND (avg_rating <= (100)::double precision))),
     CONSTRAINT vendor_hold_has_a_reason CHECK ((on_hold = (hold_reason IS NOT NULL))),
     CONSTRAINT vendor_hold_has_an_instant CHECK (((NOT on_hold) OR (held_at IS NOT NULL))),
@@ -458,6 +570,12 @@ ALTER TABLE ONLY public.business
 
 ALTER TABLE ONLY public.business
     ADD CONSTRAINT business_pkey PRIMARY KEY (company_id, id);
+
+ALTER TABLE ONLY public.changes_epoch
+    ADD CONSTRAINT changes_epoch_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.changes_to_touch
+    ADD CONSTRAINT changes_to_touch_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.company
     ADD CONSTRAINT company_pkey PRIMARY KEY (id);
@@ -519,6 +637,9 @@ ALTER TABLE ONLY public.outbox_confirmation
 ALTER TABLE ONLY public.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (event_id);
 
+ALTER TABLE ONLY public.place_search
+    ADD CONSTRAINT place_search_pkey PRIMARY KEY (company_id, kind, id);
+
 ALTER TABLE ONLY public.property
     ADD CONSTRAINT property_external_id UNIQUE (company_id, external_id);
 
@@ -555,11 +676,23 @@ ALTER TABLE ONLY public.vendor
 ALTER TABLE ONLY public.vendor
     ADD CONSTRAINT vendor_pkey PRIMARY KEY (company_id, id);
 
+CREATE INDEX asset_changed ON public.asset USING btree (company_id, changed_xid, id);
+
 CREATE INDEX asset_changes ON public.asset USING btree ((((company_id << 30) # (id >> 14))), status, updated_at);
 
 CREATE INDEX asset_changes_of_property ON public.asset USING btree ((((property_id << 30) # (id >> 14))), status, updated_at);
 
 CREATE INDEX asset_changes_of_unit ON public.asset USING btree ((((unit_id << 30) # (id >> 14))), status, updated_at);
+
+CREATE INDEX asset_names ON public.asset USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX asset_names_of_category ON public.asset USING btree (company_id, category, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX asset_names_of_property ON public.asset USING btree (company_id, property_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX asset_names_of_property_and_status ON public.asset USING btree (company_id, property_id, status, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX asset_names_of_status ON public.asset USING btree (company_id, status, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
 CREATE INDEX asset_page_of_property ON public.asset USING btree (company_id, property_id, id);
 
@@ -571,19 +704,39 @@ CREATE INDEX asset_page_of_unit ON public.asset USING btree (company_id, unit_id
 
 CREATE INDEX asset_page_of_unit_and_status ON public.asset USING btree (hashtextextended(status, unit_id), id);
 
+CREATE INDEX asset_unsearched ON public.asset USING btree (company_id, id) WHERE (searched_version <> version);
+
 CREATE INDEX asset_updated ON public.asset USING btree (company_id, updated_at);
+
+CREATE INDEX asset_warranties ON public.asset USING btree (company_id, warranty_expires_on, id) WHERE (warranty_expires_on IS NOT NULL);
+
+CREATE INDEX audit_of_actor ON public.audit USING btree (company_id, actor, id);
+
+CREATE INDEX audit_of_actor_and_kind ON public.audit USING btree (hashtextextended(subject, hashtextextended(actor, company_id)), id);
 
 CREATE INDEX audit_of_company ON public.audit USING btree (company_id, id);
 
 CREATE INDEX audit_of_kind ON public.audit USING btree (company_id, subject, id);
 
+CREATE INDEX audit_of_request ON public.audit USING btree (company_id, request_id, id);
+
 CREATE INDEX audit_of_subject ON public.audit USING btree (company_id, subject, subject_id, id);
 
+CREATE INDEX audit_recorded ON public.audit USING btree (company_id, recorded_at, id);
+
 CREATE UNIQUE INDEX building_name ON public.building USING btree (property_id, name);
+
+CREATE INDEX business_words ON public.business USING gin (array_to_tsvector(string_to_array(regexp_replace(btrim(regexp_replace(regexp_replace(regexp_replace(btrim(regexp_replace(translate(replace(translate(regexp_replace(NORMALIZE(legal_name, NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩЂЃЄЅІЇЈЉЊЋЌЍЎЏАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯĐØŁÆŒÞđøłıςґҐ'::text, 'abcdefghijklmnopqrstuvwxyzαβγδεζηθικλμνξοπρστυφχψωђѓєѕіїјљњћќѝўџабвгдежзийклмнопрстуфхцчшщъыьэюяdolæœþdoliσгг'::text), 'ß'::text, 'ss'::text), '!"#$&''()*+,-./:;<=>?@[\]^_`{|}~¡¿«»‘’“”„–—…·•′″、。，！？；：（）「」『』【】・〜'::text, '                                                                '::text), '[ ]+'::text, ' '::text, 'g'::text)), '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff])'::text, ' \1 '::text, 'g'::text), '([^ ]{48})[^ ]+'::text, '\1'::text, 'g'::text), '[ ]+'::text, ' '::text, 'g'::text)), '([^ ]+)'::text, textcat(to_hex(company_id), '|\1'::text), 'g'::text), ' '::text))) WITH (fastupdate=off);
+
+CREATE INDEX changes_to_touch_of ON public.changes_to_touch USING btree (record, refers_by, id);
 
 CREATE UNIQUE INDEX floor_name ON public.floor USING btree (property_id, name, building_id) NULLS NOT DISTINCT;
 
 CREATE UNIQUE INDEX floorplan_name ON public.floorplan USING btree (property_id, name);
+
+CREATE INDEX inspection_changed ON public.inspection USING btree (company_id, changed_xid, id);
+
+CREATE INDEX inspection_follows_assignee ON public.inspection USING btree (company_id, assignee_id, id) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (assignee_id IS NOT NULL));
 
 CREATE INDEX inspection_page ON public.inspection USING btree (company_id, id) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
 
@@ -597,6 +750,18 @@ CREATE INDEX inspection_page_of_unit ON public.inspection USING btree (company_i
 
 CREATE INDEX inspection_page_of_unit_and_status ON public.inspection USING btree (hashtextextended(published_status, unit_id), id) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
 
+CREATE INDEX inspection_search_assignee ON public.inspection USING btree (hashtextextended(textcat(published_status, textcat(' '::text, COALESCE(result, ''::text))), hashint8extended(COALESCE(assignee_id, (0)::bigint), company_id)), COALESCE(scheduled_date, completed_date, 'infinity'::date), id) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
+
+CREATE INDEX inspection_search_assignee_in_property ON public.inspection USING btree (hashtextextended(textcat(published_status, textcat(' '::text, COALESCE(result, ''::text))), hashint8extended(COALESCE(assignee_id, (0)::bigint), property_id)), COALESCE(scheduled_date, completed_date, 'infinity'::date), id) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
+
+CREATE INDEX inspection_search_cancelled ON public.inspection USING btree (hashtextextended(textcat(published_status, textcat(' '::text, COALESCE(result, ''::text))), company_id), COALESCE(scheduled_date, completed_date, 'infinity'::date), id) WHERE (kind = 'cancelled'::text);
+
+CREATE INDEX inspection_search_company ON public.inspection USING btree (hashtextextended(textcat(published_status, textcat(' '::text, COALESCE(result, ''::text))), company_id), COALESCE(scheduled_date, completed_date, 'infinity'::date), id) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
+
+CREATE INDEX inspection_search_property ON public.inspection USING btree (hashtextextended(textcat(published_status, textcat(' '::text, COALESCE(result, ''::text))), property_id), COALESCE(scheduled_date, completed_date, 'infinity'::date), id) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
+
+CREATE INDEX inspection_search_unit ON public.inspection USING btree (hashtextextended(textcat(published_status, textcat(' '::text, COALESCE(result, ''::text))), unit_id), COALESCE(scheduled_date, completed_date, 'infinity'::date), id) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
+
 CREATE INDEX inspection_stale ON public.inspection USING btree (company_id, scheduled_date) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (status = ANY (ARRAY['Scheduled'::text, 'In Progress'::text])) AND (stale_announced_at IS NULL) AND (scheduled_date IS NOT NULL));
 
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
@@ -605,29 +770,115 @@ CREATE INDEX ix_inbox_applied_at ON public.inbox USING btree (applied_at);
 
 CREATE UNIQUE INDEX location_name ON public.location USING btree (property_id, name, location_type);
 
+CREATE INDEX meter_changed ON public.meter USING btree (company_id, changed_xid, id);
+
 CREATE INDEX meter_changes ON public.meter USING btree ((((company_id << 30) # (id >> 14))), updated_at);
 
 CREATE INDEX meter_changes_of_property ON public.meter USING btree ((((property_id << 30) # (id >> 14))), updated_at);
 
 CREATE INDEX meter_changes_of_unit ON public.meter USING btree ((((unit_id << 30) # (id >> 14))), updated_at);
 
+CREATE INDEX meter_names ON public.meter USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX meter_names_of_property ON public.meter USING btree (company_id, property_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX meter_names_of_utility_type ON public.meter USING btree (company_id, utility_type, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
 CREATE INDEX meter_page_of_property ON public.meter USING btree (company_id, property_id, id);
 
 CREATE INDEX meter_page_of_unit ON public.meter USING btree (company_id, unit_id, id);
 
+CREATE INDEX meter_unsearched ON public.meter USING btree (company_id, id) WHERE (searched_version <> version);
+
 CREATE INDEX meter_updated ON public.meter USING btree (company_id, updated_at);
+
+CREATE INDEX notice_newest ON public.notice USING btree (company_id, COALESCE(published_at, 'infinity'::timestamp with time zone), id);
+
+CREATE INDEX notice_newest_of_property ON public.notice USING btree (company_id, property_id, COALESCE(published_at, 'infinity'::timestamp with time zone), id);
 
 CREATE INDEX outbox_recorded ON public.outbox USING btree (recorded_at);
 
 CREATE INDEX outbox_unpublished ON public.outbox USING btree (event_id) WHERE (published_at IS NULL);
 
+CREATE INDEX place_search_words ON public.place_search USING gin (words);
+
+CREATE INDEX property_changed ON public.property USING btree (company_id, changed_xid, id);
+
+CREATE INDEX property_names ON public.property USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX property_unsearched ON public.property USING btree (company_id, id) WHERE (searched_version <> version);
+
+CREATE INDEX reading_changed ON public.reading USING btree (company_id, changed_xid, id);
+
+CREATE INDEX reading_periods ON public.reading USING btree (company_id, meter_id, period_start, id);
+
 CREATE INDEX staff_external_id ON public.staff USING btree (company_id, external_id);
+
+CREATE INDEX unit_changed ON public.unit USING btree (company_id, changed_xid, id);
+
+CREATE INDEX unit_names ON public.unit USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX unit_names_of_property ON public.unit USING btree (company_id, property_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX unit_names_of_property_and_status ON public.unit USING btree (company_id, property_id, COALESCE(unit_status, ''::text), regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX unit_names_of_status ON public.unit USING btree (company_id, COALESCE(unit_status, ''::text), regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX unit_unsearched ON public.unit USING btree (company_id, id) WHERE (searched_version <> version);
+
+CREATE INDEX vendor_changed ON public.vendor USING btree (company_id, changed_xid, id);
 
 CREATE INDEX vendor_compliance_due ON public.vendor USING btree (company_id, compliance_due_on, id) WHERE (compliance_due_on IS NOT NULL);
 
-CREATE INDEX vendor_of_business ON public.vendor USING btree (company_id, business_id);
+CREATE INDEX vendor_of_business ON public.vendor USING btree (company_id, business_id, id);
 
 CREATE INDEX vendor_on_hold ON public.vendor USING btree (company_id, id) WHERE on_hold;
+
+CREATE INDEX vendor_search ON public.vendor USING btree (hashtextextended(textcat(text(on_hold), textcat(text(is_active), COALESCE(last_compliance_state, 'unknown'::text))), company_id), id);
+
+CREATE INDEX vendor_search_insurance ON public.vendor USING btree (hashtextextended(textcat(text(on_hold), textcat(text(is_active), COALESCE(last_compliance_state, 'unknown'::text))), company_id), COALESCE(insurance_expires_on, 'infinity'::date), id);
+
+CREATE INDEX vendor_words ON public.vendor USING gin (array_to_tsvector(string_to_array(regexp_replace(btrim(regexp_replace(regexp_replace(regexp_replace(btrim(regexp_replace(translate(replace(translate(regexp_replace(NORMALIZE(textcat(COALESCE(nickname, ''::text), textcat(' '::text, COALESCE(external_id, ''::text))), NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩЂЃЄЅІЇЈЉЊЋЌЍЎЏАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯĐØŁÆŒÞđøłıςґҐ'::text, 'abcdefghijklmnopqrstuvwxyzαβγδεζηθικλμνξοπρστυφχψωђѓєѕіїјљњћќѝўџабвгдежзийклмнопрстуфхцчшщъыьэюяdolæœþdoliσгг'::text), 'ß'::text, 'ss'::text), '!"#$&''()*+,-./:;<=>?@[\]^_`{|}~¡¿«»‘’“”„–—…·•′″、。，！？；：（）「」『』【】・〜'::text, '                                                                '::text), '[ ]+'::text, ' '::text, 'g'::text)), '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff])'::text, ' \1 '::text, 'g'::text), '([^ ]{48})[^ ]+'::text, '\1'::text, 'g'::text), '[ ]+'::text, ' '::text, 'g'::text)), '([^ ]+)'::text, textcat(to_hex(company_id), '|\1'::text), 'g'::text), ' '::text))) WITH (fastupdate=off);
+
+CREATE TRIGGER asset_changed BEFORE UPDATE ON public.asset FOR EACH ROW EXECUTE FUNCTION public.record_change_of_asset();
+
+CREATE TRIGGER asset_follows_location_by_property_id AFTER UPDATE ON public.location FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id) OR (old.location_type IS DISTINCT FROM new.location_type))) EXECUTE FUNCTION public.mark_dependants('asset', 'property_id', 'property_id');
+
+CREATE TRIGGER asset_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('asset', 'property_id', 'id');
+
+CREATE TRIGGER asset_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('asset', 'unit_id', 'id');
+
+CREATE TRIGGER inspection_changed BEFORE UPDATE ON public.inspection FOR EACH ROW EXECUTE FUNCTION public.record_change();
+
+CREATE TRIGGER inspection_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('inspection', 'property_id', 'id');
+
+CREATE TRIGGER inspection_follows_staff_by_assignee_id AFTER UPDATE ON public.staff FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.mark_dependants('inspection', 'assignee_id', 'id');
+
+CREATE TRIGGER inspection_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('inspection', 'unit_id', 'id');
+
+CREATE TRIGGER meter_changed BEFORE UPDATE ON public.meter FOR EACH ROW EXECUTE FUNCTION public.record_change_of_meter();
+
+CREATE TRIGGER meter_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('meter', 'property_id', 'id');
+
+CREATE TRIGGER meter_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('meter', 'unit_id', 'id');
+
+CREATE TRIGGER property_changed BEFORE UPDATE ON public.property FOR EACH ROW EXECUTE FUNCTION public.record_change_of_property();
+
+CREATE TRIGGER reading_changed BEFORE UPDATE ON public.reading FOR EACH ROW EXECUTE FUNCTION public.record_change();
+
+CREATE TRIGGER unit_changed BEFORE UPDATE ON public.unit FOR EACH ROW EXECUTE FUNCTION public.record_change_of_unit();
+
+CREATE TRIGGER unit_follows_building_by_property_id AFTER UPDATE ON public.building FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'property_id');
+
+CREATE TRIGGER unit_follows_floor_by_property_id AFTER UPDATE ON public.floor FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'property_id');
+
+CREATE TRIGGER unit_follows_floorplan_by_property_id AFTER UPDATE ON public.floorplan FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id) OR (old.bedrooms IS DISTINCT FROM new.bedrooms) OR (old.bathrooms IS DISTINCT FROM new.bathrooms) OR (old.square_feet IS DISTINCT FROM new.square_feet))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'property_id');
+
+CREATE TRIGGER unit_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'id');
+
+CREATE TRIGGER vendor_changed BEFORE UPDATE ON public.vendor FOR EACH ROW EXECUTE FUNCTION public.record_change();
+
+CREATE TRIGGER vendor_follows_business_by_business_id AFTER UPDATE ON public.business FOR EACH ROW WHEN (((old.legal_name IS DISTINCT FROM new.legal_name) OR (old.website IS DISTINCT FROM new.website))) EXECUTE FUNCTION public.mark_dependants('vendor', 'business_id', 'id');
 
 ALTER TABLE ONLY public.asset
     ADD CONSTRAINT asset_company_id_property_id_fkey FOREIGN KEY (company_id, property_id) REFERENCES public.property(company_id, id);

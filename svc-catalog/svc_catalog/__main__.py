@@ -10,34 +10,57 @@ from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
 from makeready.catalog.v1 import (
     inspection_commands_pb2,
+    inspection_details_pb2,
     inspections_pb2,
     meter_commands_pb2,
+    meter_search_pb2,
     meters_pb2,
     notices_pb2,
     place_commands_pb2,
+    place_search_pb2,
     places_pb2,
     vendor_commands_pb2,
+    vendor_details_pb2,
     vendors_pb2,
 )
 from makeready.events.v1 import replicas_pb2
 from svc_catalog import config, consumers, replica_source, schema, tables
 from svc_catalog.inspections.commands import InspectionCommandsService
+from svc_catalog.inspections.details import InspectionDetailsService
+from svc_catalog.inspections.queries import INSPECTION_CHANGES
 from svc_catalog.inspections.records import INSPECTION
 from svc_catalog.inspections.service import InspectionsService
 from svc_catalog.inspections.staff import Staff
 from svc_catalog.inspections.sweeps import overdue_inspections
 from svc_catalog.meters.commands import MeterCommandsService
+from svc_catalog.meters.queries import METER_CHANGES, READING_CHANGES
 from svc_catalog.meters.service import MetersService
 from svc_catalog.notices.service import NoticesService
 from svc_catalog.places.commands import PlaceCommandsService
+from svc_catalog.places.queries import ASSET_CHANGES, PROPERTY_CHANGES, UNIT_CHANGES
 from svc_catalog.places.service import AssetsService, PropertiesService, UnitsService
+from svc_catalog.search.indexing import Indexing
+from svc_catalog.search.service import MeterSearchService, PlaceSearchService
 from svc_catalog.vendors.commands import VendorCommandsService
+from svc_catalog.vendors.details import VendorDetailsService
+from svc_catalog.vendors.queries import VENDOR_CHANGES
 from svc_catalog.vendors.records import VENDOR
 from svc_catalog.vendors.service import VendorsService
 from svc_catalog.vendors.sweeps import ComplianceSnapshots
 
 NAME = "svc-catalog"
 CONSUMERS = {"svc-tickets": ["references", "causes"], "svc-occupancy": ["references"], "svc-webhooks": ["public"]}
+CHANGES = (
+    PROPERTY_CHANGES,
+    UNIT_CHANGES,
+    ASSET_CHANGES,
+    VENDOR_CHANGES,
+    INSPECTION_CHANGES,
+    METER_CHANGES,
+    READING_CHANGES,
+)
+FOR_STAFF = ("asset", "inspection", "meter", "notice", "property", "reading", "unit", "vendor")
+"""The kinds of records whose entries in the audit log staff see."""
 
 
 def assemble(settings: config.Config) -> App:
@@ -46,8 +69,8 @@ def assemble(settings: config.Config) -> App:
     app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS, consumers.REPLICAS)
     source = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
-    importer = Importer(app.database, outbox, instants.now)
-    commands = app.commands(schema.idempotency, schema.audit, outbox)
+    importer = Importer(app.database, outbox, schema.idempotency, instants.now)
+    commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF)
     database, links_url = app.database, settings.service.links_url
     staff = Staff(database, app.peer("gateway"))
     services: list[tuple[Any, object]] = [
@@ -58,14 +81,20 @@ def assemble(settings: config.Config) -> App:
         (place_commands_pb2, PlaceCommandsService(commands, links_url)),
         (vendors_pb2, VendorsService(database, importer, links_url)),
         (vendor_commands_pb2, VendorCommandsService(database, commands, links_url)),
+        (vendor_details_pb2, VendorDetailsService(database, links_url, instants.now)),
         (inspections_pb2, InspectionsService(database, importer, staff, links_url)),
         (inspection_commands_pb2, InspectionCommandsService(database, commands, staff, links_url)),
+        (inspection_details_pb2, InspectionDetailsService(database, links_url, instants.now)),
         (meters_pb2, MetersService(database, importer, links_url)),
         (meter_commands_pb2, MeterCommandsService(commands, links_url)),
-        (notices_pb2, NoticesService(database, importer, commands, outbox, links_url)),
+        (place_search_pb2, PlaceSearchService(database)),
+        (meter_search_pb2, MeterSearchService(database)),
+        (notices_pb2, NoticesService(database, importer, commands, outbox, links_url, instants.now)),
     ]
     for contract, service in services:
         app.serve(contract.DESCRIPTOR.services_by_name[type(service).__name__], service)
+    app.follows(*CHANGES)
+    app.background("search", Indexing(database).run)
     app.sweeps(
         overdue_inspections(database, outbox, INSPECTION.renderer(links_url), instants.now).sweep,
         ComplianceSnapshots(database, outbox, commands.audit, VENDOR.renderer(links_url), instants.now).sweep,

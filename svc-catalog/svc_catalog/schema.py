@@ -15,16 +15,22 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    ColumnElement,
     DateTime,
     ForeignKeyConstraint,
+    Index,
     MetaData,
     Sequence,
     Table,
+    Text,
     UniqueConstraint,
+    func,
+    literal_column,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from chassis.changes.tables import change_tables
 from chassis.messaging.consumer import inbox_table
 from chassis.messaging.outbox import outbox_table
 from chassis.replicas.tables import company_replica, replica_table
@@ -42,6 +48,7 @@ outbox = outbox_table(metadata)
 idempotency = ledger(metadata)
 audit = audit_table(metadata)
 inbox = inbox_table(metadata)
+changes_to_touch, changes_epoch = change_tables(metadata)
 
 # Replicas of the gateway's rows, with the gateway's ids. Version 0 marks a row that has not arrived yet.
 company = company_replica(metadata)
@@ -94,5 +101,30 @@ def within_property(column: str, place: str) -> ForeignKeyConstraint:
 
 def editable_columns(table: Table, *without: str) -> list[str]:
     """The columns that imports and people can set, except external_id. without: columns that another service owns."""
-    not_set = {"company_id", "id", "version", "updated_at", "external_id", "source", *without}
-    return [column.name for column in table.c if column.name not in not_set and column.computed is None]
+    own = {"company_id", "id", "version", "searched_version", "changed_xid", "updated_at", "external_id", "source"}
+    return [one.name for one in table.c if one.name not in {*own, *without} and one.computed is None]
+
+
+def in_order_of_names(name: ColumnElement[str]) -> ColumnElement[str]:
+    """The text by which people's lists are ordered: a name without case, its numbers with nine digits, so that "Unit 9"
+    precedes "Unit 10". An index on it must have this very expression."""
+    padded = func.regexp_replace(func.lower(name), literal_column(r"'(\d+)'"), literal_column(r"'00000000\1'"), _ALL)
+    return func.regexp_replace(padded, literal_column(r"'\d*(\d{9})'"), literal_column(r"'\1'"), _ALL, type_=Text)
+
+
+_ALL: ColumnElement[str] = literal_column("'g'")
+
+
+def searched_version() -> Column[int]:
+    """The version of the row whose words `place_search` has."""
+    return Column("searched_version", BigInteger, nullable=False, server_default=text("0"))
+
+
+def people_indexes(table: Table, **others: Iterable[ColumnElement[object]]) -> None:
+    """The indexes of people's lists in the order of names: all rows, and those that have each of `others`, which are
+    columns by the index's name; and the rows whose words are not up to date."""
+    name = in_order_of_names(table.c.name)
+    for of, columns in {"": (), **others}.items():
+        Index(f"{table.name}_names{of and '_of_'}{of}", table.c.company_id, *columns, name, table.c.id)
+    stale = text("searched_version <> version")
+    Index(f"{table.name}_unsearched", table.c.company_id, table.c.id, postgresql_where=stale)

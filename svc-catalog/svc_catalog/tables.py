@@ -8,6 +8,7 @@ from svc_catalog.meters import tables as meters
 from svc_catalog.notices import tables as notices
 from svc_catalog.places import tables as places
 from svc_catalog.schema import metadata
+from svc_catalog.search import tables as search
 from svc_catalog.vendors import tables as vendors
 
-__all__ = ["inspections", "metadata", "meters", "notices", "places", "vendors"]
+__all__ = ["inspections", "metadata", "meters", "notices", "places", "search", "vendors"]

@@ -7,7 +7,7 @@ import base64
 import itertools
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -18,17 +18,21 @@ from chassis.db import migrations
 from chassis.db.database import Database
 from makeready.catalog.v1 import (
     inspection_commands_pb2_grpc,
+    inspection_details_pb2_grpc,
     inspections_pb2,
     inspections_pb2_grpc,
     meter_commands_pb2_grpc,
+    meter_search_pb2_grpc,
     meters_pb2,
     meters_pb2_grpc,
     notices_pb2,
     notices_pb2_grpc,
     place_commands_pb2_grpc,
+    place_search_pb2_grpc,
     places_pb2,
     places_pb2_grpc,
     vendor_commands_pb2_grpc,
+    vendor_details_pb2_grpc,
     vendors_pb2,
     vendors_pb2_grpc,
 )
@@ -36,6 +40,7 @@ from makeready.common.v1 import audit_pb2, audit_pb2_grpc, sweeps_pb2_grpc
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
 from makeready.events.v1 import events_pb2, events_pb2_grpc
 from svc_catalog import tables
+from svc_catalog.search.indexing import _STALE
 from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, Server, embedded_nats
 from testkit.services import Keys, RunningService
@@ -52,6 +57,16 @@ KINDS: dict[str, Any] = {
     "meters": meters_pb2,
     "readings": meters_pb2,
     "notices": notices_pb2,
+}
+# The kinds whose changes can be followed, as their RPCs name them.
+NOUNS = {
+    "properties": "Property",
+    "units": "Unit",
+    "assets": "Asset",
+    "vendors": "Vendor",
+    "inspections": "Inspection",
+    "meters": "Meter",
+    "readings": "Reading",
 }
 
 
@@ -70,10 +85,14 @@ class Catalog:
             meters_pb2_grpc.MetersServiceStub(channel),
             vendor_commands_pb2_grpc.VendorCommandsServiceStub(channel),
             notices_pb2_grpc.NoticesServiceStub(channel),
+            vendor_details_pb2_grpc.VendorDetailsServiceStub(channel),
+            inspection_details_pb2_grpc.InspectionDetailsServiceStub(channel),
             inspection_commands_pb2_grpc.InspectionCommandsServiceStub(channel),
             sweeps_pb2_grpc.ScheduledSweepsServiceStub(channel),
             place_commands_pb2_grpc.PlaceCommandsServiceStub(channel),
             meter_commands_pb2_grpc.MeterCommandsServiceStub(channel),
+            place_search_pb2_grpc.PlaceSearchServiceStub(channel),
+            meter_search_pb2_grpc.MeterSearchServiceStub(channel),
             audit_pb2_grpc.AuditServiceStub(channel),
         ]
 
@@ -135,6 +154,11 @@ class Company:
         request = getattr(KINDS[kind], f"{name}Request")(after_id=after_id, limit=limit, **filters)
         return (await self.catalog(name, request, self.caller)).page
 
+    async def changes(self, kind: str, position: bytes = b"", limit: int = 200, **more: Any) -> Any:
+        name = f"List{NOUNS[kind]}Changes"
+        request = getattr(KINDS[kind], f"{name}Request")(position=position, limit=limit, **more)
+        return (await self.catalog(name, request, self.caller)).feed
+
     async def by_name(self, kind: str) -> dict[str, dict[str, Any]]:
         return {record["name"]: record for record in await self.list(kind)}
 
@@ -188,7 +212,7 @@ def away_gateway(
 async def gateway(away_gateway: RunningService, service: RunningService) -> AsyncIterator[RunningService]:
     """`away_gateway`, running, after svc-catalog has caught up with it. Its public ports stay closed."""
     ring = "1:" + base64.b64encode(bytes(32)).decode()
-    away_gateway.start(MAKEREADY_CURSOR_KEYS=ring, MAKEREADY_KEY_CHECK_SECRETS=ring)
+    away_gateway.start(MAKEREADY_CURSOR_KEYS=ring, MAKEREADY_KEY_CHECK_SECRETS=ring, MAKEREADY_TOTP_KEYS=ring)
     async with service.channel() as channel:
         stub = events_pb2_grpc.ConsumerServiceStub(channel)
         for attempt in range(100):
@@ -234,6 +258,20 @@ async def database(service: RunningService) -> AsyncIterator[Database]:
     await database.open()
     yield database
     await database.close()
+
+
+@pytest.fixture
+def searched(database: Database) -> Callable[[], Awaitable[None]]:
+    """Waits until the words of every row are up to date."""
+
+    async def wait() -> None:
+        for _ in range(600):
+            if not await database.rows(_STALE):
+                return
+            await asyncio.sleep(0.1)
+        raise AssertionError("words are not up to date after a minute")
+
+    return wait
 
 
 class Alone:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from sqlalchemy import BigInteger, func, select
+
+from chassis.changes.feed import Changes
+from chassis.changes.touching import BATCH_ROWS, MARKS_MAX, Touching
 from chassis.db.database import Database
+from chassis.db.statements import Statement, param
+from svc_catalog.__main__ import CHANGES
 from svc_catalog.inspections import queries as inspections_queries
+from svc_catalog.inspections import rules as inspection_rules
+from svc_catalog.inspections import search_queries as inspection_searches
+from svc_catalog.inspections.tables import inspection
 from svc_catalog.meters import queries as meters_queries
+from svc_catalog.notices import queries as notices_queries
 from svc_catalog.places import queries
 from svc_catalog.vendors import queries as vendors_queries
-from testkit.plans import lists_of
-from testkit.skewed_rows import analyze, check_pages, make_crowd
+from svc_catalog.vendors import rules as vendor_rules
+from svc_catalog.vendors import search_queries as vendor_searches
+from testkit.plans import lists_of, statement_plan
+from testkit.skewed_rows import FIRST_ID, GAP, IN_ORDER, LIMIT, SMALL, analyze, check_changes, check_pages, make_crowd
 
 pytestmark = pytest.mark.plans
 
@@ -33,10 +46,17 @@ FILLS = (
     " SELECT company_id, id, id, 0, true, 'all_properties', '2020-01-01', 'import'",
     "meter (company_id, property_id, id, unit_id, name, utility_type, scope, is_active, created_at, updated_at, source)"
     " SELECT company_id, place, id, place, 'x', 'water', 'unit', true, '2020-01-01', updated_at, 'import'",
-    # Half of them are consultants' walks, which no list includes.
-    "inspection (company_id, property_id, id, unit_id, status, is_compliance_inspection, kind, created_at, source)"
+    "reading (company_id, meter_id, id, period_start, period_end, consumption, created_at, is_estimated, source)"
+    " SELECT company_id, place, id, '2020-01-01', '2020-02-01', 1, '2020-01-01', false, 'import'",
+    'notice (company_id, property_id, id, subject, body, "when", created_at, updated_at, published_at, source)'
+    " SELECT company_id, place, id, 'x', 'y', 'z', '2020-01-01', updated_at,"
+    " CASE WHEN commonness < 2 THEN updated_at END, 'import'",
+    # Half of them are cancelled, or consultants' walks, which no list includes.
+    "inspection (company_id, property_id, id, unit_id, status, is_compliance_inspection, kind, created_at, source,"
+    " cancelled_at, cancelled_by)"
     " SELECT company_id, place, id, place, (ARRAY['Scheduled', 'In Progress', 'Finalized'])[1 + commonness], false,"
-    " CASE WHEN n < 5000 THEN 'operations' ELSE 'consulting_walk' END, '2020-01-01', 'import'",
+    " CASE WHEN n < 5000 THEN 'operations' WHEN n < 7500 THEN 'cancelled' ELSE 'consulting_walk' END,"
+    " '2020-01-01', 'import', '2020-01-01', 'staff:1'",
 )
 STATUSES = {"asset": ("Active", "Retired"), "inspection": ("Scheduled", "Completed")}
 LISTS = lists_of(queries, inspections_queries, meters_queries, vendors_queries)
@@ -58,6 +78,108 @@ async def known_crowd(crowd: Database) -> Database:
 async def test_a_page_costs_the_same_wherever_it_is(known_crowd: Database, name: str) -> None:
     statuses = STATUSES.get(LISTS[name].table.name, ())
     assert await check_pages(known_crowd, LISTS[name], statuses, {}, with_changes=True)
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=lambda one: one.kind)
+async def test_a_page_of_changes_costs_its_rows_wherever_it_is(known_crowd: Database, changes: Changes) -> None:
+    await check_changes(known_crowd, changes)
+
+
+async def test_a_batch_of_moves_reads_the_rows_that_it_moves(known_crowd: Database) -> None:
+    """However many marks wait and however many records each has."""
+    touches = Touching(known_crowd, CHANGES)._touches
+    marks = MARKS_MAX
+    for (table, column), touch in touches.items():
+        async with known_crowd.connection() as connection:
+            place = await connection.raw.fetchval(
+                f"SELECT {column} FROM {table} WHERE company_id = $1 GROUP BY 1 ORDER BY count(*) DESC LIMIT 1",
+                IN_ORDER,
+            )
+        # Different ids, or the plan would reuse the rows that it has found for one mark.
+        after_id = list(range(marks))
+        given = {"company_id": [IN_ORDER] * marks, "refers_to": [place or 0] * marks, "after_id": after_id}
+        plan = await statement_plan(known_crowd, touch.dependants, **given)
+        cost = f"{table}.{column}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
+        assert plan.returned <= BATCH_ROWS and plan.rows_met <= 2 * BATCH_ROWS + marks, cost
+        assert not plan.whole_tables, cost
+
+
+# People's searches: at most the page's rows of each state, in the index and in the table.
+
+
+async def check(database: Database, statement: Statement, many: int, /, **values: Any) -> int:
+    """Returns how many rows it found. many: the states that it merges."""
+    plan = await statement_plan(database, statement, **values)
+    cost = f"{values}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
+    assert plan.rows_met <= (many + 1) * (LIMIT + 1) and plan.buffers <= many * 3 * (LIMIT + 1), cost
+    assert not plan.whole_tables, f"{values}: {plan.whole_tables}"
+    return plan.returned
+
+
+DAYS = {"from_day": "-infinity", "to_day": "infinity"}
+SIDES: tuple[tuple[bool, dict[str, Any]], ...] = (
+    (False, {"after_day": "-infinity", "after_id": 0}),
+    (True, {"after_day": "infinity", "after_id": 2**62}),
+)
+
+
+@pytest.mark.parametrize("company_id", [IN_ORDER, SMALL])
+async def test_a_search_for_vendors_costs_what_its_page_shows(known_crowd: Database, company_id: int) -> None:
+    rare, every = ["truetruemissing"], vendor_rules.search_states((), None, None)
+    for states in (every, rare):
+        of = {"company_id": company_id, "states": states, "rows": LIMIT + 1}
+        found = await check(known_crowd, vendor_searches.NEWEST, len(states), before_id=2**62, **of)
+        for newest, side in SIDES:
+            statement = vendor_searches.BY_INSURANCE.statements[newest]
+            assert found == await check(known_crowd, statement, len(states), **of, **DAYS, **side)
+        assert bool(found) == (states is every)
+    of = {"company_id": company_id, "states": every, "rows": LIMIT + 1, "after_id": 2**62}
+    name = f"{FIRST_ID + 7 * GAP}"  # the first of the small company, and of no other
+    found = await check(known_crowd, vendor_searches.NAMED_NEWEST, 1, words=name, **of)
+    assert found == (company_id == SMALL)
+
+
+@pytest.mark.parametrize("company_id", [IN_ORDER, SMALL])
+async def test_a_search_for_inspections_costs_what_its_page_shows(known_crowd: Database, company_id: int) -> None:
+    (place,) = [
+        row["place"]
+        for row in await known_crowd.rows(
+            Statement(
+                select(func.min(inspection.c.property_id).label("place")).where(
+                    inspection.c.company_id == param("company_id", BigInteger)
+                )
+            ),
+            company_id=company_id,
+        )
+    ]
+    rare, every = ["Completed failed"], inspection_rules.search_states((), ())
+    for names in ((), ("property_id",), ("unit_id", "property_id"), ("assignee_id",), ("property_id", "assignee_id")):
+        pages = inspection_searches.pages_of(frozenset(names))
+        places = {name: 0 if name == "assignee_id" else place for name in names}
+        for states in (every, rare):
+            of = {"company_id": company_id, "states": states, "rows": LIMIT + 1, **places, **DAYS}
+            for newest, side in SIDES:
+                found = await check(known_crowd, pages.statements[newest], len(states), **of, **side)
+                assert bool(found) == (states is every), (names, states)
+    cancelled = inspection_searches.cancelled_pages_of(frozenset())
+    of = {"company_id": company_id, "states": every, "rows": LIMIT + 1, **DAYS}
+    first, last = [
+        await check(known_crowd, cancelled.statements[newest], len(every), **of, **side) for newest, side in SIDES
+    ]
+    assert first == last and (first or company_id == SMALL)
+
+
+@pytest.mark.parametrize("of_property", [False, True])
+async def test_the_newest_notices_cost_what_their_page_shows(known_crowd: Database, of_property: bool) -> None:
+    statement = notices_queries.NEWEST[of_property]
+    for span in (("-infinity", "infinity"), ("infinity", "infinity"), ("-infinity", "9999-12-31")):
+        values: dict[str, Any] = {"company_id": IN_ORDER, "from_at": span[0], "to_at": span[1], "rows": LIMIT + 1}
+        if of_property:
+            values["property_id"] = FIRST_ID + 2 * GAP
+        found = await check(known_crowd, statement, 1, after_at="infinity", after_id=2**62, **values)
+        assert found or of_property
+    deep = {"after_at": "2020-01-01 00:10:00+00", "to_at": "2020-01-01 00:10:00+00", "after_id": 0}
+    assert of_property or await check(known_crowd, statement, 1, **values | {"from_at": "-infinity"} | deep)
 
 
 def test_every_list_is_measured() -> None:

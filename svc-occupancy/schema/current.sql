@@ -1,3 +1,21 @@
+CREATE FUNCTION public.mark_dependants() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
+    SELECT DISTINCT (one ->> 'company_id')::bigint, TG_ARGV[0], TG_ARGV[1], (one ->> TG_ARGV[2])::bigint
+    FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (one) WHERE one ->> TG_ARGV[2] IS NOT NULL;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION public.record_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    NEW.changed_xid := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+
 CREATE TABLE public.audit (
     id bigint NOT NULL,
     recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -13,6 +31,31 @@ CREATE TABLE public.audit (
 
 ALTER TABLE public.audit ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.audit_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.changes_epoch (
+    id integer DEFAULT 1 NOT NULL,
+    epoch uuid DEFAULT gen_random_uuid() NOT NULL,
+    system bigint DEFAULT (pg_control_system()).system_identifier NOT NULL,
+    CONSTRAINT changes_epoch_one_row CHECK ((id = 1))
+);
+
+CREATE TABLE public.changes_to_touch (
+    id bigint NOT NULL,
+    company_id bigint NOT NULL,
+    record text NOT NULL,
+    refers_by text NOT NULL,
+    refers_to bigint NOT NULL,
+    after_id bigint DEFAULT 0 NOT NULL
+);
+
+ALTER TABLE public.changes_to_touch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.changes_to_touch_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -84,9 +127,11 @@ CREATE TABLE public.party (
     phone text,
     role text,
     external_id text,
+    forgotten_at timestamp with time zone,
     CONSTRAINT party_email CHECK ((char_length(email) <= 150)),
     CONSTRAINT party_external_id CHECK ((char_length(external_id) <= 120)),
     CONSTRAINT party_first_name CHECK ((char_length(first_name) <= 80)),
+    CONSTRAINT party_forgotten_without_a_trace CHECK (((forgotten_at IS NULL) OR (num_nonnulls(first_name, last_name, email, phone, external_id) = 0))),
     CONSTRAINT party_last_name CHECK ((char_length(last_name) <= 80)),
     CONSTRAINT party_phone CHECK ((char_length(phone) <= 20)),
     CONSTRAINT party_position CHECK ((("position" >= 0) AND ("position" <= 19))),
@@ -141,6 +186,7 @@ CREATE TABLE public.transition (
     departure_destination_code text,
     notes text,
     vacated_on date,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     CONSTRAINT transition_departure_destination_code CHECK ((char_length(departure_destination_code) <= 20000)),
     CONSTRAINT transition_fed_by_somebody CHECK (((occupancy_fed_at IS NULL) OR (occupancy_source IS NOT NULL))),
     CONSTRAINT transition_notes CHECK ((char_length(notes) <= 20000)),
@@ -176,6 +222,7 @@ CREATE TABLE public.turn_task (
     updated_at timestamp with time zone NOT NULL,
     external_id text,
     source text NOT NULL,
+    property_id bigint,
     CONSTRAINT turn_task_cancelled_at CHECK (((status = 'cancelled'::text) = (cancelled_at IS NOT NULL))),
     CONSTRAINT turn_task_completed_at CHECK (((status = 'completed'::text) = (completed_at IS NOT NULL))),
     CONSTRAINT turn_task_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
@@ -200,11 +247,33 @@ CREATE TABLE public.unit_state (
     version bigint NOT NULL,
     unit_status text NOT NULL,
     projected_ready_on date,
+    property_id bigint,
     CONSTRAINT unit_state_unit_status CHECK ((unit_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text])))
+);
+
+CREATE TABLE public.unit_status_change (
+    company_id bigint NOT NULL,
+    unit_id bigint NOT NULL,
+    version bigint NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    from_status text,
+    to_status text NOT NULL,
+    cause text NOT NULL,
+    actor text NOT NULL,
+    turn_id bigint,
+    CONSTRAINT unit_status_change_cause CHECK ((cause = ANY (ARRAY['notice'::text, 'move_in'::text, 'board'::text, 'notice_cancelled'::text, 'vacated'::text, 'import'::text, 'turn_cancelled'::text]))),
+    CONSTRAINT unit_status_change_from_status CHECK ((from_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text]))),
+    CONSTRAINT unit_status_change_to_status CHECK ((to_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text])))
 );
 
 ALTER TABLE ONLY public.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.changes_epoch
+    ADD CONSTRAINT changes_epoch_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.changes_to_touch
+    ADD CONSTRAINT changes_to_touch_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.company
     ADD CONSTRAINT company_pkey PRIMARY KEY (id);
@@ -251,11 +320,24 @@ ALTER TABLE ONLY public.unit
 ALTER TABLE ONLY public.unit_state
     ADD CONSTRAINT unit_state_pkey PRIMARY KEY (company_id, unit_id);
 
+ALTER TABLE ONLY public.unit_status_change
+    ADD CONSTRAINT unit_status_change_pkey PRIMARY KEY (company_id, unit_id, version);
+
+CREATE INDEX audit_of_actor ON public.audit USING btree (company_id, actor, id);
+
+CREATE INDEX audit_of_actor_and_kind ON public.audit USING btree (hashtextextended(subject, hashtextextended(actor, company_id)), id);
+
 CREATE INDEX audit_of_company ON public.audit USING btree (company_id, id);
 
 CREATE INDEX audit_of_kind ON public.audit USING btree (company_id, subject, id);
 
+CREATE INDEX audit_of_request ON public.audit USING btree (company_id, request_id, id);
+
 CREATE INDEX audit_of_subject ON public.audit USING btree (company_id, subject, subject_id, id);
+
+CREATE INDEX audit_recorded ON public.audit USING btree (company_id, recorded_at, id);
+
+CREATE INDEX changes_to_touch_of ON public.changes_to_touch USING btree (record, refers_by, id);
 
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
@@ -265,9 +347,13 @@ CREATE INDEX outbox_recorded ON public.outbox USING btree (recorded_at);
 
 CREATE INDEX outbox_unpublished ON public.outbox USING btree (event_id) WHERE (published_at IS NULL);
 
+CREATE INDEX party_email ON public.party USING btree (company_id, lower(email), id) WHERE (email IS NOT NULL);
+
 CREATE INDEX property_external_id ON public.property USING btree (company_id, external_id);
 
 CREATE UNIQUE INDEX transition_active_in_unit ON public.transition USING btree (company_id, unit_id) WHERE (status = 'active'::text);
+
+CREATE INDEX transition_changed ON public.transition USING btree (company_id, changed_xid, id);
 
 CREATE INDEX transition_changes ON public.transition USING btree ((((company_id << 30) # (id >> 14))), status, updated_at);
 
@@ -297,15 +383,33 @@ CREATE UNIQUE INDEX turn_task_external_id ON public.turn_task USING btree (compa
 
 CREATE INDEX turn_task_of_transition ON public.turn_task USING btree (company_id, transition_id, id);
 
+CREATE INDEX turn_task_open ON public.turn_task USING btree (company_id, COALESCE(scheduled_date, 'infinity'::date), id) WHERE (status = 'open'::text);
+
+CREATE INDEX turn_task_open_in_property ON public.turn_task USING btree (company_id, property_id, COALESCE(scheduled_date, 'infinity'::date), id) WHERE (status = 'open'::text);
+
 CREATE INDEX turn_task_open_in_unit ON public.turn_task USING btree (company_id, unit_id, id) WHERE (status = 'open'::text);
 
 CREATE INDEX turn_task_to_tell_of ON public.turn_task USING btree (company_id, scheduled_date, id) WHERE ((status = 'open'::text) AND (stale_at IS NULL));
+
+CREATE INDEX turn_task_unplaced ON public.turn_task USING btree (id) WHERE (property_id IS NULL);
 
 CREATE INDEX unit_external_id ON public.unit USING btree (company_id, external_id);
 
 CREATE INDEX unit_page ON public.unit USING btree (company_id, id);
 
 CREATE INDEX unit_page_of_property ON public.unit USING btree (company_id, property_id, id);
+
+CREATE INDEX unit_state_board ON public.unit_state USING btree (company_id, unit_status, COALESCE(projected_ready_on, 'infinity'::date), unit_id) WHERE (unit_status <> 'Occupied'::text);
+
+CREATE INDEX unit_state_board_of_property ON public.unit_state USING btree (company_id, property_id, unit_status, COALESCE(projected_ready_on, 'infinity'::date), unit_id) WHERE (unit_status <> 'Occupied'::text);
+
+CREATE INDEX unit_state_unplaced ON public.unit_state USING btree (unit_id) WHERE (property_id IS NULL);
+
+CREATE TRIGGER transition_changed BEFORE UPDATE ON public.transition FOR EACH ROW EXECUTE FUNCTION public.record_change();
+
+CREATE TRIGGER transition_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('transition', 'property_id', 'id');
+
+CREATE TRIGGER transition_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('transition', 'unit_id', 'id');
 
 ALTER TABLE ONLY public.lease
     ADD CONSTRAINT lease_company_id_transition_id_fkey FOREIGN KEY (company_id, transition_id) REFERENCES public.transition(company_id, id);

@@ -7,21 +7,34 @@ from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
 from makeready.events.v1 import replicas_pb2
-from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
+from makeready.occupancy.v1 import (
+    parties_pb2,
+    residencies_pb2,
+    residency_commands_pb2,
+    turn_board_pb2,
+    turn_tasks_pb2,
+    turns_pb2,
+)
 from svc_occupancy import config, replica_source, schema, tables
 from svc_occupancy.board.commands import TurnBoardService
+from svc_occupancy.placing import placing
 from svc_occupancy.replicas import consumers
 from svc_occupancy.replicas.fetch import ReplicaFetcher
+from svc_occupancy.residencies.commands import ResidencyCommandsService
+from svc_occupancy.residencies.forgetting import PartiesService
 from svc_occupancy.residencies.service import ResidenciesService
 from svc_occupancy.turn_tasks.commands import TurnTasksService
 from svc_occupancy.turn_tasks.records import STALE_TASK
 from svc_occupancy.turn_tasks.sweeps import stale_tasks
+from svc_occupancy.turns.queries import TURN_CHANGES
 from svc_occupancy.turns.records import TURN
 from svc_occupancy.turns.service import TurnsService
 from svc_occupancy.turns.sweeps import Vacating
 
 NAME = "svc-occupancy"
-CONSUMERS = {"svc-catalog": ["references"], "svc-webhooks": ["public"]}
+CONSUMERS = {"svc-catalog": ["references"], "svc-tickets": ["causes"], "svc-webhooks": ["public"]}
+FOR_STAFF = ("turn", "turn_task", "unit")
+"""The kinds of records whose entries in the audit log staff see."""
 
 
 def assemble(settings: config.Config) -> App:
@@ -31,20 +44,26 @@ def assemble(settings: config.Config) -> App:
     source = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
     fetcher = ReplicaFetcher(app.database, app.peer("svc-catalog"), consumer)
-    importer = Importer(app.database, outbox, instants.now)
-    commands = app.commands(schema.idempotency, schema.audit, outbox)
+    importer = Importer(app.database, outbox, schema.idempotency, instants.now)
+    commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF)
     links_url = settings.service.links_url
     turns = TURN.renderer(links_url)
     turns_service = TurnsService(app.database, outbox, importer, fetcher, turns)
     app.serve(turns_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns_service)
-    residencies = ResidenciesService(app.database, outbox, fetcher, links_url, instants.now)
+    app.follows(TURN_CHANGES)
+    residencies = ResidenciesService(app.database, outbox, fetcher, commands.audit, links_url, instants.now)
     app.serve(residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"], residencies)
+    commanded = ResidencyCommandsService(app.database, commands, fetcher, turns)
+    app.serve(residency_commands_pb2.DESCRIPTOR.services_by_name["ResidencyCommandsService"], commanded)
+    parties = PartiesService(app.database, commands, outbox)
+    app.serve(parties_pb2.DESCRIPTOR.services_by_name["PartiesService"], parties)
     board = TurnBoardService(app.database, commands, fetcher, turns)
     app.serve(turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"], board)
     tasks = TurnTasksService(app.database, commands, importer, fetcher)
     app.serve(turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"], tasks)
     vacating = Vacating(app.database, commands.audit, outbox, turns)
-    app.sweeps(vacating.sweep, stale_tasks(app.database, outbox, STALE_TASK.renderer(links_url)).sweep)
+    stale = stale_tasks(app.database, outbox, STALE_TASK.renderer(links_url))
+    app.sweeps(vacating.sweep, stale.sweep, placing(app.database))
     return app
 
 

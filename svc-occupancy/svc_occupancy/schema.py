@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, MetaData, Text
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, MetaData, Text, literal_column
+from sqlalchemy.sql.elements import ColumnElement
 
+from chassis.changes.tables import change_tables
 from chassis.messaging.consumer import inbox_table
 from chassis.messaging.outbox import outbox_table
 from chassis.replicas.tables import company_replica, replica_table
@@ -14,10 +17,14 @@ from chassis.writes.idempotency import ledger
 
 metadata = MetaData()
 
+# Lists by date have rows without a date last: in the keys of their indexes such a row has this date.
+NO_DATE: ColumnElement[datetime.date] = literal_column("'infinity'::date")
+
 outbox = outbox_table(metadata)
 inbox = inbox_table(metadata)
 idempotency = ledger(metadata)
 audit = audit_table(metadata)
+changes_to_touch, changes_epoch = change_tables(metadata)
 
 
 def one_of(table: str, column: str, values: Iterable[str]) -> CheckConstraint:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from svc_occupancy.residencies.tables import lease, lease_id, party, party_id
-from svc_occupancy.schema import audit, company, idempotency, inbox, metadata, outbox, property_, unit
+from svc_occupancy.schema import (
+    audit,
+    changes_epoch,
+    changes_to_touch,
+    company,
+    idempotency,
+    inbox,
+    metadata,
+    outbox,
+    property_,
+    unit,
+)
 from svc_occupancy.turn_tasks.tables import turn_task, turn_task_id
 from svc_occupancy.turns.tables import transition, transition_id
-from svc_occupancy.units.tables import unit_state
+from svc_occupancy.units.tables import unit_state, unit_status_change
 
 __all__ = [
     "audit",
+    "changes_epoch",
+    "changes_to_touch",
     "company",
     "idempotency",
     "inbox",
@@ -26,4 +39,5 @@ __all__ = [
     "turn_task_id",
     "unit",
     "unit_state",
+    "unit_status_change",
 ]

@@ -22,8 +22,11 @@ from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
 from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from makeready.events.v1.events_pb2 import CompanyReference, Event, References
 from makeready.occupancy.v1 import (
+    parties_pb2_grpc,
     residencies_pb2,
     residencies_pb2_grpc,
+    residency_commands_pb2,
+    residency_commands_pb2_grpc,
     turn_board_pb2,
     turn_board_pb2_grpc,
     turn_tasks_pb2,
@@ -100,6 +103,8 @@ class House:
             (catalog, places_pb2_grpc.UnitsServiceStub(in_catalog)),
             (occupancy, turns_pb2_grpc.TurnsServiceStub(in_occupancy)),
             (occupancy, residencies_pb2_grpc.ResidenciesServiceStub(in_occupancy)),
+            (occupancy, residency_commands_pb2_grpc.ResidencyCommandsServiceStub(in_occupancy)),
+            (occupancy, parties_pb2_grpc.PartiesServiceStub(in_occupancy)),
             (occupancy, turn_board_pb2_grpc.TurnBoardServiceStub(in_occupancy)),
             (occupancy, turn_tasks_pb2_grpc.TurnTasksServiceStub(in_occupancy)),
             (occupancy, AuditServiceStub(in_occupancy)),
@@ -145,11 +150,12 @@ class Company:
         return json.loads(reply.body)  # type: ignore[no-any-return]
 
     async def command(self, rpc: str, who: Identity | None = None, **fields: Any) -> Any:
-        """Calls an RPC of the turn board; returns the record, or a list of them.
+        """Calls a command of staff; returns the record, or a list of them.
 
         Default: as a member of staff, with a new idempotency key.
         """
-        contract = turn_board_pb2 if hasattr(turn_board_pb2, f"{rpc}Request") else turn_tasks_pb2
+        contracts = (turn_board_pb2, turn_tasks_pb2, residency_commands_pb2)
+        contract: Any = next(one for one in contracts if hasattr(one, f"{rpc}Request"))
         request = getattr(contract, f"{rpc}Request")(**fields)
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name and "idempotency_key" not in fields:
             request.idempotency_key = f"act {next(self._keys)}"
@@ -178,7 +184,7 @@ class Company:
         found: bytes = response.document.json
         return found
 
-    async def results(self, kind: str, rows: Sequence[Any], **options: bool) -> list[ImportResult]:
+    async def results(self, kind: str, rows: Sequence[Any], **options: Any) -> list[ImportResult]:
         """The result of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
         rpc, request = KINDS[kind]
         sent = [

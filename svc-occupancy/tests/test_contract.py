@@ -277,7 +277,7 @@ def test_every_enum_of_the_contract_has_the_words_of_the_rules_in_their_order() 
         for contract in (residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2)
         for name, enum in contract.DESCRIPTOR.enum_types_by_name.items()
     }
-    assert enums == {"TurnStatus": turn_rules.TURN_STATUSES}
+    assert enums == {"TurnStatus": turn_rules.TURN_STATUSES, "UnitStatusCause": unit_rules.STATUS_CAUSES}
 
 
 def test_svc_catalog_serves_the_statuses_of_units_that_the_rules_know() -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
+from typing import Any
+
 import pytest
 
-from chassis.db.database import Database
+from chassis.db.database import IN_ORDER, Database
 from chassis.db.statements import Statement
 from svc_occupancy.board import queries as board_queries
+from svc_occupancy.dates import START
+from svc_occupancy.residencies import queries as residency_queries
+from svc_occupancy.turn_tasks import queries as task_queries
 from svc_occupancy.turns import import_queries as turn_import_queries
 from svc_occupancy.turns import queries as turn_queries
 from testkit.plans import explained
-from testkit.skewed_rows import analyze, check_pages, make_crowd
+from testkit.skewed_rows import analyze, check_changes, check_pages, make_crowd
 
 pytestmark = pytest.mark.plans
 
@@ -22,10 +28,20 @@ FILLS = (
     " '2020-01-01', updated_at, 'import'",
     "company (id, version, name) SELECT DISTINCT company_id, 1, 'x'",
     "company (id, version, name) SELECT id, 1, 'x'",
-    "unit_state (company_id, unit_id, version, unit_status) SELECT company_id, id, 1, 'Down'",
-    "turn_task (company_id, transition_id, unit_id, task_type, status, created_at, updated_at, source)"
-    " SELECT company_id, id, id, 'Paint', 'open', updated_at, updated_at, 'staff'",
+    "lease (company_id, id, transition_id, start_date) SELECT company_id, id, id, '2020-01-01'",
+    "party (company_id, id, transition_id, position) SELECT company_id, id, id, 0",
+    # Most units are down; every eighth has a ready date.
+    "unit_state (company_id, unit_id, version, unit_status, property_id, projected_ready_on)"
+    " SELECT company_id, id, 1, (ARRAY['Down', 'Vacant Ready', 'Notice'])[1 + commonness], place,"
+    " CASE WHEN n % 8 < 2 THEN date '2020-01-01' + n::int END",
+    "unit_status_change (company_id, unit_id, version, changed_at, to_status, cause, actor)"
+    " SELECT company_id, place, n + 1, updated_at, 'Down', 'board', 'staff:1'",
+    "turn_task (company_id, transition_id, unit_id, property_id, task_type, status, scheduled_date, created_at,"
+    " updated_at, source)"
+    " SELECT company_id, id, id, place, 'Paint', 'open', CASE WHEN n % 8 < 2 THEN date '2020-01-01' + n::int END,"
+    " updated_at, updated_at, 'staff'",
 )
+TODAY = datetime.date(2020, 6, 1)
 
 
 # A company with few rows and one with many, whose largest unit has three quarters of them.
@@ -46,6 +62,11 @@ async def test_a_page_of_turns_costs_the_same_wherever_it_is(crowd: Database) ->
     await analyze(crowd)
     statuses = ("completed", "cancelled")
     assert await check_pages(crowd, turn_queries.TURNS_PAGE, statuses, {}, with_changes=True)
+
+
+async def test_a_page_of_changes_costs_its_rows_wherever_it_is(crowd: Database) -> None:
+    await analyze(crowd)
+    await check_changes(crowd, turn_queries.TURN_CHANGES)
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
@@ -81,7 +102,7 @@ async def test_the_board_looks_at_a_page_of_units_and_at_their_newest_turns(crow
     async with crowd.connection() as connection:
         units = await connection.raw.fetch(UNITS)
     for company_id, unit_id in units:
-        place = {"company_id": company_id, "first_id": unit_id, "rows": 50}
+        place = {"company_id": company_id, "first_id": unit_id, "rows": 50, "today": TODAY}
         async with explained(crowd, board_queries.BOARD.statement) as explain:
             plan = await explain(**place)
             assert not plan.whole_tables and plan.rows_met <= 350, (plan.rows_met, plan.indexes)
@@ -91,3 +112,58 @@ async def test_the_board_looks_at_a_page_of_units_and_at_their_newest_turns(crow
         async with explained(crowd, turn_queries.NEWEST.statement) as explain:
             plan = await explain(company_id=company_id, unit_id=unit_id)
             assert plan.returned == 1 and plan.rows_met <= 2, (plan.rows_met, plan.indexes)
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_pages_for_people_cost_what_their_rows_cost(crowd: Database, analyzed: bool) -> None:
+    """50 rows and one more, for each with its unit, property, turn, state, tasks and newest change of status."""
+    if analyzed:
+        await analyze(crowd)
+    async with crowd.connection() as connection:
+        places = await connection.raw.fetch(UNITS)
+        turns = [row[0] for row in await connection.raw.fetch("SELECT transition_id FROM lease LIMIT 51")]
+    dated, undated = START, (TODAY.max, 1)
+    rows = {"rows": 51}
+    of_status: dict[str, Any] = {"today": TODAY, "statuses": ["Notice", "Vacant Ready", "Down"]}
+    of_unit = {"before_id": 2**62, "before_version": 2**62}
+    cases: list[tuple[Statement, int, dict[str, Any]]] = [
+        (board_queries.UNDER_WAY.statement, 900, of_status),
+        (board_queries.UNDER_WAY_IN_PROPERTY.statement, 900, of_status),
+        (task_queries.OPEN_TASKS, 250, {"until": TODAY.max}),
+        (task_queries.OPEN_TASKS, 250, {"until": TODAY}),
+        (task_queries.OPEN_TASKS_OF_PROPERTY, 250, {"until": TODAY.max}),
+        (residency_queries.RESIDENCIES, 160, {"before_id": of_unit["before_id"]}),
+        (board_queries.STATUS_CHANGES.statement, 60, {"before_version": of_unit["before_version"]}),
+        (residency_queries.PARTIES, 60, {}),
+        (board_queries.BOARD_UNIT.statement, 10, {"today": TODAY}),
+        # No list: the newest 200 turns, and the one before each.
+        (board_queries.DAYS_EMPTY, 620, {"today": TODAY}),
+        (board_queries.DAYS_EMPTY_OF_PROPERTY, 620, {"today": TODAY}),
+    ]
+    in_order = (task_queries.OPEN_TASKS, task_queries.OPEN_TASKS_OF_PROPERTY)
+    for statement, most, values in cases:
+        async with explained(crowd, statement, IN_ORDER if statement in in_order else "") as explain:
+            for company_id, place in places:
+                for date, last_id in (dated, undated):
+                    known = values | rows | {"company_id": company_id, "after_date": date, "after_id": last_id}
+                    known |= {"property_id": place, "unit_id": place, "turn_ids": turns}
+                    plan = await explain(**{name: known[name] for name in statement.parameters})
+                    cost = (plan.rows_met, plan.indexes, plan.whole_tables, statement.sql)
+                    assert not plan.whole_tables and plan.rows_met <= most, cost
+
+
+async def test_the_board_is_counted_by_indexes_alone(crowd: Database) -> None:
+    await analyze(crowd)
+    async with crowd.connection() as connection:
+        places = await connection.raw.fetch(UNITS)
+    for query, index in (
+        (board_queries.COUNTS.statement, "unit_state_board"),
+        (board_queries.COUNTS_OF_PROPERTY.statement, "unit_page_of_property"),
+        (board_queries.TASK_COUNTS.statement, "turn_task_open"),
+        (board_queries.TASK_COUNTS_OF_PROPERTY.statement, "turn_task_open_in_property"),
+    ):
+        async with explained(crowd, query) as explain:
+            for company_id, place in places:
+                known = {"company_id": company_id, "property_id": place, "today": TODAY}
+                plan = await explain(**{name: known[name] for name in query.parameters})
+                assert not plan.whole_tables and plan.indexes[0].startswith(index), plan.indexes

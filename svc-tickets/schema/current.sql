@@ -1,3 +1,21 @@
+CREATE FUNCTION public.mark_dependants() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
+    SELECT DISTINCT (one ->> 'company_id')::bigint, TG_ARGV[0], TG_ARGV[1], (one ->> TG_ARGV[2])::bigint
+    FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (one) WHERE one ->> TG_ARGV[2] IS NOT NULL;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION public.record_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    NEW.changed_xid := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+
 CREATE TABLE public.asset (
     id bigint NOT NULL,
     version bigint DEFAULT 0 NOT NULL,
@@ -22,6 +40,31 @@ CREATE TABLE public.audit (
 
 ALTER TABLE public.audit ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.audit_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.changes_epoch (
+    id integer DEFAULT 1 NOT NULL,
+    epoch uuid DEFAULT gen_random_uuid() NOT NULL,
+    system bigint DEFAULT (pg_control_system()).system_identifier NOT NULL,
+    CONSTRAINT changes_epoch_one_row CHECK ((id = 1))
+);
+
+CREATE TABLE public.changes_to_touch (
+    id bigint NOT NULL,
+    company_id bigint NOT NULL,
+    record text NOT NULL,
+    refers_by text NOT NULL,
+    refers_to bigint NOT NULL,
+    after_id bigint DEFAULT 0 NOT NULL
+);
+
+ALTER TABLE public.changes_to_touch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.changes_to_touch_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -165,6 +208,7 @@ CREATE TABLE public.ticket (
     created_by_administrator_id bigint,
     quiet_since timestamp with time zone,
     stale_due_at timestamp with time zone,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     CONSTRAINT ticket_cancellation_reason_code CHECK ((cancellation_reason_code = ANY (ARRAY['duplicate_ticket'::text, 'no_access_repeated'::text, 'resident_cancelled'::text, 'resolved_independently'::text, 'scheduled_for_later'::text, 'see_notes'::text, 'wrong_property'::text]))),
     CONSTRAINT ticket_cancelled_at CHECK ((((status = 'Cancelled'::text) = (cancelled_at IS NOT NULL)) OR ((cancelled_at IS NULL) AND (external_id IS NOT NULL)))),
     CONSTRAINT ticket_category CHECK ((category = ANY (ARRAY['HVAC'::text, 'Plumbing'::text, 'Electrical'::text, 'Mechanical'::text, 'Life Safety'::text, 'Elevator'::text, 'Appliance'::text, 'Doors/Windows'::text, 'Flooring'::text, 'Painting'::text, 'Roofing'::text, 'Leak'::text, 'Pest Control'::text, 'Structural'::text, 'Grounds'::text, 'Parking Garage'::text, 'Pool'::text, 'Security'::text, 'Common Area'::text, 'General'::text, 'Other'::text]))),
@@ -223,6 +267,28 @@ CREATE TABLE public.ticket_policy (
     CONSTRAINT ticket_policy_stale_after_hours CHECK (((stale_after_hours >= 1) AND (stale_after_hours <= 8760)))
 );
 
+CREATE TABLE public.ticket_search (
+    company_id bigint NOT NULL,
+    id bigint NOT NULL,
+    version bigint NOT NULL,
+    comment_id bigint NOT NULL,
+    quiet_since timestamp with time zone,
+    property_id bigint NOT NULL,
+    unit_id bigint,
+    asset_id bigint,
+    assignee_id bigint,
+    vendor_id bigint,
+    status text NOT NULL,
+    is_open boolean NOT NULL,
+    priority text NOT NULL,
+    category text NOT NULL,
+    source text NOT NULL,
+    opened bigint NOT NULL,
+    urgency bigint NOT NULL,
+    waiting bigint NOT NULL,
+    terms tsvector NOT NULL
+);
+
 CREATE TABLE public.ticket_status_change (
     company_id bigint NOT NULL,
     ticket_id bigint NOT NULL,
@@ -271,6 +337,12 @@ ALTER TABLE ONLY public.asset
 
 ALTER TABLE ONLY public.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.changes_epoch
+    ADD CONSTRAINT changes_epoch_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.changes_to_touch
+    ADD CONSTRAINT changes_to_touch_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.company
     ADD CONSTRAINT company_pkey PRIMARY KEY (id);
@@ -326,6 +398,9 @@ ALTER TABLE ONLY public.ticket
 ALTER TABLE ONLY public.ticket_policy
     ADD CONSTRAINT ticket_policy_pkey PRIMARY KEY (company_id);
 
+ALTER TABLE ONLY public.ticket_search
+    ADD CONSTRAINT ticket_search_pkey PRIMARY KEY (company_id, id);
+
 ALTER TABLE ONLY public.ticket_status_change
     ADD CONSTRAINT ticket_status_change_pkey PRIMARY KEY (company_id, ticket_id, version);
 
@@ -337,11 +412,21 @@ ALTER TABLE ONLY public.vendor
 
 CREATE INDEX asset_external_id ON public.asset USING btree (company_id, external_id);
 
+CREATE INDEX audit_of_actor ON public.audit USING btree (company_id, actor, id);
+
+CREATE INDEX audit_of_actor_and_kind ON public.audit USING btree (hashtextextended(subject, hashtextextended(actor, company_id)), id);
+
 CREATE INDEX audit_of_company ON public.audit USING btree (company_id, id);
 
 CREATE INDEX audit_of_kind ON public.audit USING btree (company_id, subject, id);
 
+CREATE INDEX audit_of_request ON public.audit USING btree (company_id, request_id, id);
+
 CREATE INDEX audit_of_subject ON public.audit USING btree (company_id, subject, subject_id, id);
+
+CREATE INDEX audit_recorded ON public.audit USING btree (company_id, recorded_at, id);
+
+CREATE INDEX changes_to_touch_of ON public.changes_to_touch USING btree (record, refers_by, id);
 
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
@@ -351,21 +436,39 @@ CREATE INDEX outbox_recorded ON public.outbox USING btree (recorded_at);
 
 CREATE INDEX outbox_unpublished ON public.outbox USING btree (event_id) WHERE (published_at IS NULL);
 
+CREATE INDEX pm_task_by_due ON public.pm_task USING btree (company_id, due_date, id);
+
 CREATE INDEX pm_task_due ON public.pm_task USING btree (company_id, due_date) WHERE ((status = 'Open'::text) AND (stale_at IS NULL));
+
+CREATE INDEX pm_task_of_asset_by_due ON public.pm_task USING btree (company_id, asset_id, due_date, id);
 
 CREATE INDEX pm_task_of_property ON public.pm_task USING btree (company_id, property_id, id);
 
+CREATE INDEX pm_task_of_property_by_due ON public.pm_task USING btree (company_id, property_id, due_date, id);
+
+CREATE INDEX pm_task_of_unit_by_due ON public.pm_task USING btree (company_id, unit_id, due_date, id);
+
 CREATE INDEX pm_task_open ON public.pm_task USING btree (company_id, id) WHERE (status = 'Open'::text);
+
+CREATE INDEX pm_task_open_by_due ON public.pm_task USING btree (company_id, due_date, id) WHERE (status = 'Open'::text);
 
 CREATE INDEX property_external_id ON public.property USING btree (company_id, external_id);
 
 CREATE INDEX staff_external_id ON public.staff USING btree (company_id, external_id);
+
+CREATE INDEX ticket_changed ON public.ticket USING btree (company_id, changed_xid, id);
 
 CREATE INDEX ticket_changes ON public.ticket USING btree ((((company_id << 30) # (id >> 14))), status, updated_at);
 
 CREATE INDEX ticket_changes_of_property ON public.ticket USING btree ((((property_id << 30) # (id >> 14))), status, updated_at);
 
 CREATE INDEX ticket_changes_of_unit ON public.ticket USING btree ((((unit_id << 30) # (id >> 14))), status, updated_at);
+
+CREATE INDEX ticket_follows_assignee ON public.ticket USING btree (company_id, assignee_id, id) WHERE (assignee_id IS NOT NULL);
+
+CREATE INDEX ticket_follows_vendor ON public.ticket USING btree (company_id, vendor_id, id) WHERE (vendor_id IS NOT NULL);
+
+CREATE INDEX ticket_of_inspection_row_of_ticket ON public.ticket_of_inspection_row USING btree (company_id, ticket_id);
 
 CREATE INDEX ticket_page_of_property ON public.ticket USING btree (company_id, property_id, id);
 
@@ -377,6 +480,28 @@ CREATE INDEX ticket_page_of_unit ON public.ticket USING btree (company_id, unit_
 
 CREATE INDEX ticket_page_of_unit_and_status ON public.ticket USING btree (hashtextextended(status, unit_id), id);
 
+CREATE INDEX ticket_search_of_asset ON public.ticket_search USING btree (company_id, asset_id, opened, id) WHERE (asset_id IS NOT NULL);
+
+CREATE INDEX ticket_search_of_assignee ON public.ticket_search USING btree (company_id, assignee_id, opened, id) WHERE (assignee_id IS NOT NULL);
+
+CREATE INDEX ticket_search_of_is_open ON public.ticket_search USING btree (company_id, is_open, opened, id);
+
+CREATE INDEX ticket_search_of_property ON public.ticket_search USING btree (company_id, property_id, opened, id);
+
+CREATE INDEX ticket_search_of_source ON public.ticket_search USING btree (company_id, source, opened, id);
+
+CREATE INDEX ticket_search_of_unit ON public.ticket_search USING btree (company_id, unit_id, opened, id) WHERE (unit_id IS NOT NULL);
+
+CREATE INDEX ticket_search_of_vendor ON public.ticket_search USING btree (company_id, vendor_id, opened, id) WHERE (vendor_id IS NOT NULL);
+
+CREATE INDEX ticket_search_opened ON public.ticket_search USING btree (company_id, opened, id);
+
+CREATE INDEX ticket_search_terms ON public.ticket_search USING gin (terms) WITH (fastupdate=off);
+
+CREATE INDEX ticket_search_urgency ON public.ticket_search USING btree (company_id, urgency, id);
+
+CREATE INDEX ticket_search_waiting ON public.ticket_search USING btree (company_id, waiting, id);
+
 CREATE INDEX ticket_stale_due ON public.ticket USING btree (company_id, stale_due_at) WHERE (stale_due_at IS NOT NULL);
 
 CREATE INDEX ticket_updated ON public.ticket USING btree (company_id, updated_at);
@@ -384,6 +509,16 @@ CREATE INDEX ticket_updated ON public.ticket USING btree (company_id, updated_at
 CREATE INDEX unit_external_id ON public.unit USING btree (company_id, external_id);
 
 CREATE INDEX vendor_external_id ON public.vendor USING btree (company_id, external_id);
+
+CREATE TRIGGER ticket_changed BEFORE UPDATE ON public.ticket FOR EACH ROW EXECUTE FUNCTION public.record_change();
+
+CREATE TRIGGER ticket_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('ticket', 'property_id', 'id');
+
+CREATE TRIGGER ticket_follows_staff_by_assignee_id AFTER UPDATE ON public.staff FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.mark_dependants('ticket', 'assignee_id', 'id');
+
+CREATE TRIGGER ticket_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('ticket', 'unit_id', 'id');
+
+CREATE TRIGGER ticket_follows_vendor_by_vendor_id AFTER UPDATE ON public.vendor FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('ticket', 'vendor_id', 'id');
 
 ALTER TABLE ONLY public.asset
     ADD CONSTRAINT asset_property_id_fkey FOREIGN KEY (property_id) REFERENCES public.property(id);

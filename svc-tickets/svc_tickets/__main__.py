@@ -4,38 +4,53 @@ from __future__ import annotations
 
 from chassis.app.server import App, run_process
 from chassis.schedule import instants
-from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, tickets_pb2
+from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, ticket_views_pb2, tickets_pb2
 from svc_tickets import config, consumers, tables
 from svc_tickets.maintenance.records import PM_TASK, STALE_PM_TASK
 from svc_tickets.maintenance.service import PmTasksService
 from svc_tickets.maintenance.sweeps import OverdueMaintenance
 from svc_tickets.replicas.consumer import REPLICAS
 from svc_tickets.replicas.fetch import ReplicaFetcher
+from svc_tickets.search.fill import SearchFiller
+from svc_tickets.search.service import TicketViewsService
 from svc_tickets.tickets.commands import TicketCommandsService
+from svc_tickets.tickets.forgotten import ForgottenPeople
 from svc_tickets.tickets.from_inspection import FailedInspectionRows
 from svc_tickets.tickets.opening import TicketOpener
+from svc_tickets.tickets.queries.read import TICKET_CHANGES
 from svc_tickets.tickets.records import TICKET
 from svc_tickets.tickets.service import TicketsService
 from svc_tickets.tickets.sweeps import StaleTickets
 
 NAME = "svc-tickets"
 CONSUMERS = {"svc-webhooks": ["public"]}
+FOR_STAFF = ("pm_task", "ticket")
+"""The kinds of records whose entries in the audit log staff see."""
 
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     links_url = settings.service.links_url
     outbox = app.produces(tables.outbox, consumers=CONSUMERS)
-    commands = app.commands(tables.idempotency, tables.audit, outbox)
+    commands = app.commands(tables.idempotency, tables.audit, outbox, FOR_STAFF)
     ticket = TICKET.renderer(links_url)
+    app.follows(TICKET_CHANGES)
     opener = TicketOpener(outbox, commands.audit, ticket)
-    applier = consumers.Applier(FailedInspectionRows(opener, instants.now))
+    applier = consumers.Applier(
+        FailedInspectionRows(opener, instants.now), ForgottenPeople(commands.audit, instants.now)
+    )
     consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS, REPLICAS)
     replicas = ReplicaFetcher(app.database, app.peer("svc-catalog"), app.peer("gateway"))
     tickets = TicketsService(app.database, commands, replicas, ticket, instants.now)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)
     ticket_commands = TicketCommandsService(commands, app.database, replicas, ticket, opener)
     app.serve(ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"], ticket_commands)
+    filler = SearchFiller(app.database)
+    app.on_commit(filler.add)
+    app.background("search", filler.run)
+    app.background("search-comparison", filler.keep_comparing)
+    views = TicketViewsService(app.database, replicas, ticket, filler, instants.now)
+    app.serve(ticket_views_pb2.DESCRIPTOR.services_by_name["TicketViewsService"], views)
     pm_task = PM_TASK.renderer(links_url)
     pm_tasks = PmTasksService(commands, app.database, replicas, pm_task, consumer.catch_up, instants.now)
     app.serve(pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"], pm_tasks)

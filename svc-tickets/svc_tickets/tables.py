@@ -7,6 +7,8 @@ from svc_tickets.policy.tables import ticket_policy
 from svc_tickets.schema import (
     asset,
     audit,
+    changes_epoch,
+    changes_to_touch,
     company,
     idempotency,
     inbox,
@@ -17,6 +19,7 @@ from svc_tickets.schema import (
     unit,
     vendor,
 )
+from svc_tickets.search.tables import ticket_search
 from svc_tickets.tickets.tables import (
     comment_id,
     ticket,
@@ -30,6 +33,8 @@ from svc_tickets.tickets.tables import (
 __all__ = [
     "asset",
     "audit",
+    "changes_epoch",
+    "changes_to_touch",
     "comment_id",
     "company",
     "idempotency",
@@ -46,6 +51,7 @@ __all__ = [
     "ticket_number",
     "ticket_of_inspection_row",
     "ticket_policy",
+    "ticket_search",
     "ticket_status_change",
     "unit",
     "vendor",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from chassis.refusals import Refusal
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import ticket_commands_pb2
 from makeready.tickets.v1.ticket_commands_pb2_grpc import TicketCommandsServiceStub
+from makeready.tickets.v1.ticket_views_pb2_grpc import TicketViewsServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from svc_tickets.replicas.consumer import put_references
 from testkit.event_contract import check_outbox
@@ -32,7 +34,8 @@ class Client:
 
     def __init__(self, service: RunningService, channel: grpc.aio.Channel) -> None:
         self.service = service
-        self.stubs: list[Any] = [TicketsServiceStub(channel), TicketCommandsServiceStub(channel)]
+        stubs = (TicketsServiceStub, TicketCommandsServiceStub, TicketViewsServiceStub)
+        self.stubs: list[Any] = [stub(channel) for stub in stubs]
 
     async def __call__(self, rpc: str, request: Any, who: Identity | None = None) -> Any:
         (method,) = (getattr(stub, rpc) for stub in self.stubs if hasattr(stub, rpc))
@@ -88,7 +91,7 @@ def owners(catalog: RunningService, away_gateway: RunningService) -> Iterator[di
     run."""
     if away_gateway.process is None or away_gateway.process.poll() is not None:
         ring = "1:" + base64.b64encode(bytes(32)).decode()
-        away_gateway.start(MAKEREADY_CURSOR_KEYS=ring, MAKEREADY_KEY_CHECK_SECRETS=ring)
+        away_gateway.start(MAKEREADY_CURSOR_KEYS=ring, MAKEREADY_KEY_CHECK_SECRETS=ring, MAKEREADY_TOTP_KEYS=ring)
     yield {"svc-catalog": catalog, "gateway": away_gateway}
 
 
@@ -213,4 +216,4 @@ def staff() -> Identity:
 
 @pytest.fixture
 def administrator() -> Identity:
-    return Identity(ADMINISTRATOR, "gateway", COMPANY, administrator_id=3)
+    return Identity(ADMINISTRATOR, "gateway", COMPANY, administrator_id=3, stepped_up_at=int(time.time()))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import secrets
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from chassis.db.database import Database
+from chassis.db.database import IN_ORDER, Database
 from chassis.db.statements import Statement
 from chassis.writes.audit import Audit
 from svc_tickets import tables as t
@@ -26,22 +28,28 @@ async def test_a_page_costs_itself(database: Database, analyzed: bool) -> None:
         await connection.raw.execute(
             "INSERT INTO audit (company_id, actor, action, subject, subject_id, before, after, request_id)"
             " SELECT $1, 'operator', 'x', CASE WHEN n % 100 = 0 THEN 'ticket' ELSE 'pm_task' END, n % 1000, '{}', '{}',"
-            " '' FROM generate_series(1, $2::int) n",
+            " 'r-' || n FROM generate_series(1, $2::int) n",
             company_id,
             ENTRIES,
         )
     if analyzed:
         await database.execute(Statement(text("ANALYZE audit")))
-    values = {"company_id": company_id, "before_id": 2**62, "rows": ROWS}
-    of_one = {"subject_id": 7}
-    for statement, more in (
-        (audit._all, {}),
-        (audit._of_kind, {"subject": "ticket"}),
-        (audit._of_kind, {"subject": "pm_task"}),
-        (audit._of_kind, {"subject": "unit"}),
-        (audit._of_one, {"subject": "pm_task"} | of_one),
-        (audit._of_one, {"subject": "ticket"} | of_one),
-    ):
-        plan = await statement_plan(database, statement, **values, **more)
-        assert plan.rows_met == plan.returned <= ROWS, more
+    since, until = (datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in (1980, 2200))
+    values = {"company_id": company_id, "after_id": 0, "before_id": 2**62, "since": since, "until": until, "rows": ROWS}
+    filters: tuple[dict[str, Any], ...] = (
+        {},
+        {"subject": "ticket"},
+        {"subject": "pm_task"},
+        {"subject": "unit"},
+        {"subject": "pm_task", "subject_id": 7},
+        {"subject": "ticket", "subject_id": 7},
+        {"actor": "operator"},
+        {"actor": "operator", "subject": "ticket"},
+        {"actor": "operator", "subject": "unit"},
+        {"actor": "staff:1"},
+        {"request_id": "r-7"},
+    )
+    for more in filters:
+        plan = await statement_plan(database, audit._pages[frozenset(more)], IN_ORDER, **values, **more)
+        assert plan.rows_met == plan.returned <= ROWS, (more, [one.get("Index Name", one["Node Type"]) for one in plan])
         assert not plan.whole_tables

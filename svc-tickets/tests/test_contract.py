@@ -12,7 +12,7 @@ from chassis.auth.identity import KINDS, Identity
 from chassis.db.database import Database
 from makeready.common.v1 import audit_pb2, maintenance_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
-from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2
+from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, ticket_views_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables
 from svc_tickets.tickets.rules import fields
@@ -22,6 +22,7 @@ SERVICES = [
     pb.DESCRIPTOR.services_by_name["TicketsService"],
     ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"],
     pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"],
+    ticket_views_pb2.DESCRIPTOR.services_by_name["TicketViewsService"],
     sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"],
     audit_pb2.DESCRIPTOR.services_by_name["AuditService"],
     events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
@@ -46,9 +47,10 @@ def test_the_proto_spells_the_words_of_the_rules_in_their_order(enum: Any, words
 
 
 def test_every_enum_of_tickets_is_held_to_the_rules() -> None:
-    files = (pb, ticket_commands_pb2, pm_tasks_pb2, maintenance_pb2)
+    files = (pb, ticket_commands_pb2, ticket_views_pb2, pm_tasks_pb2, maintenance_pb2)
     names = {name for file in files for name in file.DESCRIPTOR.enum_types_by_name}
-    assert names == {"TicketStatus", "TicketCategory", "TicketPriority", "Opener", "Author"}
+    of_lists = {"TicketOrder", "TimelineKind", "PmTaskOrder"}
+    assert names == {"TicketStatus", "TicketCategory", "TicketPriority", "Opener", "Author"} | of_lists
 
 
 async def test_a_migrated_database_is_what_the_tables_say(service: Any) -> None:

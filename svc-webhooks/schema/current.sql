@@ -1,5 +1,31 @@
 CREATE SCHEMA partitions;
 
+CREATE FUNCTION public.feed_events() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    WITH added AS (
+        SELECT company_id, event_id, event, entity_id, body,
+               row_number() OVER (PARTITION BY company_id ORDER BY event_id) AS number,
+               count(*) OVER (PARTITION BY company_id) AS numbers
+        FROM stored WHERE event <> 'webhook.test'
+    ), counted AS (
+        INSERT INTO feed AS f (company_id, position, stored_at)
+        SELECT company_id, count(*), clock_timestamp() FROM added GROUP BY company_id ORDER BY company_id
+        ON CONFLICT (company_id) DO UPDATE
+        SET position = f.position + excluded.position, stored_at = greatest(f.stored_at, clock_timestamp())
+        RETURNING f.company_id, f.position, f.stored_at
+    )
+    INSERT INTO feed_entry (company_id, position, stored_at, event_id, event, entity_id, body)
+    SELECT a.company_id, c.position - a.numbers + a.number, c.stored_at, a.event_id, a.event, a.entity_id,
+           CASE WHEN a.event_id < (
+               lpad(to_hex((extract(epoch FROM date_trunc('day', c.stored_at, 'UTC')) * 1000)::bigint), 12, '0')
+               || repeat('0', 20)
+           )::uuid THEN a.body END
+    FROM added a JOIN counted c USING (company_id);
+    RETURN NULL;
+END $$;
+
 CREATE TABLE public.answered_receiver (
     receiver text NOT NULL,
     answered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
@@ -21,10 +47,12 @@ CREATE TABLE public.attempt (
     response_excerpt bytea NOT NULL,
     state text NOT NULL,
     due_at timestamp with time zone,
-    CONSTRAINT attempt_cause CHECK ((cause = ANY (ARRAY['sweep'::text, 'retry'::text]))),
+    actor text DEFAULT ''::text NOT NULL,
+    replay_id bigint,
+    CONSTRAINT attempt_cause CHECK ((cause = ANY (ARRAY['sweep'::text, 'retry'::text, 'manual'::text, 'resend'::text, 'test'::text, 'replay'::text]))),
     CONSTRAINT attempt_due_at CHECK (((state = 'waiting'::text) = (due_at IS NOT NULL))),
     CONSTRAINT attempt_number CHECK ((number > 0)),
-    CONSTRAINT attempt_state CHECK ((state = ANY (ARRAY['waiting'::text, 'succeeded'::text, 'parked'::text]))),
+    CONSTRAINT attempt_state CHECK ((state = ANY (ARRAY['waiting'::text, 'succeeded'::text, 'parked'::text, 'failed'::text]))),
     CONSTRAINT attempt_succeeded CHECK (((error <> ''::text) OR ((status IS NOT NULL) AND ((status >= 200) AND (status <= 299)))))
 )
 PARTITION BY RANGE (event_id);
@@ -69,11 +97,14 @@ CREATE TABLE public.delivery (
     fence bigint DEFAULT 0 NOT NULL,
     leased_until timestamp with time zone,
     settled_at timestamp with time zone,
+    requested_by text,
+    replay_id bigint,
+    resumes_at timestamp with time zone,
     CONSTRAINT delivery_due_at CHECK (((state = 'waiting'::text) = (due_at IS NOT NULL))),
-    CONSTRAINT delivery_leased_until CHECK (((state = 'waiting'::text) OR (leased_until IS NULL))),
+    CONSTRAINT delivery_leased_until CHECK (((state <> 'parked'::text) OR (leased_until IS NULL))),
     CONSTRAINT delivery_rung CHECK (((0 <= rung) AND (rung <= attempts))),
     CONSTRAINT delivery_settled_at CHECK (((state = 'waiting'::text) = (settled_at IS NULL))),
-    CONSTRAINT delivery_state CHECK ((state = ANY (ARRAY['waiting'::text, 'succeeded'::text, 'parked'::text])))
+    CONSTRAINT delivery_state CHECK ((state = ANY (ARRAY['waiting'::text, 'succeeded'::text, 'parked'::text, 'failed'::text])))
 )
 PARTITION BY RANGE (event_id);
 
@@ -93,6 +124,25 @@ CREATE TABLE public.event (
     stored_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 )
 PARTITION BY RANGE (event_id);
+
+CREATE TABLE public.feed (
+    company_id bigint NOT NULL,
+    "position" bigint NOT NULL,
+    stored_at timestamp with time zone NOT NULL,
+    begins_after bigint DEFAULT 0 NOT NULL,
+    begins_after_event_id uuid,
+    CONSTRAINT feed_begins_after CHECK (((0 <= begins_after) AND (begins_after <= "position")))
+);
+
+CREATE TABLE public.feed_entry (
+    company_id bigint NOT NULL,
+    "position" bigint NOT NULL,
+    stored_at timestamp with time zone NOT NULL,
+    event_id uuid NOT NULL,
+    event text NOT NULL,
+    entity_id bigint NOT NULL,
+    body bytea
+);
 
 CREATE TABLE public.idempotency (
     company_id bigint NOT NULL,
@@ -114,6 +164,33 @@ CREATE TABLE public.reconciled (
     recorded_until timestamp with time zone NOT NULL
 );
 
+CREATE TABLE public.replay (
+    id bigint NOT NULL,
+    company_id bigint NOT NULL,
+    subscription_id bigint NOT NULL,
+    since timestamp with time zone NOT NULL,
+    until timestamp with time zone NOT NULL,
+    events text[] NOT NULL,
+    state text NOT NULL,
+    after_position bigint NOT NULL,
+    until_position bigint NOT NULL,
+    matched bigint NOT NULL,
+    queued bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    finished_at timestamp with time zone,
+    succeeded bigint DEFAULT 0 NOT NULL,
+    failed bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT replay_state CHECK ((state = ANY (ARRAY['all'::text, 'parked'::text, 'failed'::text])))
+);
+
+CREATE SEQUENCE public.replay_id
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
 CREATE TABLE public.subscription (
     id bigint NOT NULL,
     company_id bigint NOT NULL,
@@ -127,11 +204,16 @@ CREATE TABLE public.subscription (
     secret_sealed bytea NOT NULL,
     created_at timestamp with time zone NOT NULL,
     source text NOT NULL,
+    failing_since timestamp with time zone,
+    paused_by text DEFAULT ''::text NOT NULL,
+    pause_reason text DEFAULT ''::text NOT NULL,
+    secret_since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    created_by text,
     CONSTRAINT subscription_events CHECK (((cardinality(events) > 0) AND (events <@ ARRAY['inspection.stale'::text, 'pm.stale'::text, 'property.notice.published'::text, 'ticket.created'::text, 'ticket.stale'::text, 'ticket.status_changed'::text, 'turn.schedule_changed'::text, 'turn.status_changed'::text, 'turn.task.stale'::text, 'vendor.hold'::text]))),
     CONSTRAINT subscription_failures_in_a_row CHECK (((failures_in_a_row = 0) = (health = ANY (ARRAY['healthy'::text, 'paused'::text])))),
     CONSTRAINT subscription_health CHECK ((health = ANY (ARRAY['healthy'::text, 'retrying'::text, 'dead_lettered'::text, 'paused'::text]))),
     CONSTRAINT subscription_paused_at CHECK (((health = 'paused'::text) = (paused_at IS NOT NULL))),
-    CONSTRAINT subscription_source CHECK ((source = 'api'::text))
+    CONSTRAINT subscription_source CHECK ((source = ANY (ARRAY['api'::text, 'administrator'::text])))
 );
 
 CREATE SEQUENCE public.subscription_id
@@ -162,6 +244,12 @@ ALTER TABLE ONLY public.erasure
 ALTER TABLE ONLY public.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (event_id);
 
+ALTER TABLE ONLY public.feed_entry
+    ADD CONSTRAINT feed_entry_pkey PRIMARY KEY (company_id, "position");
+
+ALTER TABLE ONLY public.feed
+    ADD CONSTRAINT feed_pkey PRIMARY KEY (company_id);
+
 ALTER TABLE ONLY public.idempotency
     ADD CONSTRAINT idempotency_claim PRIMARY KEY (company_id, api_key_id, idempotency_key);
 
@@ -171,14 +259,27 @@ ALTER TABLE ONLY public.inbox
 ALTER TABLE ONLY public.reconciled
     ADD CONSTRAINT reconciled_pkey PRIMARY KEY (producer);
 
+ALTER TABLE ONLY public.replay
+    ADD CONSTRAINT replay_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.subscription
     ADD CONSTRAINT subscription_pkey PRIMARY KEY (id);
+
+CREATE INDEX attempt_of_subscription ON ONLY public.attempt USING btree (subscription_id, started_at);
+
+CREATE INDEX audit_of_actor ON public.audit USING btree (company_id, actor, id);
+
+CREATE INDEX audit_of_actor_and_kind ON public.audit USING btree (hashtextextended(subject, hashtextextended(actor, company_id)), id);
 
 CREATE INDEX audit_of_company ON public.audit USING btree (company_id, id);
 
 CREATE INDEX audit_of_kind ON public.audit USING btree (company_id, subject, id);
 
+CREATE INDEX audit_of_request ON public.audit USING btree (company_id, request_id, id);
+
 CREATE INDEX audit_of_subject ON public.audit USING btree (company_id, subject, subject_id, id);
+
+CREATE INDEX audit_recorded ON public.audit USING btree (company_id, recorded_at, id);
 
 CREATE INDEX delivery_due ON ONLY public.delivery USING btree (subscription_id, due_at) WHERE (state = 'waiting'::text);
 
@@ -186,8 +287,24 @@ CREATE INDEX delivery_of_subscription ON ONLY public.delivery USING btree (subsc
 
 CREATE INDEX delivery_parked ON ONLY public.delivery USING btree (subscription_id, event_id) WHERE (state = 'parked'::text);
 
+CREATE INDEX event_of_kind ON ONLY public.event USING btree (company_id, event, event_id);
+
+CREATE INDEX event_of_record ON ONLY public.event USING btree (company_id, entity_id, event_id);
+
+CREATE INDEX event_of_request ON ONLY public.event USING btree (company_id, request_id, event_id) WHERE (request_id <> ''::text);
+
+CREATE INDEX feed_entry_of_kind ON public.feed_entry USING btree (company_id, event, "position");
+
+CREATE INDEX feed_entry_of_record ON public.feed_entry USING btree (company_id, entity_id, "position");
+
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
 CREATE INDEX ix_inbox_applied_at ON public.inbox USING btree (applied_at);
 
+CREATE INDEX replay_finished ON public.replay USING btree (finished_at);
+
+CREATE UNIQUE INDEX replay_under_way ON public.replay USING btree (subscription_id) WHERE (finished_at IS NULL);
+
 CREATE INDEX subscription_page ON public.subscription USING btree (company_id, id);
+
+CREATE TRIGGER event_is_fed AFTER INSERT ON public.event REFERENCING NEW TABLE AS stored FOR EACH STATEMENT EXECUTE FUNCTION public.feed_events();

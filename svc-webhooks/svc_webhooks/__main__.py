@@ -6,17 +6,21 @@ import functools
 
 from chassis.app.server import App, run_process
 from chassis.schedule import instants
+from chassis.writes.commands import CommandRunner
 from chassis.writes.retention import every_slot
 from makeready.webhooks.v1 import webhooks_pb2
 from svc_webhooks import config, tables
 from svc_webhooks.administration.service.administration import AdministrationService
 from svc_webhooks.administration.service.deliveries import DeliveriesService
+from svc_webhooks.administration.service.parts import Parts
 from svc_webhooks.dispatch.attempts import Attempts
 from svc_webhooks.dispatch.hosts import Hosts
 from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sender import Sender
-from svc_webhooks.events import consumer as feed
+from svc_webhooks.events import consumer as taken
 from svc_webhooks.events.partitions import Partitions
+from svc_webhooks.feed.replays import Replays
+from svc_webhooks.feed.service import FeedService
 from svc_webhooks.http_client.client import HttpClient, allow_many_connections
 from svc_webhooks.subscriptions.erasure import Eraser
 from svc_webhooks.subscriptions.service import SubscriptionsService
@@ -34,7 +38,7 @@ def assemble(settings: config.Config) -> App:
     allow_many_connections()
     http = HttpClient(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)
-    consumer = app.consumes(tables.inbox, feed.Feed(partitions).apply, feed.SUBJECTS, feed.REPLICAS)
+    consumer = app.consumes(tables.inbox, taken.Feed(partitions).apply, taken.SUBJECTS, taken.REPLICAS)
     scheduler = Scheduler(
         app.database,
         consumer,
@@ -53,13 +57,18 @@ def assemble(settings: config.Config) -> App:
     app.background("backlog", scheduler.watch)
     app.on_stop(http.close)
     services = webhooks_pb2.DESCRIPTOR.services_by_name
+    commands = CommandRunner(app.database, tables.idempotency, audit, clock=clock)
     subscriptions = SubscriptionsService(
         app.database, settings.vault, http, eraser, clock, subscriptions_max=settings.subscriptions_max
     )
     app.serve(services["SubscriptionsService"], subscriptions)
-    app.serve(services["DeliveriesService"], DeliveriesService(app.database, scheduler, clock))
-    administration = AdministrationService(app.database, audit, settings.vault, scheduler, clock)
-    app.serve(services["AdministrationService"], administration)
+    parts = Parts(app.database, commands, settings.vault, http, scheduler, partitions, subscriptions, clock)
+    app.serve(services["DeliveriesService"], DeliveriesService(parts))
+    app.serve(services["AdministrationService"], AdministrationService(parts))
+    replays = Replays(app.database, scheduler, clock)
+    app.background("replays", replays.run)
+    app.background("old-replays", functools.partial(every_slot, replays.every_hour))
+    app.serve(services["FeedService"], FeedService(parts, replays))
     vault = VaultService(app.database, audit, settings.vault)
     app.background("vault", functools.partial(every_slot, vault.every_hour))
     app.serve(services["VaultService"], vault)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, FromClause, Table, and_, tuple_
 
+from chassis.db.database import IN_ORDER, ONE_PLAN
+
 # Millions of rows become due and cease to be due between two runs of ANALYZE. Each of thirty-odd days has a partition,
 # and the newest one is empty when a statement is planned. Without these settings the planner reads whole partitions and
 # plans for longer than it executes (a claim of 16 rows took 4.8 ms of CPU instead of 1.0). These statements find every
 # row through an index, one at a time, and due rows in the order of `delivery_due`. Only due rows may use that partial
 # index: a statement names the state as a literal where the index may serve, and as a parameter where another index
 # finds the row.
-BY_INDEX = (
-    "SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off;"
-    " SET LOCAL enable_mergejoin = off; SET LOCAL plan_cache_mode = force_generic_plan"
-)
+BY_INDEX = f"{IN_ORDER}; SET LOCAL plan_cache_mode = {ONE_PLAN}"
 
 
 def same_delivery(row: Table, key: FromClause) -> ColumnElement[bool]:

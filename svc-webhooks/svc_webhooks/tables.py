@@ -1,7 +1,7 @@
 """All tables of the database `webhooks`, in one `metadata`."""
 
-from svc_webhooks.dispatch.tables import answered_receiver, attempt, delivery
-from svc_webhooks.events.tables import event
+from svc_webhooks.dispatch.tables import answered_receiver, attempt, delivery, replay, replay_id
+from svc_webhooks.events.tables import event, feed, feed_entry
 from svc_webhooks.schema import PARTITIONED, PARTITIONS, audit, company, idempotency, inbox, metadata
 from svc_webhooks.subscriptions.tables import erasure, subscription, subscription_id
 
@@ -15,9 +15,13 @@ __all__ = [
     "delivery",
     "erasure",
     "event",
+    "feed",
+    "feed_entry",
     "idempotency",
     "inbox",
     "metadata",
+    "replay",
+    "replay_id",
     "subscription",
     "subscription_id",
 ]

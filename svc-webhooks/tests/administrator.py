@@ -2,6 +2,8 @@
 
 import datetime
 import json
+import secrets
+import time
 from typing import Any
 
 from chassis.auth.identity import ADMINISTRATOR, Identity
@@ -16,6 +18,11 @@ HOUR = datetime.timedelta(hours=1)
 RUNGS = (0, 1, 2, 4, 8, 24)
 
 
+def key() -> str:
+    """An idempotency key that no other request has."""
+    return secrets.token_hex(8)
+
+
 class Administrator:
     """Calls for one company; a refusal is raised as Refusal."""
 
@@ -28,7 +35,9 @@ class Administrator:
 
     def of(self, company_id: int) -> "Administrator":
         """The same calls as an administrator of a company."""
-        return Administrator(self.client, Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=7))
+        confirmed = int(time.time())
+        who = Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=7, stepped_up_at=confirmed)
+        return Administrator(self.client, who)
 
     async def _call(self, name: str, request: Any) -> Any:
         return await self.client.call(getattr(self._stub, name), request, self.who)
@@ -42,27 +51,34 @@ class Administrator:
         ]
 
     async def pause(self, sub_id: int) -> dict[str, Any]:
-        answer = await self._call("PauseSubscription", pb.PauseSubscriptionRequest(sub_id=sub_id))
+        answer = await self._call(
+            "PauseSubscription", pb.PauseSubscriptionRequest(sub_id=sub_id, idempotency_key=key())
+        )
         found: dict[str, Any] = json.loads(answer.subscription.json)
         return found
 
     async def resume(self, sub_id: int) -> dict[str, Any]:
-        answer = await self._call("ResumeSubscription", pb.ResumeSubscriptionRequest(sub_id=sub_id))
+        answer = await self._call(
+            "ResumeSubscription", pb.ResumeSubscriptionRequest(sub_id=sub_id, idempotency_key=key())
+        )
         found: dict[str, Any] = json.loads(answer.subscription.json)
         return found
 
     async def rotate(self, sub_id: int) -> tuple[dict[str, Any], str]:
         """The subscription and its new secret."""
-        answer = await self._call("RotateSecret", pb.RotateSecretRequest(sub_id=sub_id))
+        answer = await self._call("RotateSecret", pb.RotateSecretRequest(sub_id=sub_id, idempotency_key=key()))
         return json.loads(answer.subscription.json), answer.secret
 
     async def retry(self, event_id: str, sub_id: int) -> pb.Delivery:
-        answer = await self._call("RetryDelivery", pb.RetryDeliveryRequest(event_id=event_id, sub_id=sub_id))
+        answer = await self._call(
+            "RetryDelivery", pb.RetryDeliveryRequest(event_id=event_id, sub_id=sub_id, idempotency_key=key())
+        )
         found: pb.Delivery = answer.delivery
         return found
 
     async def retry_parked(self, sub_id: int) -> int:
-        count: int = (await self._call("RetryParked", pb.RetryParkedRequest(sub_id=sub_id))).deliveries
+        request = pb.RetryParkedRequest(sub_id=sub_id, idempotency_key=key())
+        count: int = (await self._call("RetryParked", request)).deliveries
         return count
 
     async def undelivered(self, expires_before: datetime.datetime | None = None, **fields: Any) -> Any:

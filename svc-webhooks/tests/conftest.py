@@ -119,6 +119,11 @@ async def _create_outbox(url: str) -> None:
     await databases.grant_to_service(url)
 
 
+CLEARED = (
+    "attempt", "answered_receiver", "erasure", "delivery", "event", "feed_entry", "feed", "replay", "subscription",
+)  # fmt: skip
+
+
 @pytest.fixture(scope="session")
 async def opened(service: Harness) -> AsyncIterator[dict[str, Database]]:
     """The open databases, by service."""
@@ -136,7 +141,8 @@ async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) 
     """The database of svc-webhooks; tables and receivers are cleared after each test."""
     yield opened["svc-webhooks"]
     async with opened["svc-webhooks"].connection() as connection:
-        await connection.raw.execute("TRUNCATE subscription, event, delivery, attempt, erasure, answered_receiver")
+        # TRUNCATE would lock every partition, and meet the service's statements in another order.
+        await connection.raw.execute(";".join(f"DELETE FROM {table}" for table in CLEARED))
     for one in receivers.values():
         one.answer = answering(200, b"thanks")
         one.requests.clear()

@@ -92,7 +92,7 @@ def _nursery() -> None:
         url, point, now = line.split()
         child = os.fork()
         if not child:
-            failpoints._kill_at = point
+            failpoints.arm(point, "")
             asyncio.run(_drop(url, datetime.datetime.fromisoformat(now)))
             os._exit(0)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

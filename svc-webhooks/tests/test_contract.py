@@ -14,7 +14,11 @@ from makeready.common.v1 import options_pb2, retention_pb2
 from makeready.events.v1 import events_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import tables
+from svc_webhooks.administration.rules import EVENT_OUTCOMES
+from svc_webhooks.administration.service.deliveries import STEP_NAMES
+from svc_webhooks.administration.signatures import VERDICTS
 from svc_webhooks.dispatch import rules
+from svc_webhooks.events.rules import ENTITY_TYPES, STORED_EVENTS
 from svc_webhooks.subscriptions.rules import EVENTS
 from testkit.revise import differences
 
@@ -49,6 +53,20 @@ def test_the_proto_lists_the_delivery_states_of_the_rules_in_their_order() -> No
 def test_the_proto_lists_the_causes_of_an_attempt_of_the_rules_in_their_order() -> None:
     labels = [value.GetOptions().Extensions[options_pb2.label] for value in pb.AttemptCause.DESCRIPTOR.values[1:]]
     assert tuple(labels) == rules.ATTEMPT_CAUSES
+
+
+def test_the_proto_lists_outcomes_verdicts_and_steps_of_the_rules_in_their_order() -> None:
+    for enum, expected in (
+        (pb.EventOutcome, EVENT_OUTCOMES),
+        (pb.SignatureVerdict, VERDICTS),
+        (pb.StatsStep, tuple(STEP_NAMES.values())),
+    ):
+        labels = [value.GetOptions().Extensions[options_pb2.label] for value in enum.DESCRIPTOR.values[1:]]
+        assert tuple(labels) == expected
+
+
+def test_every_event_that_is_stored_has_a_kind_of_record() -> None:
+    assert set(ENTITY_TYPES) == set(EVENTS) | {"webhook.test"} == set(STORED_EVENTS)
 
 
 def test_all_ten_events_may_be_subscribed_to() -> None:

@@ -20,7 +20,7 @@ from testkit.stub_contexts import Contexts
 @pytest.fixture(scope="session")
 def identity_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gateway")
-    identity.make_keys(folder / "keys", ["gateway", "operator", *CONTEXTS])
+    identity.make_keys(folder / "keys", ["gateway", "operator", "console", *CONTEXTS])
     return folder / "keys"
 
 

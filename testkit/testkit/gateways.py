@@ -22,8 +22,11 @@ from gateway.config import CONTEXTS
 from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.identity.v1 import identity_pb2 as pb
+from makeready.identity.v1.accounts_pb2_grpc import AccountsServiceStub
 from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
+from makeready.identity.v1.administrators_pb2_grpc import AdministratorsServiceStub
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
+from makeready.identity.v1.key_usage_pb2_grpc import KeyUsageServiceStub
 from makeready.identity.v1.staff_commands_pb2_grpc import StaffCommandsServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from testkit import databases
@@ -91,9 +94,10 @@ class GatewayHarness:
             "MAKEREADY_IDENTITY_KEY_FILE": str(self.folder / "keys" / "gateway.jwk"),
             "MAKEREADY_IDENTITY_RING_FILE": str(self.folder / "keys" / "ring.jwks"),
             "MAKEREADY_API_PORT": str(free_port()),
-            "MAKEREADY_ADMIN_PORT": str(free_port()),
+            "MAKEREADY_CONSOLE_URL": "http://localhost:8081",
             "MAKEREADY_CURSOR_KEYS": "1:" + base64.b64encode(b"c" * 32).decode(),
             "MAKEREADY_KEY_CHECK_SECRETS": "1:" + base64.b64encode(b"k" * 32).decode(),
+            "MAKEREADY_TOTP_KEYS": "1:" + base64.b64encode(b"t" * 32).decode(),
             **{
                 f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS": self.contexts.addresses[name]
                 for name in CONTEXTS
@@ -116,9 +120,12 @@ class Operator:
         self._stubs: list[Any] = [
             CompaniesServiceStub(channel),
             KeysServiceStub(channel),
+            KeyUsageServiceStub(channel),
             StaffServiceStub(channel),
             StaffCommandsServiceStub(channel),
             ActorsServiceStub(channel),
+            AdministratorsServiceStub(channel),
+            AccountsServiceStub(channel),
             AuditServiceStub(channel),
         ]
         self._names = itertools.count(1)
@@ -152,7 +159,13 @@ class Operator:
         """The identity of a new administrator of a company."""
         email = f"adm{next(self._names)}-{company_id}@example.com"
         made = await self("CreateAdministrator", pb.CreateAdministratorRequest(company_id=company_id, email=email))
-        return Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=made.administrator_id)
+        return Identity(
+            ADMINISTRATOR,
+            "gateway",
+            company_id,
+            administrator_id=made.administrator_id,
+            stepped_up_at=int(time.time()),
+        )
 
     async def audit(self, company_id: int, subject: str = "") -> list[tuple[str, str, int, Any, Any]]:
         """The gateway's entries of a company, the oldest first: actor, action, subject_id, before, after."""

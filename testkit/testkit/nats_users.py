@@ -3,7 +3,7 @@
 import os
 from urllib.parse import urlsplit
 
-from makeready_cli.streams import SERVICES
+from makeready_cli.streams import CONSOLE, SERVICES
 from makeready_local.nats import url_of
 
 
@@ -12,4 +12,4 @@ def nats_url_of(url: str, service: str) -> str:
     MAKEREADY_NATS_URL names has no other user, and a container has none."""
     password = urlsplit(url).password
     separate = password and not os.environ.get("MAKEREADY_NATS_URL")
-    return url_of(url, service, dict.fromkeys(SERVICES, password or "") if separate else {})
+    return url_of(url, service, dict.fromkeys((*SERVICES, CONSOLE), password or "") if separate else {})

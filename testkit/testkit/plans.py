@@ -73,7 +73,8 @@ async def statement_plan(database: Database, statement: Statement, first: str = 
 
 def _literal(value: Any) -> str:
     """A parameter's value in SQL; the statement knows its type."""
-    return f"'{{{', '.join(map(_element, value))}}}'" if isinstance(value, list) else f"'{value}'"
+    text = f"{{{', '.join(map(_element, value))}}}" if isinstance(value, list) else str(value)
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _element(value: Any) -> str:

@@ -32,6 +32,7 @@ __all__ = ["GivenServer", "PostgresServer", "Server", "embedded_nats", "server_f
 
 SERVICE_CONNECTIONS = 100  # several processes of a service may share a test's database
 REPORT = "MAKEREADY_TEST_REPORT"
+ERROR_CHARACTERS = 300  # of a line of an error
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 
 
@@ -102,8 +103,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Writes the counts, the skips with their reasons and the seconds of each file for `.ci/test.py`, which names the
-    file in MAKEREADY_TEST_REPORT."""
+    """Writes the counts, the failed tests with their errors, the skips with their reasons and the seconds of each file
+    for `.ci/test.py`, which names the file in MAKEREADY_TEST_REPORT."""
     if not (path := os.environ.get(REPORT)):
         return
     stats: dict[str, list[Any]] = terminalreporter.stats
@@ -113,11 +114,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             seconds[one.nodeid.partition("::")[0]] += one.duration
     found = {
         "counts": {name: len(stats[name]) for name in OUTCOMES if name in stats},
-        "failed": [one.nodeid for name in ("failed", "error") for one in stats.get(name, [])],
+        "failed": {one.nodeid: error_of(one) for name in ("failed", "error") for one in stats.get(name, [])},
         "skipped": [one.longrepr[2].removeprefix("Skipped: ") for one in stats.get("skipped", [])],
         "seconds": {file: round(value, 1) for file, value in seconds.items()},
     }
     Path(path).write_text(json.dumps(found))
+
+
+def error_of(report: Any) -> str:
+    """The error of a failed test in one line: the first line of its message, and the last if there are more."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = [line.strip() for line in (crash.message if crash else report.longreprtext).splitlines() if line.strip()]
+    chosen = [*lines[:1], *lines[1:][-1:]] if crash else lines[-1:]
+    return " … ".join(line[:ERROR_CHARACTERS] for line in chosen)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from makeready_local.databases import close_own_databases
 from makeready_local.postgres import Postgres
 from testkit.folders import server_folder
 from testkit.processes import Process, free_port
+from testkit.warm import SOCKET, warm_parent
 
 PASSWORD, UNSAFE = "test", {"fsync": "off"}
 GREETING = "Ctrl-C stops everything"
@@ -104,10 +105,11 @@ def _run_once(folder: Path, **settings: str) -> None:
         "MAKEREADY_STATE_DIR": str(folder),
         "MAKEREADY_API_PORT": str(free_port()),
         "MAKEREADY_ADMIN_PORT": str(free_port()),
+        SOCKET: warm_parent().address,
         **settings,
     }
-    command = [sys.executable, "-P", "-m", "makeready_local"]
-    runner = Process(command, folder.with_name(f"{folder.name}.output"), environment, own_session=True)
+    command = [sys.executable, "-P", "-m", "testkit.warm_runner"]
+    runner = Process(command, folder.with_name(f"{folder.name}.output"), environment, own_session=True, warm=True)
     runner.launch()
     runner.wait_until(lambda: GREETING in runner.log_tail(), START_SECONDS)
     assert runner.end(signal.SIGINT, 60) == 0, runner.log_tail()

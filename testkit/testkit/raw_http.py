@@ -71,11 +71,23 @@ class Connection:
                 if status >= 200:
                     break
                 interim.append(status)
-            length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
-            body = b"" if method == "HEAD" else await self.reader.readexactly(length)
+            given = {name.lower(): value for name, value in headers}
+            if given.get("transfer-encoding") == "chunked":
+                body = await self.chunks()
+            else:
+                body = b"" if method == "HEAD" else await self.reader.readexactly(int(given.get("content-length", 0)))
         response = Response(status, headers, body, tuple(interim))
         check(response, method)
         return response
+
+    async def chunks(self) -> bytes:
+        """A chunked body. Raises IncompleteReadError if it breaks off."""
+        found = []
+        while size := int(await self.reader.readuntil(b"\r\n"), 16):
+            found.append(await self.reader.readexactly(size))
+            assert await self.reader.readexactly(2) == b"\r\n"
+        assert await self.reader.readexactly(2) == b"\r\n"
+        return b"".join(found)
 
     async def is_closed(self) -> bool:
         """Whether the server closes the connection without another byte."""
@@ -116,6 +128,7 @@ def check(response: Response, method: str) -> None:
         return
     assert response.header("Content-Type") in (
         "application/json",
+        "application/x-ndjson",
         *(f"text/{kind}; charset=utf-8" for kind in ("html", "css", "plain")),
     )
     if response.status >= 400 and method != "HEAD" and response.header("Content-Type") == "application/json":

@@ -22,12 +22,12 @@ from makeready_local.postgres import Postgres, reachable_binaries
 from testkit.expansion import FOREIGN_KEY, Column, Constraint, Named, Schema
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECTS = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+PROJECTS = ("gateway", "console", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 PG_DUMP = ("--schema-only", "--no-owner", "--no-privileges", "--no-comments", "--exclude-table=alembic_version")
 FIRST_OBJECT = "\n--\n-- Name: "  # the lines before are session settings and, from a new pg_dump, a random word
 NOT_KEPT = ("SET default_table", "--\n", "-- Name: ", "-- PostgreSQL database dump complete", "\\unrestrict ")
 
-# Alembic compares neither constraints by their definition nor sequences nor defaults.
+# Alembic compares neither constraints by their definition nor sequences nor defaults, and knows no triggers.
 _SCHEMA = """
 SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid)
   FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype <> 'n'
@@ -35,6 +35,10 @@ UNION ALL SELECT 'index', tablename, indexname, indexdef FROM pg_indexes WHERE s
 UNION ALL SELECT 'sequence', '', sequencename, data_type::text FROM pg_sequences WHERE schemaname = 'public'
 UNION ALL SELECT 'column', table_name, column_name, concat_ws(' ', data_type, is_nullable, column_default)
   FROM information_schema.columns WHERE table_schema = 'public'
+UNION ALL SELECT 'trigger', tgrelid::regclass::text, tgname, pg_get_triggerdef(oid)
+  FROM pg_trigger WHERE NOT tgisinternal
+UNION ALL SELECT 'function', '', proname, pg_get_functiondef(oid)
+  FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prokind = 'f'
 """
 
 
@@ -89,7 +93,9 @@ def dump(url: str) -> str:
 
 
 async def load(url: str, sql: str) -> None:
-    """Makes a dumped schema in an empty database."""
+    """Makes a dumped schema in an empty database; a blank one is that of a database that no release had."""
+    if not sql.strip():
+        return
     connection = await asyncpg.connect(url)
     try:
         await connection.execute(sql)
@@ -151,17 +157,22 @@ async def read(url: str) -> Schema:
     """The `Schema` of a database."""
     connection = await asyncpg.connect(url)
     try:
-        tables = await connection.fetch(_TABLES)
-        ids = [row["oid"] for row in tables]
-        columns, constraints, indexes, triggers = [
-            {(row["table"], row["name"]): row for row in await connection.fetch(query, ids)}
-            for query in (_COLUMNS, _CONSTRAINTS, _UNIQUE_INDEXES, _TRIGGERS)
-        ]
-        passing = await _passing(connection, constraints, columns)
-        sequences = await connection.fetch(_SEQUENCES)
-        namespaces = await connection.fetch(f"SELECT nspname FROM pg_namespace WHERE {_OURS}")
+        return await read_on(connection)
     finally:
         await connection.close()
+
+
+async def read_on(connection: asyncpg.Connection) -> Schema:
+    """The `Schema` of the connection's database, as its transaction sees it."""
+    tables = await connection.fetch(_TABLES)
+    ids = [row["oid"] for row in tables]
+    columns, constraints, indexes, triggers = [
+        {(row["table"], row["name"]): row for row in await connection.fetch(query, ids)}
+        for query in (_COLUMNS, _CONSTRAINTS, _UNIQUE_INDEXES, _TRIGGERS)
+    ]
+    passing = await _passing(connection, constraints, columns)
+    sequences = await connection.fetch(_SEQUENCES)
+    namespaces = await connection.fetch(f"SELECT nspname FROM pg_namespace WHERE {_OURS}")
     return Schema(
         tables={row["name"]: row["partitioned"] for row in tables},
         columns={

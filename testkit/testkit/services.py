@@ -13,7 +13,7 @@ import grpc
 
 from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
-from makeready_local.services import NAMES
+from makeready_local.services import ISSUERS, NAMES
 from testkit import databases
 from testkit.nats_users import nats_url_of
 from testkit.processes import Process, accepts_connections, free_port
@@ -25,7 +25,7 @@ class Keys:
     """A private key of each issuer, and the ring of their public keys."""
 
     def __init__(self, folder: Path) -> None:
-        make_keys(folder, [*NAMES, "operator"])
+        make_keys(folder, list(ISSUERS))
         self.folder = folder
         self._issuers: dict[str, TokenSigner] = {}
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from chassis.changes.feed import Changes
+from chassis.db.database import IN_ORDER as LISTS_IN_ORDER
 from chassis.db.database import Database
 from chassis.db.statements import Statement, param
 from chassis.lists.paging import SINCE, Pages
@@ -101,11 +103,41 @@ async def check_pages(
     return asked
 
 
+async def check_changes(database: Database, changes: Changes) -> None:
+    """Reads the feed of each company at its beginning, in its middle and at its end. Each page, the look for whether
+    there is one, and that for the last record must stay within their bounds. All rows of `crowd` are of a few
+    transactions."""
+    table = changes.table
+    companies = await database.rows(_COMPANIES)
+    xid = await database.value(Statement(sa.select(table.c.changed_xid).where(table.c.id >= FIRST_ID).limit(_ONE)))
+    async with database.connection() as connection:
+        horizon = await connection.raw.fetchval("SELECT pg_snapshot_xmin(pg_current_snapshot())")
+    middle = FIRST_ID + ROWS // 2 * GAP
+    for statement, more, most in (
+        (changes.page, {"horizon": horizon, "rows": LIMIT + 1}, MOST),
+        (changes.look, {}, Most(5, 50)),
+        (changes.newest, None, Most(1, 25)),
+    ):
+        async with explained(database, statement, LISTS_IN_ORDER if more is None else "") as explain:
+            for company_id, _, end in companies:
+                for after in ((0, 0), (xid, middle), (xid, end - 5 * GAP), (horizon, 0)):
+                    at = {"company_id": company_id}
+                    if more is not None:
+                        at |= {"xid": after[0], "after_id": after[1], **more}
+                    plan = await explain(**at)
+                    cost = f"{at}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
+                    assert plan.rows_met <= most.rows and plan.buffers <= most.buffers, cost
+                    assert f"{table.name}_changed" in plan.indexes, cost
+                    assert set(plan.whole_tables) <= {"changes_epoch"}, cost
+                    assert statement is not changes.page or bool(plan.returned) == (after[0] < horizon), cost
+
+
 async def analyze(database: Database) -> None:
     async with database.connection() as connection:
         await connection.raw.execute("ANALYZE")
 
 
+_ONE = sa.literal_column("1", sa.Integer)
 _c = sa.table("crowd", *(sa.column(name, sa.BigInteger) for name in ("id", "company_id", "place")))
 _COMPANIES = Statement(
     sa.select(

@@ -18,7 +18,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from chassis import refusals
-from chassis.auth.clients import REFUSAL
+from chassis.auth.clients import REFUSAL, refusal_message
 from chassis.auth.identity import Identity, TokenVerifier
 from chassis.refusals import Refusal
 from gateway.config import CONTEXTS
@@ -59,11 +59,12 @@ class Contexts:
         for operation in OPERATIONS:
             if operation.service == name:
                 _, service, method = operation.rpc_path.split("/")
-                methods[service][method] = grpc.unary_unary_rpc_method_handler(
+                handler = grpc.unary_unary_rpc_method_handler(
                     self._handler(operation, ring),
                     request_deserializer=operation.request.FromString,
                     response_serializer=operation.response.SerializeToString,
                 )
+                methods[service].setdefault(method, handler)  # a list's, which a snapshot asks for too
         for service, handlers in methods.items():
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
         self.health[name] = health.aio.HealthServicer()
@@ -100,9 +101,8 @@ class Contexts:
                     await behave(context)
                 return self._answer(operation, identity, request)
             except Refusal as refusal:
-                sent = documents_pb2.Refusal(status=refusal.status, code=refusal.code, message=refusal.message)
                 await context.abort(
-                    grpc.StatusCode.FAILED_PRECONDITION, refusal.code, ((REFUSAL, sent.SerializeToString()),)
+                    grpc.StatusCode.FAILED_PRECONDITION, refusal.code, ((REFUSAL, refusal_message(refusal)),)
                 )
 
         return handle
@@ -113,15 +113,27 @@ class Contexts:
             entity_id = getattr(request, operation.id_field)
             if not first <= entity_id < first + RECORDS:
                 raise refusals.not_found(operation.id_field.removesuffix("_id"))
-        if operation.kind == "list":
+        if operation.kind in ("list", "snapshot"):
             filters = {one.name: str(getattr(request, one.name)) for one in operation.filters}
             given = {name: value for name, value in filters.items() if request.HasField(name)}
-            ids = [one for one in range(first, first + RECORDS) if one > request.after_id]
+            after_id = int(request.position or b"0") if operation.is_by_position else request.after_id
+            ids = [one for one in range(first, first + RECORDS) if one > after_id]
             records: list[dict[str, Any]] = [{"entity_id": one, "filters": given} for one in ids[: request.limit]]
             page = documents_pb2.Page(data=json.dumps(records).encode())
-            if len(ids) > request.limit:
+            if len(ids) > request.limit and operation.is_by_position:
+                page.next_position = b"%d" % records[-1]["entity_id"]
+            elif len(ids) > request.limit:
                 page.next_after_id = records[-1]["entity_id"]
             return operation.response(page=page)
+        if operation.kind == "feed":
+            after_id = int(request.position or b"0")
+            some = [one for one in range(first, first + RECORDS) if one > after_id]
+            shown = [] if request.from_now else some[: request.limit]
+            documents = [b'{ "entity_id": %d }' % one for one in shown]
+            position = b"%d" % (shown[-1] if shown else after_id)
+            return operation.response(
+                feed=documents_pb2.Feed(documents=documents, position=position, more=len(some) > len(shown))
+            )
         if operation.kind == "delete":
             return operation.response()
         if operation.kind == "fetch":

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from testkit.warm_parent import READY
 
+SOCKET = "MAKEREADY_TEST_WARM_PARENT"  # where `testkit.warm_runner` finds the parent
 # Prefixes of the variables that an interpreter or a library reads at its start: PYTHONPATH may name other packages than
 # those that the parent has imported. A forked process never has its working directory on its path.
 EARLY, WITHOUT_EFFECT = ("PYTHON", "GRPC_", "LD_"), ("PYTHONSAFEPATH",)
@@ -85,9 +86,9 @@ class WarmParent:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="makeready-warm-")
-        self._address = str(Path(self._folder.name) / "socket")
+        self.address = str(Path(self._folder.name) / "socket")
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "testkit.warm_parent", self._address],
+            [sys.executable, "-P", "-m", "testkit.warm_parent", self.address],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -97,20 +98,7 @@ class WarmParent:
         self, program: Sequence[str], environment: Mapping[str, str], log: Path, *, own_session: bool = False
     ) -> Forked:
         """program: as `python_program` returns it."""
-        job = {
-            "program": list(program),
-            "environment": dict(environment),
-            "folder": os.getcwd(),  # noqa: PTH109 - as a new process would have it
-            "log": str(log.absolute()),
-            "own_session": own_session,
-        }
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(self._address)
-        connection.sendall(json.dumps(job).encode() + b"\n")
-        answer = b""
-        while not answer.endswith(b"\n"):
-            answer += connection.recv(1)
-        return Forked(int(json.loads(answer)["pid"]), connection)
+        return fork(self.address, program, environment, log, own_session=own_session)
 
     def stop(self) -> None:
         for stream in (self._process.stdin, self._process.stdout):
@@ -118,6 +106,37 @@ class WarmParent:
                 stream.close()  # type: ignore[union-attr]
         self._process.wait(10)
         self._folder.cleanup()
+
+
+def fork(
+    address: str,
+    program: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    *,
+    own_session: bool = False,
+    folder: Path | None = None,
+    orphan_signal: int = 0,
+) -> Forked:
+    """Has the parent at this address fork a program, which `python_program` returns.
+
+    folder: its working directory, by default this process's; orphan_signal: what it gets when this process ends.
+    """
+    job = {
+        "program": list(program),
+        "environment": dict(environment),
+        "folder": str(folder or Path.cwd()),
+        "log": str(log.absolute()),
+        "own_session": own_session,
+        "orphan_signal": orphan_signal,
+    }
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(address)
+    connection.sendall(json.dumps(job).encode() + b"\n")
+    answer = b""
+    while not answer.endswith(b"\n"):
+        answer += connection.recv(1)
+    return Forked(int(json.loads(answer)["pid"]), connection)
 
 
 _parents: list[WarmParent] = []

@@ -1,8 +1,8 @@
 """Starts Python programs at little cost: each process is forked from one that has imported the third-party packages.
 
-Every program still has its own process, arguments, environment, log, signals and exit status, and imports the product's
-own modules itself. Only the import of the third-party packages is shared: 0.7 of the 0.9 s of CPU that a service's
-start cost.
+Every program still has its own process, arguments, environment, log, signals and exit status. Only imports are shared:
+those of the third-party packages, 0.7 of the 0.9 s of CPU that a service's start cost, and from a program's second
+process on those of its own modules, 0.2 s.
 
 `python -m testkit.warm_parent SOCKET` is the parent. It ends when its standard input ends, and kills its children.
 """
@@ -47,67 +47,145 @@ MODULES = (
     "uvloop",
 )
 READY = b"ready\n"
+JOB_BYTES_MAX = 200_000  # what a socket pair takes at once
 
 Job = dict[str, Any]
 
 
 def main(address: str) -> Job | None:
-    """Forks a child for each connection. Returns its job in the child, and None in the parent at its end."""
+    """Forks a child for each connection. Returns its job in the child, and None in the parent at its end.
+
+    The second job of a module makes a parent of its own, which has imported the module too; it gets that job and later
+    ones. So no process has two programs' modules.
+    """
     for module in MODULES:
         importlib.import_module(module)
-    gc.collect()
-    gc.freeze()  # a collection in a child would copy the pages that it shares with this process
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C at the terminal: the tests stop their processes themselves
-    ended_read, ended_write = os.pipe()
-    os.set_blocking(ended_write, False)
-    signal.set_wakeup_fd(ended_write)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    children: dict[int, socket.socket] = {}
+    parent = Parent()
+    seen: set[str] = set()
+    own: dict[str, tuple[int, socket.socket]] = {}
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen(16)
         sys.stdout.buffer.write(READY)
         sys.stdout.buffer.flush()
         while True:
-            ready = select.select([server, sys.stdin, ended_read], [], [])[0]
-            if ended_read in ready:
-                os.read(ended_read, 4096)
-                report(children)
+            ready = parent.wait(server, sys.stdin)
             if server in ready:
                 connection = server.accept()[0]
-                job = read_job(connection)
-                pid = os.fork()
-                if pid == 0:
-                    signal.set_wakeup_fd(-1)
-                    return job
-                children[pid] = connection
-                send(connection, {"pid": pid})
+                line = read_line(connection)
+                job: Job = json.loads(line)
+                kind, name, *_ = job["program"]
+                if kind == "module" and name in seen:
+                    if name not in own:
+                        channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                        pid = os.fork()
+                        if pid == 0:
+                            for one in (server, connection, channel, *(channel for _, channel in own.values())):
+                                one.close()
+                            parent.close()
+                            return of_module(name, theirs)
+                        theirs.close()
+                        own[name] = pid, channel
+                    socket.send_fds(own[name][1], [line], [connection.fileno()])
+                    connection.close()
+                else:
+                    seen.add(name)
+                    if parent.fork(connection, job["orphan_signal"]) == 0:
+                        return job
             if sys.stdin in ready:
-                for pid in children:
-                    os.kill(pid, signal.SIGKILL)  # not reaped yet, so the pid is still the child's
+                parent.kill()
+                for pid, channel in own.values():
+                    channel.close()
+                    os.waitpid(pid, 0)
                 return None
 
 
-def read_job(connection: socket.socket) -> Job:
-    with connection.makefile() as lines:
-        found: Job = json.loads(lines.readline())
-    return found
+def of_module(name: str, channel: socket.socket) -> Job | None:
+    """The parent of one module's processes: as `main`, for the jobs that come through the channel."""
+    with suppress(ImportError):  # a module that is no package has no `__main__`; it has been imported itself
+        importlib.import_module(f"{name}.__main__")
+    for imported in (name, f"{name}.__main__"):  # each process runs it anew
+        if getattr(sys.modules.get(imported), "__path__", None) is None:
+            sys.modules.pop(imported, None)
+    parent = Parent()
+    while True:
+        if channel in parent.wait(channel):
+            line, files, _, _ = socket.recv_fds(channel, JOB_BYTES_MAX, 1)
+            if not line:  # the first parent has ended
+                parent.kill()
+                return None
+            job: Job = json.loads(line)
+            if parent.fork(socket.socket(fileno=files[0]), job["orphan_signal"]) == 0:
+                return job
+
+
+class Parent:
+    """A process that forks others and sends each one's exit status to the process that asked for it."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        gc.freeze()  # a collection in a child would copy the pages that it shares with this process
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C at the terminal: the tests stop their processes
+        self._ended, ended = os.pipe()
+        os.set_blocking(ended, False)
+        signal.set_wakeup_fd(ended)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._children: dict[int, socket.socket] = {}
+        self._bound: dict[socket.socket, tuple[int, int]] = {}
+
+    def wait(self, *sources: Any) -> list[Any]:
+        """Those of the sources that can be read. Meanwhile children that end are reaped, and those get their signal
+        whose connection has been closed."""
+        ready = select.select([*sources, self._ended, *self._bound], [], [])[0]
+        for connection in self._bound.keys() & set(ready):
+            os.kill(*self._bound.pop(connection))  # not reaped yet, so the pid is still the child's
+        if self._ended in ready:
+            os.read(self._ended, 4096)
+            self._report()
+        return ready
+
+    def fork(self, connection: socket.socket, orphan_signal: int) -> int:
+        """Returns 0 in the child. connection: to the process that asked for it; orphan_signal: what the child gets when
+        that process closes the connection or ends, 0 for none."""
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+        else:
+            self._children[pid] = connection
+            if orphan_signal:
+                self._bound[connection] = pid, orphan_signal
+            send(connection, {"pid": pid})
+        return pid
+
+    def close(self) -> None:
+        """For another parent that this one has forked: its children are none of it."""
+        signal.set_wakeup_fd(-1)
+        for connection in self._children.values():
+            connection.close()
+
+    def kill(self) -> None:
+        """Kills all children."""
+        for pid in self._children:
+            os.kill(pid, signal.SIGKILL)  # not reaped yet, so the pid is still the child's
+
+    def _report(self) -> None:
+        for pid in list(self._children):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                connection = self._children.pop(pid)
+                self._bound.pop(connection, None)
+                send(connection, {"status": os.waitstatus_to_exitcode(status)})
+                connection.close()
+
+
+def read_line(connection: socket.socket) -> bytes:
+    with connection.makefile("rb") as lines:
+        return lines.readline()
 
 
 def send(connection: socket.socket, message: dict[str, int]) -> None:
     with suppress(OSError):  # the test's process has gone, or does not wait any longer
         connection.sendall(json.dumps(message).encode() + b"\n")
-
-
-def report(children: dict[int, socket.socket]) -> None:
-    """Reaps the children that have ended and sends each one's exit status to the process that started it."""
-    while children:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if pid == 0:
-            return
-        connection = children.pop(pid)
-        send(connection, {"status": os.waitstatus_to_exitcode(status)})
-        connection.close()
 
 
 def become(job: Job) -> None:

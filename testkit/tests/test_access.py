@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
 
+from chassis.auth.clients import refusal_of
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, OPERATOR, SERVICE, STAFF, Identity
 from makeready.common.v1 import options_pb2
 from makeready_local.services import NAMES
@@ -33,17 +35,40 @@ AS_SERVICE = {
     "ReplicaSourceService/ListReferences": CONSUMERS,
     "ReferencesService/BatchGetReferences": {"svc-occupancy", "svc-tickets"},
     "StaffService/BatchGetStaff": {"svc-catalog", "svc-tickets"},
+} | {
+    f"SessionsService/{rpc}": {"console"}
+    for rpc in (
+        "SignIn",
+        "SecondFactor",
+        "StartPasskey",
+        "FinishPasskey",
+        "GetSession",
+        "StepUp",
+        "IssueToken",
+        "MakePermit",
+        "SignOut",
+        "UseLink",
+    )
 }
 # The RPCs of the public API by the scope that they ask for (spec 4 and 5.4), and the scopes of keys that open them.
 AS_INTEGRATION = {
     "TicketsService/CreateTicket": "write",
+    "TicketsService/CreateTicketPhoto": "write",
     "TicketsService/ChangeTicketStatus": "write",
     "ResidenciesService/RecordNotice": "write",
     "ResidenciesService/RecordMoveIn": "write",
     "SubscriptionsService/ListSubscriptions": "any",
     "SubscriptionsService/CreateSubscription": "webhook_only",
     "SubscriptionsService/DeleteSubscription": "webhook_only",
+    "FeedService/ListEvents": "read",
+    "FeedService/ListDeliveries": "webhook_only",
+    "FeedService/GetDelivery": "webhook_only",
+    "FeedService/TestSubscription": "webhook_only",
+    "FeedService/CreateReplay": "webhook_only",
+    "FeedService/GetReplay": "webhook_only",
     "MetersService/ListReadings": "read",
+    "MetersService/ListReadingChanges": "read",
+    "MetersService/ListReadingsOfAllMeters": "read",
 } | {
     f"{service}/{rpc}": "read"
     for service, one, many in (
@@ -56,7 +81,7 @@ AS_INTEGRATION = {
         ("TurnsService", "Turn", "Turns"),
         ("MetersService", "Meter", "Meters"),
     )
-    for rpc in (f"Get{one}", f"List{many}")
+    for rpc in (f"Get{one}", f"List{many}", f"List{one}Changes")
 }
 KEYS_THAT_OPEN = {
     "any": {"read", "webhook_only", "write"},
@@ -64,10 +89,11 @@ KEYS_THAT_OPEN = {
     "webhook_only": {"webhook_only", "write"},
     "write": {"write"},
 }
+CONFIRMED = int(time.time())
 PEOPLE = {
     OPERATOR: Identity(OPERATOR, "operator", 7),
-    ADMINISTRATOR: Identity(ADMINISTRATOR, "gateway", 7, administrator_id=1),
-    STAFF: Identity(STAFF, "gateway", 7, staff_id=1),
+    ADMINISTRATOR: Identity(ADMINISTRATOR, "gateway", 7, administrator_id=1, stepped_up_at=CONFIRMED),
+    STAFF: Identity(STAFF, "gateway", 7, staff_id=1, stepped_up_at=CONFIRMED),
 }
 RPCS = {f"{service.name}/{rpc.name}": rpc for service in services() for rpc in service.methods}
 
@@ -105,7 +131,7 @@ def everybody() -> set[Identity]:
     scopes = ("", "any", "read", "webhook_only", "write", "public")
     return {
         *PEOPLE.values(),
-        *(Identity(SERVICE, one, 7) for one in NAMES),
+        *(Identity(SERVICE, one, 7) for one in (*NAMES, "console")),
         *(Identity(INTEGRATION, "gateway", 7, 3, scope) for scope in scopes),
     }
 
@@ -127,11 +153,86 @@ async def test_each_rpc_is_open_to_its_kinds_services_and_scopes_alone(running: 
 
 def test_the_tables_name_rpcs_and_services_that_exist() -> None:
     assert len(RPCS) > 80 and set(AS_SERVICE) | set(AS_INTEGRATION) <= set(RPCS)
-    assert {one for names in AS_SERVICE.values() for one in names} <= set(NAMES)
+    assert {one for names in AS_SERVICE.values() for one in names} <= {*NAMES, "console"}
+
+
+# The RPCs that ask people for a confirmation of the last ten minutes.
+STEP_UP = {
+    "AccountsService/ChangePassword",
+    "AccountsService/ConfirmTotp",
+    "AccountsService/EnrolTotp",
+    "AccountsService/FinishAddingPasskey",
+    "AccountsService/MakeRecoveryCodes",
+    "AccountsService/RemovePasskey",
+    "AccountsService/RemoveTotp",
+    "AccountsService/StartAddingPasskey",
+    "AdministrationService/RotateSecret",
+    "AdministratorsService/DeactivateAdministrator",
+    "AdministratorsService/InviteAdministrator",
+    "AdministratorsService/MakeLink",
+    "AdministratorsService/ReactivateAdministrator",
+    "AdministratorsService/UpdateAdministrator",
+    "CompaniesService/UpdateCompany",
+    "KeysService/MintKey",
+    "KeysService/RevokeKey",
+    "KeysService/RotateKey",
+    "PartiesService/ForgetParty",
+    "StaffCommandsService/AddStaff",
+    "StaffCommandsService/EndStaff",
+    "StaffCommandsService/InviteStaff",
+    "StaffCommandsService/ReinstateStaff",
+    "StaffCommandsService/UpdateStaff",
+    "TicketsService/UpdateTicketPolicy",
+}
+
+
+async def test_acts_that_cannot_be_undone_ask_people_alone_for_a_confirmation(running: Everything) -> None:
+    """The operator's key is a confirmation, and services and integrations have none."""
+    refused: set[str] = set()
+    old = {STAFF: {"staff_id": 1}, ADMINISTRATOR: {"administrator_id": 1}}
+    async with running.channel() as channel:
+        for name, rpc in RPCS.items():
+            allowed = rpc.GetOptions().Extensions[options_pb2.allowed]
+            method: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
+            for kind, person in old.items():
+                if KINDS[kind] not in allowed:
+                    continue
+                for stepped_up_at in (0, CONFIRMED - 700):
+                    who = Identity(kind, "gateway", 7, stepped_up_at=stepped_up_at, **person)  # type: ignore[arg-type]
+                    try:
+                        await method(b"", metadata=[("authorization", running.keys.token(who, NAME))], timeout=30)
+                    except grpc.aio.AioRpcError as error:
+                        answer = refusal_of(error)
+                        assert answer is not None
+                        assert (answer.status, answer.code) == (403, "step_up_required")
+                        refused.add(name)
+                    else:
+                        assert name not in refused, (name, kind)
+    assert refused == STEP_UP
+
+
+async def test_a_token_for_one_service_opens_no_other(running: Everything) -> None:
+    only = "makeready.identity.v1.AccountsService"
+    who = Identity(ADMINISTRATOR, "gateway", 7, administrator_id=1, stepped_up_at=CONFIRMED, only_service=only)
+    opened = set()
+    async with running.channel() as channel:
+        for rpc in RPCS.values():
+            if KINDS[ADMINISTRATOR] not in rpc.GetOptions().Extensions[options_pb2.allowed]:
+                continue
+            method: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
+            try:
+                await method(b"", metadata=[("authorization", running.keys.token(who, NAME))], timeout=30)
+            except grpc.aio.AioRpcError as error:
+                answer = refusal_of(error)
+                assert answer is not None
+                assert (answer.status, answer.code) == (403, "second_factor_required")
+            else:
+                opened.add(rpc.containing_service.full_name)
+    assert opened == {only}
 
 
 def test_people_and_services_share_no_rpc_that_changes_records() -> None:
-    """What services call as themselves reads, or confirms events."""
+    """What services call as themselves reads, or confirms events. The console's sessions are no records."""
     for name in AS_SERVICE:
-        assert re.search(r"/(List|BatchGet|ConfirmEvents)", name), name
+        assert re.search(r"/(List|BatchGet|ConfirmEvents)|^SessionsService/", name), name
         assert name not in AS_INTEGRATION

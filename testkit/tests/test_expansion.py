@@ -11,7 +11,7 @@ import pytest
 
 from testkit.expansion import CHECK, FOREIGN_KEY, PRIMARY_KEY, UNIQUE, Column, Constraint, Schema, taken
 from testkit.plugin import PostgresServer
-from testkit.schemas import dump, load, read
+from testkit.schemas import dump, load, read, read_on
 
 RELEASED = Schema(
     tables={"ticket": "", "event": "RANGE (event_id)"},
@@ -221,17 +221,27 @@ AS_SQL = {
 }
 
 
-@pytest.mark.parametrize("statements", AS_SQL)
-async def test_postgresql_is_read_for_every_rule(postgres_server: PostgresServer, statements: str) -> None:
+@pytest.fixture(scope="module")
+async def released(postgres_server: PostgresServer) -> str:
+    """The URL of a database with the tables of SQL."""
     url = postgres_server.create_database("expansion")
     await load(url, SQL)
-    released = await read(url)
-    connection = await asyncpg.connect(url)
+    return url
+
+
+@pytest.mark.parametrize("statements", AS_SQL)
+async def test_postgresql_is_read_for_every_rule(released: str, statements: str) -> None:
+    before = await read(released)
+    connection = await asyncpg.connect(released)
     try:
+        transaction = connection.transaction()
+        await transaction.start()
         await connection.execute(statements)
+        assert taken(before, await read_on(connection)) == AS_SQL[statements]
+        await transaction.rollback()
     finally:
         await connection.close()
-    assert taken(released, await read(url)) == AS_SQL[statements]
+    assert await read(released) == before
 
 
 async def test_a_dump_makes_what_was_dumped(postgres_server: PostgresServer) -> None:

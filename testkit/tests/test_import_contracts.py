@@ -144,17 +144,27 @@ def test_the_copy_keeps_every_contract(scratch: Path) -> None:
     assert "0 broken" in said
 
 
+@pytest.fixture(scope="session")
+def reports(scratch: Path) -> dict[str, str]:
+    """What the lint prints of each broken contract while all of the breaks are there."""
+    folder = scratch.with_name("broken")
+    shutil.copytree(scratch, folder)
+    for broken in breaks():
+        with (folder / broken.file).open("a") as file:
+            file.write(f"\n{broken.line}")
+    status, said = lint(folder)
+    assert status == 1, said
+    names = [one.removeprefix(PREFIX) for one in settings().sections() if one.startswith(PREFIX)]
+    titles = {settings()[PREFIX + name]["name"]: name for name in names}
+    _, _, details = said.partition(" Broken contracts ")
+    heads = "|".join(re.escape(title) for title in sorted(titles, key=len, reverse=True))
+    _, *found = re.split(rf" ({heads}) -{{3,}} ", f" {details}")
+    return {titles[title]: text for title, text in zip(found[::2], found[1::2], strict=True)}
+
+
 @pytest.mark.parametrize("broken", list(breaks()), ids=str)
-def test_a_broken_contract_is_reported(scratch: Path, broken: Break) -> None:
-    file = scratch / broken.file
-    before = file.read_text() if file.exists() else None
-    file.write_text((before or "") + broken.line)
-    try:
-        status, said = lint(scratch, broken.contract)
-    finally:
-        file.unlink() if before is None else file.write_text(before)
-    assert status == 1 and "BROKEN" in said, said
-    assert broken.named in said, said
+def test_a_broken_contract_is_reported(reports: dict[str, str], broken: Break) -> None:
+    assert broken.named in reports.get(broken.contract, "")
 
 
 def test_a_module_in_no_layer_fails_the_lint(scratch: Path) -> None:

@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from testkit.processes import Process
-from testkit.warm import Forked, python_program
+from testkit.warm import Forked, python_program, warm_parent
 
 PROGRAM = """
 import os, signal, sys, time
@@ -65,6 +67,66 @@ def test_signals_reach_it_and_its_status_says_so(program: Path, number: signal.S
     assert one.end(number, 20) == -number
     assert not one.is_running and one.exit_status == -number
     one.send(number)  # nothing is there any more: no other process gets the signal
+
+
+RUNNER = """
+import sys, time
+from pathlib import Path
+from testkit.warm import fork
+bound = fork(sys.argv[1], sys.argv[2:], {}, Path(sys.argv[3] + ".log"), orphan_signal=15, folder=Path("/"))
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_it_gets_its_signal_when_the_process_that_asked_for_it_ends(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "bound.py").write_text(
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit('got it'))\n"
+        "print(os.getpid(), os.getcwd(), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    log = tmp_path / "bound.py.log"
+    words = [sys.executable, "-P", "-c", RUNNER, warm_parent().address, "file", str(tmp_path / "bound.py")]
+    runner = Process(words, tmp_path / "runner.log")
+    runner.launch()
+    runner.wait_until(lambda: log.exists() and "\n" in log.read_text())
+    assert log.read_text().endswith(" /\n")
+    assert runner.end(number, 20) == -number
+    wait_until(lambda: "got it" in log.read_text())
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_later_processes_of_a_module_are_the_first(tmp_path: Path) -> None:
+    """The first is forked before the module's own modules were imported, later ones after."""
+    said = []
+    for number, name in enumerate(("svc_catalog", "svc_tickets") * 3):
+        log = tmp_path / f"{number}.log"
+        one = Process([sys.executable, "-m", name], log, os.environ | {"MAKEREADY_LOG_LEVEL": "loud"}, warm=True)
+        one.launch()
+        assert isinstance(one.process, Forked) and one.wait(20) == 2
+        said.append((name, one.log_tail()))
+    assert len(set(said)) == 2, "one answer of each program, whichever of its processes gave it"
+    assert all(text.count("\n") == 1 for _, text in said)
+
+
+def test_a_process_reads_its_own_environment(tmp_path: Path) -> None:
+    for number in range(3):
+        folder = tmp_path / f"state {number}"
+        environment = os.environ | {"MAKEREADY_STATE_DIR": str(folder)}
+        one = Process(
+            [sys.executable, "-m", "makeready_cli", "company", "list"], folder / "log", environment, warm=True
+        )
+        folder.mkdir()
+        one.launch()
+        assert one.wait(20) != 0
+        assert str(folder) in one.log_tail()
 
 
 def test_where_a_new_interpreter_would_differ_it_is_a_new_one(program: Path) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from .harness import Harness
 from .writes import KINDS, Write
 
-# Tables that messages from other services fill, at any time.
+# Tables that messages from other services fill, at any time, and those that are filled beside the writes.
 BY_OTHERS = {"inbox", "reconciled", "outbox_confirmation", "event", "delivery", "attempt", "alembic_version", "company"}
+BY_OTHERS |= {"ticket_search", "changes_to_touch", "feed", "feed_entry", "property", "asset", "vendor", "staff"}
 
 Effect = Counter[str]
 

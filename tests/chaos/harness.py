@@ -22,7 +22,7 @@ from ..e2e.system import Company
 from .processes import PATIENCE_SECONDS, Listener, Processes
 
 OPERATOR_IDENTITY = Identity(OPERATOR, "operator")
-PRODUCERS, PUBLIC = ("svc-tickets", "svc-occupancy"), "subject LIKE '%.public.%'"
+PRODUCERS, PUBLIC = ("svc-catalog", "svc-tickets", "svc-occupancy"), "subject LIKE '%.public.%'"
 HOOK, HEARD = "/chaos", ["ticket.created", "ticket.status_changed", "turn.status_changed"]
 
 
@@ -127,7 +127,9 @@ class Harness(Processes):
         for name in ("svc-webhooks", "svc-catalog"):
             await self._catch_up(name)
         stored = [one["event_id"] for one in await self.query("svc-webhooks", "SELECT event_id FROM event")]
-        assert len(stored) == len(set(stored)) and set(stored) == made
+        assert len(stored) == len(set(stored))
+        assert not made - set(stored), f"never stored: {sorted(made - set(stored))}"
+        assert not set(stored) - made, f"nobody's: {sorted(set(stored) - made)}"
         shown = "unit_status, projected_ready_on"
         said = await self.query("svc-occupancy", f"SELECT unit_id, version, {shown} FROM unit_state ORDER BY 1")
         sql = f"SELECT id, occupancy_version, {shown} FROM unit WHERE occupancy_version > 0 ORDER BY 1"

@@ -99,6 +99,7 @@ class Processes:
         self._more["gateway"] |= self.system.ports | {
             "MAKEREADY_CURSOR_KEYS": RING,
             "MAKEREADY_KEY_CHECK_SECRETS": RING,
+            "MAKEREADY_TOTP_KEYS": RING,
         }
         with ThreadPoolExecutor(2) as side_by_side:
             list(side_by_side.map(lambda name: self.services[name].migrate(), SERVICES))

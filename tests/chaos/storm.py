@@ -38,7 +38,7 @@ class Storm:
                 clients.create_task(self._client())
             for stroke in strokes:
                 while len(self.answers) < stroke:  # noqa: ASYNC110 - nothing here sets an event
-                    await asyncio.sleep(0.001)
+                    await asyncio.sleep(0.005)
                 await strike()
 
     async def _client(self) -> None:

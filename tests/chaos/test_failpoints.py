@@ -22,7 +22,9 @@ ELSEWHERE = {
     "svc-tickets/tests/maintenance/test_overdue_maintenance.py": {"sweep-before-commit"},
     "svc-webhooks/tests/dispatch/test_two_dispatchers.py": {"delivery-claimed", "delivery-sent"},
     "svc-webhooks/tests/subscriptions/test_erasure.py": {"erasure-begun", "erasure-batch"},
-    "svc-webhooks/tests/events/test_retention.py": {"day-detached", "day-dropped"},
+    "svc-webhooks/tests/events/test_retention.py": {"day-detached", "day-dropped", "feed-shortened"},
+    "svc-webhooks/tests/feed/test_replays.py": {"replay-queued"},
+    "tests/e2e/test_console_imports.py": {"import-before-commit", "import-after-commit"},
 }
 
 
@@ -52,7 +54,7 @@ def test_every_point_of_the_list_is_killed_at_somewhere() -> None:
     covered = {case.point for case in CASES}
     for file, points in ELSEWHERE.items():
         text = (ROOT / file).read_text()
-        assert all(f'"{point}"' in text for point in points), file
+        assert all(re.search(rf'"{point}[" ]', text) for point in points), file
         covered |= points
     assert covered == set(POINTS)
 

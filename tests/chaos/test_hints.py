@@ -64,7 +64,7 @@ async def test_a_write_through_each_context_makes_a_hint(harness: Harness, calle
             ("svc-tickets", "ticket", changed),
             ("svc-occupancy", "turn", notice),
             ("svc-occupancy", "turn", move_in),
-            ("svc-webhooks", "subscription", replies["create webhook"]["entity_id"]),
+            ("svc-webhooks", "webhook_subscription", replies["create webhook"]["entity_id"]),
         )
         # The same write again is a replay, which changes nothing.
         heard.hints.clear()
@@ -77,9 +77,8 @@ async def test_a_write_through_each_context_makes_a_hint(harness: Harness, calle
             "svc-catalog", "SELECT id FROM property WHERE company_id = $1 AND external_id = 'H1'", company.company_id
         )
         await heard.until(("svc-catalog", "property", house))
-        assert [one for one in heard.hints if one[0] == "svc-webhooks"] == [
-            ("svc-webhooks", "subscription", first.json["entity_id"])
-        ]
+        of_subscriptions = [one for one in heard.hints if one[:2] == ("svc-webhooks", "webhook_subscription")]
+        assert of_subscriptions == [("svc-webhooks", "webhook_subscription", first.json["entity_id"])]
         await command(harness, "company", "update", str(company.company_id), "--timezone", "Europe/Oslo")
         await heard.until(("gateway", "company", company.company_id))
 

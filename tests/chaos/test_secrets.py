@@ -149,7 +149,7 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
         "svc-webhooks",
         AdministrationServiceStub,
         "RotateSecret",
-        webhooks_pb2.RotateSecretRequest(sub_id=ids[1]),
+        webhooks_pb2.RotateSecretRequest(sub_id=ids[1], idempotency_key="rotate"),
     )
     watch.secrets.append(rotated.secret)
     watch.said.append(rotated.subscription.json)

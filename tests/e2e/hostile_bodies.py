@@ -31,6 +31,11 @@ def filled(body: Body, path: Path, literal: bytes) -> bytes:
     return raw(changed).replace(raw(HOLE), literal)
 
 
+def with_key(body: Body, key: bytes) -> bytes:
+    """The body with this raw key and its raw value in front of its own."""
+    return b"{" + key + (b"," if body else b"") + raw(body)[1:]
+
+
 def objects(body: Any, path: Path = ()) -> Iterator[tuple[Path, Body]]:
     """Every object in the body, the body itself first."""
     if isinstance(body, dict):
@@ -50,8 +55,8 @@ def fields(body: Body) -> Iterator[Path]:
 
 
 def text_field(body: Body) -> Path:
-    """The path of a text field."""
-    return next(path for path in fields(body) if isinstance(value_at(body, path), str))
+    """The path of a text field; of an unknown one, if the body has none."""
+    return next((path for path in fields(body) if isinstance(value_at(body, path), str)), ("text",))
 
 
 def value_at(body: Any, path: Path) -> Any:
@@ -79,11 +84,12 @@ def no_object(body: Body) -> Iterator[Case]:
     yield "a comment", whole[:-1] + b"/* */}"
     yield "a comma at the end", whole[:-1] + b",}"
     yield "a comma at the start", b"{," + whole[1:]
-    yield "no colons", whole.replace(b":", b" ")
-    yield "single quotes", whole.replace(b'"', b"'")
-    yield "no quotes", whole.replace(b'"', b"")
-    yield "a key that is no string", b"{1:2," + whole[1:]
-    yield "a key alone", b'{"x",' + whole[1:]
+    if body:  # an empty object has neither colons nor quotes
+        yield "no colons", whole.replace(b":", b" ")
+        yield "single quotes", whole.replace(b'"', b"'")
+        yield "no quotes", whole.replace(b'"', b"")
+    yield "a key that is no string", with_key(body, b"1:2")
+    yield "a key alone", with_key(body, b'"x"')
     yield "a prefix of some server", b")]}',\n" + whole
     yield "a line separator", whole[:-1] + "\u2028}".encode()
 
@@ -142,7 +148,7 @@ def encodings(body: Body) -> Iterator[Case]:
         "a backslash": b"\\",
     }.items():
         yield f"{name} in a value", filled(body, path, b'"%b"' % inside)
-        yield f"{name} in a key", b'{"%b":1,' % inside + whole[1:]
+        yield f"{name} in a key", with_key(body, b'"%b":1' % inside)
 
 
 def depths(body: Body) -> Iterator[Case]:
@@ -161,7 +167,7 @@ def depths(body: Body) -> Iterator[Case]:
         yield name, nested
         for path in fields(body):
             yield f"{name} in {path}", filled(body, path, nested)
-        yield f"{name} in a key that is not known", b'{"more":' + nested + b"," + raw(body)[1:]
+        yield f"{name} in a key that is not known", with_key(body, b'"more":' + nested)
 
 
 def twice(body: Body) -> Iterator[Case]:
@@ -187,7 +193,7 @@ UNKNOWN_KEYS = (
 def unknown_keys(body: Body) -> Iterator[Case]:
     """Unknown keys at every level, among them misspellings of known ones."""
     for path, one in objects(body):
-        own = next(iter(one))
+        own = next(iter(one), "own-key")
         likes = (own.upper(), own.title(), f" {own}", f"{own} ", own.replace("_", "-"), f"{own}\u200b", own[:-1])
         others = [*UNKNOWN_KEYS, *(like for like in likes if like not in one)]
         for key in others:
@@ -250,6 +256,15 @@ DATES = (
     "0x7E-01-01", "2026-+1-31", "2026- 1-31", "1769817600",
 )  # fmt: skip
 """Texts that are not dates as YYYY-MM-DD, and dates that do not exist."""
+
+INSTANTS = (
+    *(text for text in DATES if text != "2026-01-31T00:00:00Z"), "2026-02-30T00:00:00Z", "2026-01-31T24:00:00Z",
+    "2026-01-31T00:60:00Z", "2026-01-31T00:00:60Z", "2026-01-31T00:00:00+24:00",
+    "2026-01-31T00:00:00UTC", "2026-01-31T00:00:00[UTC]", "0000-01-01T00:00:00Z", "10000-01-01T00:00:00Z",
+    "0001-12-31T23:59:59Z", "9999-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59",
+    "T00:00:00Z",
+)  # fmt: skip
+"""Texts that are not instants with a UTC offset, and instants that do not exist or are outside the years 2 to 9998."""
 
 
 FILLERS = {

@@ -117,7 +117,7 @@ class Player:
 
     def refused(self, noun: str, verb: str, *places: object, **options: object) -> str:
         """Runs a command that must fail; returns its error line."""
-        done = self.system.forked(*self.words(noun, verb, *places, **options))
+        done = self.system.run(*self.words(noun, verb, *places, **options))
         assert done.returncode == 1 and not done.stdout, (noun, verb, places, options, done)
         (line,) = done.stderr.splitlines()
         assert line.startswith("makeready: ") and line.endswith("."), line

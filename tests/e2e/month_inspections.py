@@ -46,6 +46,13 @@ class Inspections:
         assert (inspection["status"], inspection["result"]) == ("Completed", result), inspection
         self.model.done(STALE, number)
 
+    def cancel(self, name: str) -> None:
+        number = self.us.id("inspection", name)
+        assert self.us.do("inspection", "cancel", number, reason="The roof is replaced first.")["cancelled_at"]
+        self.us.get(f"/inspections/{number}", status=404)
+        self.us.refused("inspection", "start", number)
+        self.model.done(STALE, number)
+
     def rows(self, name: str) -> dict[str, Record]:
         rows = self.us.ask("inspection", "rows", self.us.id("inspection", name))["rows"]
         assert [row["position"] for row in rows] == list(range(1, len(rows) + 1))
@@ -61,6 +68,8 @@ class Inspections:
         on(0, lambda: self.schedule("moved too late", day(5)))
         on(1, lambda: self.schedule("begun", day(14), "Roof"))
         on(1, lambda: self.schedule("with faults", day(10), *rows, property="P2", **fire))
+        on(1, lambda: self.schedule("called off", day(3), "Roof"))
+        on(2, lambda: self.cancel("called off"))
         on(2, self._in_time)
         on(3, lambda: self.move("moved in time", day(8)))
         on(7, lambda: self.move("moved too late", day(12)))
@@ -71,6 +80,9 @@ class Inspections:
 
     def _in_time(self) -> None:
         number = self.us.id("inspection", "in time")
+        added = self.us.do("inspection", "add-row", number, label="Cellar")
+        assert added["position"] == 3
+        self.us.do("inspection", "remove-row", number, self.rows("in time")["Lamps"]["row_id"])
         for row in self.rows("in time").values():
             assert self.us.do("inspection", "pass-row", number, row["row_id"])["result"] == "passed"
         self.complete("in time", "passed")

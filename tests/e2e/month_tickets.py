@@ -57,6 +57,12 @@ class Desk:
         ticket = self.us.do("ticket", "assign", number, **more)
         self.model.attended(number, instant(ticket["updated_at"]))
 
+    def correct(self, name: str, **more: Any) -> None:
+        number = self.us.id("ticket", name)
+        ticket = self.us.do("ticket", "update", number, **more)
+        assert {name: ticket[name] for name in more} == more
+        self.model.attended(number, instant(ticket["updated_at"]))
+
     def comment(self, name: str, by: str, **more: Any) -> None:
         number = self.us.id("ticket", name)
         self.us.do("ticket", "comment", number, body=f"Said by {by}", by=by, **more)
@@ -74,6 +80,12 @@ class Desk:
             self.model.attended(number, self._said(number))
         else:
             self.model.touch("ticket", number)
+
+    def remove_photo(self, name: str, by: str) -> None:
+        number = self.us.id("ticket", name)
+        ticket = self.us.do("ticket", "remove-photo", number, photo_url=f"https://photos.example/{by}.jpg")
+        assert ticket["photo_url"] is None
+        self.model.touch("ticket", number)
 
     def _said(self, number: int) -> datetime:
         """The recorded time of the newest comment or photo."""
@@ -136,7 +148,7 @@ class Desk:
         on(11, self._with_photo)
         on(12, lambda: self.policy(WEEK_HOURS // 2))
         on(13, lambda: self.set("woken", "Completed", note=WORDS, who=self.us.company.email))
-        on(14, lambda: self.photograph("quiet", "resident"))
+        on(14, lambda: self.photograph("quiet", "resident"), lambda: self.remove_photo("quiet", "resident"))
         on(18, lambda: self.set("visited", "Cancelled", cancellation_reason_code="resolved_independently"))
         on(20, lambda: self.set("visited", "In Progress"))
         on(21, lambda: self.policy(WEEK_HOURS))
@@ -147,6 +159,7 @@ class Desk:
         self.set("by staff", "In Progress", who=f"staff:{us.id('staff', 'S2')}")
         self.set("by staff", "In Progress")
         self.assign("by staff", clear="assignee_id")
+        self.correct("by staff", title="Moved by staff", priority="High", room="Kitchen")
 
     def _with_photo(self) -> None:
         number = self.us.id("ticket", "by staff")

@@ -70,6 +70,12 @@ class Upkeep:
             property_name = self.us.get(f"/properties/{home}")["name"]
             self.model.published(name, property_name, label, words["when"])
 
+    def discarded(self) -> None:
+        """Composes a notice and deletes it. Neither fires an event."""
+        words = {"subject": "Never", "body": "A mistake.", "when": "Tuesday"}
+        notice = self.us.do("notice", "compose", property_id=self.us.id("property", self.us.home), **words)
+        self.us.do("notice", "discard", notice["notice_id"])
+
     def brought(self) -> None:
         """Publishes an imported draft notice, and imports an overdue task with --events, so that it is announced."""
         self.us.do("notice", "publish", self.us.id("notice", "N2"))
@@ -97,6 +103,7 @@ class Upkeep:
         meter = us.do("meter", "update", meter["entity_id"], meter_number="W-1")
         period = {"period_start": text(day(0)), "period_end": text(day(9)), "consumption": 12.5}
         reading = us.do("reading", "record", meter["entity_id"], **period)
+        reading = us.do("reading", "correct", meter["entity_id"], reading["entity_id"], consumption=21.5)
         for path, record in ((f"/units/{unit['entity_id']}", unit), (f"/assets/{asset['entity_id']}", asset)):
             assert us.get(path) == record
         assert us.get(f"/meters/{meter['entity_id']}") == meter
@@ -139,6 +146,7 @@ class Upkeep:
         on(11, lambda: self.notice("Your windows", "3 units", unit_id=units))
         on(11, lambda: self.notice("The pool", "Pool deck", area="Pool deck"))
         on(20, lambda: self.notice("Never said", "All units", is_published=False))
+        on(20, self.discarded)
         on(10, self.places)
 
 

@@ -1,24 +1,29 @@
 """Runs the command line many times at little cost: each process is forked from one that has imported the program.
 
-Every command has its own process, arguments, environment, output and exit status, as in a shell. Only the import of the
-program is shared, which is nearly the whole cost of a command.
+Every command has its own process, arguments, environment, output and exit status, as in a shell. The import of the
+program and its tree of commands are shared, which are nearly the whole cost of a command.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 SECONDS = 300
 PROGRAM = r"""
-import json, os, select, signal, socket, sys, tempfile, traceback
-from makeready_cli.program import main
+import gc, json, os, select, signal, socket, sys, tempfile, traceback
+from makeready_cli.program import main, parser
+
+tree = parser()
+gc.freeze()  # a collection in a child would copy the pages that it shares with this process
 
 def run(connection):
     with connection.makefile() as lines:
@@ -32,7 +37,7 @@ def run(connection):
     for number, file in enumerate((given, out, err)):
         os.dup2(file.fileno(), number)
     try:
-        status = main(command["words"])
+        status = main(command["words"], tree)
     except SystemExit as ended:
         status = ended.code
     except BaseException:
@@ -47,18 +52,33 @@ def run(connection):
     connection.sendall(json.dumps([status, *outputs]).encode())
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+signal.signal(signal.SIGCHLD, lambda *_: None)
+ended, wakes = os.pipe()
+os.set_blocking(wakes, False)
+signal.set_wakeup_fd(wakes)
+children = set()
 server = socket.socket(socket.AF_UNIX)
 server.bind(sys.argv[1])
 server.listen(16)
 print("ready", flush=True)
-while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:  # whoever started it has gone
+while True:
+    ready = select.select([server, sys.stdin, ended], [], [])[0]
+    if sys.stdin in ready:  # whoever started it has gone
+        break
+    if ended in ready:  # the CPU of a child that nobody waits for counts nowhere
+        os.read(ended, 4096)
+        children -= {pid for pid in children if os.waitpid(pid, os.WNOHANG)[0]}
+    if server not in ready:
+        continue
     connection, _ = server.accept()
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         server.close()
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         run(connection)
         os._exit(0)
+    children.add(child)
     connection.close()
 """
 
@@ -97,3 +117,17 @@ class Shell:
             with connection.makefile() as answer:
                 status, out, err = json.loads(answer.read())
         return subprocess.CompletedProcess(words, status, out, err)
+
+
+_shells: list[Shell] = []
+_starting = threading.Lock()
+
+
+def shell() -> Shell:
+    """The session's, started at its first use and stopped when this process ends."""
+    with _starting:
+        if not _shells:
+            made = Shell()
+            _shells.append(made)
+            atexit.register(made.stop)
+        return _shells[0]

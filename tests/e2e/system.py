@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,8 +17,9 @@ from urllib.parse import urlencode, urlsplit
 
 from testkit.api_contract import Contract
 from testkit.processes import Process, free_port
+from testkit.warm import SOCKET, warm_parent
 
-from .shell import Shell
+from .shell import shell
 
 START_SECONDS = 90
 REQUESTS_A_KEY = 115  # of the 120 that a key may send in a minute
@@ -48,13 +48,11 @@ class System(Process):
     """`make run` and the operator's command line, in a separate state folder."""
 
     def __init__(self, state: Path, **settings: str) -> None:
-        super().__init__([sys.executable, "-m", "makeready_local"], state.with_name(state.name + ".output"))
+        command = [sys.executable, "-P", "-m", "testkit.warm_runner"]
+        super().__init__(command, state.with_name(state.name + ".output"), warm=True)
         self.state = state
         self.settings = settings
         self.ports = {"MAKEREADY_API_PORT": str(free_port()), "MAKEREADY_ADMIN_PORT": str(free_port())}
-        self._starting = threading.Lock()
-        self.shell: Shell | None = None
-        """Forks the `makeready` processes; set at its first use."""
         self.contract: Contract | None = None
         """The contract that responses must keep; set at the first start."""
         self.companies: dict[int, Company] = {}
@@ -63,7 +61,8 @@ class System(Process):
     @property
     def environment(self) -> dict[str, str]:
         given = {k: v for k, v in os.environ.items() if not k.startswith(("MAKEREADY_", "WEBHOOKS_"))}
-        return given | self.ports | self.settings | {"MAKEREADY_STATE_DIR": str(self.state)}
+        own = {"MAKEREADY_STATE_DIR": str(self.state), SOCKET: warm_parent().address}
+        return given | self.ports | self.settings | own
 
     def start(self, **more: str) -> float:
         """Starts the system and waits for its first 200; returns the seconds that this took."""
@@ -93,9 +92,6 @@ class System(Process):
 
     def stop(self) -> int:
         """Stops the system like Ctrl-C; returns the exit status."""
-        if self.shell is not None:
-            self.shell.stop()
-            self.shell = None
         return self.end(signal.SIGINT, 60)
 
     @property
@@ -116,20 +112,17 @@ class System(Process):
 
     def makeready(self, *words: str, status: int = 0, stdin: str | None = None) -> Any:
         """Runs `makeready --json …`; returns its one JSON object. Fails on another exit status."""
-        done = self.forked("--json", *words, stdin=stdin)
+        done = self.run("--json", *words, stdin=stdin)
         assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return json.loads(done.stdout) if done.stdout.strip() else None
 
-    def forked(self, *words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Runs the program in a process forked from one that has imported it, which saves nearly all of its cost."""
-        with self._starting:
-            if self.shell is None:
-                self.shell = Shell()
-        return self.shell.run(words, self.environment, self.state, stdin)
-
     def run(self, *words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Runs the installed program in a new process."""
+        """Runs the program in a process forked from one that has imported it, which saves nearly all of its cost."""
+        return shell().run(words, self.environment, self.state, stdin)
+
+    def run_anew(self, *words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs the installed program in a new interpreter, at half a second of CPU."""
         program = Path(sys.executable).with_name("makeready")
         return subprocess.run(
             [str(program), *words],
@@ -146,7 +139,9 @@ class System(Process):
         """Creates a company with an administrator and a key of each scope. options: of `company create`."""
         company_id = self.makeready("company", "create", name, *options)["company_id"]
         email = f"admin@{company_id}.test"
-        self.makeready("administrator", "create", str(company_id), email, "--password-stdin", stdin="correct horse\n")
+        self.makeready(
+            "administrator", "create", str(company_id), email, "--password-stdin", stdin="correct horse battery\n"
+        )
         keys = {scope: self.mint(company_id, scope, email) for scope in SCOPES}
         made = self.companies[company_id] = Company(self, company_id, email, keys)
         return made
@@ -205,6 +200,11 @@ class Company:
             key, left = self.system.mint(self.company_id, scope, self.email), REQUESTS_A_KEY
         self._unspent[scope] = key, left - requests
         return key
+
+    def keep_key(self, requests: int, scope: str = "write") -> None:
+        """The next keys of the scope, for so many requests in all, will be the same one."""
+        key = self.key_for(requests, scope)
+        self._unspent[scope] = key, self._unspent[scope][1] + requests
 
     def import_rows(self, kind: str, rows: list[dict[str, Any]], *options: str, status: int = 0) -> Any:
         """Imports rows from a JSONL file."""

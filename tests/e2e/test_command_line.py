@@ -484,7 +484,7 @@ def test_a_dry_run_changes_nothing(system: System, company: Company, number: str
 
 def test_an_import_that_is_interrupted_is_finished_by_running_it_again(system: System) -> None:
     company = system.company("Interrupted")
-    rows = properties(30_000)
+    rows = properties(12_000)
     file = system.state / "long.csv.gz"
     write_csv(system.state / "long.csv", rows)
     file.write_bytes(gzip.compress((system.state / "long.csv").read_bytes()))
@@ -500,14 +500,14 @@ def test_an_import_that_is_interrupted_is_finished_by_running_it_again(system: S
     assert (process.returncode, out) == (1, "")
     assert re.fullmatch(r"makeready: Interrupted[^\n]+\n", err), err
     report = system.makeready(*words[1:])
-    assert report["created"] + report["unchanged"] == report["read"] == 30_000
+    assert report["created"] + report["unchanged"] == report["read"] == 12_000
     assert report["unchanged"] > 0
     assert {one["external_id"] for one in company.walk("/properties")} == {row["external_id"] for row in rows}
 
 
 def test_a_file_that_is_cut_short_leaves_earlier_rows_and_reports_bad_ones(system: System) -> None:
     company = system.company("Cut short")
-    rows = properties(9_000)
+    rows = properties(5_000)
     rows[0]["year_built"] = "soon"
     whole = write_csv(system.state / "whole.csv", [{"year_built": "", **row} for row in rows]).read_bytes()
     file = system.state / "short.csv.gz"

@@ -100,6 +100,34 @@ def test_headers_that_are_not_as_published_fail(
         contract.check(*TICKET_GET, headers(**changed), raw(ticket))
 
 
+def test_a_line_of_a_snapshot_that_is_not_as_published_fails(contract: Contract, ticket: dict[str, Any]) -> None:
+    def check(*records: dict[str, Any], media_type: str = "application/x-ndjson", end: bytes = b"\n") -> None:
+        body = b"\n".join(map(raw, records)) + end
+        contract.check("GET", "/snapshots/tickets", 200, headers(Content_Type=media_type), body)
+
+    check(ticket, ticket)
+    for changed in ({"status": "Lost"}, {"extra": 1}, {"entity_type": "unit"}):
+        with pytest.raises(AssertionError):
+            check(ticket, ticket | changed)
+    with pytest.raises(AssertionError):
+        check(ticket, dict(reversed(ticket.items())))
+    with pytest.raises(AssertionError):
+        check(ticket, media_type="application/json")
+    with pytest.raises(AssertionError):
+        check(ticket, end=b"")
+
+
+def test_each_event_of_a_page_is_checked_as_its_own_kind(contract: Contract) -> None:
+    for item in contract.document["webhooks"].values():
+        (example,) = item["post"]["requestBody"]["content"]["application/json"]["examples"].values()
+        event = example["value"]
+        page = {"data": [event], "positions": [1], "next_cursor": None, "resume_cursor": "x", "limit": 50}
+        contract.check("GET", "/events", 200, headers(), raw(page))
+        for wrong in (event | {"more": 1}, event | {"data": dict(reversed(event["data"].items()))}):
+            with pytest.raises(AssertionError):
+                contract.check("GET", "/events", 200, headers(), raw(page | {"data": [wrong]}))
+
+
 def test_an_undocumented_status_or_code_fails(contract: Contract) -> None:
     def error(code: str) -> bytes:
         return raw({"error": {"code": code, "message": "Why."}})

@@ -140,6 +140,42 @@ def vaultless(house: House) -> Answer:
     return house.without_vault.post("/webhooks", key, {"nonsense": 1}, "vault")
 
 
+def restored(house: House) -> Answer:
+    """Sends a cursor of one copy of the demo company to another copy, which has fewer events: as after a restore."""
+    ahead = house.without_vault
+    key = ahead.demo["keys"]["write"]
+    unit = ahead.get("/units", key, limit=1).json["data"][0]
+    body = {"unit_id": unit["entity_id"], "title": "A tap drips", "category": "Plumbing"}
+    created = ahead.post("/tickets", key, body, "after the backup")
+    assert created.status == 201
+    ahead.makeready("wait")
+    record = {"entity_type": "ticket", "entity_id": created.json["entity_id"]}
+    page = ahead.get("/events", key, **record).json
+    assert [event["event"] for event in page["data"]] == ["ticket.created"]
+    assert ahead.get("/events", key, **record, cursor=page["resume_cursor"]).json["data"] == []
+    return house.system.get("/events", house.system.demo["keys"]["write"], **record, cursor=page["resume_cursor"])
+
+
+def busy(house: House) -> Answer:
+    """Tests a receiver that never answers, so often at once that one test finds no place: a company holds 12 of a new
+    receiver's 16 places, each for 10 s, and a test waits 15 s for one."""
+    body = {"destination_url": "https://silent.test/", "events": ["pm.stale"]}
+    key = house.company.key_for(40)
+    made = [house.system.post("/webhooks", key, body, f"silent {number}") for number in range(3)]
+    assert [answer.status for answer in made] == [201] * 3
+    paths = [f"/webhooks/{answer.json['entity_id']}" for answer in made]
+
+    def test(number: int) -> Answer:
+        return house.system.post(f"{paths[number % 3]}/test", key, {}, f"test {number}")
+
+    with ThreadPoolExecutor(26) as pool:
+        answers = list(pool.map(test, range(26)))
+    assert {house.system.call("DELETE", path, key).status for path in paths} == {204}
+    assert {answer.json["state"] for answer in answers if answer.status == 200} == {"failed"}
+    (*_, refused) = [answer for answer in answers if answer.status != 200]
+    return refused
+
+
 URL = "https://receiver.test/errors"
 ROWS: dict[tuple[int, str], Callable[[House], Answer]] = {
     (400, "invalid_limit"): lambda house: house.get("/tickets", limit=0),
@@ -154,6 +190,7 @@ ROWS: dict[tuple[int, str], Callable[[House], Answer]] = {
     (405, "method_not_allowed"): lambda house: house.system.call("PUT", "/tickets", house.company.keys["read"]),
     (409, "idempotency_in_progress"): in_progress,
     (409, "idempotency_mismatch"): mismatch,
+    (410, "cursor_expired"): restored,
     (422, "invalid_request"): lambda house: house.get("/tickets", status="Lost"),
     (422, "created_by_missing"): lambda house: house.create(
         "nobody", house.system.mint(house.company.company_id, "write")
@@ -165,6 +202,7 @@ ROWS: dict[tuple[int, str], Callable[[House], Answer]] = {
     (422, "events_unknown_key"): lambda house: house.subscribe(destination_url=URL, events=["ticket.exploded"]),
     (429, "rate_limited"): too_many,
     (500, "internal_error"): hanging,
+    (503, "receiver_busy"): busy,
     (503, "vault_unavailable"): vaultless,
 }
 

@@ -114,7 +114,7 @@ def test_the_curl_line_that_the_runner_prints_works_when_pasted(system: System) 
 
 def test_the_demo_file_says_where_to_go_and_its_keys_open_what_they_should(system: System) -> None:
     demo = system.demo
-    assert list(demo) == ["base_url", "admin_url", "company_id", "keys", "administrator"]
+    assert list(demo) == ["base_url", "admin_url", "company_id", "keys", "administrator", "staff"]
     assert demo["base_url"] == system.base_url and set(demo["keys"]) == {"read", "write", "webhook_only"}
     for path in ("/properties", "/units", "/assets", "/tickets"):
         assert system.get(path, demo["keys"]["read"]).json["data"], f"{path} is empty"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,13 @@ import pytest
 from .system import Company, System
 
 PACKAGE = "makeready_client"
+# The second setting is that of docs/sync.md: the generator knows no media type of JSON lines.
+CONFIG = f"""\
+package_name_override: {PACKAGE}
+content_type_overrides:
+  application/x-ndjson: text/plain
+post_hooks: []
+"""
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +32,7 @@ def client(system: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = tmp_path_factory.mktemp("client")
     document, config = folder / "openapi.json", folder / "config.yml"
     document.write_bytes(system.get("/openapi.json").body)
-    config.write_text(f"package_name_override: {PACKAGE}\npost_hooks: []\n")
+    config.write_text(CONFIG)
     done = subprocess.run(
         [
             str(Path(sys.executable).with_name("openapi-python-client")), "generate", "--fail-on-warning",
@@ -158,3 +166,44 @@ def test_it_subscribes_and_unsubscribes(client: ModuleType, company: Company) ->
     assert [one.entity_id for one in listed.data] == [made.entity_id]
     gone = operation("webhooks", "delete_subscription").sync_detailed(made.entity_id, client=caller)
     assert gone.status_code == 204
+
+
+def followed(feed: Any, until: Any, **query: Any) -> list[Any]:
+    """The items of a feed, page by page, to one for which `until` holds. A cursor may be from before older changes."""
+    items: list[Any] = []
+    for _ in range(20):
+        page = feed.sync(wait=2, limit=1, **query)
+        items += page.data
+        if any(until(item) for item in page.data):
+            return items
+        query["cursor"] = page.resume_cursor
+    raise AssertionError(f"not in the feed: {items}")
+
+
+def open_ticket(caller: Any, name: str) -> Any:
+    unit = operation("units", "list_units").sync(client=caller).data[0]
+    body = model("TicketCreate")(unit_id=unit.entity_id, title=name, category=model("TicketCategory")("Plumbing"))
+    return operation("tickets", "create_ticket").sync(client=caller, body=body, idempotency_key=name)
+
+
+def test_it_takes_a_snapshot_and_follows_the_changes_since(client: ModuleType, company: Company) -> None:
+    caller = session(client, company, "write")
+    open_ticket(caller, "before the snapshot")
+    listed = operation("tickets", "list_tickets").sync(client=caller).data
+    taken = operation("changes", "get_tickets_snapshot").sync_detailed(client=caller)
+    *lines, rest = taken.parsed.split("\n")
+    assert rest == "" and [model("Ticket").from_dict(json.loads(line)) for line in lines] == listed
+    opened, feed = open_ticket(caller, "after the snapshot"), operation("changes", "list_ticket_changes")
+    cursor = taken.headers["Service-Resume-Cursor"]
+    changes = followed(feed, lambda one: one.entity_id == opened.entity_id, client=caller, cursor=cursor)
+    assert all(isinstance(change, model("TicketChange")) and not change.gone for change in changes)
+    assert changes[-1].record == opened and all(change.record in listed for change in changes[:-1])
+
+
+def test_it_follows_events(client: ModuleType, company: Company) -> None:
+    caller = session(client, company, "write")
+    opened, created = open_ticket(caller, "an event"), model("ListEventsEvent").TICKET_CREATED
+    feed = operation("changes", "list_events")
+    events = followed(feed, lambda one: one.data.entity_id == opened.entity_id, client=caller, event=created)
+    assert all(isinstance(event, model("TicketCreatedEvent")) for event in events)
+    assert len({event.data.entity_id for event in events}) == len(events)

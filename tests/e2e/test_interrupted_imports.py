@@ -6,8 +6,8 @@ import csv
 import os
 import random
 import signal
-import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,17 @@ from typing import Any
 import pytest
 
 from testkit.prepared import prepare_state
+from testkit.processes import Process
 
 from .system import Company, System
 
 pytestmark = pytest.mark.chaos
 
-BATCH = 2000  # rows that the command line sends at once
-PROPERTIES, BATCHES = 600, 4
-BAD = 7  # the index of a bad row in every batch; its line on stderr says that the batch is done
+# The command line sends up to 512 KiB at once: with the wide texts, a few rows more than BATCH.
+BATCH, WIDE = 400, "屋" * 182  # 546 bytes, twice in a row
+PROPERTIES, BATCHES, BEHIND = 120, 6, 3  # an import is killed with so many batches before it at least
+BAD = 220  # the index of a bad row in every batch; its line on stderr says that the batch is done
+LOOK_SECONDS = 0.005
 # Fields that differ between two companies with the same imports: ids, and times that the rows do not contain.
 OF_THE_RUN = ("entity_id", "url", "created_at", "updated_at", "completed_at", "id")
 
@@ -61,7 +64,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
                 "name": f"Lift {n}",
                 "category": category(n, "Elevator"),
                 "make": "Otis",
-                "model": f"M{n % 7}",
+                "model": f"M{n % 7}{WIDE}",
+                "sub_category": WIDE,
                 "status": statuses[n % 5],
                 "location": f"Room {n % 3}",
                 "location_type": "mechanical_room",
@@ -76,7 +80,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
                 "title": f"Ticket {n}",
                 "category": category(n, "Elevator"),
                 "status": ("Open", "Completed")[n % 2],
-                "description": "x" * (n % 50),
+                "description": WIDE + WIDE + "x" * (n % 50),
             }
             for n in many
         ],
@@ -97,25 +101,26 @@ def founded(house: System, name: str) -> Company:
     return Company(house, company_id, "", {"read": house.mint(company_id, "read")})
 
 
-def begun(company: Company, kind: str, file: Path, *more: str) -> subprocess.Popen[str]:
-    """Starts an import."""
-    program = Path(sys.executable).with_name("makeready")
-    return subprocess.Popen(
-        [str(program), "import", str(company.company_id), kind, str(file), "--rejects", os.devnull, *more],
-        env=company.system.environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=company.system.state,
-    )
+class Import(Process):
+    """An import under way."""
+
+    def __init__(self, company: Company, kind: str, file: Path, *more: str) -> None:
+        words = ["import", str(company.company_id), kind, str(file), "--rejects", os.devnull, *more]
+        program = [sys.executable, "-P", "-m", "makeready_cli", *words]
+        log = file.with_name(f"{file.stem} {time.monotonic_ns()}")
+        super().__init__(program, log, company.system.environment, warm=True)
+        self.launch()
+
+    def after_batches(self, batches: int) -> None:
+        """Returns when this number of batches is done."""
+        while sum(map(is_of_a_bad_row, lines := self.log_tail().split("\n")[:-1])) < batches:
+            assert self.is_running, lines
+            time.sleep(LOOK_SECONDS)
 
 
-def after_batches(process: subprocess.Popen[str], batches: int) -> None:
-    """Returns when this number of batches is done."""
-    assert process.stderr is not None
-    for _ in range(batches):
-        message = process.stderr.readline()
-        assert "category" in message, message
+def is_of_a_bad_row(line: str) -> bool:
+    assert "Rejected" in line or "address" in line or "category" in line, line
+    return "Rejected" not in line
 
 
 def whole(company: Company, kind: str, file: Path) -> Any:
@@ -145,22 +150,21 @@ def test_an_import_that_was_killed_anywhere_ends_as_if_it_had_run_once(house: Sy
     twice = founded(house, "Twice")
     whole(twice, "properties", files["properties"])
     chance = random.Random()
-    cut = chance.randint(1, BATCHES - 2), chance.randint(1, BATCHES - 2)
+    cut = chance.randint(1, BATCHES - BEHIND), chance.randint(1, BATCHES - BEHIND)
 
-    process = begun(twice, "assets", files["assets"])
-    after_batches(process, cut[0])
+    process = Import(twice, "assets", files["assets"])
+    process.after_batches(cut[0])
     process.kill()
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.exit_status == -signal.SIGKILL
     report = whole(twice, "assets", files["assets"])
     assert report["created"] > 0 and report["unchanged"] >= cut[0] * (BATCH - 1), cut
     assert report["changed"] == 0 and report["created"] + report["unchanged"] == BATCHES * (BATCH - 1), cut
 
-    process = begun(twice, "tickets", files["tickets"])
-    after_batches(process, cut[1])
+    process = Import(twice, "tickets", files["tickets"])
+    process.after_batches(cut[1])
     os.kill(house.runtime["processes"]["svc-tickets"]["pid"], signal.SIGKILL)
     assert house.process is not None and house.process.wait(60) == 1  # the runner stops the others and says so
     process.kill()  # it would wait for the service for a while
-    process.wait(10)
     house.start()
     report = whole(twice, "tickets", files["tickets"])
     assert report["changed"] == 0 and report["created"] + report["unchanged"] == BATCHES * (BATCH - 1), cut
@@ -182,13 +186,16 @@ property = "house"
 name = "lift"
 category = "category"
 make = { constant = "Otis" }
-model = { constant = "Gen2" }
+model = "wide"
+sub_category = "wide"
 
 [[records]]
 kind = "properties"
 [records.fields]
 external_id = "house"
 name = "house"
+building_type = "wide"
+construction_type = "wide"
 address = { column = "category", values = { Elevator = "1 Elm St", "" = "" } }
 """
 
@@ -201,10 +208,11 @@ def test_an_import_of_several_kinds_that_was_killed_in_each_ends_as_if_it_had_ru
     # Every batch has one row that is bad for both kinds, and names a house of its own.
     with file.open("w", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(["lift", "house", "category"])
+        writer.writerow(["lift", "house", "category", "wide"])
         for n in range(BATCH * BATCHES):
             is_bad = n % BATCH == BAD
-            writer.writerow([f"L{n}", f"bad {n}" if is_bad else f"H{n % PROPERTIES}", "" if is_bad else "Elevator"])
+            house_name = f"bad {n}" if is_bad else f"H{n % PROPERTIES}"
+            writer.writerow([f"L{n}", house_name, "" if is_bad else "Elevator", WIDE])
     words = ("all", "--mapping", str(mapping))
 
     def outcome(company: Company) -> dict[str, tuple[int, int, int, int]]:
@@ -224,15 +232,10 @@ def test_an_import_of_several_kinds_that_was_killed_in_each_ends_as_if_it_had_ru
     twice = founded(house, "Several twice")
     # Bad rows are reported with their batches: the properties' first, then the assets'.
     for batches in (2, BATCHES + 2):
-        process = begun(twice, "all", file, *words[1:])
-        assert process.stderr is not None
-        for _ in range(batches):
-            line = process.stderr.readline()
-            while "Rejected" in line:
-                line = process.stderr.readline()
-            assert "address" in line or "category" in line, line
+        process = Import(twice, "all", file, *words[1:])
+        process.after_batches(batches)
         process.kill()
-        assert process.wait(10) == -signal.SIGKILL
+        assert process.exit_status == -signal.SIGKILL
     found = outcome(twice)
     assert found["properties"] == (good, 0, BATCHES, 0)
     assert found["assets"][:3] == (good, 0, BATCHES)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from .system import Answer, Company, System
-from .writes import NOBODYS, SUBSCRIPTION, TICKET, WRITES, House, Target, Write, new_key
+from .writes import NOBODYS, TICKET, WRITES, House, Target, Write, new_key
 
 FRESH_SECONDS = 40  # an exhausted key stays exhausted for at least this long
 
@@ -136,7 +136,7 @@ def _used(draft: Draft, write: Write, scene: Scene) -> Draft | None:
 
 
 def _nobody(draft: Draft, write: Write, _scene: Scene) -> Draft | None:
-    return None if write is SUBSCRIPTION else replace(draft, traits=draft.traits | {"nobody"})
+    return replace(draft, traits=draft.traits | {"nobody"}) if write.needs_administrator else None
 
 
 def _unknown_record(draft: Draft, write: Write, _scene: Scene) -> Draft | None:

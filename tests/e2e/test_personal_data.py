@@ -3,16 +3,23 @@ to the move-in, notes in no answer at all."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import signal
+import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import asyncpg
 import pytest
 
+from makeready_local.databases import url_for
+
+from .console_browser import PASSWORD, Browser
 from .receiver import Receiver
 from .system import Answer, Company, System
 
@@ -178,7 +185,7 @@ def test_no_log_and_no_file_but_the_databases_has_any_of_it(recorded: Recorded) 
 
 def test_no_metric_has_any_of_it(recorded: Recorded) -> None:
     addresses = [one["metrics"] for one in recorded.system.runtime["processes"].values() if "metrics" in one]
-    assert len(addresses) == 5
+    assert len(addresses) == 6
     for address in addresses:
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as response:
             assert not marked(response.read(), *EVERYTHING), address
@@ -192,3 +199,58 @@ def test_the_command_line_prints_none_of_it_of_deliveries(recorded: Recorded) ->
     for one in words:
         done = recorded.system.run("--json", *one)
         assert done.returncode == 0 and not marked((done.stdout + done.stderr).encode(), *EVERYTHING), one
+
+
+async def _rows_with_markers(url: str) -> dict[str, int]:
+    """The number of rows with a marker, by table; bytes are hexadecimal in a row's text."""
+    connection = await asyncpg.connect(url)
+    try:
+        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        found = {}
+        texts = ("zq-marker", "zqmarker", *(one.encode().hex() for one in ("zq-marker", "Zqmarker")))
+        for (table,) in tables:
+            wanted = " OR ".join(f"one::text ILIKE '%{text}%'" for text in texts)
+            found[table] = await connection.fetchval(f'SELECT count(*) FROM "{table}" one WHERE {wanted}')
+        return {table: rows for table, rows in found.items() if rows}
+    finally:
+        await connection.close()
+
+
+def rows_with_markers(system: System) -> dict[str, dict[str, int]]:
+    """By service: what its own role reads in its database."""
+    found, secrets = {}, json.loads((system.state / "secrets.json").read_text())
+    for name in ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"):
+        context = name.removeprefix("svc-")
+        url = url_for(system.runtime["database_url"], context, secrets[f"database_{context}"])
+        if rows := asyncio.run(_rows_with_markers(url)):
+            found[name] = rows
+    return found
+
+
+def test_a_forgotten_person_is_in_no_database_any_more(recorded: Recorded) -> None:
+    system, unit_id = recorded.system, recorded.unit_id
+    before = rows_with_markers(system)
+    assert before["svc-occupancy"] == {"idempotency": 1, "party": 1, "transition": 1}
+    assert "ticket_comment" in before["svc-tickets"] and set(before) == {"svc-occupancy", "svc-tickets"}
+    browser = Browser(system).sign_in(recorded.company.email)
+    transitions = browser.get(f"/units/{unit_id}/transitions")
+    (path,) = set(re.findall(rf"/units/{unit_id}/parties/\d+/forget", transitions.text))
+    page = browser.get(path)
+    note = re.findall(rf'value="({recorded.ticket_id}\.comment\.\d+)"', page.text)
+    done = browser.send(path, ticket_texts=note, with_notice="1", name=f"{FIRST_NAME} {LAST_NAME}")
+    if "Confirm that it is you" in done.text:
+        done = browser.send(path, **{"confirm.password": PASSWORD})
+    assert note and "The person is forgotten." in done.text and not marked(done.text.encode(), *EVERYTHING)
+    give_up = time.monotonic() + 60
+    while (left := rows_with_markers(system)) and time.monotonic() < give_up:
+        time.sleep(0.1)
+    assert left == {}
+    # The move-in's replay has the turn and the lease, and nobody's name.
+    replay = recorded.move_in(MOVE_IN, "moved in")
+    assert replay.status == 201 and replay.json["entity_id"] == recorded.moved_in[0].json["entity_id"]
+    assert not marked(replay.body, *EVERYTHING)
+    company = str(recorded.company.company_id)
+    entries = system.makeready("audit", "list", company)["entries"]
+    said = {one["action"]: one for one in entries if one["action"] in ("unit.person_forgotten", "ticket.texts_removed")}
+    assert {one["actor"] for one in said.values()} == {said["unit.person_forgotten"]["actor"]} and len(said) == 2
+    assert said["unit.person_forgotten"]["actor"].startswith("administrator:")

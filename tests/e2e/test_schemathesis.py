@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -14,12 +15,19 @@ from typing import Any
 import pytest
 
 from testkit.api_contract import SUMMARIES
+from testkit.examples import examples
 
 from .system import Company, System
 
 HERE = Path(__file__).parent
 KEYS = 30
+EXAMPLES = 40  # of each operation, in the profile `nightly`
+SUBSCRIPTIONS = 100  # one for each DELETE that succeeds
+REPLAYED = 100  # one for each replay: a subscription has one at a time
+TESTED = 20  # in turn, as each gets 10 tests a minute
 VACANT_UNITS = 1000  # one for each move-in that succeeds
+DESTINATION = "https://receiver.test/schemathesis"
+EVENTS = ["pm.stale"]
 PLACE = {"property": "P1", "unit": "U1"}
 # One record of every kind, so that every fetch finds one.
 ROWS: dict[str, dict[str, Any]] = {
@@ -55,6 +63,15 @@ def company(system: System) -> Iterator[Company]:
         assert system.call("DELETE", f"/webhooks/{subscription['entity_id']}", key).status == 204
 
 
+def subscribed(company: Company, number: int) -> int:
+    """The id of a new subscription."""
+    body = {"destination_url": DESTINATION, "events": EVENTS}
+    made = company.system.post("/webhooks", company.key_for(1), body, f"subscription {number}")
+    assert made.status == 201, made
+    found: int = made.json["entity_id"]
+    return found
+
+
 @pytest.mark.slow
 def test_every_operation_stands_any_request(system: System, company: Company, tmp_path: Path) -> None:
     assert system.contract is not None
@@ -65,16 +82,31 @@ def test_every_operation_stands_any_request(system: System, company: Company, tm
         if found and found[1] != "/webhooks":
             (record, *_) = company.walk(found[1])
             ids[found[2]] = record["entity_id"]
+    numbers = itertools.count(1)
+    ids["sub_id"] = subscribed(company, next(numbers))
+    its, replayed = f"/webhooks/{ids['sub_id']}", {"since": "2026-01-01T00:00:00Z"}
+    ids["event_id"] = system.post(f"{its}/test", company.key_for(1), {}, "a test").json["event_id"]
+    ids["replay_id"] = system.post(f"{its}/replay", company.key_for(1), replayed, "a replay").json["entity_id"]
     world = {
         "keys": [system.mint(company.company_id, "write", company.email) for _ in range(KEYS)],
         "ids": ids,
         "vacant_unit_ids": [one["entity_id"] for one in company.walk("/units") if one["external_id"] != "U1"],
-        "destination_url": "https://receiver.test/schemathesis",
+        **{
+            name: [subscribed(company, next(numbers)) for _ in range(count)]
+            for name, count in (
+                ("subscription_ids", examples(SUBSCRIPTIONS)),
+                ("replayed_ids", REPLAYED),
+                ("tested_ids", TESTED),
+            )
+        },
+        "events": EVENTS,
+        "destination_url": DESTINATION,
     }
     # Loaded from a file: Schemathesis does not test the URL that it loads the document from.
     file = tmp_path / "openapi.json"
     file.write_bytes(system.get("/openapi.json").body)
     words = ["--config-file", str(HERE / "schemathesis.toml"), "run", str(file), "--url", system.base_url, "--no-color"]
+    words += ["--max-examples", str(examples(EXAMPLES))]
     done = subprocess.run(
         [str(Path(sys.executable).with_name("st")), *words],
         env=os.environ

@@ -77,7 +77,9 @@ def test_units_and_turns_at_once_lose_no_row_though_nothing_replicates(system: S
     with hanging(system, "nats"):
         number = system.makeready("company", "create", "At once", "--timezone", "Pacific/Pago_Pago")["company_id"]
         email = f"admin@{number}.test"
-        system.makeready("administrator", "create", str(number), email, "--password-stdin", stdin="correct horse\n")
+        system.makeready(
+            "administrator", "create", str(number), email, "--password-stdin", stdin="correct horse battery\n"
+        )
         company = Company(system, number, email, {"read": system.mint(number, "read", email)})
         house(company, UNITS)
         there = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=11)).date()

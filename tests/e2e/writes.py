@@ -48,6 +48,14 @@ class House:
     def another_key(self, scope: str = "write") -> str:
         return self.system.mint(self.company.company_id, scope, self.company.email)
 
+    def subscribed(self) -> int:
+        """The id of a new subscription. Its key is not one of the tests' own."""
+        body = {"destination_url": f"https://receiver.test/retries/{next(_numbers)}", "events": ["pm.stale"]}
+        answer = self.system.post("/webhooks", self.key("webhook_only"), body, f"for a delivery {next(_numbers)}")
+        assert answer.status == 201, answer
+        found: int = answer.json["entity_id"]
+        return found
+
     def open_ticket(self) -> int:
         body = {"unit_id": self.vacant[0], "title": "A tap drips", "category": "Plumbing"}
         answer = self.system.post("/tickets", self.key(), body, f"for a change {next(_numbers)}")
@@ -90,6 +98,11 @@ class Write:
         """Whether the path contains an id."""
         return "{" in self.name
 
+    @property
+    def needs_administrator(self) -> bool:
+        """Whether its API key must have one (spec 4.13): every write of records must, none of webhooks."""
+        return self.context != "svc-webhooks"
+
     def send(
         self, house: House, target: Target, idempotency_key: str | None, key: str | None = None, body: object = None
     ) -> Answer:
@@ -121,6 +134,11 @@ def _status_change(house: House) -> Target:
     return Target(f"/tickets/{house.open_ticket()}", {"status": "Completed", "note": note})
 
 
+def _photo(house: House) -> Target:
+    address = f"https://photos.test/{next(_numbers)}.jpg?of=a%20tap"
+    return Target(f"/tickets/{house.open_ticket()}/photos", {"photo_url": address})
+
+
 def _notice(house: House) -> Target:
     body = {"move_out_date": "2031-05-31", "provider": "Yardi", "notes": "Départ / 引っ越し", "external_id": "N1"}
     return Target(f"/units/{house.occupied.pop()}/notice", body)
@@ -140,6 +158,16 @@ def _subscription(_house: House) -> Target:
     return Target("/webhooks", {"destination_url": url, "events": ["vendor.hold", "pm.stale"]})
 
 
+# Each to a subscription of its own: one gets 10 tests a minute, and one replay at a time.
+def _test(house: House) -> Target:
+    return Target(f"/webhooks/{house.subscribed()}/test", {})
+
+
+def _replay(house: House) -> Target:
+    body = {"since": "2026-01-01T00:00:00Z", "until": "2026-02-01T00:00:00Z", "events": ["pm.stale"], "state": "all"}
+    return Target(f"/webhooks/{house.subscribed()}/replay", body)
+
+
 TICKET = Write(
     "POST /tickets",
     "svc-tickets",
@@ -157,6 +185,15 @@ STATUS_CHANGE = Write(
     ({"note": "Washer replaced, nothing drips any more."}, {"status": "On Hold", "note": None}),
     {"status": 5},
     (422, {"status": "Lost"}),
+)
+PHOTO = Write(
+    "POST /tickets/{ticket_id}/photos",
+    "svc-tickets",
+    201,
+    _photo,
+    ({"photo_url": "https://photos.test/another.jpg"}, {"photo_url": "http://photos.test/%F0%9F%9A%BF.jpg"}),
+    {"photo_url": 5},
+    (400, {"photo_url": "ftp://photos.test/1.jpg"}),
 )
 NOTICE = Write(
     "POST /units/{unit_id}/notice",
@@ -187,7 +224,27 @@ SUBSCRIPTION = Write(
     (422, {"events": []}),
     (422, {"destination_url": "https://localhost/"}),
 )
-WRITES = {write.name: write for write in (TICKET, STATUS_CHANGE, NOTICE, MOVE_IN, SUBSCRIPTION)}
+TEST = Write(
+    "POST /webhooks/{sub_id}/test",
+    "svc-webhooks",
+    200,
+    _test,
+    (),
+    {"event": 5},
+    (400, {"event": "webhook.test"}),
+)
+REPLAY = Write(
+    "POST /webhooks/{sub_id}/replay",
+    "svc-webhooks",
+    202,
+    _replay,
+    ({"since": "2026-01-02T00:00:00Z"}, {"until": None}, {"events": None}, {"state": "parked"}),
+    {"since": 5},
+    (422, {"state": "lost"}),
+    (422, {"events": ["vendor.hold"]}),
+)
+ALL = (TICKET, STATUS_CHANGE, PHOTO, NOTICE, MOVE_IN, SUBSCRIPTION, TEST, REPLAY)
+WRITES = {write.name: write for write in ALL}
 
 
 def respelled(body: Body) -> list[bytes]:

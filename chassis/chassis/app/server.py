@@ -6,11 +6,12 @@ import asyncio
 import datetime
 import functools
 import gc
+import itertools
 import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,9 +26,11 @@ from sqlalchemy import MetaData, Table
 
 from chassis.app.status import Status
 from chassis.auth.access import Access
-from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, REFUSAL, ServiceClient
+from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, REFUSAL, ServiceClient, refusal_message
 from chassis.auth.identity import Call, Identity, IdentityError, TokenSigner, TokenVerifier
-from chassis.db.database import ONE_PLAN, ClocksApart, Database, DatabaseFull
+from chassis.changes.feed import Changes
+from chassis.changes.touching import Touching
+from chassis.db.database import ONE_PLAN, Change, ClocksApart, Connection, Database, DatabaseFull
 from chassis.messaging.consumer import Apply, Consumer, Examine, examine_nothing
 from chassis.messaging.hints import Hints
 from chassis.messaging.outbox import Outbox
@@ -37,7 +40,8 @@ from chassis.refusals import Refusal, Unavailable
 from chassis.replicas.check import ReplicaCheck
 from chassis.replicas.resync import ReplicaResync
 from chassis.replicas.tables import Replicas
-from chassis.runtime import logs
+from chassis.runtime import failpoints, logs
+from chassis.runtime.scheduling import batch_scheduling
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError
 from chassis.schedule import instants
 from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
@@ -46,9 +50,11 @@ from chassis.writes.audit import AUDIT, Audit, SweepsAhead
 from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import LEDGER
 from chassis.writes.retention import Drop, Retention, every_slot
-from makeready.common.v1 import audit_pb2, documents_pb2, retention_pb2, status_pb2, sweeps_pb2
+from makeready.common.v1 import audit_pb2, retention_pb2, status_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2, replicas_pb2
 
+CANCEL_AGAIN_SECONDS = 0.5
+CANCEL_ALL_EVERY = 6  # times; the rollback of a transaction takes less than 3 s
 GRACE_SECONDS = 10
 COMPANY = "company"  # the table of companies, or its replica
 
@@ -162,7 +168,8 @@ class App:
             clock=instants.now,
         )
         hints = Hints(name, self.transport)
-        self.database.committed = hints.add
+        self._commit_steps: list[Callable[[Iterable[Change]], None]] = [hints.add]
+        self.database.committed = self._committed
         self.peers: dict[str, ServiceClient] = {}
         self._background: dict[str, Background] = {
             "nats": self.transport.run,
@@ -181,6 +188,7 @@ class App:
         self.serve(status_pb2.DESCRIPTOR.services_by_name["StatusService"], self.status)
         self.drops: list[Drop] = []  # what `sweep retention` drops besides idempotency keys
         self._sweeps_ahead: SweepsAhead | None = None
+        self._touching: Touching | None = None
         self._started = False
         self.stopping = asyncio.Event()
         """Set by SIGTERM or SIGINT, before any part stops."""
@@ -194,6 +202,15 @@ class App:
     def background(self, name: str, work: Background) -> None:
         """Runs work next to the RPCs; restarts it if it fails."""
         self._background[name] = work
+
+    def on_commit(self, step: Callable[[Iterable[Change]], None]) -> None:
+        """A step after each commit of this process that changed records, with these. It must neither wait nor raise."""
+        self._commit_steps.append(step)
+
+    def _committed(self, changed: Iterable[Change]) -> None:
+        changed = tuple(changed)
+        for step in self._commit_steps:
+            step(changed)
 
     def on_start(self, step: Background) -> None:
         """A step after the database is open and before the RPCs are served."""
@@ -233,9 +250,19 @@ class App:
         owners = {kind: self.peer(owner) for kind, owner in replicas.owners.items()}
         check = ReplicaCheck(self.database, replicas, owners, self.settings.replica_check_seconds)
         self.background("replica-check", check.run)
-        resync = ReplicaResync(self.database, replicas.put, owners)
+        resync = ReplicaResync(self.database, replicas.put, owners, self._end_positions)
         self.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], resync)
         return check.examine
+
+    def follows(self, *changes: Changes) -> None:
+        """This process serves the changes of these kinds; all kinds that it serves, in one call."""
+        self._touching = touching = Touching(self.database, changes)
+        self.background("changes", touching.run)
+        self.background("changes-lag", touching.watch_horizon)
+
+    async def _end_positions(self, connection: Connection) -> None:
+        if self._touching is not None:
+            await self._touching.end_positions(connection)
 
     def forgets(self, claims: Table) -> None:
         """This process serves writes; claims: the ledger of their keys and replies."""
@@ -243,15 +270,15 @@ class App:
         self.background("retention", functools.partial(every_slot, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
 
-    def audits(self, table: Table) -> Audit:
-        """This process writes an audit log and serves it."""
-        audit = Audit(table, self.database)
+    def audits(self, table: Table, for_staff: Collection[str] = ()) -> Audit:
+        """This process writes an audit log and serves it. for_staff: see `Audit`."""
+        audit = Audit(table, self.database, for_staff)
         self.serve(audit_pb2.DESCRIPTOR.services_by_name["AuditService"], audit)
         return audit
 
-    def commands(self, claims: Table, audit: Table, outbox: Outbox) -> CommandRunner:
-        """This process has a back office; claims: its ledger, audit: its log."""
-        return CommandRunner(self.database, claims, self.audits(audit), outbox)
+    def commands(self, claims: Table, audit: Table, outbox: Outbox, for_staff: Collection[str] = ()) -> CommandRunner:
+        """This process has a back office; claims: its ledger, audit: its log. for_staff: see `Audit`."""
+        return CommandRunner(self.database, claims, self.audits(audit, for_staff), outbox)
 
     def sweeps(self, *sweeps: Sweep) -> None:
         """This process runs these sweeps on schedule."""
@@ -302,14 +329,14 @@ class App:
                 # Again, because the request may have arrived after the token's end; a verified token costs 0.15 µs.
                 who = _admitted(self.ring, access, metadata)
                 structlog.contextvars.bind_contextvars(request_id=request_id)
+                access.confirm(who)
                 response = await method(request, Call(who, request_id))
                 outcome = ""
                 return response
             except Refusal as refusal:
                 outcome = "refused"
-                sent = documents_pb2.Refusal(status=refusal.status, code=refusal.code, message=refusal.message)
                 await context.abort(
-                    grpc.StatusCode.FAILED_PRECONDITION, refusal.code, ((REFUSAL, sent.SerializeToString()),)
+                    grpc.StatusCode.FAILED_PRECONDITION, refusal.code, ((REFUSAL, refusal_message(refusal)),)
                 )
             except IdentityError as error:
                 await _refuse(context, short_name, error)
@@ -385,20 +412,15 @@ class App:
         # stop() returns before aborted handlers have run their `finally`.
         if self._handlers:
             await asyncio.wait(self._handlers, timeout=2)
-        for task in tasks:
-            task.cancel()
-        under_way = set(tasks)
-        while under_way:
-            _, under_way = await asyncio.wait(under_way, timeout=0.5)
-            # The NATS client swallows a cancellation while it connects, so it is cancelled again.
-            for task in under_way & {task for task in tasks if task.get_name() == "nats"}:
-                task.cancel()
+        await _end(tasks)
         for step in reversed(self._ending):
             await step()
         for peer in self.peers.values():
             await peer.close()
         await self.transport.close()
         await self.database.close()
+        if self._started:  # a start that failed says why, in one line
+            log.info("stopped")
 
     async def _keep(self, name: str, work: Background) -> None:
         while True:
@@ -412,6 +434,26 @@ class App:
             except Exception:
                 log.exception("background_failed", work=name)
             await asyncio.sleep(1)
+
+
+async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancels background work until all of it has ended.
+
+    Libraries swallow cancellations: the NATS client while it connects, `asyncio.wait_for` of Python 3.11 in the instant
+    in which what it waits for ends. So work is cancelled again, the client's soon, other work once it has had time to
+    clean up.
+    """
+    under_way = set(tasks)
+    for times in itertools.count():
+        if not under_way:
+            return
+        is_late = times > 0 and times % CANCEL_ALL_EVERY == 0
+        if is_late:
+            log.warning("background_ends_late", work=", ".join(sorted(task.get_name() for task in under_way)))
+        for task in under_way:
+            if times == 0 or is_late or task.get_name() == "nats":
+                task.cancel()
+        _, under_way = await asyncio.wait(under_way, timeout=CANCEL_AGAIN_SECONDS)
 
 
 def run_process(
@@ -428,18 +470,14 @@ def run_process(
     environment = Environment(os.environ)
     try:
         if sys.argv[1:] == ["migrate"]:
-            logs.configure(name)
-            from chassis.db import migrations  # noqa: PLC0415 - Alembic would double the time and memory of serving
-
-            url, owner_url = database_urls(environment)
-            service_role = urlsplit(url).username or ""
-            migrations.migrate(owner_url or url, package, metadata, service_role if owner_url else "")
+            migrate(name, metadata, package, environment)
             return
         if sys.argv[1:]:
             raise SettingsError(f"usage: python -m {package} [migrate]")
         settings = read_settings(environment)
         service: ServiceSettings = getattr(settings, "service", settings)
         logs.configure(name, service.log_level)
+        failpoints.arm(environment.text("MAKEREADY_KILL_AT", ""), environment.text("MAKEREADY_STRIKE_FILE", ""))
         batch_scheduling()
         host, _, port = service.metrics_listen.rpartition(":")
         try:
@@ -461,6 +499,16 @@ def run_process(
         raise SystemExit(2) from None
 
 
+def migrate(name: str, metadata: MetaData, package: str, environment: Environment) -> None:
+    """The command `migrate` of a process. Raises SettingsError and DatabaseUnavailable."""
+    logs.configure(name)
+    from chassis.db import migrations  # noqa: PLC0415 - Alembic would double the time and memory of serving
+
+    url, owner_url = database_urls(environment)
+    service_role = urlsplit(url).username or ""
+    migrations.migrate(owner_url or url, package, metadata, service_role if owner_url else "")
+
+
 def database_urls(environment: Environment) -> tuple[str, str]:
     """The URL of the service's role, and that of the owner's, which migrates; "" if one role does both."""
     schemes = ("postgresql", "postgres")
@@ -473,11 +521,3 @@ def database_urls(environment: Environment) -> tuple[str, str]:
     if not urlsplit(url).username or urlsplit(owner_url).username == urlsplit(url).username:
         raise SettingsError("MAKEREADY_DATABASE_OWNER_URL and MAKEREADY_DATABASE_URL must name two roles.")
     return url, owner_url
-
-
-def batch_scheduling() -> None:
-    """SCHED_BATCH: fewer wake-ups between threads took 40 % off the CPU of a unary call. It needs no privilege."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    except (AttributeError, OSError):
-        log.info("no_batch_scheduling")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 from google.protobuf.descriptor import MethodDescriptor
 
-from chassis.auth.identity import INTEGRATION, KINDS, SERVICE, Identity, IdentityError
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, SERVICE, STAFF, Identity, IdentityError
+from chassis.refusals import Refusal
 from makeready.common.v1 import options_pb2
 
+STEP_UP_SECONDS = 600
+"""How long a person's confirmation opens the RPCs that ask for one."""
+_PEOPLE = (ADMINISTRATOR, STAFF)
 _SCOPES = options_pb2.AskedScope.DESCRIPTOR.values_by_number
 # The scopes of keys that open what asks for a scope (spec 5.4), by the asked scope's name.
 OPENED_BY: dict[str, frozenset[str]] = {
@@ -29,6 +35,8 @@ class Access:
         options = rpc.GetOptions().Extensions
         self.kinds = frozenset(kind for kind, number in KINDS.items() if number in options[options_pb2.allowed])
         self.services = frozenset(options[options_pb2.services])
+        self.step_up: bool = options[options_pb2.step_up]
+        self._service: str = rpc.containing_service.full_name
         self._scope = asked_scope(rpc)
         assert self.kinds, f"{rpc.full_name} names no kind that may call it"
         assert (INTEGRATION in self.kinds) == bool(self._scope), f"{rpc.full_name}: a scope is for integrations"
@@ -42,3 +50,15 @@ class Access:
             raise IdentityError(f"{who.issuer} may not call this")
         if who.kind == INTEGRATION and who.scope not in OPENED_BY[self._scope]:
             raise IdentityError(f"a key of this scope may not call this; it asks for {self._scope}")
+
+    def confirm(self, who: Identity) -> None:
+        """Raises Refusal 403 if the caller is a person who has something to do before the call: add the second factor
+        that the company requires, or confirm who they are."""
+        if who.kind not in _PEOPLE:
+            return
+        if who.only_service and who.only_service != self._service:
+            raise Refusal(
+                403, "second_factor_required", "The company requires a second factor; add one to your account first."
+            )
+        if self.step_up and not time.time() - who.stepped_up_at <= STEP_UP_SECONDS:
+            raise Refusal(403, "step_up_required", "Confirm who you are first; a confirmation is good for 10 minutes.")

@@ -40,12 +40,18 @@ class ServiceUnavailable(Unavailable):
         self.disk_full = disk_full
 
 
+def refusal_message(refusal: Refusal) -> bytes:
+    """The value of the trailing metadata REFUSAL."""
+    sent = documents_pb2.Refusal(status=refusal.status, code=refusal.code, message=refusal.message, field=refusal.field)
+    return sent.SerializeToString()
+
+
 def refusal_of(error: grpc.aio.AioRpcError) -> Refusal | None:
     """The refusal that a service answered with; None for a fault."""
     for key, value in error.trailing_metadata() or ():
         if key == REFUSAL and isinstance(value, bytes):
             sent = documents_pb2.Refusal.FromString(value)
-            return Refusal(sent.status, sent.code, sent.message)
+            return Refusal(sent.status, sent.code, sent.message, sent.field)
     return None
 
 

@@ -54,6 +54,12 @@ class Identity:
     scope: str = ""
     administrator_id: int | None = None
     staff_id: int | None = None
+    stepped_up_at: int = 0
+    """When a person last confirmed who they are, in seconds since 1970; 0: not known. See the option `step_up`."""
+    session_id: int | None = None
+    """The session in which a person calls."""
+    only_service: str = ""
+    """The only RPC service that the token opens, by its full name, until the person has a second factor; "": all."""
 
     @property
     def actor(self) -> str:
@@ -135,6 +141,8 @@ class TokenSigner:
             "administrator_id": identity.administrator_id,
             "staff_id": identity.staff_id,
         }
+        of_session = ("stepped_up_at", "session_id", "only_service")
+        claims |= {name: value for name in of_session if (value := getattr(identity, name))}
         return jwt.encode(claims, self._key, algorithm="EdDSA", headers={"kid": self._kid})  # type: ignore[arg-type]
 
     def as_service(self, about_company: int = 0) -> Identity:
@@ -173,7 +181,8 @@ class TokenVerifier:
                 options={"require": ["iss", "aud", "exp"], "verify_iat": False},
             )
             expires = _expires(claims)
-            company_id, api_key_id = (int(claims.get(name) or 0) for name in ("company_id", "api_key_id"))
+            numbers = ("company_id", "api_key_id", "stepped_up_at", "session_id")
+            company_id, api_key_id, stepped_up_at, session_id = (int(claims.get(name) or 0) for name in numbers)
         except KeyError:
             raise IdentityError("signed with a key that is not in the ring") from None
         except (jwt.PyJWTError, TypeError, ValueError, OverflowError) as error:
@@ -189,6 +198,9 @@ class TokenVerifier:
             scope=str(claims.get("scope") or ""),
             administrator_id=claims.get("administrator_id"),
             staff_id=claims.get("staff_id"),
+            stepped_up_at=stepped_up_at,
+            session_id=session_id or None,
+            only_service=str(claims.get("only_service") or ""),
         )
         return expires, identity
 

@@ -31,6 +31,12 @@ ONE_PLAN, NEW_PLANS = "force_generic_plan", "force_custom_plan"
 # Low page costs make the planner choose that plan by the number of rows read. With the default costs it prefers many
 # adjacent rows to few scattered ones, on statistics that may miss the one large property.
 BY_ROWS = {"seq_page_cost": "0.01", "random_page_cost": "0.01"}
+# At the start of a transaction: its statements read lists in the order of the index that has all of it, and the rows
+# that belong to them one by one. The statistics may make so little of a list's bounds that a sort of all that the
+# company has seems as good, and may call a joined table empty that has grown since.
+IN_ORDER = "; ".join(
+    f"SET LOCAL enable_{way} = off" for way in ("sort", "incremental_sort", "seqscan", "hashjoin", "mergejoin")
+)
 
 # asyncpg raises InternalClientError on a terminated backend; it is neither a PostgresError nor an InterfaceError.
 LOST = (

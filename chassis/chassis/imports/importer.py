@@ -23,7 +23,9 @@ from chassis.db.statements import TEXTS, Statement, param
 from chassis.messaging.outbox import Outbox
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
+from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import Clock
+from chassis.writes.idempotency import Claim, Once, check_key
 from makeready.common.v1 import documents_pb2 as common
 from makeready.events.v1.events_pb2 import References
 
@@ -146,7 +148,7 @@ class Batch(Generic[Row]):
     """The rows of one request. `good` shrinks as rows are rejected; `results` reports on all of them."""
 
     def __init__(self, kind: type[Row], company_id: int, clock: Clock) -> None:
-        self._kind, self._clock = kind, clock
+        self.kind, self._clock = kind, clock
         self.company_id = company_id
         self.moment = datetime.datetime.min
         self.results: list[common.ImportResult] = []
@@ -157,7 +159,7 @@ class Batch(Generic[Row]):
         for row in sent:
             self.results.append(result := common.ImportResult(line=row.line, outcome=UNCHANGED))
             try:
-                line: ImportRow[Row] = ImportRow(*_read(self._kind, row.json, self._clock), result)
+                line: ImportRow[Row] = ImportRow(*_read(self.kind, row.json, self._clock), result)
                 if line.row.external_id in self.good:
                     raise invalid_request("external_id stands in the file twice.", "external_id")
                 self.good[line.row.external_id] = line
@@ -255,6 +257,25 @@ def _reject(result: common.ImportResult, refusal: Refusal) -> None:
     result.outcome, result.field, result.reason = REJECTED, refusal.field, refusal.message
 
 
+async def _results(claims: Once, connection: Connection, claim: Claim) -> list[common.ImportResult] | None:
+    """The stored outcomes of the batch; None if it is new. Raises Refusal 409 while it is under way."""
+    stored = await claims.stored_in(connection, claim)
+    return None if stored is None else list(common.ImportReply.FromString(stored.body).results)
+
+
+def _claim(request: Any, kind: type[msgspec.Struct], company_id: int) -> Claim | None:
+    """The claim of a batch; None for one without a key, and for a dry run. Raises Refusal."""
+    key = request.idempotency_key
+    if not key or request.dry_run:
+        return None
+    check_key(key)
+    fingerprint = hashlib.blake2b(f"{kind.__name__} {getattr(request, 'events', False)}".encode(), digest_size=32)
+    for row in request.rows:
+        fingerprint.update(row.SerializeToString(deterministic=True))
+    # Not of one actor: another administrator may go on with an import.
+    return Claim(company_id, 0, f"import {key}", fingerprint.digest())
+
+
 class _DryRunDone(Exception):  # noqa: N818 - not an error
     """Rolls back the transaction of a dry run."""
 
@@ -262,8 +283,10 @@ class _DryRunDone(Exception):  # noqa: N818 - not an error
 class Importer:
     """Runs batches: each is one transaction, under the company's import lock."""
 
-    def __init__(self, database: Database, outbox: Outbox, clock: Clock) -> None:
+    def __init__(self, database: Database, outbox: Outbox, claims: sa.Table, clock: Clock) -> None:
+        """claims: the context's ledger (see `chassis.writes.idempotency`)."""
         self._database = database
+        self._claims = Once(claims)
         self._outbox = outbox
         self._clock = clock
 
@@ -279,10 +302,14 @@ class Importer:
 
         save: stores the batch and returns the references to publish. prepare: runs before the transaction, to fetch
         from other contexts the rows that a replica lacks.
+
+        A request that is sent again with its idempotency_key gets the results of the first time. Raises Refusal 400 for
+        a bad key, 409 (mismatch, in progress), DatabaseUnavailable.
         """
         company_id = identity.company_id(call)
         if len(request.rows) > ROWS_MAX:
             raise invalid_request(f"A batch holds at most {ROWS_MAX} rows.")
+        claim = _claim(request, kind, company_id)
         batch = Batch(kind, company_id, self._clock)
         for start in range(0, len(request.rows), ROWS_AT_ONCE):
             batch.read(request.rows[start : start + ROWS_AT_ONCE])
@@ -292,23 +319,43 @@ class Importer:
         if not batch.good:
             return batch.results
         try:
-            async with self._database.transaction() as connection:
-                await lock_company_imports(connection, company_id)
-                batch.moment = self._clock()
-                references = await save(connection, batch)
-                if request.dry_run:
-                    raise _DryRunDone
-                if any(result.outcome in (CREATED, CHANGED) for result in batch.results):
-                    connection.changed.add((company_id, _noun(kind), 0))
-                if references.ListFields():
-                    event = self._outbox.references(
-                        references, company_id=company_id, occurred_at=batch.moment, request_id=call.request_id
-                    )
-                    await self._outbox.add(connection, event)
+            return await self._saved(save, batch, request.dry_run, claim, call)
         except _DryRunDone:
             return batch.results
         except UniqueViolationError as fault:  # a command made the same record; a retry finds it
             raise DatabaseUnavailable("another request has just made a record of the batch") from fault
+
+    async def _saved(
+        self,
+        save: Callable[[Connection, Batch[Row]], Awaitable[References]],
+        batch: Batch[Row],
+        dry_run: bool,
+        claim: Claim | None,
+        call: identity.Call,
+    ) -> list[common.ImportResult]:
+        """The results of the batch, which is stored, or was the first time. Raises _DryRunDone."""
+        async with self._database.transaction() as connection:
+            done = None if claim is None else await _results(self._claims, connection, claim)
+            if done is not None:
+                return done
+            await lock_company_imports(connection, batch.company_id)
+            batch.moment = self._clock()
+            references = await save(connection, batch)
+            if dry_run:
+                raise _DryRunDone
+            if any(result.outcome in (CREATED, CHANGED) for result in batch.results):
+                connection.changed.add((batch.company_id, _noun(batch.kind), 0))
+            if references.ListFields():
+                event = self._outbox.references(
+                    references, company_id=batch.company_id, occurred_at=batch.moment, request_id=call.request_id
+                )
+                await self._outbox.add(connection, event)
+            if claim is not None:
+                await self._claims.keep(
+                    connection, claim, common.ImportReply(results=batch.results).SerializeToString()
+                )
+            failpoint("import-before-commit")
+        failpoint("import-after-commit")
         if references.ListFields():
             self._outbox.wake()
         return batch.results

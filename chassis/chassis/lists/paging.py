@@ -99,7 +99,7 @@ class Pages:
             longest = longest.add_columns(*(one for one in named if not isinstance(one, sa.Column)))
             cut = longest.order_by(*order).limit(sa.literal_column(str(ROWS_MAX + 1))).subquery("longest")
             # By the subquery's columns. Otherwise the planner does not know its order, and joins and sorts all 201.
-            visible = ClauseAdapter(cut).traverse(self._rows).order_by(*(cut.c[one.name] for one in named))
+            visible = on_rows(self._rows, cut).order_by(*(cut.c[one.name] for one in named))
             found = self._statements[names] = Statement(visible.limit(param("rows", sa.Integer)))
         return found
 
@@ -238,6 +238,11 @@ class Pages:
             rows=min(limit, ROWS_MAX) + 1,
             **filters,
         )
+
+
+def on_rows(clause: Any, rows: Any) -> Any:
+    """The clause with the columns of a subquery or an alias in place of those of its table."""
+    return ClauseAdapter(rows).traverse(clause)
 
 
 def _lies_inside(one: Inside) -> sa.ColumnElement[bool]:

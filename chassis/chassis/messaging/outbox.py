@@ -43,6 +43,12 @@ _REFERRED = {
 }
 
 
+def kind_of(event: str) -> str:
+    """The kind of record that a public event is about, as the audit log and hints name it."""
+    stem = event.rpartition(".")[0]
+    return _KINDS.get(stem, stem)
+
+
 def content_of(event: Event) -> str:
     """The end of the subject that an event belongs to: "public.ticket.created", "references" or "causes"."""
     if event.HasField("public"):
@@ -115,7 +121,7 @@ class Outbox:
         content = PublicEvent(event=event_key(event), data=data, change=change, entity_id=entity_id)
         message = Event(company_id=company_id, request_id=request_id, public=content)
         stem = event.rpartition(".")[0]
-        row = self._row(message, occurred_at, [(company_id, _KINDS.get(stem, stem), entity_id)])
+        row = self._row(message, occurred_at, [(company_id, kind_of(event), entity_id)])
         return row | {"object": (stem, company_id, entity_id), "occurred_at": occurred_at}
 
     def references(

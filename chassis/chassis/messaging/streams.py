@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import nats
 import nats.js.errors
@@ -95,7 +96,8 @@ async def keep(url: str, consumers: Consumers) -> None:
                 else:
                     await asyncio.sleep(CHECK_SECONDS)
         finally:
-            await client.close()
+            with suppress(*FAULTS):  # the server may have gone a moment before
+                await client.close()
 
 
 async def _quiet(_error: Exception) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import nats.errors
 import nats.js.errors
 import structlog
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 from prometheus_client import Gauge
 
@@ -51,6 +52,11 @@ class Transport:
     @property
     def is_connected(self) -> bool:
         return self._ready.is_set() and self._client.is_connected
+
+    @property
+    def reconnections(self) -> int:
+        """How often the connection was lost and made again. What others sent meanwhile did not arrive."""
+        return int(self._client.stats["reconnects"])
 
     @property
     def fault(self) -> str:
@@ -102,6 +108,15 @@ class Transport:
     async def send(self, subject: str) -> None:
         """Sends an empty message that nobody acknowledges. Raises one of FAULTS."""
         await self._client.publish(subject)
+
+    async def listen(self, subject: str, heard: Callable[[str], None]) -> Callable[[], Awaitable[None]]:
+        """Calls `heard` with the subject of each message, until the returned function is called. Raises one of
+        FAULTS."""
+
+        async def hear(message: Msg) -> None:
+            heard(message.subject)
+
+        return (await self._client.subscribe(subject, cb=hear)).unsubscribe
 
     async def pull(self, durable: str) -> JetStreamContext.PullSubscription:
         """The messages of a durable consumer."""

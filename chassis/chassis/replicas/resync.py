@@ -10,7 +10,7 @@ from asyncpg import Record
 
 from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import Call
-from chassis.db.database import Database
+from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.refusals import invalid_request
 from makeready.events.v1 import replicas_pb2 as pb
@@ -80,12 +80,17 @@ def _page(rows: sa.Select[Any]) -> Statement:
 
 class ReplicaResync:
     """Rebuilds this context's replicas. owners: by kind, its owner, parents before children. put: saves a list of
-    References to the replicas in a transaction. If its last argument is true, it overwrites newer versions too."""
+    References to the replicas in a transaction. If its last argument is true, it overwrites newer versions too.
+    overwriting: called in that transaction, for then a backup was restored."""
 
     def __init__(
-        self, database: Database, put: Callable[..., Awaitable[None]], owners: Mapping[str, ServiceClient]
+        self,
+        database: Database,
+        put: Callable[..., Awaitable[None]],
+        owners: Mapping[str, ServiceClient],
+        overwriting: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> None:
-        self._database, self._put, self._owners = database, put, owners
+        self._database, self._put, self._owners, self._overwriting = database, put, owners, overwriting
 
     async def ListReplicas(self, _request: pb.ListReplicasRequest, _call: Call) -> pb.ListReplicasResponse:
         return pb.ListReplicasResponse(kinds=[pb.ReplicaKind(kind=k, owner=o.name) for k, o in self._owners.items()])
@@ -97,6 +102,8 @@ class ReplicaResync:
         asked = pb.ListReferencesRequest(kind=request.kind, after=request.after)
         references = (await owner.call(ReplicaSourceServiceStub(owner.channel).ListReferences, asked)).references
         async with self._database.transaction() as connection:
+            if request.overwrite and self._overwriting is not None:
+                await self._overwriting(connection)
             await self._put(connection, [references], request.overwrite)
         rows = getattr(references, request.kind)
         last = {"company_id": getattr(rows[-1], "company_id", rows[-1].id), "id": rows[-1].id} if rows else {}

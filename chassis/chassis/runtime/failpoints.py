@@ -19,6 +19,8 @@ POINTS = (
     "write-decided",  # read and decided, nothing written
     "write-before-commit",  # written, not committed
     "write-after-commit",  # committed, not yet answered
+    "import-before-commit",  # a batch of an import is written, not committed
+    "import-after-commit",  # committed, not yet answered
     "relay-claimed",  # an outbox row claimed, not published
     "relay-published",  # published, not marked so
     "consumer-before-commit",  # applied inside the transaction, not committed
@@ -28,22 +30,30 @@ POINTS = (
     "delivery-sent",  # sent, its attempt not recorded
     "day-detached",  # a partition that is due is detached, not dropped
     "day-dropped",  # one of a day's partitions is dropped
+    "feed-shortened",  # some of a company's oldest events are deleted from its feed, their day is not dropped
+    "replay-queued",  # some of a replay's deliveries are due, others not yet
     "erasure-begun",  # a subscription is deleted, its history not
     "erasure-batch",  # some of its history is deleted
 )
 
 _SIGNALS = {"kill": signal.SIGKILL, "hold": signal.SIGSTOP}
-_kill_at = os.environ.get("MAKEREADY_KILL_AT")
-_strike_file = os.environ.get("MAKEREADY_STRIKE_FILE")
-if _kill_at and _kill_at not in POINTS:
-    raise SystemExit(f"MAKEREADY_KILL_AT must be one of: {', '.join(POINTS)}.")
+_kill_at, _strike_file = "", ""
+
+
+def arm(kill_at: str, strike_file: str) -> None:
+    """Takes MAKEREADY_KILL_AT and MAKEREADY_STRIKE_FILE, each empty if it is not set. Ends the process if there is no
+    such point."""
+    global _kill_at, _strike_file
+    if kill_at and kill_at not in POINTS:
+        raise SystemExit(f"MAKEREADY_KILL_AT must be one of: {', '.join(POINTS)}.")
+    _kill_at, _strike_file = kill_at, strike_file
 
 
 def failpoint(point: str) -> None:
     """Ends the process with SIGKILL, or stops it, if MAKEREADY_KILL_AT or the strike file names this point."""
     if point == _kill_at:
         os.kill(os.getpid(), signal.SIGKILL)
-    elif _strike_file is not None:
+    elif _strike_file:
         _look_into(_strike_file, point)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _ADDRESS = re.compile(r"MAKEREADY_(?P<context>[A-Z0-9_]+)_ADDRESS")
 
 
@@ -68,6 +71,101 @@ class Environment:
             raise SettingsError(f"{name} names a file that does not exist.")
         return path
 
+    def tls(self) -> ssl.SSLContext | None:
+        """The context of a public port from MAKEREADY_TLS_CERT_FILE and MAKEREADY_TLS_KEY_FILE; None without them."""
+        given = [self.optional(f"MAKEREADY_TLS_{part}_FILE") for part in ("CERT", "KEY")]
+        if given == [None, None]:
+            return None
+        if None in given:
+            raise SettingsError(
+                "MAKEREADY_TLS_CERT_FILE and MAKEREADY_TLS_KEY_FILE belong together: set both or neither."
+            )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        try:
+            certificate, key = (self.file(f"MAKEREADY_TLS_{part}_FILE") for part in ("CERT", "KEY"))
+            context.load_cert_chain(certificate, key, password=lambda: "")  # a locked key must not ask the terminal
+        except (OSError, ssl.SSLError):
+            raise SettingsError(
+                "MAKEREADY_TLS_CERT_FILE and MAKEREADY_TLS_KEY_FILE must hold a certificate and its private key in PEM."
+            ) from None
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a public port listens."""
+
+    host: str
+    tls: ssl.SSLContext | None
+    scheme: str
+    """The scheme of its addresses outside: https also where the ingress ends TLS."""
+
+
+def listening(environment: Environment, secrets: str) -> Listening:
+    """Reads MAKEREADY_API_HOST, the TLS files and MAKEREADY_TLS_ENDS_AT_INGRESS. secrets: what would travel in the
+    clear. Raises SettingsError where that could happen."""
+    host, tls = environment.text("MAKEREADY_API_HOST", "127.0.0.1"), environment.tls()
+    ends_at_ingress = environment.integer("MAKEREADY_TLS_ENDS_AT_INGRESS", 0, 0, 1)
+    if tls is None and not ends_at_ingress and not is_loopback(host):
+        raise SettingsError(
+            f"MAKEREADY_API_HOST is reachable from elsewhere, so {secrets} would travel in the clear: give "
+            "MAKEREADY_TLS_CERT_FILE and MAKEREADY_TLS_KEY_FILE, or set MAKEREADY_TLS_ENDS_AT_INGRESS=1."
+        )
+    return Listening(host, tls, "https" if tls or ends_at_ingress else "http")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    """The networks of a setting: CIDRs set apart by commas. Raises ValueError."""
+    return tuple(ipaddress.ip_network(one.strip()) for one in text.split(",") if one.strip())
+
+
+def trusted_proxies(environment: Environment) -> tuple[Network, ...]:
+    """MAKEREADY_TRUSTED_PROXIES: the networks of proxies whose X-Forwarded-For counts. Raises SettingsError."""
+    try:
+        return networks(environment.text("MAKEREADY_TRUSTED_PROXIES", ""))
+    except ValueError:
+        raise SettingsError(
+            "MAKEREADY_TRUSTED_PROXIES must be networks set apart by commas, as 10.42.0.0/16, with no bits set beyond "
+            "the prefix."
+        ) from None
+
+
+def in_url(host: str) -> str:
+    """The host as a URL spells it."""
+    return f"[{host}]" if ":" in host else host
+
+
+def api_url(environment: Environment, place: Listening, port: int) -> str:
+    """MAKEREADY_API_URL, the base of the API; by default where the gateway listens. Raises SettingsError."""
+    default = f"{place.scheme}://{in_url(place.host)}:{port}/api/v1"
+    return environment.url("MAKEREADY_API_URL", ("http", "https"), default)
+
+
+def console_url(environment: Environment, default: str = "http://localhost:8081") -> str:
+    """MAKEREADY_CONSOLE_URL, the origin of the console. Raises SettingsError."""
+    url = environment.url("MAKEREADY_CONSOLE_URL", ("http", "https"), default)
+    parts = urlsplit(url)
+    if parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
+        raise SettingsError("MAKEREADY_CONSOLE_URL must be an origin: a scheme, a host and perhaps a port.")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def log_level(environment: Environment) -> str:
+    """MAKEREADY_LOG_LEVEL. Raises SettingsError."""
+    level = environment.text("MAKEREADY_LOG_LEVEL", "info").lower()
+    if level not in ("debug", "info", "warning", "error"):
+        raise SettingsError("MAKEREADY_LOG_LEVEL must be debug, info, warning or error.")
+    return level
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
@@ -90,17 +188,20 @@ class ServiceSettings:
 
     def address(self, service: str) -> str:
         """The gRPC target of a service: that of `svc-orders` is MAKEREADY_ORDERS_ADDRESS. Raises SettingsError."""
-        context = service.removeprefix("svc-").replace("-", "_")
-        if context not in self.addresses:
-            raise SettingsError(f"MAKEREADY_{context.upper()}_ADDRESS is not set.")
-        return self.addresses[context]
+        return address_of(service, self.addresses)
+
+
+def address_of(service: str, addresses: Mapping[str, str]) -> str:
+    """The gRPC target of a service, of those that `Environment.addresses` has found. Raises SettingsError."""
+    context = service.removeprefix("svc-").replace("-", "_")
+    if context not in addresses:
+        raise SettingsError(f"MAKEREADY_{context.upper()}_ADDRESS is not set.")
+    return addresses[context]
 
 
 def service_settings(environment: Environment) -> ServiceSettings:
     """Reads the settings that all services share. Raises SettingsError."""
-    log_level = environment.text("MAKEREADY_LOG_LEVEL", "info").lower()
-    if log_level not in ("debug", "info", "warning", "error"):
-        raise SettingsError("MAKEREADY_LOG_LEVEL must be debug, info, warning or error.")
+    level = log_level(environment)
     return ServiceSettings(
         database_url=environment.url("MAKEREADY_DATABASE_URL", ("postgresql", "postgres")),
         nats_url=environment.url("MAKEREADY_NATS_URL", ("nats", "tls")),
@@ -108,8 +209,8 @@ def service_settings(environment: Environment) -> ServiceSettings:
         metrics_listen=environment.listen("MAKEREADY_METRICS_LISTEN", "127.0.0.1:9091"),
         identity_key_file=environment.file("MAKEREADY_IDENTITY_KEY_FILE"),
         identity_ring_file=environment.file("MAKEREADY_IDENTITY_RING_FILE"),
-        links_url=environment.url("MAKEREADY_LINKS_URL", ("http", "https"), "http://127.0.0.1:8081").rstrip("/"),
-        log_level=log_level,
+        links_url=environment.url("MAKEREADY_LINKS_URL", ("http", "https"), console_url(environment)).rstrip("/"),
+        log_level=level,
         drain_seconds=environment.integer("MAKEREADY_DRAIN_SECONDS", 0, 0, 60),
         database_connections=environment.integer("MAKEREADY_DATABASE_CONNECTIONS", 10, 2, 200),
         relay_lease_seconds=environment.integer("MAKEREADY_RELAY_LEASE_SECONDS", 15, 1, 300),

@@ -6,9 +6,11 @@ from __future__ import annotations
 import datetime
 import zoneinfo
 from collections.abc import Callable
-from typing import overload
+from typing import Any, overload
 
 import msgspec
+
+from chassis.refusals import invalid_request
 
 LENGTH = 27
 Clock = Callable[[], datetime.datetime]
@@ -37,6 +39,18 @@ def printed(instant: datetime.datetime | None) -> str | None:
     text: str = msgspec.to_builtins(instant)
     assert text[-1] == "Z"
     return text if len(text) == LENGTH else f"{text[:-1]}.000000Z"
+
+
+def of_request(request: Any, field: str) -> datetime.datetime | None:
+    """The instant in a request's field, a Timestamp; None if the field is absent. Raises Refusal 400 for one that no
+    calendar has."""
+    if not request.HasField(field):
+        return None
+    try:
+        found: datetime.datetime = getattr(request, field).ToDatetime(datetime.UTC)
+    except (ValueError, OverflowError):
+        raise invalid_request(f"{field} must be an instant of the years 1 to 9999.", field) from None
+    return found
 
 
 def slot_of(instant: datetime.datetime, period_seconds: int) -> datetime.datetime:

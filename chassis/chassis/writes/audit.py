@@ -6,7 +6,9 @@ An entry is a row, written in the transaction of the action, and is never change
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+import itertools
+import types
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -14,15 +16,25 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from chassis.auth import identity
-from chassis.db.database import Connection, Database
+from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.statements import CLOCK, TIME, Statement, param
-from chassis.lists.updated_since import stretch
-from chassis.refusals import invalid_request
-from chassis.schedule.instants import printed
+from chassis.lists.updated_since import Having, is_of, status_key, stretch
+from chassis.refusals import Refusal, invalid_request
+from chassis.schedule.instants import of_request, printed
 from makeready.common.v1 import audit_pb2 as pb
 
 AUDIT = "audit"
 ENTRIES_MAX = 200
+# Ids ascend with the instants of the entries, but for steps of the database's clock: so far it may have been set back.
+CLOCK_STEP_MAX = datetime.timedelta(minutes=10)
+_LAST_ID = 2**63 - 1
+_EVER = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_NEVER = datetime.datetime(9999, 1, 1, tzinfo=datetime.UTC)
+_FILTERS = ("actor", "subject", "subject_id", "request_id")
+# The columns of the indexes, the most selective first.
+_ACTOR_AND_KIND = ("actor", "subject")
+_INDEXED = (("request_id",), ("subject", "subject_id"), _ACTOR_AND_KIND, ("actor",), ("subject",), ())
+_ONE = sa.literal_column("1", sa.Integer)
 
 _NAMES = ("company_id", "actor", "action", "subject", "subject_id", "before", "after", "request_id")
 
@@ -50,30 +62,63 @@ def audit_table(metadata: sa.MetaData) -> sa.Table:
     sa.Index("audit_of_company", table.c.company_id, table.c.id)
     sa.Index("audit_of_kind", table.c.company_id, table.c.subject, table.c.id)
     sa.Index("audit_of_subject", table.c.company_id, table.c.subject, table.c.subject_id, table.c.id)
+    sa.Index("audit_of_actor", table.c.company_id, table.c.actor, table.c.id)
+    sa.Index("audit_of_actor_and_kind", _actor_and_kind(table.c), table.c.id)
+    sa.Index("audit_of_request", table.c.company_id, table.c.request_id, table.c.id)
+    sa.Index("audit_recorded", table.c.company_id, table.c.recorded_at, table.c.id)
     return table
+
+
+def _actor_and_kind(of: Any) -> sa.ColumnElement[int]:
+    """The index key of an actor's entries about a kind of record. It is an expression, so that no index which begins
+    with the same columns seems as good."""
+    return status_key(status_key(of.company_id, of.actor), of.subject)
 
 
 class Audit:
     """Writes the entries of one context, and serves them (AuditService)."""
 
-    def __init__(self, table: sa.Table, database: Database) -> None:
+    def __init__(self, table: sa.Table, database: Database, for_staff: Collection[str] = ()) -> None:
+        """for_staff: the kinds of records that staff may open, and whose entries they see."""
         self._database = database
+        self._for_staff = frozenset(for_staff)
         self._insert = Statement(sa.insert(table).values({name: param(name, table.c[name].type) for name in _NAMES}))
         names = ("id", "recorded_at", "actor", "action", "subject", "subject_id", "request_id")
         texts = [sa.cast(table.c[name], sa.Text).label(name) for name in ("before", "after")]
         mine = (table.c.company_id, param("company_id", sa.BigInteger))
-        of_kind = (table.c.subject, param("subject", sa.Text))
-        of_one = (table.c.subject_id, param("subject_id", sa.BigInteger))
+        filters = {name: (table.c[name], param(name, table.c[name].type)) for name in _FILTERS}
+        since, until = param("since", TIME), param("until", TIME)
+        # In a form that no index matches.
+        is_within = [(table.c.recorded_at >= since).is_(sa.true()), (table.c.recorded_at < until).is_(sa.true())]
 
-        def page(*having: tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]) -> Statement:
+        def page(names_given: frozenset[str]) -> Statement:
+            by_index = next(some for some in _INDEXED if names_given.issuperset(some))
+            having: Having = [mine, *(filters[name] for name in by_index)]
+            # A request has few entries, and so has a record.
+            left: Having = [filters[name] for name in sorted(names_given.difference(by_index))]
+            if by_index == _ACTOR_AND_KIND:
+                key = _actor_and_kind(types.SimpleNamespace(**{column.name: value for column, value in having}))
+                having, left = [(_actor_and_kind(table.c), key)], [*having]
             # `stretch` makes each page use the index with just these columns, whatever the statistics.
             conditions, order = stretch(having, [])
+            checks = is_of(left)
+            ids = (table.c.id > param("after_id", sa.BigInteger), table.c.id < param("before_id", sa.BigInteger))
             rows = sa.select(*(table.c[name] for name in names), *texts)
-            rows = rows.where(*conditions, table.c.id < param("before_id", sa.BigInteger))
+            rows = rows.where(*conditions, *ids, *is_within, *checks)
             newest_first = (column.desc() for column in (*order, table.c.id))
             return Statement(rows.order_by(*newest_first).limit(param("rows", sa.Integer)))
 
-        self._all, self._of_kind, self._of_one = page(mine), page(mine, of_kind), page(mine, of_kind, of_one)
+        sets = (frozenset(some) for size in range(5) for some in itertools.combinations(_FILTERS, size))
+        self._pages = {some: page(some) for some in sets if "subject" in some or "subject_id" not in some}
+
+        def end(condition: sa.ColumnElement[bool], *, newest_first: bool) -> Statement:
+            conditions, order = stretch([mine], [])
+            columns = [*order, table.c.recorded_at, table.c.id]
+            ordered = [column.desc() for column in columns] if newest_first else columns
+            return Statement(sa.select(table.c.id).where(*conditions, condition).order_by(*ordered).limit(_ONE))
+
+        self._last_before = end(table.c.recorded_at < since, newest_first=True)
+        self._first_after = end(table.c.recorded_at >= until, newest_first=False)
 
     async def add(
         self,
@@ -105,18 +150,52 @@ class Audit:
     async def ListAudit(self, request: pb.ListAuditRequest, call: identity.Call) -> pb.ListAuditResponse:
         if not 1 <= request.limit <= ENTRIES_MAX:
             raise invalid_request(f"limit must be from 1 to {ENTRIES_MAX}.", "limit")
-        if "\0" in request.subject:
-            raise invalid_request("subject must not hold the character NUL.", "subject")
-        if request.HasField("subject_id") and not request.subject:
+        is_of_record = request.subject in self._for_staff and request.HasField("subject_id")
+        if call.identity.kind == identity.STAFF and not is_of_record:
+            raise Refusal(403, "forbidden", "Staff see the entries of one record, of a kind that they may open.")
+        filters: dict[str, Any] = {}
+        name: Any
+        for name in _FILTERS:
+            value = getattr(request, name)
+            # The subject has no presence: an empty one is none.
+            if not (request.subject if name == "subject" else request.HasField(name)):
+                continue
+            if isinstance(value, str) and "\0" in value:
+                raise invalid_request(f"{name} must not hold the character NUL.", name)
+            filters[name] = value
+        if "subject_id" in filters and "subject" not in filters:
             raise invalid_request("subject_id needs a subject.", "subject_id")
-        values: dict[str, Any] = {"company_id": identity.company_id(call), "rows": request.limit}
-        values["before_id"] = request.before_id if request.HasField("before_id") else 2**63 - 1
-        statement = self._all
-        if request.subject:
-            statement, values["subject"] = self._of_kind, request.subject
-        if request.HasField("subject_id"):
-            statement, values["subject_id"] = self._of_one, request.subject_id
-        return pb.ListAuditResponse(entries=map(_entry, await self._database.rows(statement, **values)))
+        company_id = identity.company_id(call)
+        since, until = of_request(request, "since"), of_request(request, "until")
+        before_id = request.before_id if request.HasField("before_id") else _LAST_ID
+        values = {
+            "company_id": company_id,
+            "after_id": await self._id_before(company_id, since),
+            "before_id": min(before_id, await self._id_after(company_id, until)),
+            "since": since or _EVER,
+            "until": until or _NEVER,
+            "rows": request.limit + 1,
+        }
+        async with self._database.transaction(IN_ORDER, writes=False) as connection:
+            rows = await connection.rows(self._pages[frozenset(filters)], **values, **filters)
+        answer = pb.ListAuditResponse(entries=map(_entry, rows[: request.limit]))
+        if len(rows) > request.limit:
+            answer.next_before_id = rows[request.limit - 1]["id"]
+        return answer
+
+    async def _id_before(self, company_id: int, since: datetime.datetime | None) -> int:
+        """An id below those of all entries recorded since the instant."""
+        if since is None or since <= _EVER:
+            return 0
+        earlier = since - CLOCK_STEP_MAX
+        return await self._database.value(self._last_before, company_id=company_id, since=earlier) or 0
+
+    async def _id_after(self, company_id: int, until: datetime.datetime | None) -> int:
+        """An id above those of all entries recorded before the instant."""
+        if until is None or until >= _NEVER:
+            return _LAST_ID
+        later = until + CLOCK_STEP_MAX
+        return await self._database.value(self._first_after, company_id=company_id, until=later) or _LAST_ID
 
 
 class SweepsAhead:

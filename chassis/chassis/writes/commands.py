@@ -16,18 +16,16 @@ from google.protobuf.message import Message
 
 from chassis.auth.identity import Call, company_id
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import now
 from chassis.writes.audit import Audit
-from chassis.writes.idempotency import CLAIM, CLAIM_COLUMNS, Claim, Once
+from chassis.writes.idempotency import CLAIM, IDEMPOTENCY_KEY, Claim, Once, check_key
 from makeready.events.v1.events_pb2 import References
 
 Reply = TypeVar("Reply", bound=Message)
 _TICK = datetime.timedelta(microseconds=1)
-KEY_CHARACTERS_MAX = 64
 
 
 def fields(request: Message, *names: str) -> dict[str, Any]:
@@ -52,29 +50,34 @@ def fields(request: Message, *names: str) -> dict[str, Any]:
     return given
 
 
-def _claim_of_actor(call: Call, request: Any) -> Claim:
-    """The claim of a person's request. No API key has the id 0, and the key holds the actor, so none is shared."""
+def _claim_of_actor(call: Call, request: Any, company: int) -> Claim:
+    """The claim of a person's request about a company. No API key has the id 0, and the key holds the actor, so none is
+    shared."""
     key: str = request.idempotency_key
     if not key:
-        raise Refusal(400, "idempotency_key_required", "idempotency_key is required to do this once; send a new one.")
-    if len(key) > KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
-        raise invalid_request(f"idempotency_key must be 1 to {KEY_CHARACTERS_MAX} printable ASCII characters.")
+        raise Refusal(
+            400,
+            "idempotency_key_required",
+            "idempotency_key is required to do this once; send a new one.",
+            IDEMPOTENCY_KEY,
+        )
+    check_key(key)
     same = type(request)()
     same.CopyFrom(request)
     same.ClearField("idempotency_key")
     whole = request.DESCRIPTOR.full_name.encode() + b"\0" + same.SerializeToString(deterministic=True)
     fingerprint = hashlib.blake2b(whole, digest_size=32).digest()
-    return Claim(company_id(call), 0, f"{call.identity.actor} {key}", fingerprint)
+    return Claim(company, 0, f"{call.identity.actor} {key}", fingerprint)
 
 
 class Command:
     """One command in its transaction."""
 
-    def __init__(self, commands: CommandRunner, connection: Connection, call: Call) -> None:
+    def __init__(self, commands: CommandRunner, connection: Connection, call: Call, company: int | None = None) -> None:
         self._commands = commands
         self.connection = connection
         self.call = call
-        self.company_id = company_id(call)
+        self.company_id = company or company_id(call)
         self.now = commands.clock()
         self._last_instant = self.now - _TICK
 
@@ -130,31 +133,52 @@ class CommandRunner(Once):
         database: Database,
         claims: sa.Table,
         audit: Audit,
-        outbox: Outbox,
+        outbox: Outbox | None = None,
         clock: Callable[[], datetime.datetime] = now,
     ) -> None:
+        """outbox: None in a context that publishes no events."""
         super().__init__(claims)
         self._database = database
-        self.audit, self.outbox, self.clock = audit, outbox, clock
-        self._keep = Statement(sa.insert(claims).from_select(CLAIM_COLUMNS, self._claim, include_defaults=False))
+        self.audit, self._outbox, self.clock = audit, outbox, clock
+
+    @property
+    def outbox(self) -> Outbox:
+        """Of a context that publishes events."""
+        assert self._outbox is not None
+        return self._outbox
+
+    async def done(self, call: Call, request: Any, reply: type[Reply], company: int | None = None) -> Reply | None:
+        """The reply of an earlier request with the key; None if the key is free. company: as for `run`.
+
+        For work outside the transaction of `run`: a repeat must not depend on it. Raises Refusal as `run` does.
+        """
+        stored = await self.stored(self._database, _claim_of_actor(call, request, company or company_id(call)))
+        return None if stored is None else reply.FromString(stored.body)
 
     async def run(
-        self, call: Call, request: Any, reply: type[Reply], work: Callable[[Command], Awaitable[Reply]]
+        self,
+        call: Call,
+        request: Any,
+        reply: type[Reply],
+        work: Callable[[Command], Awaitable[Reply]],
+        company: int | None = None,
     ) -> Reply:
         """Does the work in one transaction and stores its reply for 30 days, or returns an earlier request's reply.
 
-        request: has `idempotency_key`; its other fields and the actor define "the same request". If the work raises,
-        everything is rolled back. Raises Refusal 400 for a bad key, 409 (mismatch, in progress), DatabaseUnavailable.
+        request: has `idempotency_key`; its other fields and the actor define "the same request". company: whose record
+        it is about, for callers whose token names no company; by default the token's. If the work raises, everything
+        is rolled back. Raises Refusal 400 for a bad key, 409 (mismatch, in progress), DatabaseUnavailable.
         """
-        claim = _claim_of_actor(call, request)
+        whose = company or company_id(call)
+        claim = _claim_of_actor(call, request, whose)
         try:
             async with self._database.waiters, self._database.transaction() as connection:
                 stored = await self.stored_in(connection, claim)
                 if stored is None:
-                    command = Command(self, connection, call)
+                    command = Command(self, connection, call, whose)
                     made = await work(command)
                     failpoint("write-decided")
-                    await connection.execute(self._keep, **claim.whole(200, made.SerializeToString()))
+                    await self.keep(connection, claim, made.SerializeToString())
                     failpoint("write-before-commit")
         except UniqueViolationError as fault:
             if fault.constraint_name != CLAIM:
@@ -163,6 +187,7 @@ class CommandRunner(Once):
             stored = await self._after_all(self._database, claim, fault)
         if stored is not None:
             return reply.FromString(stored.body)
-        self.outbox.wake()
+        if self._outbox is not None:
+            self._outbox.wake()
         failpoint("write-after-commit")
         return made

@@ -21,11 +21,12 @@ from chassis.db.database import Change, Connection, Database, DatabaseUnavailabl
 from chassis.db.rows import array_rows_of, columns_of
 from chassis.db.statements import CLOCK, TIME, Statement, param
 from chassis.messaging.outbox import CHANGED
-from chassis.refusals import Refusal, idempotency_in_progress, idempotency_mismatch
+from chassis.refusals import Refusal, idempotency_in_progress, idempotency_mismatch, invalid_request
 from chassis.runtime.failpoints import failpoint
 from makeready.common.v1.documents_pb2 import WriteReply
 
 LEDGER = "idempotency"
+IDEMPOTENCY_KEY, KEY_CHARACTERS_MAX = "idempotency_key", 64
 
 
 def ledger(metadata: sa.MetaData) -> sa.Table:
@@ -78,6 +79,13 @@ def claim(caller: Identity, idempotency_key: str, operation: str, canonical_body
     return Claim(caller.company_id, caller.api_key_id, idempotency_key, digest)
 
 
+def check_key(key: str) -> None:
+    """Raises Refusal 400 unless a request's `idempotency_key` may be one."""
+    if len(key) > KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
+        message = f"idempotency_key must be 1 to {KEY_CHARACTERS_MAX} printable ASCII characters."
+        raise invalid_request(message, IDEMPOTENCY_KEY)
+
+
 CLAIM = "idempotency_claim"
 CLAIM_COLUMNS = ("company_id", "api_key_id", "idempotency_key", "fingerprint", "status", "reply")
 _ONE: sa.ColumnElement[int] = sa.literal_column("1").label("one")
@@ -100,6 +108,7 @@ class Once:
         self._lock = sa.select(sa.func.pg_try_advisory_xact_lock(param("lock", sa.BigInteger)).label("ok")).cte("lock")
         self._found = self._lock.outerjoin(self._stored, sa.true())
         self._look = Statement(sa.select(self._lock.c.ok, *self._stored.c).select_from(self._found))
+        self._keep = Statement(sa.insert(claims).from_select(CLAIM_COLUMNS, self._claim, include_defaults=False))
 
     async def stored(self, database: Database, claim: Claim) -> WriteReply | None:
         """The reply of an earlier request with the key; None if the key is free.
@@ -115,6 +124,10 @@ class Once:
         row = await connection.row(self._look, lock=claim.lock, **claim.key())
         assert row is not None
         return _stored(row, claim)
+
+    async def keep(self, connection: Connection, claim: Claim, body: bytes) -> None:
+        """Stores the reply of a new write, in the write's transaction."""
+        await connection.execute(self._keep, **claim.whole(200, body))
 
     async def _after_all(self, database: Database, claim: Claim, fault: Exception) -> WriteReply:
         """The reply of a write that may have committed: its claim shows whether it did. Else raises the fault."""
@@ -237,9 +250,11 @@ class Decision:
     changed: Sequence[tuple[str, int]] = ()
 
 
-# A setting local to the transaction holds whether the claim is locked.
+# Settings local to the transaction hold whether the claim is locked, and whether the row is.
 _LOCK = "set_config('makeready.claim', pg_try_advisory_xact_lock({lock})::text, true)"
 _IS_LOCKED = "current_setting('makeready.claim')::boolean"
+_HOLD = "set_config('makeready.row', (SELECT count(*) = 1 FROM held)::text, true)"
+_IS_HELD = "current_setting('makeready.row')::boolean"
 
 
 class DecideOnce(Once):
@@ -269,8 +284,10 @@ class DecideOnce(Once):
         # A company_id outside the key is compared in a form that no index matches.
         company = "(company_id = {company_id})" + ("" if locked.c.company_id.primary_key else " IS TRUE")
         lock_row = f"FROM {locked.name} WHERE {company} AND id = {{row_id}} AND {_IS_LOCKED}"
-        self._begin = f"SELECT {_LOCK}; SELECT {lock_row} FOR NO KEY UPDATE"
-        found = look.add_columns(sa.true().label("is_there")).subquery("found")
+        held = f"WITH held AS MATERIALIZED (SELECT {lock_row} FOR NO KEY UPDATE)"
+        self._begin = f"SELECT {_LOCK}; {held} SELECT {_HOLD}"
+        # A row that comes between the lock and the look is not locked, and counts as not there.
+        found = look.add_columns(sa.literal_column(_IS_HELD).label("is_there")).subquery("found")
         ok: sa.ColumnElement[bool] = sa.literal_column(_IS_LOCKED).label("ok")
         one = sa.select(_ONE).subquery("one_row")
         both = one.outerjoin(self._stored, sa.true()).outerjoin(found, sa.true())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import os
 import sys
 from typing import Any
 
@@ -28,7 +29,7 @@ class Echo:
     async def Echo(self, request: Any, call: Call) -> Any:
         what = request.text
         if what == "refuse":
-            raise Refusal(422, "too_heavy", "It is too heavy; send it in two parts.")
+            raise Refusal(422, "too_heavy", "It is too heavy; send it in two parts.", "text")
         if what == "identity":
             raise IdentityError("the token names no company")
         if what == "away":
@@ -57,6 +58,15 @@ class Faltering:
         await asyncio.sleep(600)
 
 
+async def swallow() -> None:
+    """Background work whose first cancellation is lost."""
+    try:
+        await asyncio.sleep(600)
+    except asyncio.CancelledError:
+        say("swallowed")
+    await asyncio.sleep(600)
+
+
 async def swept(_now: datetime.datetime) -> dict[str, int]:
     return {"ticket.stale": 3}
 
@@ -67,6 +77,8 @@ def assemble(settings: ServiceSettings) -> App:
     app.sweeps(swept)
     app.serve(service("EchoService"), Echo())
     app.background("faltering", Faltering().run)
+    if "SWALLOW" in os.environ:
+        app.background("swallowing", swallow)
     for place in ("start", "serving", "stop"):
         for number in (1, 2):
             getattr(app, f"on_{place}")(_step(f"on_{place} {number}"))

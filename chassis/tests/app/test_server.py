@@ -147,10 +147,11 @@ async def test_a_refusal_reaches_the_caller_as_it_was_raised(running: EchoProces
     with pytest.raises(Refusal) as refusal:
         await running.echo("refuse")
     refused = refusal.value
-    assert (refused.status, refused.code, refused.message) == (
+    assert (refused.status, refused.code, refused.message, refused.field) == (
         422,
         "too_heavy",
         "It is too heavy; send it in two parts.",
+        "text",
     )
 
 
@@ -234,6 +235,15 @@ async def test_steps_run_in_their_order_and_end_in_reverse(another: EchoProcess)
 async def test_background_work_that_fails_is_started_anew(running: EchoProcess) -> None:
     await running.said("background 2")
     assert '"event": "background_failed"' in running.log.read_text()
+
+
+async def test_a_stop_ends_work_whose_cancellation_was_lost(another: EchoProcess) -> None:
+    another.start(SWALLOW="1")
+    await another.said("background 2")
+    another.stop()
+    assert "swallowed" in another.lines
+    log = another.log.read_text()
+    assert '"event": "background_ends_late"' in log and '"work": "swallowing"' in log and '"event": "stopped"' in log
 
 
 async def test_a_stop_says_not_ready_first_and_lets_the_calls_under_way_finish(another: EchoProcess) -> None:

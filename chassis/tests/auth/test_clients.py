@@ -12,7 +12,7 @@ import grpc
 import pytest
 import structlog
 
-from chassis.auth.clients import MESSAGE_BYTES_MAX, REFUSAL, ServiceClient, ServiceUnavailable
+from chassis.auth.clients import MESSAGE_BYTES_MAX, REFUSAL, ServiceClient, ServiceUnavailable, refusal_message
 from chassis.auth.identity import INTEGRATION, SERVICE, Identity, TokenSigner, TokenVerifier, make_keys
 from chassis.refusals import Refusal, Unavailable
 from makeready.common.v1 import documents_pb2
@@ -119,6 +119,18 @@ async def test_a_refusal_crosses_as_it_was_raised(echo: Echo, client: ServiceCli
         "too_heavy",
         "It is too heavy; send it in two parts.",
     )
+
+
+@pytest.mark.parametrize("field", ["", "destination_url"])
+async def test_a_refusal_crosses_with_the_field_at_fault(echo: Echo, client: ServiceClient, field: str) -> None:
+    async def refuses(_request: Any, context: Any) -> None:
+        message = refusal_message(Refusal(422, "too_heavy", "It is too heavy.", field))
+        await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "x", ((REFUSAL, message),))
+
+    echo.handle = refuses
+    with pytest.raises(Refusal) as refusal:
+        await call(client)
+    assert refusal.value.field == field
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.INTERNAL, grpc.StatusCode.PERMISSION_DENIED])

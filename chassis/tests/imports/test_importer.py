@@ -33,7 +33,19 @@ from makeready.events.v1.events_pb2 import AssetReference, Event, References
 from testkit.plugin import PostgresServer
 
 from ..databases import database_with
-from ..parcels import COMPANY, OTHER_COMPANY, ParcelRow, clear, count, metadata, operator, outbox, parcel, sender
+from ..parcels import (
+    COMPANY,
+    OTHER_COMPANY,
+    ParcelRow,
+    claims,
+    clear,
+    count,
+    metadata,
+    operator,
+    outbox,
+    parcel,
+    sender,
+)
 
 NOON = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 HOUR = datetime.timedelta(hours=1)
@@ -45,8 +57,8 @@ Outcome = tuple[int, int, str]
 class Request:
     """An import request of no particular contract."""
 
-    def __init__(self, *rows: Mapping[str, Any] | bytes, dry_run: bool = False) -> None:
-        self.dry_run = dry_run
+    def __init__(self, *rows: Mapping[str, Any] | bytes, dry_run: bool = False, key: str = "") -> None:
+        self.dry_run, self.idempotency_key = dry_run, key
         self.rows = [
             common.ImportRow(line=line, json=row if isinstance(row, bytes) else json.dumps(row).encode())
             for line, row in enumerate(rows, start=2)
@@ -60,7 +72,7 @@ class Parcels:
         self.database = database
         self.now = NOON
         self.events = Outbox("svc-parcels", outbox)
-        self.importer = Importer(database, self.events, lambda: self.now)
+        self.importer = Importer(database, self.events, claims, lambda: self.now)
         self.begun, self.may_end = asyncio.Event(), asyncio.Event()
         self.may_end.set()
 
@@ -85,9 +97,10 @@ class Parcels:
         )
 
     async def run(
-        self, *rows: Mapping[str, Any] | bytes, company_id: int = COMPANY, dry_run: bool = False
+        self, *rows: Mapping[str, Any] | bytes, company_id: int = COMPANY, dry_run: bool = False, key: str = ""
     ) -> list[Outcome]:
-        results = await self.importer.run(self.save, ParcelRow, Request(*rows, dry_run=dry_run), operator(company_id))
+        request = Request(*rows, dry_run=dry_run, key=key)
+        results = await self.importer.run(self.save, ParcelRow, request, operator(company_id))
         return [(one.line, one.outcome, one.field) for one in results]
 
 
@@ -129,6 +142,35 @@ async def test_a_new_row_is_created_with_its_defaults(parcels: Parcels) -> None:
     }.items() <= first.items()
     assert (first["created_at"], first["updated_at"], first["version"]) == (NOON, NOON, 1)
     assert (second["grams"], second["created_at"].isoformat()) == (250, "2026-02-01T00:00:00+00:00")
+
+
+async def test_a_batch_that_is_sent_again_with_its_key_gets_the_outcomes_of_the_first_time(parcels: Parcels) -> None:
+    rows = row(), row("P2", grams="heavy"), row("P3")
+    first = await parcels.run(*rows, key="job-1")
+    assert first == [(2, CREATED, ""), (3, REJECTED, "grams"), (4, CREATED, "")]
+    before = await stored(parcels)
+    assert await parcels.run(*rows, key="job-1") == first
+    assert await stored(parcels) == before
+    assert [one[1] for one in await parcels.run(*rows, key="job-2")] == [UNCHANGED, REJECTED, UNCHANGED]
+    assert [one[1] for one in await parcels.run(*rows, key="job-1", dry_run=True)] == [UNCHANGED, REJECTED, UNCHANGED]
+    assert [one[1] for one in await parcels.run(*rows[:1], company_id=OTHER_COMPANY, key="job-1")] == [REJECTED]
+    with pytest.raises(Refusal) as refused:
+        await parcels.run(*rows[:1], key="job-1")
+    assert (refused.value.status, refused.value.code) == (409, "idempotency_mismatch")
+    for key in ("k" * 65, "kéy"):
+        with pytest.raises(Refusal, match="1 to 64 printable"):
+            await parcels.run(*rows, key=key)
+
+
+async def test_a_batch_that_is_under_way_is_refused_while_it_is(parcels: Parcels) -> None:
+    parcels.may_end.clear()
+    first = asyncio.create_task(parcels.run(row(), key="job-1"))
+    await parcels.begun.wait()
+    with pytest.raises(Refusal) as refused:
+        await parcels.run(row(), key="job-1")
+    assert refused.value.code == "idempotency_in_progress"
+    parcels.may_end.set()
+    assert await first == [(2, CREATED, "")] == await parcels.run(row(), key="job-1")
 
 
 async def test_the_same_row_again_is_unchanged_and_another_value_is_a_change(parcels: Parcels) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 from chassis.db.database import Database
 from chassis.messaging.outbox import Outbox
+from chassis.runtime import failpoints
 from chassis.writes.audit import Audit
 from chassis.writes.commands import Command, CommandRunner
 from makeready.common.v1.documents_pb2 import Document
@@ -31,4 +33,5 @@ async def main(url: str) -> None:
 
 
 if __name__ == "__main__":
+    failpoints.arm(os.environ["MAKEREADY_KILL_AT"], "")
     asyncio.run(main(sys.argv[1]))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chassis.auth.identity import Call, IdentityError
+from chassis.auth.identity import STAFF, Call, Identity, IdentityError
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from chassis.writes.audit import ENTRIES_MAX, Audit
@@ -19,6 +19,9 @@ from testkit.plugin import PostgresServer
 
 from ..databases import database_with
 from ..parcels import COMPANY, OTHER_COMPANY, audit, clear, metadata, operator, person, service
+
+NOON = datetime.datetime(2031, 5, 6, 12, tzinfo=datetime.UTC)
+AGES_AGO, IN_AGES = NOON.replace(year=1980), NOON.replace(year=2200)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,11 @@ async def add(
 
 
 async def listed(log: Audit, call: Call | None = None, **request: Any) -> list[pb.AuditEntry]:
-    response = await log.ListAudit(pb.ListAuditRequest(**{"limit": 50, **request}), call or operator())
+    instants = {name: request.pop(name) for name in ("since", "until") if name in request}
+    asked = pb.ListAuditRequest(**{"limit": 50, **request})
+    for name, instant in instants.items():
+        getattr(asked, name).FromDatetime(instant)
+    response = await log.ListAudit(asked, call or operator())
     return list(response.entries)
 
 
@@ -93,6 +100,20 @@ async def test_an_entry_keeps_the_values_that_differ(database: Database, log: Au
     )
     age = datetime.datetime.now(datetime.UTC) - entry.recorded_at.ToDatetime(datetime.UTC)
     assert abs(age) < datetime.timedelta(minutes=1)
+
+
+async def test_staff_see_the_entries_of_one_record_of_a_kind_that_they_may_open(database: Database) -> None:
+    log = Audit(audit, database, for_staff=["parcel"])
+    for subject, number in (("parcel", 1), ("parcel", 2), ("company", COMPANY)):
+        await add(database, log, subject, number, after={"a": 1})
+    staff = Call(Identity(STAFF, "gateway", COMPANY, staff_id=5), "req-1")
+    assert ids(await listed(log, staff, subject="parcel", subject_id=1)) == [1]
+    for more in ({}, {"subject": "parcel"}, {"subject": "company", "subject_id": COMPANY}, {"actor": "staff:5"}):
+        with pytest.raises(Refusal) as refusal:
+            await listed(log, staff, **more)
+        assert refusal.value.status == 403, more
+    stranger = Call(Identity(STAFF, "gateway", OTHER_COMPANY, staff_id=6), "req-1")
+    assert await listed(log, stranger, subject="parcel", subject_id=1) == []
 
 
 async def test_actors_are_named_by_kind_and_services_by_name(database: Database, log: Audit) -> None:
@@ -145,6 +166,8 @@ async def test_a_company_reads_its_own_entries_alone(database: Database, log: Au
         ({"limit": ENTRIES_MAX + 1}, "limit"),
         ({"subject_id": 1}, "subject_id"),
         ({"subject": "a\0"}, "subject"),
+        ({"actor": "a\0"}, "actor"),
+        ({"request_id": "a\0"}, "request_id"),
     ],
 )
 async def test_a_request_that_cannot_be_is_refused_by_field(request_: dict[str, Any], field: str, log: Audit) -> None:
@@ -157,15 +180,116 @@ async def test_a_page_meets_its_own_entries_alone_however_many_there_are(databas
     async with database.connection() as connection:
         await connection.raw.execute(
             "INSERT INTO audit (company_id, actor, action, subject, subject_id, before, after, request_id)"
-            " SELECT 7 + n % 2, '', '', CASE WHEN n % 100 = 1 THEN 'rare' ELSE 'parcel' END, n % 1000, '{}', '{}', ''"
-            " FROM generate_series(1, 20000) n"
+            " SELECT 7 + n % 2, CASE WHEN n % 20 < 10 THEN 'staff:3' ELSE 'staff:4' END, '', CASE WHEN n % 100 = 1 THEN"
+            " 'rare' ELSE 'parcel' END, n % 1000, '{}', '{}', 'r-' || n FROM generate_series(1, 20000) n"
         )
-    values: dict[str, Any] = {"company_id": OTHER_COMPANY, "before_id": 2**63 - 1, "rows": 10}
-    for statement, more in (
-        (log._all, {}),
-        (log._of_kind, {"subject": "rare"}),
-        (log._of_one, {"subject": "rare", "subject_id": 501}),
-        (log._of_kind, {"subject": "nothing"}),
-    ):
-        plan = await statement_plan(database, statement, **values, **more)
+    values: dict[str, Any] = {"company_id": OTHER_COMPANY, "after_id": 0, "before_id": 2**63 - 1, "rows": 10}
+    values |= {"since": AGES_AGO, "until": IN_AGES}
+    filters: tuple[dict[str, Any], ...] = (
+        {},
+        {"subject": "rare"},
+        {"subject": "rare", "subject_id": 501},
+        {"subject": "nothing"},
+        {"actor": "staff:3"},
+        {"actor": "nobody"},
+        {"actor": "staff:3", "subject": "rare"},
+        {"actor": "staff:3", "subject": "nothing"},
+        {"actor": "nobody", "subject": "rare", "subject_id": 501},
+        {"request_id": "r-7"},
+        {"request_id": "r-7", "actor": "nobody", "subject": "rare", "subject_id": 501},
+    )
+    for more in filters:
+        plan = await statement_plan(database, log._pages[frozenset(more)], **values, **more)
         assert plan.rows_met <= 2 * 10 and not plan.whole_tables, more
+    for statement, instant in ((log._last_before, {"since": IN_AGES}), (log._first_after, {"until": AGES_AGO})):
+        plan = await statement_plan(database, statement, company_id=OTHER_COMPANY, **instant)
+        assert plan.returned == 1 and plan.rows_met <= 1 and not plan.whole_tables
+
+
+async def recorded(database: Database, *minutes: int, subject: str = "parcel") -> None:
+    """Entries of these ages, in minutes, in the order of their ids."""
+    async with database.connection() as connection:
+        for number, age in enumerate(minutes, start=1):
+            await connection.raw.execute(
+                "INSERT INTO audit (company_id, actor, action, subject, subject_id, before, after, request_id,"
+                " recorded_at) VALUES ($1, 'staff:' || $2 % 2, '', $3, $2, '{}', '{}', 'r', $4)",
+                COMPANY,
+                number,
+                subject,
+                NOON - datetime.timedelta(minutes=age),
+            )
+
+
+async def test_entries_of_one_actor_and_of_one_request_can_be_asked_for(database: Database, log: Audit) -> None:
+    for number, call in enumerate((operator(), person(9), person(8), person(9)), start=1):
+        await add(database, log, "parcel", number, call=call)
+    await add(database, log, "sender", 5, call=person(9))
+    await add(database, log, "sender", 6, call=Call(person(9).identity, "req-2"))
+    await add(database, log, "sender", 7, call=person(9), company_id=OTHER_COMPANY)
+    assert ids(await listed(log, actor="administrator:9")) == [6, 5, 4, 2]
+    assert ids(await listed(log, actor="administrator:9", subject="parcel")) == [4, 2]
+    assert ids(await listed(log, actor="administrator:9", subject="parcel", subject_id=2)) == [2]
+    assert ids(await listed(log, actor="administrator:8", subject="parcel", subject_id=2)) == []
+    assert ids(await listed(log, request_id="req-2")) == [6]
+    assert ids(await listed(log, request_id="req-2", subject="parcel")) == []
+    assert await listed(log, actor="") == []
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "expected"),
+    [(None, None, [6, 5, 4, 3, 2, 1]), (60, None, [6, 5, 4, 3]), (None, 60, [2, 1]), (90, 20, [4, 3, 2]), (5, 0, [6])],
+)
+async def test_entries_of_a_time_can_be_asked_for(
+    database: Database, log: Audit, since: int | None, until: int | None, expected: list[int]
+) -> None:
+    await recorded(database, 600, 90, 60, 30, 20, 5)
+    for more in ({}, {"subject": "parcel"}, {"request_id": "r"}):
+        instants = {"since": since, "until": until}
+        within: dict[str, Any] = {
+            name: NOON - datetime.timedelta(minutes=age) for name, age in instants.items() if age is not None
+        }
+        assert ids(await listed(log, **(within | more))) == expected
+
+
+async def test_an_entry_is_found_though_the_databases_clock_was_set_back_before_it(
+    database: Database, log: Audit
+) -> None:
+    await recorded(database, 60, 50, 59, 49)
+    within: dict[str, Any] = {"since": NOON - datetime.timedelta(minutes=55)}
+    assert ids(await listed(log, **within)) == [4, 2]
+    within = {"until": NOON - datetime.timedelta(minutes=55)}
+    assert ids(await listed(log, **within)) == [3, 1]
+
+
+async def test_pages_of_a_filter_follow_one_another(database: Database, log: Audit) -> None:
+    await recorded(database, *range(20, 0, -1))
+    found: list[int] = []
+    more: dict[str, Any] = {}
+    pages = 0
+    while True:
+        request = pb.ListAuditRequest(actor="staff:1", limit=4, **more)
+        request.since.FromDatetime(NOON - datetime.timedelta(minutes=18))
+        page = await log.ListAudit(request, operator())
+        found += ids(page.entries)
+        pages += 1
+        if not page.HasField("next_before_id"):
+            break
+        more = {"before_id": page.next_before_id}
+    assert (found, pages) == ([19, 17, 15, 13, 11, 9, 7, 5, 3], 3)
+
+
+async def test_a_time_long_ago_costs_its_own_entries_alone(database: Database, log: Audit) -> None:
+    async with database.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO audit (company_id, actor, action, subject, subject_id, before, after, request_id, recorded_at)"
+            " SELECT $1, '', '', 'parcel', n, '{}', '{}', '', $2::timestamptz + n * interval '1 minute'"
+            " FROM generate_series(1, 20000) n",
+            COMPANY,
+            NOON,
+        )
+    since, until = (NOON + datetime.timedelta(minutes=minutes) for minutes in (1000, 1005))
+    values: dict[str, Any] = {"company_id": COMPANY, "since": since, "until": until, "rows": 50}
+    values["after_id"] = await log._id_before(COMPANY, since)
+    values["before_id"] = await log._id_after(COMPANY, until)
+    plan = await statement_plan(database, log._pages[frozenset()], **values)
+    assert plan.returned == 5 and plan.rows_met <= 5 + 2 * 11 and not plan.whole_tables

@@ -22,7 +22,8 @@ from chassis.db.statements import Statement
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import Refusal
 from chassis.writes.audit import Audit
-from chassis.writes.commands import KEY_CHARACTERS_MAX, Command, CommandRunner, fields
+from chassis.writes.commands import Command, CommandRunner, fields
+from chassis.writes.idempotency import KEY_CHARACTERS_MAX
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import CompanyReference, Event, References
 from testkit.plugin import PostgresServer

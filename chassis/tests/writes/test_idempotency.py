@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chassis.db.database import Connection, Database, DatabaseUnavailable
+from chassis.db.rows import InsertMany
 from chassis.db.statements import Statement, param
 from chassis.messaging.outbox import uuid7
 from chassis.refusals import Refusal, not_found
@@ -165,6 +166,21 @@ async def test_of_two_who_decide_on_one_row_the_second_sees_what_the_first_did(d
     assert sum(isinstance(one, WriteReply) for one in done) == 1
     assert [one.code for one in done if isinstance(one, Refusal)] == ["handed_over"] * 3
     assert await stored(database) == [1, 1, 1]
+
+
+async def test_a_row_that_comes_after_the_lock_is_not_decided_on(database: Database) -> None:
+    """Nothing holds it: a rival could decide on it at the same time."""
+    async with database.transaction() as rival:
+        # The write looks for the row to lock, finds none, and then waits for the claims.
+        await rival.raw.execute("LOCK TABLE idempotency IN ACCESS EXCLUSIVE MODE")
+        await InsertMany(parcel, parcel.c.keys()).run(rival, [parcel_row(2)])
+        writing = asyncio.create_task(HandOver(database)(parcel_id=2))
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'idempotency'::regclass"
+        async with asyncio.timeout(60):
+            while not await rival.raw.fetchval(waiting):  # noqa: ASYNC110 - a lock sets no event
+                await asyncio.sleep(0.01)
+    assert await code_of(writing) == "not_found"
+    assert not (await HandOver(database)(parcel_id=2)).replayed
 
 
 def held(database: Database, key: str = "key") -> AbstractAsyncContextManager[Connection]:

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import argparse
 import secrets
-import sys
 from typing import Any
 
+from makeready.identity.v1 import administrators_pb2
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator
-from makeready_cli.errors import CommandError
+from makeready_cli.commands.links import linked, make_link
+from makeready_cli.commands.passwords import read_password
 from makeready_cli.output import Answer
 from makeready_cli.parsers import Commands, command, group
+from makeready_cli.rpc.command import RpcCommand, add_commands
 
+_RPCS = administrators_pb2.DESCRIPTOR.services_by_name["AdministratorsService"].methods_by_name
+_WHO = ("administrator_id",)
+_FIELDS = {"name": "the person's name", "email": "what the person signs in with"}
 PASSWORD_BYTES = 15  # 20 characters
 
 
 def add(commands: Commands) -> None:
-    verbs = group(commands, "administrator", "create administrators of a company")
+    verbs = group(commands, "administrator", "create, invite and change administrators of a company")
     adding = command(
         verbs,
         "create",
         "create an administrator",
-        description="Creates an administrator, who signs in to the administrator app and mints keys there.",
+        description="Creates an administrator, who signs in to the console and mints keys there.",
     )
     adding.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
     adding.add_argument("email", metavar="EMAIL", type=types.text_argument)
@@ -35,11 +40,32 @@ def add(commands: Commands) -> None:
         help="read the password from the first line of standard input; without it one is generated and printed once",
     )
     adding.set_defaults(run=create_administrator)
+    add_commands(
+        verbs,
+        RpcCommand("list", "gateway", _RPCS["ListAdministrators"], "list a company's administrators"),
+        RpcCommand(
+            "invite",
+            "gateway",
+            _RPCS["InviteAdministrator"],
+            "create an administrator, and print the link that sets the password",
+            ("email",),
+            _FIELDS,
+            answer=linked,
+        ),
+        make_link("make a link with which an administrator sets a password"),
+        RpcCommand("update", "gateway", _RPCS["UpdateAdministrator"], "change an administrator", _WHO, _FIELDS),
+        RpcCommand(
+            "deactivate", "gateway", _RPCS["DeactivateAdministrator"], "end an administrator and their sessions", _WHO
+        ),
+        RpcCommand(
+            "reactivate", "gateway", _RPCS["ReactivateAdministrator"], "let an administrator sign in again", _WHO
+        ),
+    )
 
 
 async def create_administrator(operator: Operator, arguments: argparse.Namespace) -> Answer:
     companies = CompaniesServiceStub(operator.channel("gateway"))
-    password = _read_password() if arguments.password_stdin else secrets.token_urlsafe(PASSWORD_BYTES)
+    password = read_password() if arguments.password_stdin else secrets.token_urlsafe(PASSWORD_BYTES)
     request = pb.CreateAdministratorRequest(
         company_id=arguments.company_id, email=arguments.email, name=arguments.name, password=password
     )
@@ -50,14 +76,3 @@ async def create_administrator(operator: Operator, arguments: argparse.Namespace
         value["password"] = password
         text += f"\nThe password, shown only now: {password}"
     return Answer(value, text)
-
-
-def _read_password() -> str:
-    try:
-        password = sys.stdin.readline().rstrip("\r\n")
-        password.encode()
-    except (UnicodeError, OSError):
-        raise CommandError("The password on standard input is not UTF-8 text.") from None
-    if not password:
-        raise CommandError("There is no password on standard input.")
-    return password

@@ -9,14 +9,17 @@ from typing import Any
 
 from makeready.common.v1 import audit_pb2 as pb
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
+from makeready.identity.v1 import actors_pb2
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company
 from makeready_cli.output import Answer, instant, table
 from makeready_cli.parsers import Commands, command, group
 from makeready_cli.rpc.actor import add_actor
+from makeready_cli.rpc.command import RpcCommand, add_commands
 from makeready_cli.rpc.rendering import cell
 
 PAGE_MAX = 200
+_ACTORS = actors_pb2.DESCRIPTOR.services_by_name["ActorsService"].methods_by_name["BatchGetActors"]
 _LIST = pb.DESCRIPTOR.services_by_name["AuditService"].methods_by_name["ListAudit"]
 
 
@@ -36,9 +39,25 @@ def add(commands: Commands) -> None:
     listing.add_argument(
         "--subject-id", metavar="ID", type=types.record_id, help="only about the record of that kind with this id"
     )
+    listing.add_argument(
+        "--actor", metavar="ACTOR", type=types.text_argument, help="only what this actor did, such as administrator:7"
+    )
+    listing.add_argument(
+        "--request-id", metavar="ID", type=types.text_argument, help="only what the request with this id did"
+    )
+    listing.add_argument("--since", metavar="TIME", type=types.instant, help="only at or after this instant")
+    listing.add_argument("--until", metavar="TIME", type=types.instant, help="only before this instant")
     listing.add_argument("--limit", metavar="N", type=types.rows, default=50, help="how many at most (default 50)")
     add_actor(listing, _LIST)
     listing.set_defaults(run=list_entries)
+    names = RpcCommand(
+        "actors",
+        "gateway",
+        _ACTORS,
+        "name actors of the log, such as administrator:1 or caller:3",
+        settings={"actors": {"flag": "--actor", "metavar": "ACTOR", "required": True}},
+    )
+    add_commands(verbs, names)
 
 
 async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Answer:
@@ -65,7 +84,12 @@ async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Ans
 async def _entries(operator: Operator, arguments: argparse.Namespace, service: str) -> list[dict[str, Any]]:
     """The newest entries of one service, up to the limit for all services together."""
     audit = AuditServiceStub(operator.channel(service))
-    request = pb.ListAuditRequest(subject=arguments.subject or "")
+    request = pb.ListAuditRequest(
+        subject=arguments.subject or "", actor=arguments.actor, request_id=arguments.request_id
+    )
+    for name in ("since", "until"):
+        if (instant_given := getattr(arguments, name)) is not None:
+            getattr(request, name).FromDatetime(instant_given)
     if arguments.subject_id is not None:
         request.subject_id = arguments.subject_id
     found: list[dict[str, Any]] = []

@@ -21,7 +21,7 @@ _RPCS = pb.DESCRIPTOR.services_by_name["CompaniesService"].methods_by_name
 
 
 def add(commands: Commands) -> None:
-    verbs = group(commands, "company", "create, change and list companies")
+    verbs = group(commands, "company", "create, change, show and list companies")
 
     create = RpcCommand(
         "create",
@@ -41,10 +41,17 @@ def add(commands: Commands) -> None:
 
     updating = command(verbs, "update", "change a company's settings; those not named stay")
     updating.add_argument("company_id", metavar="ID", type=types.record_id)
+    updating.add_argument("--name", metavar="NAME", type=types.text_argument, help="the company's name")
     active = updating.add_mutually_exclusive_group()
     active.add_argument("--active", dest="active", action="store_true", default=None, help="open the API to its keys")
     active.add_argument("--inactive", dest="active", action="store_false", help="answer its keys with 403")
     updating.add_argument("--timezone", metavar="TZ", help="IANA name, such as America/Toronto")
+    updating.add_argument(
+        "--second-factor-required",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="administrators without a second factor can only add one",
+    )
     photo = updating.add_mutually_exclusive_group()
     photo.add_argument(
         "--photo-required",
@@ -64,7 +71,20 @@ def add(commands: Commands) -> None:
     updating.set_defaults(run=update)
 
     listing = RpcCommand("list", "gateway", _RPCS["ListCompanies"], "list all companies", company=False, answer=_listed)
-    add_commands(verbs, listing)
+    showing = command(verbs, "show", "show a company's settings")
+    showing.add_argument("company_id", metavar="ID", type=types.record_id)
+    add_actor(showing, _RPCS["GetCompany"])
+    showing.set_defaults(run=show)
+    counting = RpcCommand(
+        "stale-tickets",
+        "svc-tickets",
+        tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"].methods_by_name["CountStaleTickets"],
+        "count the tickets that a threshold would make stale, before it is set",
+        helps={"stale_after_hours": "the threshold (default: the company's own)"},
+        settings={"stale_after_hours": {"flag": "--ticket-stale-after-hours", "type": types.hours}},
+        answer=_counted,
+    )
+    add_commands(verbs, listing, counting)
 
 
 def _created(created: pb.CreateCompanyResponse, _arguments: argparse.Namespace) -> Answer:
@@ -77,8 +97,12 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
     company = pb.UpdateCompanyRequest(company_id=arguments.company_id)
     if arguments.active is not None:
         company.active = arguments.active
+    if arguments.name is not None:
+        company.name = arguments.name
     if arguments.timezone is not None:
         company.timezone = arguments.timezone
+    if arguments.second_factor_required is not None:
+        company.second_factor_required = arguments.second_factor_required
     policy = tickets_pb2.UpdateTicketPolicyRequest()
     if arguments.photo_required is not None:
         policy.photo_required_to_complete = arguments.photo_required
@@ -92,6 +116,8 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
     companies = CompaniesServiceStub(operator.channel("gateway"))
     updated = (await operator.call("gateway", companies.UpdateCompany, company)).company
     value = _shown(updated)
+    if arguments.second_factor_required is not None:
+        value["second_factor_required"] = updated.second_factor_required
     if has_policy:
         tickets = TicketsServiceStub(operator.channel("svc-tickets"))
         try:
@@ -100,12 +126,36 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
             )
         except CommandError as failed:
             raise CommandError(f"The ticket policy stays as it was, all else is changed: {failed}") from None
-        value |= {
-            "photo_required": stored.photo_required_to_complete,
-            "ticket_stale_after_hours": stored.stale_after_hours,
-        }
+        value |= _policy(stored)
+    return _settings(value)
+
+
+async def show(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    """Reads the settings from the contexts that own them."""
+    companies = CompaniesServiceStub(operator.channel("gateway"))
+    request = pb.GetCompanyRequest(company_id=arguments.company_id)
+    found = (await operator.call("gateway", companies.GetCompany, request)).company
+    tickets = TicketsServiceStub(operator.channel("svc-tickets"))
+    asked = tickets_pb2.GetTicketPolicyRequest()
+    policy = await operator.call("svc-tickets", tickets.GetTicketPolicy, asked, company_id=arguments.company_id)
+    return _settings(_shown(found) | _policy(policy))
+
+
+def _policy(policy: tickets_pb2.GetTicketPolicyResponse | tickets_pb2.UpdateTicketPolicyResponse) -> dict[str, Any]:
+    return {
+        "photo_required": policy.photo_required_to_complete,
+        "ticket_stale_after_hours": policy.stale_after_hours,
+    }
+
+
+def _settings(value: dict[str, Any]) -> Answer:
     rows = [(name, _worded(setting)) for name, setting in value.items()]
     return Answer(value, table(("SETTING", "VALUE"), rows, ""))
+
+
+def _counted(found: tickets_pb2.CountStaleTicketsResponse, _arguments: argparse.Namespace) -> Answer:
+    text = f"{found.stale} tickets would be stale, {found.newly_stale} of them are not stale now."
+    return Answer({"stale": found.stale, "newly_stale": found.newly_stale}, text)
 
 
 def _listed(found: pb.ListCompaniesResponse, _arguments: argparse.Namespace) -> Answer:

@@ -10,20 +10,24 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
+from chassis.auth.clients import ServiceUnavailable
+from importing import delimiters, encodings, mapping_file
+from importing.errors import ImportFault
+from importing.kinds import KINDS, Kind
+from importing.passes import ImportStopped, KindOutcome, Outcome, Passes, Progress, Record
+from importing.reasons import Example, Reason
+from importing.rejects import Rejects
+from importing.rows import Reading, Source
+from importing.run import Counts
+from importing.sending import DEADLINE_SECONDS, Ask, NoAnswer, Sender
+from importing.shapes import Mapped, Plain, Shape
 from makeready_cli import argument_types as types
-from makeready_cli.calls import Operator, ensure_company
+from makeready_cli.calls import Operator, ensure_company, is_transient, unavailable_message
 from makeready_cli.errors import CommandError, UsageError, printable, quoted
-from makeready_cli.importing import delimiters, encodings, mapping_file
-from makeready_cli.importing.kinds import KINDS, Kind
-from makeready_cli.importing.passes import ImportStopped, KindOutcome, Outcome, Passes, Progress, Record
-from makeready_cli.importing.reasons import Example, Reason
-from makeready_cli.importing.rows import Reading
-from makeready_cli.importing.run import Counts
-from makeready_cli.importing.sending import Sender
-from makeready_cli.importing.shapes import Mapped, Plain, Shape
 from makeready_cli.output import Answer
 from makeready_cli.parsers import Commands, command
 
@@ -81,15 +85,24 @@ def _delimiter(text: str) -> str:
 
 
 async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    try:
+        return await _run(operator, arguments)
+    except ImportFault as fault:
+        raise CommandError(str(fault)) from None
+
+
+async def _run(operator: Operator, arguments: argparse.Namespace) -> Answer:
     file: Path = arguments.file
     shapes, reading = _shapes(arguments)
-    records = [
-        Record(kind, shape, Sender(operator, kind, arguments.company_id, arguments.dry_run, arguments.events))
-        for kind, shape in shapes
-    ]
+    ask = _asking(operator, arguments.company_id)
+    records = [Record(kind, shape, Sender(ask, kind, arguments.dry_run, arguments.events)) for kind, shape in shapes]
     # openpyxl warns of parts of a workbook that it leaves out; no row is in them.
     warnings.filterwarnings("ignore", module="openpyxl")
-    passes = Passes(file, reading, records, arguments.rejects, Path.cwd())
+
+    def rejects(source: Source, kind: str) -> Rejects:
+        return Rejects(file, source, arguments.rejects, Path.cwd(), kind)
+
+    passes = Passes(file, reading, records, rejects)
     await ensure_company(operator, arguments.company_id)
     with _telling(file, len(records) > 1) as (say, progress):
         if passes.description:
@@ -102,6 +115,21 @@ async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
             raise CommandError(f"{stopped} {_stored(stopped.outcome, arguments.dry_run)}") from None
         _summarize(outcome, say)
     return _answer(outcome, arguments.dry_run)
+
+
+def _asking(operator: Operator, company_id: int) -> Ask:
+    async def ask(kind: Kind, request: Any) -> Any:
+        method = operator.method(kind.service, kind.rpc)
+        try:
+            return await operator.ask(
+                kind.service, method, request, company_id=company_id, deadline_seconds=DEADLINE_SECONDS
+            )
+        except ServiceUnavailable as error:
+            raise NoAnswer(unavailable_message(kind.service, error), is_transient=is_transient(error)) from None
+        except CommandError as error:
+            raise ImportFault(str(error)) from None
+
+    return ask
 
 
 def _shapes(arguments: argparse.Namespace) -> tuple[list[tuple[Kind, Shape]], Reading]:
@@ -197,17 +225,22 @@ Say = Callable[[str], None]
 def _telling(file: Path, has_kinds: bool) -> Iterator[tuple[Say, Progress]]:
     """Prints bad rows and the import's progress; on a terminal the progress is a bar, which each kind begins anew."""
     if not sys.stderr.isatty():
-        yield lambda line: _to_stderr(f"{line}\n"), lambda _kind, _counts, _position: None
+        yield lambda line: _to_stderr(f"{line}\n"), _silent
         return
     with tqdm(
         desc=printable(file.name), total=file.stat().st_size, unit="B", unit_scale=True, leave=True, file=sys.stderr
     ) as bar:
 
-        def progress(kind: str, counts: Counts, position: int) -> None:
+        async def progress(outcome: Outcome, position: int) -> None:
+            kind, counts = outcome.kinds[-1].kind, outcome.kinds[-1].counts
             bar.set_postfix_str(f"{kind}: {counts.read} rows" if has_kinds else f"{counts.read} rows", refresh=False)
             bar.update(position - bar.n)
 
         yield (lambda line: tqdm.write(line, file=sys.stderr)), progress
+
+
+async def _silent(_outcome: Outcome, _position: int) -> None:
+    """Shows no progress."""
 
 
 def _to_stderr(text: str) -> None:

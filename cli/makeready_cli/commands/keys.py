@@ -6,18 +6,22 @@ import argparse
 from typing import Any
 
 from makeready.identity.v1 import identity_pb2 as pb
+from makeready.identity.v1 import key_usage_pb2
+from makeready_cli import argument_types as types
 from makeready_cli.output import Answer, instant, labels, table
 from makeready_cli.parsers import Commands, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
 _RPCS = pb.DESCRIPTOR.services_by_name["KeysService"].methods_by_name
+_USAGE = key_usage_pb2.DESCRIPTOR.services_by_name["KeyUsageService"].methods_by_name
 SCOPES = labels(pb.Scope.DESCRIPTOR)
+OVERLAP_DAYS = 7
 
 
 def add(commands: Commands) -> None:
     administrator = {"flag": "--administrator", "metavar": "EMAIL", "required": False}
     add_commands(
-        group(commands, "key", "mint, revoke and list API keys"),
+        group(commands, "key", "mint, rotate, revoke and list API keys, and see their usage"),
         RpcCommand(
             "mint",
             "gateway",
@@ -28,9 +32,32 @@ def add(commands: Commands) -> None:
                 "administrator_email": "the minting administrator (default: who mints it); without one the key can't "
                 "create or change records",
                 "name": "what the key is for",
+                "expires_at": "when the key ends (default: never)",
             },
             settings={"administrator_email": administrator, "name": {"metavar": "N", "required": False}},
             answer=_minted,
+        ),
+        RpcCommand(
+            "rotate",
+            "gateway",
+            _RPCS["RotateKey"],
+            "mint a key like another one, which ends after an overlap; the new one is printed this once",
+            ("key_id",),
+            {
+                "overlap_days": f"for how many days the old key goes on, 0 to 30 (default {OVERLAP_DAYS}); 0: it is "
+                "revoked at once",
+                "expires_at": "when the new key ends (default: after as long a time as the old one)",
+            },
+            company=False,
+            settings={
+                "overlap_days": {
+                    "metavar": "DAYS",
+                    "type": types.whole_number,
+                    "required": False,
+                    "default": OVERLAP_DAYS,
+                }
+            },
+            answer=_rotated,
         ),
         RpcCommand(
             "revoke",
@@ -42,7 +69,55 @@ def add(commands: Commands) -> None:
             answer=_revoked,
         ),
         RpcCommand(
-            "list", "gateway", _RPCS["ListKeys"], "list a company's keys, without the keys themselves", answer=_listed
+            "show",
+            "gateway",
+            _RPCS["GetKey"],
+            "show one key and its last use",
+            ("key_id",),
+            company=False,
+            answer=_one,
+        ),
+        RpcCommand(
+            "list",
+            "gateway",
+            _RPCS["ListKeys"],
+            "list a company's keys, without the keys themselves",
+            helps={"active_only": "leave out those that were revoked or have expired"},
+            settings={"active_only": {"action": "store_true"}},
+            hidden=("limit",),
+            all_pages=True,
+            answer=_listed,
+        ),
+        RpcCommand(
+            "usage",
+            "gateway",
+            _USAGE["ListKeyUsage"],
+            "count requests by hour, for all keys together or for each of some",
+            helps={
+                "key_ids": "count for this key",
+                "counted_from": "the first hour (default: 24 hours before the end)",
+                "counted_to": "the end of the last hour (default: now)",
+            },
+            settings={
+                "key_ids": {"flag": "--key-id"},
+                "counted_from": {"flag": "--from"},
+                "counted_to": {"flag": "--to"},
+            },
+            answer=_counted,
+        ),
+        RpcCommand(
+            "refused",
+            "gateway",
+            _USAGE["ListRefusedRequests"],
+            "list refused requests of the last 7 days, the newest first",
+            helps={
+                "key_id": "only with this key",
+                "requested_from": "only at or after this instant",
+                "requested_to": "only before this instant",
+                "before_id": "only older ones: the next page",
+                "limit": "at most (default 50)",
+            },
+            settings={"requested_from": {"flag": "--from"}, "requested_to": {"flag": "--to"}},
         ),
     )
 
@@ -52,6 +127,30 @@ def _minted(minted: pb.MintKeyResponse, _arguments: argparse.Namespace) -> Answe
     return Answer({"key_id": minted.key_id, "key": minted.key}, text)
 
 
+def _rotated(rotated: pb.RotateKeyResponse, _arguments: argparse.Namespace) -> Answer:
+    new, old = _shown(rotated.new_key), _shown(rotated.old_key)
+    end = f"ends on {old['expires_at']}" if old["revoked_at"] is None else f"is revoked since {old['revoked_at']}"
+    text = f"Key {new['key_id']} minted, shown only now: {rotated.key}\nKey {old['key_id']} {end}."
+    return Answer({"key_id": new["key_id"], "key": rotated.key, "new_key": new, "old_key": old}, text)
+
+
+def _one(found: pb.GetKeyResponse, _arguments: argparse.Namespace) -> Answer:
+    key = _shown(found.key)
+    return Answer(key, table(("FIELD", "VALUE"), list(key.items()), ""))
+
+
+def _counted(counted: key_usage_pb2.ListKeyUsageResponse, _arguments: argparse.Namespace) -> Answer:
+    names = ("succeeded", "refused", "rate_limited", "failed")
+    hours = [
+        {"key_id": one.key_id or None, "hour": instant(one.hour)} | {name: getattr(one, name) for name in names}
+        for one in counted.hours
+    ]
+    headers = ("KEY", "HOUR", "SUCCEEDED", "REFUSED", "RATE LIMITED", "FAILED")
+    text = table(headers, [list(hour.values()) for hour in hours], "No requests.")
+    ends = {"counted_from": instant(counted.counted_from), "counted_to": instant(counted.counted_to)}
+    return Answer({"hours": hours} | ends, text)
+
+
 def _revoked(revoked: pb.RevokeKeyResponse, _arguments: argparse.Namespace) -> Answer:
     key = _shown(revoked.key)
     return Answer(key, f"Key {key['key_id']} is revoked since {key['revoked_at']}.")
@@ -59,8 +158,19 @@ def _revoked(revoked: pb.RevokeKeyResponse, _arguments: argparse.Namespace) -> A
 
 def _listed(listed: pb.ListKeysResponse, _arguments: argparse.Namespace) -> Answer:
     found = [_shown(key) for key in listed.keys]
-    headers = ("ID", "NAME", "PREFIX", "SCOPE", "CREATED", "REVOKED", "ADMINISTRATOR")
-    rows = [[cell for name, cell in key.items() if name != "company_id"] for key in found]
+    headers = ("ID", "NAME", "PREFIX", "SCOPE", "CREATED", "REVOKED", "ADMINISTRATOR", "EXPIRES", "LAST USED")
+    names = (
+        "key_id",
+        "name",
+        "prefix",
+        "scope",
+        "created_at",
+        "revoked_at",
+        "administrator",
+        "expires_at",
+        "last_used_at",
+    )
+    rows = [[key[name] for name in names] for key in found]
     return Answer({"keys": found}, table(headers, rows, "No keys."))
 
 
@@ -74,4 +184,10 @@ def _shown(key: pb.Key) -> dict[str, Any]:
         "created_at": instant(key.created_at),
         "revoked_at": instant(key.revoked_at) if key.HasField("revoked_at") else None,
         "administrator": key.administrator_email or None,
+        "expires_at": instant(key.expires_at) if key.HasField("expires_at") else None,
+        "replaced_by": key.replaced_by or None,
+        "replaces": key.replaces or None,
+        "last_used_at": instant(key.last_used_at) if key.HasField("last_used_at") else None,
+        "last_used_address": key.last_used_address or None,
+        "last_used_for": key.last_used_for or None,
     }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from makeready.catalog.v1 import meter_commands_pb2 as pb
+from makeready.catalog.v1 import meter_search_pb2, meters_pb2
 from makeready_cli.parsers import Commands, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
+from makeready_cli.rpc.listing import Listing
 
 _DESK = pb.DESCRIPTOR.services_by_name["MeterCommandsService"].methods_by_name
 _CATALOG = "svc-catalog"
@@ -29,14 +31,48 @@ _READING = _ANY | {
     "is_estimated": "whether it was estimated and not read",
 }
 
+_SEARCH = meter_search_pb2.DESCRIPTOR.services_by_name["MeterSearchService"].methods_by_name
+METERS = Listing(
+    "meter",
+    _CATALOG,
+    _SEARCH["SearchMeters"],
+    "meters",
+    "meter_id",
+    {
+        "ID": "meter_id",
+        "NAME": "name",
+        "TYPE": "utility_type",
+        "SCOPE": "scope",
+        "PROPERTY": "property.name",
+        "UNIT": "unit.name",
+        "LAST READ TO": "last_reading.period_end",
+        "ACTIVE": "is_active",
+        "EXTERNAL_ID": "external_id",
+    },
+    "words",
+    {
+        "property_id": "only those of this property",
+        "unit_id": "only those of this unit",
+        "utility_type": "electric, gas, water, sewer, trash or other",
+        "scope": "master, common_area or unit",
+        "is_active": "only those in use, or those that are not",
+        "words": "only those whose name, number or external_id has words that begin so",
+    },
+)
+
 
 def add(commands: Commands) -> None:
     add_commands(
-        group(commands, "meter", "add and change utility meters"),
+        group(commands, "meter", "list, show, add and change utility meters"),
+        METERS.list,
+        METERS.show(meters_pb2.DESCRIPTOR.services_by_name["MetersService"].methods_by_name["GetMeter"]),
         RpcCommand("add", _CATALOG, _DESK["AddMeter"], "add a meter to a property or a unit", helps=_METER),
         RpcCommand("update", _CATALOG, _DESK["UpdateMeter"], "change a meter", ("meter_id",), _METER),
     )
     add_commands(
-        group(commands, "reading", "record readings of meters"),
+        group(commands, "reading", "record and correct readings of meters"),
         RpcCommand("record", _CATALOG, _DESK["RecordReading"], "record a meter's reading", ("meter_id",), _READING),
+        RpcCommand(
+            "correct", _CATALOG, _DESK["CorrectReading"], "correct a reading", ("meter_id", "reading_id"), _READING
+        ),
     )

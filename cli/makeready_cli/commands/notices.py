@@ -20,10 +20,14 @@ _NOTICE = {
 
 
 def add(commands: Commands) -> None:
-    changes = _NOTICE | {"whole_property": "for the whole property, not for units or an area"}
+    as_of = {"as_of": "the notice's updated_at as you have read it: refused if it has changed since"}
+    changes = _NOTICE | as_of | {"whole_property": "for the whole property, not for units or an area"}
     listed = {
         "property_id": "only notices of this property",
         "after_id": "only notices with a higher id",
+        "newest_first": "drafts first, then those published last (default: ascending by id)",
+        "published": "only published notices, or only drafts; with --newest-first",
+        "after": "`next` of the page before; with --newest-first",
         "limit": "1 to 200 (default: 50)",
     }
     add_commands(
@@ -33,7 +37,15 @@ def add(commands: Commands) -> None:
             "update", _CATALOG, _RPCS["UpdateNotice"], "change a notice that is not published", ("notice_id",), changes
         ),
         RpcCommand(
-            "publish", _CATALOG, _RPCS["PublishNotice"], "publish a notice, which then stays as it is", ("notice_id",)
+            "publish",
+            _CATALOG,
+            _RPCS["PublishNotice"],
+            "publish a notice, which then stays as it is",
+            ("notice_id",),
+            as_of,
+        ),
+        RpcCommand(
+            "discard", _CATALOG, _RPCS["DiscardNotice"], "delete a notice that is not published", ("notice_id",)
         ),
         RpcCommand("list", _CATALOG, _RPCS["ListNotices"], "list the company's notices", helps=listed),
     )

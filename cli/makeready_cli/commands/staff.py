@@ -1,8 +1,9 @@
-"""`makeready staff …`: the people to whom tickets and inspections are assigned."""
+"""`makeready staff …`: the people to whom tickets and inspections are assigned, and who may sign in."""
 
 from __future__ import annotations
 
 from makeready.identity.v1 import staff_commands_pb2 as pb
+from makeready_cli.commands.links import linked, make_link
 from makeready_cli.parsers import Commands, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
@@ -23,4 +24,16 @@ def add(commands: Commands) -> None:
         RpcCommand("add", "gateway", _DESK["AddStaff"], "add a member of staff", helps=_STAFF),
         RpcCommand("update", "gateway", _DESK["UpdateStaff"], "change a member of staff", ("staff_id",), _STAFF),
         RpcCommand("list", "gateway", _DESK["ListStaff"], "list a company's staff", helps=_PAGE),
+        RpcCommand("show", "gateway", _DESK["GetStaff"], "show a member of staff", ("staff_id",)),
+        RpcCommand(
+            "invite",
+            "gateway",
+            _DESK["InviteStaff"],
+            "let a member of staff sign in, and print the link",
+            ("staff_id",),
+            answer=linked,
+        ),
+        make_link("make a link with which a member of staff sets a password"),
+        RpcCommand("end", "gateway", _DESK["EndStaff"], "end a member of staff and their sessions", ("staff_id",)),
+        RpcCommand("reinstate", "gateway", _DESK["ReinstateStaff"], "take back an ended member", ("staff_id",)),
     )

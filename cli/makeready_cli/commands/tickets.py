@@ -4,13 +4,58 @@ from __future__ import annotations
 
 from typing import Any
 
-from makeready.tickets.v1 import ticket_commands_pb2
+from makeready.tickets.v1 import ticket_commands_pb2, ticket_views_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from makeready_cli.output import Answer, instant, table
 from makeready_cli.parsers import Commands, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
+from makeready_cli.rpc.listing import Listing
 
 _DESK = ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"].methods_by_name
+_VIEWS = ticket_views_pb2.DESCRIPTOR.services_by_name["TicketViewsService"].methods_by_name
+LISTING = Listing(
+    "ticket",
+    "svc-tickets",
+    _VIEWS["SearchTickets"],
+    "tickets",
+    "ticket_id",
+    {
+        "ID": "ticket_id",
+        "STATUS": "status",
+        "PRIORITY": "priority",
+        "TITLE": "title",
+        "WHERE": "unit_name|property_name",
+        "ASSIGNEE": "assignee_name",
+        "VENDOR": "vendor_name",
+        "OPENED": "created_at",
+        "STALE": "is_stale",
+        "EXTERNAL_ID": "external_id",
+    },
+    "external_id",
+    {
+        "statuses": "only tickets with this status",
+        "priorities": "only tickets with this priority",
+        "categories": "only tickets of this category",
+        "sources": "only tickets that were opened so: api, staff, resident_portal, inspection or import",
+        "property_id": "only tickets of this property",
+        "unit_id": "only tickets of this unit",
+        "asset_id": "only tickets about this asset",
+        "assignee_id": "only tickets of this member of staff",
+        "vendor_id": "only tickets of this vendor",
+        "has_assignee": "only tickets with, or without, an assignee",
+        "has_vendor": "only tickets with, or without, a vendor",
+        "stale": "only tickets that are stale, or that are not",
+        "soon_stale": "only tickets that go stale within 24 hours",
+        "opened_from": "only tickets opened at this instant or later",
+        "opened_to": "only tickets opened before this instant",
+        "words": "only tickets whose texts, comments, number or external_id have words that begin so",
+        "ticket_number": "only tickets with this number, which is unique within a property",
+        "external_id": "only the ticket with this external_id",
+        "order": "default: newest",
+    },
+    {"statuses": "--status", "priorities": "--priority", "categories": "--category", "sources": "--source"},
+    ("before",),
+)
 _BY = "whose it is (default staff)"
 COMMANDS = (
     RpcCommand(
@@ -32,6 +77,24 @@ COMMANDS = (
         },
     ),
     RpcCommand(
+        "update",
+        "svc-tickets",
+        _DESK["UpdateTicket"],
+        "correct what a ticket says, or its unit or asset",
+        ("ticket_id",),
+        {
+            "unit_id": "a unit of the ticket's property",
+            "asset_id": "an asset of the ticket's property",
+            "category": "a trade, such as Plumbing",
+            "priority": "Low, Medium, High or Emergency",
+            "room": "where the work is, such as Kitchen",
+            "room_instance": "which of several such rooms",
+            "permission_to_enter": "whether staff may enter when the home is empty",
+            "preferred_access_time": "when a visit would suit, in words",
+            "version": "refuse the change if the ticket has another version now",
+        },
+    ),
+    RpcCommand(
         "assign",
         "svc-tickets",
         _DESK["AssignTicket"],
@@ -42,6 +105,7 @@ COMMANDS = (
             "vendor_id": "the vendor; not one on hold",
             "clear": "take it from them",
         },
+        hidden=("from_assignee_id", "from_vendor_id"),
     ),
     RpcCommand(
         "comment", "svc-tickets", _DESK["CommentOnTicket"], "add a comment to a ticket", ("ticket_id",), {"by": _BY}
@@ -55,6 +119,15 @@ COMMANDS = (
         {"photo_url": "its address", "by": _BY},
     ),
     RpcCommand(
+        "remove-photo",
+        "svc-tickets",
+        _DESK["RemoveTicketPhoto"],
+        "remove a photo from a ticket",
+        ("ticket_id",),
+        {"photo_url": "its address, as `ticket comments` lists it"},
+        description="Removes the address from the ticket. The file stays where it is; the console deletes its own.",
+    ),
+    RpcCommand(
         "status",
         "svc-tickets",
         _DESK["SetTicketStatus"],
@@ -64,6 +137,7 @@ COMMANDS = (
             "note": "what was done, in 5 or more words; with Completed",
             "cancellation_reason_code": "with Cancelled",
             "cancellation_notes": "why, in 5 or more words; with see_notes",
+            "from_status": "refuse the change if the ticket has another status now",
         },
     ),
     RpcCommand(
@@ -91,7 +165,12 @@ COMMANDS = (
 
 
 def add(commands: Commands) -> None:
-    add_commands(group(commands, "ticket", "open, assign, change and look at tickets"), *COMMANDS)
+    showing = LISTING.show(
+        _VIEWS["GetTicketDetails"], "document", "`ticket comments` and `ticket history` list what happened to it."
+    )
+    add_commands(
+        group(commands, "ticket", "open, assign, change and look at tickets"), LISTING.list, showing, *COMMANDS
+    )
 
 
 def _history(listed: pb.ListTicketHistoryResponse) -> Answer:

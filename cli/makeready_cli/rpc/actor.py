@@ -25,8 +25,14 @@ def add_actor(parser: Parser, rpc: MethodDescriptor) -> None:
     if options_pb2.KIND_STAFF in _allowed(rpc):
         who += ", or staff:ID"
     parser.set_defaults(rpc=rpc)
+    is_needed = options_pb2.KIND_OPERATOR not in _allowed(rpc)
     parser.add_argument(
-        "--as", dest="actor", metavar="WHO", type=types.actor, help=f"who does it: {who} (default: the operator)"
+        "--as",
+        dest="actor",
+        metavar="WHO",
+        type=types.actor,
+        required=is_needed,
+        help=f"who does it: {who}" + ("" if is_needed else " (default: the operator)"),
     )
 
 

@@ -79,7 +79,7 @@ def _add_option(parser: Parser, one: FieldDescriptor, phrase: str, instead: dict
 
 def _metavar(one: FieldDescriptor) -> str:
     if one.message_type is not None:
-        return "TIME"
+        return "TIME" if _is_instant(one) else "JSON"
     if end := next((end for end in _METAVARS if one.name.endswith(end)), ""):
         return _METAVARS[end]
     return "N" if one.type in (*_WHOLE, FieldDescriptor.TYPE_DOUBLE) else one.name.upper()
@@ -91,9 +91,18 @@ def _read(one: FieldDescriptor) -> Callable[[str], Any]:
     if one.type == FieldDescriptor.TYPE_DOUBLE:
         return types.number
     if one.message_type is not None:
-        assert one.message_type.full_name == Timestamp.DESCRIPTOR.full_name, f"{one.full_name} is no argument"
-        return types.instant
+        return types.instant if _is_instant(one) else types.json_of(GetMessageClass(one.message_type))
     return str if one.enum_type is not None else types.any_text
+
+
+def _is_instant(one: FieldDescriptor) -> bool:
+    return one.message_type is not None and one.message_type.full_name == Timestamp.DESCRIPTOR.full_name
+
+
+def _numbers(one: FieldDescriptor) -> dict[str, int]:
+    """The numbers of an enum's labels."""
+    assert one.enum_type is not None
+    return {label: number for number, label in labels(one.enum_type).items()}
 
 
 def request_of(rpc: MethodDescriptor, positional: tuple[str, ...], arguments: argparse.Namespace) -> Any:
@@ -105,11 +114,11 @@ def request_of(rpc: MethodDescriptor, positional: tuple[str, ...], arguments: ar
         if value is None:
             continue
         if one.is_repeated:
-            getattr(request, name).extend(value)
+            getattr(request, name).extend(value if one.enum_type is None else map(_numbers(one).get, value))
         elif one.message_type is not None:
             getattr(request, name).FromDatetime(value)
         elif one.enum_type is not None:
-            setattr(request, name, next(number for number, label in labels(one.enum_type).items() if label == value))
+            setattr(request, name, _numbers(one)[value])
         else:
             setattr(request, name, value)
     if CLEAR in fields and not any(

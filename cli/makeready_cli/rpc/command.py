@@ -20,9 +20,10 @@ from makeready_cli import argument_types as types
 from makeready_cli.calls import DEADLINE_SECONDS, Operator, ensure_company, is_transient, unavailable_message
 from makeready_cli.errors import CommandError
 from makeready_cli.output import Answer
-from makeready_cli.parsers import Commands, command
+from makeready_cli.parsers import COMPANY_VARIABLE, Commands, command
 from makeready_cli.rpc.actor import add_actor, is_for_people
 from makeready_cli.rpc.arguments import COMPANY, IDEMPOTENCY_KEY, add_fields, request_of
+from makeready_cli.rpc.confirmations import confirmation
 from makeready_cli.rpc.rendering import record_of, text_of
 
 ATTEMPTS = 2
@@ -87,7 +88,7 @@ def add_commands(verbs: Commands, *commands: RpcCommand) -> None:
     for one in commands:
         parser = command(verbs, one.name, one.brief, one.description)
         if one.company:
-            help_ = "the company whose records they are"
+            help_ = f"the company whose records they are (default: {COMPANY_VARIABLE})"
             parser.add_argument(COMPANY, metavar="COMPANY_ID", type=types.record_id, help=help_)
         hidden = (*one.hidden, *one.next_fields.values())
         add_fields(parser, one.rpc, one.positional, one.helps, one.settings, hidden)
@@ -107,16 +108,16 @@ def _runs(command: RpcCommand) -> Run:
             await ensure_company(operator, company_id)
         if not command.is_read and is_for_people(command.rpc):
             operator.trace()
-        response = await _response(operator, command, request, company_id)
+        response = await response_of(operator, command, request, company_id)
         if command.answer is not None:
             return command.answer(response, arguments)
         value = record_of(response)
-        return Answer(value, text_of(value))
+        return Answer(value, confirmation(command.rpc, value) or text_of(value))
 
     return run
 
 
-async def _response(operator: Operator, command: RpcCommand, request: Any, company_id: int) -> Any:
+async def response_of(operator: Operator, command: RpcCommand, request: Any, company_id: int) -> Any:
     """The response; of all pages, one response with all their rows."""
     found = await _page(operator, command, request, company_id)
     page = found

@@ -15,12 +15,13 @@ import nats.errors
 import pytest
 
 from chassis.messaging.transport import inbox_of
-from makeready_cli.streams import SERVICES
+from makeready_cli.streams import CONSOLE, SERVICES
 from makeready_local.nats import binary, permissions
 from testkit.processes import Process, free_port
 
 from .manifests import Bundle, kustomization
 
+USERS = (*SERVICES, CONSOLE)
 PASSWORD = "p0123456789abcdef"
 
 
@@ -38,7 +39,7 @@ def server(as_read: Bundle, tmp_path: Path) -> Iterator[tuple[int, int]]:
         assert count == 1
     (tmp_path / "nats.conf").write_text(text)
     environment = {"POD_NAME": "nats-0", "NATS_PASSWORD": PASSWORD, "PATH": os.environ["PATH"]}
-    environment |= {variable_of(service): f"{PASSWORD}-{service}" for service in SERVICES}
+    environment |= {variable_of(service): f"{PASSWORD}-{service}" for service in USERS}
     process = Process([binary(), "--config", str(tmp_path / "nats.conf")], tmp_path / "nats.log", environment)
     process.launch()
     try:
@@ -96,17 +97,17 @@ async def test_each_user_connects_and_may_do_what_it_may_elsewhere(server: tuple
     await asyncio.to_thread(fetched, f"http://127.0.0.1:{monitor}/healthz")
     text = as_read.values("ConfigMap", "nats")["nats.conf"]
     blocks = re.findall(r"user: (\S+), password: \S+\s+permissions: \{(.*?)\n      \}", text, re.DOTALL)
-    assert [name for name, _ in blocks] == list(SERVICES)
-    for service, block in blocks:
-        publish, subscribe = block.split("subscribe:")
-        found = {
-            "publish": {"allow": re.findall(r'"(.*)"', publish)},
-            "subscribe": {"allow": re.findall(r'"(.*)"', subscribe)},
-        }
-        assert found == permissions(service)
-        url = f"nats://{service}:{PASSWORD}-{service}@127.0.0.1:{port}"
-        client = await nats.connect(url, allow_reconnect=False, inbox_prefix=inbox_of(service))
-        await client.publish(f"hints.{service}.7.ticket.1")
+    assert [name for name, _ in blocks] == list(USERS)
+    for user, block in blocks:
+        sides = re.findall(r"(publish|subscribe): \{\s*(allow|deny): \[(.*?)\]", block, re.DOTALL)
+        found = {side: {verb: re.findall(r'"(.*?)"', subjects)} for side, verb, subjects in sides}
+        assert found == permissions(user)
+        url = f"nats://{user}:{PASSWORD}-{user}@127.0.0.1:{port}"
+        client = await nats.connect(url, allow_reconnect=False, inbox_prefix=inbox_of(user))
+        if user == CONSOLE:
+            await client.subscribe("hints.*.7.>")
+        else:
+            await client.publish(f"hints.{user}.7.ticket.1")
         await client.flush()
         assert client.last_error is None
         await client.close()
@@ -130,11 +131,12 @@ def test_the_passwords_and_the_urls_belong_together(bundle: Bundle) -> None:
     (streams,) = [workload for workload in bundle.workloads("Deployment") if workload.name == "nats-streams"]
     url = bundle.environment(streams)["MAKEREADY_NATS_URL"]
     assert url == f"nats://makeready:{told['NATS_PASSWORD']}@nats:4222"
-    for workload in bundle.servers():
+    console = [workload for workload in bundle.workloads("Deployment") if workload.name == CONSOLE]
+    for workload in [*bundle.servers(), *console]:
         url = bundle.environment(workload)["MAKEREADY_NATS_URL"]
         assert url == f"nats://{workload.name}:{told[variable_of(workload.name)]}@nats:4222"
         assert f"user: {workload.name}, password: ${variable_of(workload.name)}" in as_text(bundle)
-    assert len({told[variable_of(service)] for service in SERVICES} | {told["NATS_PASSWORD"]}) == len(SERVICES) + 1
+    assert len({told[variable_of(user)] for user in USERS} | {told["NATS_PASSWORD"]}) == len(USERS) + 1
 
 
 def as_text(bundle: Bundle) -> str:

@@ -8,7 +8,15 @@ import pytest
 from .manifests import Bundle, Manifest, selects
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
-EVERYBODY = (*SERVICES, *(f"{name}-migrate" for name in SERVICES), "operator", "nats", "nats-streams", "valkey")
+EVERYBODY = (
+    *SERVICES,
+    *(f"{name}-migrate" for name in (*SERVICES, "console")),
+    "console",
+    "operator",
+    "nats",
+    "nats-streams",
+    "valkey",
+)
 DATABASE = "10.20.0.10"
 PUBLIC = ("93.184.215.14", "1.1.1.1", "8.8.8.8", "2606:4700::1111", "2a00:1450:4001::5e")
 NOT_PUBLIC = (
@@ -121,7 +129,7 @@ def test_deliveries_reach_no_address_that_is_not_public(bundle: Bundle, address:
 @pytest.mark.parametrize("name", EVERYBODY)
 def test_services_and_their_migrations_alone_reach_databases(as_rendered: Bundle, name: str) -> None:
     pod = peer_of(as_rendered, name)
-    assert admits(as_rendered, "Egress", pod, Peer(address=DATABASE), 5432) == name.startswith(SERVICES)
+    assert admits(as_rendered, "Egress", pod, Peer(address=DATABASE), 5432) == name.startswith((*SERVICES, "console"))
     assert not admits(as_rendered, "Egress", pod, Peer(address="10.20.0.11"), 5432)
     assert not admits(as_rendered, "Egress", pod, Peer(address=DATABASE), 443)
 
@@ -131,20 +139,20 @@ def test_databases_are_on_private_networks_unless_an_overlay_says_otherwise(base
     if name == "valkey":
         return
     pod = peer_of(base, name)
-    assert admits(base, "Egress", pod, Peer(address=DATABASE), 5432) == name.startswith(SERVICES)
+    assert admits(base, "Egress", pod, Peer(address=DATABASE), 5432) == name.startswith((*SERVICES, "console"))
     assert not admits(base, "Egress", pod, Peer(address="1.1.1.1"), 5432)
 
 
 def test_services_and_the_operator_call_services(bundle: Bundle) -> None:
     for sender in EVERYBODY:
         for receiver in EVERYBODY:
-            allowed = sender in (*SERVICES, "operator") and receiver in SERVICES
+            allowed = sender in (*SERVICES, "console", "operator") and receiver in SERVICES
             assert reaches(bundle, peer_of(bundle, sender), peer_of(bundle, receiver), 9090) == allowed
 
 
-def test_services_and_the_maker_of_streams_alone_reach_nats(bundle: Bundle) -> None:
+def test_services_the_console_and_the_maker_of_streams_alone_reach_nats(bundle: Bundle) -> None:
     for sender in EVERYBODY:
-        allowed = sender in (*SERVICES, "nats-streams")
+        allowed = sender in (*SERVICES, "console", "nats-streams")
         assert reaches(bundle, peer_of(bundle, sender), peer_of(bundle, "nats"), 4222) == allowed
         assert not reaches(bundle, peer_of(bundle, sender), peer_of(bundle, "nats"), 8222)
 
@@ -154,19 +162,20 @@ def test_the_gateway_alone_reaches_valkey(bundle: Bundle) -> None:
         assert reaches(bundle, peer_of(bundle, sender), peer_of(bundle, "valkey"), 6379) == (sender == "gateway")
 
 
-def test_the_ingress_reaches_the_gateway_and_nothing_else(bundle: Bundle) -> None:
+def test_the_ingress_reaches_the_gateway_and_the_console_and_nothing_else(bundle: Bundle) -> None:
     for name in EVERYBODY:
         for port in (8080, 8081, 9090, 9091, 4222, 6379):
             allowed = admits(bundle, "Ingress", peer_of(bundle, name), Peer(namespace="ingress"), port)
-            assert allowed == (name == "gateway" and port in (8080, 8081)), (name, port)
+            assert allowed == ((name, port) in (("gateway", 8080), ("console", 8081))), (name, port)
     for sender in EVERYBODY:
         assert not reaches(bundle, peer_of(bundle, sender), peer_of(bundle, "gateway"), 8080)
+        assert not reaches(bundle, peer_of(bundle, sender), peer_of(bundle, "console"), 8081)
 
 
 def test_metrics_are_for_monitoring(bundle: Bundle) -> None:
     for name in EVERYBODY:
         pod = peer_of(bundle, name)
-        assert admits(bundle, "Ingress", pod, Peer(namespace="monitoring"), 9091) == (name in SERVICES)
+        assert admits(bundle, "Ingress", pod, Peer(namespace="monitoring"), 9091) == (name in (*SERVICES, "console"))
         assert not admits(bundle, "Ingress", pod, Peer(namespace="default"), 9091)
 
 

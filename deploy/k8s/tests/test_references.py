@@ -134,7 +134,7 @@ def test_a_service_is_given_its_own_secrets_alone(bundle: Bundle) -> None:
         own_secrets = {own, f"{own}-owner"} if workload.component == "migration" else {own}
         assert {without_digest(name) for name in names} - shared <= own_secrets, workload.name
         keys = [path for path in bundle.files(workload) if path.endswith(".jwk")]
-        assert len(keys) == (1 if workload.component in ("server", "operator") else 0)
+        assert len(keys) == (1 if workload.component in ("server", "web", "operator") else 0)
 
 
 def without_digest(name: str) -> str:

@@ -56,11 +56,12 @@ def test_a_second_run_keeps_everything_and_makes_what_is_missing(secrets: Path) 
 def test_a_ring_that_a_new_release_asks_for_joins_the_old_file(secrets: Path) -> None:
     file = secrets / "gateway.env"
     before = values(file)
-    file.write_text("".join(f"{name}={value}\n" for name, value in before.items() if name != "key-check-secrets"))
+    new = {"key-check-secrets", "totp-keys"}
+    file.write_text("".join(f"{name}={value}\n" for name, value in before.items() if name not in new))
     assert make_secrets(secrets).returncode == 0
     after = values(file)
     assert list(after) == list(before) and stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert {name for name in after if after[name] != before[name]} == {"key-check-secrets"}
+    assert {name for name in after if after[name] != before[name]} == new
     text = file.read_text()
     assert make_secrets(secrets).returncode == 0 and file.read_text() == text
 
@@ -74,10 +75,10 @@ def test_what_it_cannot_know_it_asks_for_in_one_line(tmp_path: Path) -> None:
 
 
 def test_every_service_has_a_database_a_role_and_a_password_of_its_own(secrets: Path) -> None:
-    urls = [values(secrets / f"{name}.env")["database-url"] for name in SERVICES]
+    urls = [values(secrets / f"{name}.env")["database-url"] for name in (*SERVICES, "console")]
     roles = {url.split("//")[1].split(":")[0] for url in urls}
-    assert roles == {"gateway", "catalog", "tickets", "occupancy", "webhooks"}
-    assert len({url.split("@")[0].rsplit(":", 1)[1] for url in urls}) == len(SERVICES)
+    assert roles == {"gateway", "catalog", "tickets", "occupancy", "webhooks", "console"}
+    assert len({url.split("@")[0].rsplit(":", 1)[1] for url in urls}) == len(SERVICES) + 1
     assert all("sslmode=verify-full" in url for url in urls)
 
 
@@ -85,6 +86,7 @@ def test_rings_of_keys_hold_256_bits(secrets: Path) -> None:
     for name, field in (
         ("gateway", "cursor-keys"),
         ("gateway", "key-check-secrets"),
+        ("gateway", "totp-keys"),
         ("svc-webhooks", "vault-keys"),
     ):
         key_id, _, key = values(secrets / f"{name}.env")[field].partition(":")
@@ -148,7 +150,7 @@ def on_server(secrets: Path, administrative_url: str, prefix: str) -> dict[str, 
     """Changes the files' URLs to a server without TLS and to names that only this test uses. Returns the URLs."""
     place = administrative_url.rpartition("@")[2].split("/")[0]
     urls = {}
-    for name in SERVICES:
+    for name in (*SERVICES, "console"):
         for file in (name, f"{name}-owner"):
             path = secrets / f"{file}.env"
             context = name.removeprefix("svc-")

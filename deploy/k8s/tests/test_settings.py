@@ -63,12 +63,26 @@ def accepts(bundle: Bundle, name: str, root: Path) -> None:
     assert service.drain_seconds > 0
     assert service.links_url.startswith("https://")
     if name == "gateway":
-        assert (settings.api_port, settings.admin_port) == (ports["api"], ports["admin"])
+        assert settings.api_port == ports["api"]
         assert settings.api_url.startswith("https://")
         assert settings.api_url.endswith("/api/v1")
     for other in CODE:
         (port,) = bundle.one("Service", other)["spec"]["ports"]
         assert service.address(other) == f"dns:///{other}:{port['port']}"
+
+
+def test_the_console_accepts_its_settings_and_reads_each(bundle: Bundle, tmp_path: Path) -> None:
+    (web,) = [workload for workload in bundle.workloads("Deployment") if workload.name == "console"]
+    environment = Recorded(process(bundle, web, tmp_path))
+    settings = config_of("console").read(Environment(environment))
+    assert environment.keys() - environment.read == set(), "these are set, but nothing reads them"
+    ports = {port["name"]: port["containerPort"] for port in web.container["ports"]}
+    assert (settings.port, settings.metrics_listen) == (ports["http"], f"0.0.0.0:{ports['metrics']}")
+    assert settings.url.startswith("https://") and settings.api_url.endswith("/api/v1") and settings.trusted_proxies
+    assert settings.drain_seconds > 0
+    assert settings.addresses == {name: f"dns:///{name}:9090" for name in CODE}
+    (server,) = [workload for workload in bundle.servers() if workload.name == "gateway"]
+    assert bundle.environment(server)["MAKEREADY_CONSOLE_URL"] == settings.url
 
 
 @pytest.mark.parametrize("name", CODE)
@@ -85,7 +99,7 @@ def test_identities_are_the_services_own_and_the_ring_holds_all(bundle: Bundle, 
         == name
     )
     keys = json.loads(ring_file.read_text())["keys"]
-    assert {key["iss"] for key in keys} == {*CODE, "operator"}
+    assert {key["iss"] for key in keys} == {*CODE, "console", "operator"}
     assert not any("d" in key for key in keys), "a private key in the ring"
 
 
@@ -99,8 +113,9 @@ def test_the_gateway_does_not_start_before_an_overlay_says_where_tls_ends(as_rea
 
 
 def test_the_base_says_neither_where_tls_ends_nor_a_public_name(base: Bundle) -> None:
-    environment = base.values("ConfigMap", "gateway") | base.values("ConfigMap", "makeready")
-    assert not {"MAKEREADY_TLS_ENDS_AT_INGRESS", "MAKEREADY_API_URL", "MAKEREADY_LINKS_URL"} & environment.keys()
+    environment = {**base.values("ConfigMap", "gateway"), **base.values("ConfigMap", "console")}
+    environment |= base.values("ConfigMap", "makeready")
+    assert not {"MAKEREADY_TLS_ENDS_AT_INGRESS", "MAKEREADY_API_URL", "MAKEREADY_CONSOLE_URL"} & environment.keys()
 
 
 def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path: Path) -> None:
@@ -118,7 +133,7 @@ def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path
 
 def test_migrations_get_the_settings_of_the_database_alone_by_both_roles(bundle: Bundle) -> None:
     for job in bundle.workloads("Job"):
-        (server,) = [workload for workload in bundle.servers() if f"{workload.name}-migrate" == job.name]
+        (server,) = [one for one in bundle.workloads("Deployment") if f"{one.name}-migrate" == job.name]
         environment = bundle.environment(job)
         assert environment.keys() == {"MAKEREADY_DATABASE_URL", "MAKEREADY_DATABASE_OWNER_URL"}
         assert environment["MAKEREADY_DATABASE_URL"] == bundle.environment(server)["MAKEREADY_DATABASE_URL"]

@@ -10,6 +10,7 @@ def main() -> int:
     # Until the runner handles signals there is nothing to stop: end at once, without a stack trace.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from makeready_local import config  # noqa: PLC0415 - only now, for the reason above
+    from makeready_local.forks import Forks  # noqa: PLC0415
     from makeready_local.runner import Runner, complain  # noqa: PLC0415
 
     try:
@@ -17,7 +18,7 @@ def main() -> int:
     except config.SettingsError as error:
         complain(str(error))
         return 2
-    return Runner(settings).run()
+    return Runner(settings).run(Forks())
 
 
 if __name__ == "__main__":

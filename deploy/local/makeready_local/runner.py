@@ -9,6 +9,8 @@ from contextlib import ExitStack
 from makeready_local import databases, demo_data, nats, services
 from makeready_local.children import Child, LocalError, port_is_free
 from makeready_local.config import Settings, SettingsError
+from makeready_local.demo_data.receivers import Receivers
+from makeready_local.forks import Forks
 from makeready_local.make import Make
 from makeready_local.postgres import Postgres
 from makeready_local.signals import Interrupted, Signals
@@ -27,13 +29,14 @@ class Runner:
         self._undo: list[Callable[[], None]] = []
         self._children: list[Child] = []
 
-    def run(self) -> int:
+    def run(self, forks: Forks) -> int:
         """Starts everything, waits for a signal, stops everything. Returns the exit status."""
+        self._undo.append(forks.stop)
         self._signals = Signals()
         status = 0
         make = Make()
         try:
-            self._start()
+            self._start(forks)
             while not make.has_ended():
                 time.sleep(WATCH_SECONDS)
                 self._watch()
@@ -50,7 +53,7 @@ class Runner:
             self._stop()
         return status
 
-    def _start(self) -> None:
+    def _start(self, forks: Forks) -> None:
         settings = self.settings
         started = time.monotonic()
         for name, port in (("MAKEREADY_API_PORT", settings.api_port), ("MAKEREADY_ADMIN_PORT", settings.admin_port)):
@@ -59,12 +62,14 @@ class Runner:
                     f"port {port} on {settings.api_host} cannot be used or is in use; {name} may name another"
                 )
         state = State(settings.state_dir)
+        forks.warm()
         self._undo.append(lambda: state.remove("runtime.json"))
         processes: dict[str, dict[str, object]] = {}
         database_url = settings.database_url or self._start_postgres(state, processes)
         users = settings.nats_users
         if not settings.nats_url:
-            users = {name: state.secret(f"nats_{name.removeprefix('svc-')}") for name in services.NAMES}
+            names = (*services.NAMES, services.CONSOLE)
+            users = {name: state.secret(f"nats_{name.removeprefix('svc-')}") for name in names}
         nats_url = settings.nats_url or self._start_nats(state, users, processes)
         if settings.nats_url and not nats.is_there(nats_url):
             say("MAKEREADY_NATS_URL does not answer: no event is published and nothing is delivered until it does.")
@@ -73,30 +78,41 @@ class Runner:
         keeping = ExitStack()
         keeping.enter_context(kept_streams(nats_url))
         self._undo.append(keeping.close)
-        services.make_keys(state)
-        all_services = services.make_databases(state, database_url, settings)
+        services.make_keys(state, forks)
+        *all_services, console_part = services.make_databases(state, database_url, settings)
         environments = {
             service.name: services.environment_of(
                 service, all_services, settings, nats.url_of(nats_url, service.name, users), state
             )
             for service in all_services
         }
+        if settings.demo:
+            receivers = Receivers(state)
+            receivers.start()
+            self._undo.append(receivers.stop)
+            environments["svc-webhooks"] = receivers.added_to(environments["svc-webhooks"])
         say("Migrating and starting the services ...")
-        services.migrate(all_services, environments, state)
-        own = [services.start(service, environments[service.name], state) for service in all_services]
-        # The gateway first, so that no new requests arrive while the others finish.
+        environments[services.CONSOLE] = {**os.environ, "MAKEREADY_DATABASE_URL": console_part.database_url}
+        services.migrate([*all_services, console_part], environments, state, forks)
+        own = [services.start(service, environments[service.name], state, forks) for service in all_services]
+        # Without a user of its own on a given server that has users, it does not listen: its pages ask every 30 s.
+        hears = not users or services.CONSOLE in users
+        hints_url = nats.url_of(nats_url, services.CONSOLE, users) if hears else None
+        console = services.start_console(console_part, all_services, settings, hints_url, state, forks)
+        # The console and the gateway first, so that no new requests arrive while the others finish.
         self._undo.append(lambda: services.stop(own[1:]))
-        self._undo.append(lambda: services.stop(own[:1]))
-        self._children += own
+        self._undo.append(lambda: services.stop([console, own[0]]))
+        self._children += [*own, console]
         services.wait_until_serving(all_services, self._children)
         services.wait_until_open(settings.local_host, (settings.api_port, settings.admin_port), self._children)
         for service, child in zip(all_services, own, strict=True):
             processes[service.name] = {"pid": child.pid, "grpc": service.grpc, "metrics": service.metrics}
+        processes[services.CONSOLE] = {"pid": console.pid, "port": settings.admin_port, "metrics": console_part.metrics}
         state.write(
             "runtime.json",
             {
                 "base_url": settings.api_url,
-                "admin_url": settings.admin_url,
+                "admin_url": settings.console_url,
                 "pid": os.getpid(),
                 "state_dir": str(settings.state_dir),
                 "database_url": database_url,

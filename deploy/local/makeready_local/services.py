@@ -5,7 +5,6 @@ import importlib.util
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +18,12 @@ from chassis.db import roles
 from makeready_local.children import LOOPBACK, Child, LocalError, free_port
 from makeready_local.config import Settings, SettingsError
 from makeready_local.databases import make_service_database, revision
+from makeready_local.forks import Forks
 from makeready_local.state import State
 
 NAMES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
-ISSUERS = (*NAMES, "operator")
+CONSOLE = "console"  # not a service: it has a database and serves no gRPC
+ISSUERS = (*NAMES, CONSOLE, "operator")
 START_SECONDS = 60
 STOP_SECONDS = 40
 # Variables for the runner itself, or that each service receives with its own value below.
@@ -60,21 +61,21 @@ class Service:
         return self.name.removeprefix("svc-")
 
 
-def make_keys(state: State) -> None:
+def make_keys(state: State, forks: Forks) -> None:
     """Makes the identity keys that are missing."""
     if all((state.keys / f"{name}.jwk").exists() for name in ISSUERS) and (state.keys / "ring.jwks").exists():
         return
     log = state.log("identity")
-    program = [sys.executable, "-P", "-m", "chassis.auth.identity", str(state.keys), *ISSUERS]
-    child = Child("identity", program, log=log)
+    program = ["chassis.auth.identity", str(state.keys), *ISSUERS]
+    child = Child("identity", program, log=log, forks=forks)
     if not child.wait(START_SECONDS) or child.exit_code != 0:
         raise LocalError(f"the identity keys cannot be made: {child.last_words()}")
 
 
 def make_databases(state: State, administrative_url: str, settings: Settings) -> list[Service]:
-    """Makes a database and roles for each service."""
+    """Makes a database and roles for each service, and for the console, which is the last."""
     services = []
-    for name in NAMES:
+    for name in (*NAMES, CONSOLE):
         context = name.removeprefix("svc-")
         database = make_service_database(
             administrative_url,
@@ -92,26 +93,23 @@ def environment_of(
     service: Service, services: Sequence[Service], settings: Settings, nats_url: str, state: State
 ) -> dict[str, str]:
     """The environment of the service's process: the runner's settings for it, and the runner's other variables."""
-    environment = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
-    environment |= {
+    environment = _shared(services, settings) | {
         "MAKEREADY_DATABASE_URL": service.database_url,
         "MAKEREADY_NATS_URL": nats_url,
         "MAKEREADY_GRPC_LISTEN": service.grpc,
         "MAKEREADY_METRICS_LISTEN": service.metrics,
         "MAKEREADY_IDENTITY_KEY_FILE": str(state.keys / f"{service.name}.jwk"),
         "MAKEREADY_IDENTITY_RING_FILE": str(state.keys / "ring.jwks"),
-        "MAKEREADY_LINKS_URL": settings.links_url,
-        **{f"MAKEREADY_{other.context.upper()}_ADDRESS": other.grpc for other in services},
     }
     if service.name == "gateway":
         environment |= {
             "MAKEREADY_API_HOST": settings.api_host,
             "MAKEREADY_API_PORT": str(settings.api_port),
-            "MAKEREADY_ADMIN_PORT": str(settings.admin_port),
             "MAKEREADY_API_URL": settings.api_url,
         }
         environment.setdefault("MAKEREADY_CURSOR_KEYS", state.secret("cursor_keys", as_ring=True))
         environment.setdefault("MAKEREADY_KEY_CHECK_SECRETS", state.secret("key_check_secrets", as_ring=True))
+        environment.setdefault("MAKEREADY_TOTP_KEYS", state.secret("totp_keys", as_ring=True))
         environment.setdefault("MAKEREADY_RATE_LIMIT_URL", "memory://")
     if service.name == "svc-webhooks":
         # A variable that is set but empty stays empty: no vault.
@@ -121,7 +119,42 @@ def environment_of(
     return environment
 
 
-def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, str]], state: State) -> None:
+def _shared(services: Sequence[Service], settings: Settings) -> dict[str, str]:
+    """The variables that every process receives."""
+    environment = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
+    return environment | {
+        "MAKEREADY_LINKS_URL": settings.links_url,
+        "MAKEREADY_CONSOLE_URL": settings.console_url,
+        **{f"MAKEREADY_{one.context.upper()}_ADDRESS": one.grpc for one in services},
+    }
+
+
+def start_console(
+    console: Service, services: Sequence[Service], settings: Settings, nats_url: str | None, state: State, forks: Forks
+) -> Child:
+    """Starts the console's process. nats_url: where it listens to hints."""
+    environment = (
+        _shared(services, settings)
+        | ({"MAKEREADY_NATS_URL": nats_url} if nats_url else {})
+        | {
+            "MAKEREADY_API_HOST": settings.api_host,
+            "MAKEREADY_API_PORT": str(settings.api_port),
+            "MAKEREADY_API_URL": settings.api_url,
+            "MAKEREADY_ADMIN_PORT": str(settings.admin_port),
+            "MAKEREADY_METRICS_LISTEN": console.metrics,
+            "MAKEREADY_DATABASE_URL": console.database_url,
+            "MAKEREADY_IDENTITY_KEY_FILE": str(state.keys / f"{CONSOLE}.jwk"),
+        }
+    )
+    environment.setdefault("MAKEREADY_FILES_URL", (settings.state_dir / "files").as_uri())
+    for name in ("WEBHOOKS_VAULT_KEYS", "MAKEREADY_CURSOR_KEYS", "MAKEREADY_KEY_CHECK_SECRETS", "MAKEREADY_TOTP_KEYS"):
+        environment.pop(name, None)
+    return Child(CONSOLE, [CONSOLE], log=state.log(CONSOLE), environment=environment, folder=Path.cwd(), forks=forks)
+
+
+def migrate(
+    services: Sequence[Service], environments: Mapping[str, dict[str, str]], state: State, forks: Forks
+) -> None:
     """Migrates every database to its newest revision, all at once; skips those that have it already."""
     done = state.read("migrated.json")
     digests = {service.name: migrations_digest(service) for service in services}
@@ -130,10 +163,10 @@ def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, st
         last = done.get(service.name) or {}
         if last.get("digest") == digests[service.name] and last.get("revision") == revision(service.database_url):
             continue
-        program = [sys.executable, "-P", "-m", service.package, "migrate"]
+        program = [service.package, "migrate"]
         log = state.log(f"{service.name}-migrate")
         environment = environments[service.name] | {"MAKEREADY_DATABASE_OWNER_URL": service.owner_url}
-        children[service] = Child(service.name, program, log=log, environment=environment)
+        children[service] = Child(service.name, program, log=log, environment=environment, forks=forks)
     try:
         for service, child in children.items():
             if not child.wait(START_SECONDS) or child.exit_code != 0:
@@ -161,10 +194,10 @@ def migrations_digest(service: Service) -> str:
     return digest.hexdigest()
 
 
-def start(service: Service, environment: Mapping[str, str], state: State) -> Child:
+def start(service: Service, environment: Mapping[str, str], state: State, forks: Forks) -> Child:
     """Starts the service's process."""
-    program = [sys.executable, "-P", "-m", service.package]
-    return Child(service.name, program, log=state.log(service.name), environment=environment, folder=Path.cwd())
+    log = state.log(service.name)
+    return Child(service.name, [service.package], log=log, environment=environment, folder=Path.cwd(), forks=forks)
 
 
 def wait_until_serving(services: Sequence[Service], children: Sequence[Child]) -> None:
@@ -184,14 +217,14 @@ def wait_until_serving(services: Sequence[Service], children: Sequence[Child]) -
 
 
 def wait_until_open(host: str, ports: Sequence[int], children: Sequence[Child]) -> None:
-    """Returns when the gateway has opened its ports, which it does once every service serves. Raises LocalError."""
+    """Returns when the ports are open; the gateway opens its own once every service serves. Raises LocalError."""
     shut = list(ports)
     deadline = time.monotonic() + START_SECONDS
     while shut:
         check(children, starting=True)
         shut = [port for port in shut if not accepts(host, port)]
         if shut and time.monotonic() > deadline:
-            raise LocalError(f"the gateway did not open port {shut[0]} within {START_SECONDS} s")
+            raise LocalError(f"port {shut[0]} was not opened within {START_SECONDS} s")
         time.sleep(0.02)
 
 
@@ -206,6 +239,9 @@ def accepts(host: str, port: int) -> bool:
 
 def is_serving(address: str) -> bool:
     """Whether the service at this address reports SERVING."""
+    host, _, port = address.rpartition(":")
+    if not accepts(host, int(port)):  # a channel to it would cost much more
+        return False
     with grpc.insecure_channel(address) as channel:
         try:
             answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=1)

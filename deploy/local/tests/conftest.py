@@ -1,6 +1,7 @@
 """Fixtures of the runner's tests."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,8 @@ from testkit.plugin import server_folder
 from testkit.prepared import prepare_state
 
 from .installation import System, wait_for
+
+NAME = 'état 台所 "$x'
 
 
 @pytest.fixture
@@ -28,8 +31,25 @@ def prepared_demo(system: System) -> System:
 def system() -> Iterator[System]:
     """An empty place for a STATE_DIR. The path has what a user's path may have."""
     with server_folder() as folder:
-        made = System(folder / 'état 台所 "$x')
-        yield made
-        if made.runner is not None:
-            made.runner.kill()
-        wait_for(lambda: made.remains() == [], 30)
+        yield from ended(System(folder / NAME))
+
+
+@pytest.fixture
+def stopped(module_folder: Path) -> Iterator[System]:
+    """As `prepared`, for a test that writes nothing: all tests of a module start the same STATE_DIR."""
+    yield from ended(System(module_folder))
+
+
+@pytest.fixture(scope="module")
+def module_folder() -> Iterator[Path]:
+    with server_folder() as folder:
+        prepare_state(folder / NAME)
+        yield folder / NAME
+
+
+def ended(made: System) -> Iterator[System]:
+    """The system; at the end, nothing of it runs."""
+    yield made
+    if made.runner is not None:
+        made.runner.kill()
+    wait_for(lambda: made.remains() == [], 30)

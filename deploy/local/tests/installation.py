@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import urllib.request
@@ -33,9 +32,10 @@ class System:
 
     def start(self, **settings: str) -> Process:
         """Starts a runner. Its output goes to `terminal`, which is emptied first."""
-        self.terminal.unlink(missing_ok=True)
+        self.terminal.parent.mkdir(exist_ok=True)
+        self.terminal.write_bytes(b"")
         command = [sys.executable, "-P", "-m", "makeready_local"]
-        self.runner = Process(command, self.terminal, self.environment, own_session=True)
+        self.runner = Process(command, self.terminal, self.environment, own_session=True, warm=True)
         self.runner.launch(**settings)
         return self.runner
 
@@ -66,17 +66,28 @@ class System:
 
     def makeready(self, *words: str) -> Any:
         """The answer of `makeready --json WORDS…`."""
-        command = [sys.executable, "-P", "-m", "makeready_cli", "--json", *words]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=30)
-        return json.loads(done.stdout)
+        status, output = self.run("--json", *words)
+        assert status == 0, output
+        return json.loads(output)
+
+    def run(self, *words: str) -> tuple[int, str]:
+        """The exit status and the output of `makeready WORDS…`."""
+        output = self.folder.with_name(f"{self.folder.name}.answer")
+        output.unlink(missing_ok=True)
+        command = [sys.executable, "-P", "-m", "makeready_cli", *words]
+        process = Process(command, output, self.environment, warm=True)
+        process.launch()
+        return process.wait(60), output.read_text()
 
     def remains(self) -> list[str]:
-        """The command lines of the processes that belong to this STATE_DIR."""
+        """The command lines of the processes that belong to this STATE_DIR: by their environment, command or log."""
         mark = os.fsencode(self.folder)
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                if mark in (process / "environ").read_bytes() or mark in (process / "cmdline").read_bytes():
+                files = [(process / name).read_bytes() for name in ("environ", "cmdline")]
+                outputs = [os.fsencode((process / "fd" / number).readlink()) for number in ("1", "2")]
+                if any(mark in one for one in (*files, *outputs)):
                     found.append((process / "cmdline").read_text().replace("\0", " "))
             except OSError:
                 continue

@@ -8,11 +8,13 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from makeready_local.postgres import Postgres
 from testkit.plugin import server_folder
+from testkit.prepared import prepare_cluster
 
 from .installation import System, wait_for
 
@@ -22,11 +24,25 @@ SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webho
 def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> None:
     system.started()
     demo, runtime = system.read("demo.json"), system.read("runtime.json")
-    assert set(demo) == {"base_url", "admin_url", "company_id", "keys", "administrator"}
+    assert set(demo) == {"base_url", "admin_url", "company_id", "keys", "administrator", "staff"}
+    assert [set(person) for person in demo["staff"]] == [{"name", "email", "password"}] * 2
+    assert "Left as it is" not in system.terminal.read_text()
+    worked = work_of(system, demo)
+    assert {one["health"] for one in worked["webhooks"]["subscriptions"]} == {"healthy", "dead_lettered", "paused"}
+    assert {("parked", 6), ("waiting", 1), ("waiting", 0)} == states_of(system, worked, "dead_lettered")
+    assert ("succeeded", 1) in states_of(system, worked, "healthy")
+    for person in demo["staff"]:
+        assert person["password"] in system.terminal.read_text()
+    photos = {one["after"]["photo_url"] for one in worked["audit"]["entries"] if one["action"] == "ticket.photographed"}
+    assert len(photos) == 10
+    for address in photos:  # the console's name for itself
+        assert urlsplit(address).netloc == f"localhost:{system.ports[1]}"
+        with urllib.request.urlopen(address, timeout=10) as photo:
+            assert b"CC0" in photo.read()
     assert set(demo["keys"]) == {"read", "write", "webhook_only"}
     assert demo["base_url"] == runtime["base_url"] == f"http://127.0.0.1:{system.ports[0]}/api/v1"
     assert runtime["pid"] == system.runner.pid  # type: ignore[union-attr]
-    assert set(runtime["processes"]) == {"postgres", "nats", *SERVICES}
+    assert set(runtime["processes"]) == {"postgres", "nats", "console", *SERVICES}
     for name in ("demo.json", "runtime.json", "secrets.json"):
         assert stat.S_IMODE((system.folder / name).stat().st_mode) == 0o600
     line = next(line for line in system.terminal.read_text().splitlines() if line.startswith("  curl "))
@@ -58,8 +74,27 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
     wait_for((system.folder / "runtime.json").exists)
     assert system.read("demo.json") == demo and system.read("demo-story.json") == recorded
     assert "demo company" not in system.terminal.read_text()
+    assert work_of(system, demo) == worked
     assert system.stop(signal.SIGTERM) == 0
     assert system.remains() == []
+
+
+def work_of(system: System, demo: Any) -> dict[str, Any]:
+    """What people and integrations have done in the demo company."""
+    company = str(demo["company_id"])
+    return {
+        "audit": system.makeready("audit", "list", company, "--limit", "1000"),
+        "webhooks": system.makeready("webhooks", "list", company),
+        "notices": system.makeready("notice", "list", company),
+        "tasks": system.makeready("pm", "list", company),
+    }
+
+
+def states_of(system: System, worked: dict[str, Any], health: str) -> set[tuple[str, int]]:
+    """The states of a subscription's deliveries, each with a number of attempts."""
+    (found,) = (one for one in worked["webhooks"]["subscriptions"] if one["health"] == health)
+    deliveries = system.makeready("webhooks", "deliveries", str(found["entity_id"]))["deliveries"]
+    return {(one["state"], len(one["attempts"])) for one in deliveries}
 
 
 @pytest.mark.slow
@@ -103,10 +138,9 @@ def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(prep
 
 @pytest.mark.slow
 def test_a_demo_of_another_database_is_loaded_anew(prepared_demo: System) -> None:
-    first = prepared_demo.started().read("demo.json")
-    assert prepared_demo.stop() == 0
+    first = prepared_demo.read("demo.json")
     with server_folder() as folder:
-        server = Postgres(folder / "postgres", "other", log=folder / "postgres.log")
+        server = prepare_cluster(folder)
         server.start()
         try:
             second = prepared_demo.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
@@ -132,7 +166,15 @@ def test_an_interrupted_demo_load_is_finished_at_the_next_start(prepared: System
     runner.kill()
     runner.wait()
     assert not (prepared.folder / "demo.json").exists()
+    # Once more, in the middle of the work that follows the files.
+    runner = prepared.start()
+    story = prepared.folder / "demo-story.json"
+    wait_for(lambda: story.exists() and "keys" in story.read_text())
+    wait_for(lambda: len(prepared.makeready("webhooks", "list", "1")["subscriptions"]) == 3)
+    runner.kill()
+    runner.wait()
     prepared.started()
+    assert "Left as it is" not in prepared.terminal.read_text()
     demo = prepared.read("demo.json")
     assert not progress.exists()
     for key in demo["keys"].values():
@@ -140,4 +182,10 @@ def test_an_interrupted_demo_load_is_finished_at_the_next_start(prepared: System
     titles = [ticket["title"] for ticket in prepared.get("/tickets?limit=200", demo["keys"]["read"])["data"]]
     assert len(titles) > 100 and len(titles) == len(set(titles))
     assert len(prepared.makeready("company", "list")["companies"]) == 1
+    worked = work_of(prepared, demo)
+    assert len(worked["webhooks"]["subscriptions"]) == 3
+    subjects = [notice["subject"] for notice in worked["notices"]["notices"]]
+    assert len(subjects) == 8 and len(subjects) == len(set(subjects))
+    did = [(one["action"], one["subject_id"], str(one["after"])) for one in worked["audit"]["entries"]]
+    assert len(did) == len(set(did)) > 60
     assert prepared.stop() == 0

@@ -1,13 +1,14 @@
 """The demo company's story: complete, the same for the same day, and never in the future."""
 
 import datetime
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makeready_local.demo_data import story
+from makeready_local.demo_data import acts, residents, story
 
 DAYS = [datetime.date(2026, 11, 21), datetime.date(2024, 2, 29), datetime.date(2031, 1, 1), datetime.date(2027, 7, 4)]
 # The fields that name a record by external_id, and its kind. An asset's location is a unit only if it says so.
@@ -18,8 +19,20 @@ NAMED = {
     "assignee": "staff",
     "assigned_vendor": "vendors",
     "meter": "meters",
+    "turn": "turns",
 }
-PAST = ("created_at", "updated_at", "completed_at", "cancelled_at", "onboarded_at", "retired_at", "occupancy_fed_at")
+PAST = (
+    "created_at",
+    "updated_at",
+    "completed_at",
+    "cancelled_at",
+    "onboarded_at",
+    "retired_at",
+    "occupancy_fed_at",
+    "published_at",
+)
+# How an external_id of the demo looks, by which acts name its records.
+KEY = re.compile(r"(?:row:|task:)?([PSVATIRNK]|PM)-[0-9A-Z-]+(?::.+)?")
 
 
 @pytest.fixture(params=DAYS, ids=str)
@@ -91,3 +104,58 @@ def test_the_rows_hold_what_the_api_does_not_distinguish() -> None:
         ("acceptance_walk", False),
         ("acceptance_walk", True),
     }
+
+
+def all_acts(day: datetime.date) -> list[acts.Act]:
+    return [
+        *acts.vendors(day),
+        *acts.inspections(day),
+        *acts.upkeep(day),
+        *acts.turns(day),
+        *acts.reports(day, lambda name: f"http://localhost/{name}.svg"),
+        *acts.endings(day),
+        *acts.lately(day),
+    ]
+
+
+def test_every_act_names_records_of_the_story_and_no_two_are_the_same(day: datetime.date) -> None:
+    tables = story.rows(day)
+    known = {row["external_id"] for rows in tables.values() for row in rows}
+    known |= {one.external_id for one in residents.RESIDENCIES}
+    done = all_acts(day)
+    assert len({act.key for act in done}) == len(done) and all(len(act.key) <= 64 for act in done)
+    for act in done:
+        named = [act.who] if act.who not in (acts.OPERATOR, acts.ADMINISTRATOR) else []
+        for word, before in zip(act.words[2:], act.words[1:], strict=False):
+            if before == "--external-id":
+                known.add(word)
+            elif KEY.fullmatch(word):
+                named.append(word.split(":")[1] if ":" in word else word)
+        assert known.issuperset(named), act
+    assert {act.who for act in done} >= {"S-02", "S-04", "S-05", acts.ADMINISTRATOR, acts.OPERATOR}
+
+
+def test_residents_move_into_units_that_are_free_and_their_addresses_belong_to_nobody(day: datetime.date) -> None:
+    tables = story.rows(day)
+    taken = {row["unit"] for row in tables["turns"] if row["status"] == "Active"}
+    units = {row["external_id"] for row in tables["units"]}
+    calls = list(residents.moves(day))
+    assert units - taken >= residents.UNITS
+    assert {unit for unit, move, _ in calls if move == "notice"} <= residents.UNITS
+    for _, move, body in calls:
+        assert move == "notice" or body["move_in_date"] < day.isoformat() <= body.get("lease_end_date", "9999")
+        for party in body.get("parties", []):
+            assert party["email"].endswith("@example.com") and party["phone"].startswith("+1 555 01")
+            assert len(party["phone"]) <= 20
+
+
+def test_meters_have_more_than_two_years_of_readings_with_a_gap_a_jump_and_estimates(day: datetime.date) -> None:
+    of: dict[str, list[dict[str, Any]]] = {}
+    for reading in story.rows(day)["readings"]:
+        of.setdefault(reading["meter"], []).append(reading)
+    assert len(of["M-100-W"]) == 26 and sum(reading["is_estimated"] for reading in of["M-100-W"]) >= 1
+    used = [reading["consumption"] for reading in of["M-100-W"]]
+    assert max(used) > 2 * sorted(used)[-2]
+    ends = [reading["period_end"] for reading in of["M-400-W"][:-1]]
+    starts = [reading["period_start"] for reading in of["M-400-W"][1:]]
+    assert sum(end != start for end, start in zip(ends, starts, strict=True)) == 1

@@ -104,7 +104,8 @@ def post_ticket(system: System, key: str, unit_id: int, number: int) -> int:
         return error.code
 
 
-def test_a_full_disk_of_the_databases_is_named_and_goes_away_with_room(system: System, mount: Mount) -> None:
+def test_a_full_disk_of_the_databases_is_named_and_goes_away_with_room(prepared: System, mount: Mount) -> None:
+    system = prepared
     disk = mount("disk", MEGABYTES)
     space = disk / "space"
     space.mkdir()
@@ -114,7 +115,9 @@ def test_a_full_disk_of_the_databases_is_named_and_goes_away_with_room(system: S
     # PostgreSQL's log of changes stays on the large disk: this one has tables alone.
     url = system.read("runtime.json")["database_url"]
     company = str(system.makeready("company", "create", "Maple Homes")["company_id"])
-    made = run(system, "administrator", "create", company, "ada@elm.test", "--password-stdin", stdin="correct horse\n")
+    made = run(
+        system, "administrator", "create", company, "ada@elm.test", "--password-stdin", stdin="correct horse battery\n"
+    )
     assert made.returncode == 0, made.stderr
     key = system.makeready("key", "mint", company, "--scope", "write", "--administrator", "ada@elm.test")["key"]
     house = system.makeready("property", "add", company, "--name", "Elm Court", "--address", "1 Elm St")["entity_id"]
@@ -133,8 +136,8 @@ def test_a_full_disk_of_the_databases_is_named_and_goes_away_with_room(system: S
             "ALTER DATABASE tickets WITH ALLOW_CONNECTIONS true",
         )
     )
-    wait_for(lambda: run(system, "status").returncode == 0)
-    healthy = json.loads(run(system, "--json", "status").stdout)
+    wait_for(lambda: system.run("status")[0] == 0)
+    healthy = json.loads(system.run("--json", "status")[1])
     assert healthy["serving"] and healthy["faults"] == []
     assert healthy["processes"]["svc-catalog"]["version"] and healthy["disk"]["free_bytes"] > 0
     assert healthy["processes"]["svc-catalog"]["database_bytes"] > 5_000_000
@@ -143,19 +146,19 @@ def test_a_full_disk_of_the_databases_is_named_and_goes_away_with_room(system: S
     own = urlsplit(url)._replace(path="/catalog").geturl()
     asyncio.run(fill(own))
     # status looks for itself: no write has failed yet.
-    found = run(system, "--json", "status")
-    faults = json.loads(found.stdout)["faults"]
-    assert found.returncode == 1
+    status, found = system.run("--json", "status")
+    faults = json.loads(found)["faults"]
+    assert status == 1
     assert faults == ["the disk of svc-catalog's database is full", "the disk of svc-tickets's database is full"]
-    assert "FAULT: the disk of svc-catalog's database is full" in run(system, "status").stdout
+    assert "FAULT: the disk of svc-catalog's database is full" in system.run("status")[1]
 
     rows = [{"external_id": f"P{n}", "name": "n" * 200, "address": "a" * 200} for n in range(1000)]
     file = disk.parent / "properties.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ended = run(system, "import", company, "properties", str(file))
-    assert ended.returncode == 1
-    assert "The disk of svc-catalog's database is full: make room on it" in ended.stderr
-    assert "does not answer" not in ended.stderr and "The import of properties ended at line" in ended.stderr
+    status, ended = system.run("import", company, "properties", str(file))
+    assert status == 1
+    assert "The disk of svc-catalog's database is full: make room on it" in ended
+    assert "does not answer" not in ended and "The import of properties ended at line" in ended
 
     numbers = iter(range(100))
     while (status := post_ticket(system, key, unit_id, number := next(numbers))) == 201:
@@ -166,8 +169,8 @@ def test_a_full_disk_of_the_databases_is_named_and_goes_away_with_room(system: S
     assert {(line["event"], line["database"]) for line in lines} == {("disk_full", "svc-tickets")}
 
     subprocess.run(["mount", "-o", f"remount,size={2 * MEGABYTES}m", str(disk)], check=True)
-    assert run(system, "status").returncode == 0
-    assert run(system, "import", company, "properties", str(file)).returncode == 0
+    assert system.run("status")[0] == 0
+    assert system.run("import", company, "properties", str(file))[0] == 0
     assert post_ticket(system, key, unit_id, number) == 201, "the same key again"
     assert system.stop() == 0
 

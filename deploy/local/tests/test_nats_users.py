@@ -13,7 +13,7 @@ from nats.aio.client import Client
 
 from chassis.messaging.streams import filters
 from chassis.messaging.transport import FAULTS, STREAM, Transport
-from makeready_cli.streams import CONSUMERS, SERVICES
+from makeready_cli.streams import CONSOLE, CONSUMERS, GATEWAY, SERVICES
 from makeready_local.config import SettingsError, read
 from makeready_local.nats import Nats, url_of
 from testkit.nats_users import nats_url_of
@@ -98,14 +98,28 @@ async def test_a_service_publishes_its_own_events_and_hints_and_no_others(user: 
         assert not await user.may_publish(subject), subject
 
 
-async def test_a_service_listens_to_its_own_inbox_and_nothing_else(user: User) -> None:
+async def test_a_service_listens_to_its_own_inbox_and_the_gateway_to_hints_too(user: User) -> None:
     for other in SERVICES:
         assert await user.may_subscribe(f"_INBOX.{other}.x") == (other == user.service)
         assert await user.may_publish(f"_INBOX.{other}.x") is False
-        for subject in (f"events.{other}.>", f"hints.{other}.>", f"events.{other}.references"):
+        for subject in (f"events.{other}.>", f"events.{other}.references"):
             assert not await user.may_subscribe(subject), subject
-    for subject in (">", "_INBOX.>", "_INBOX.*.x", "events.>", "hints.>", "$JS.>", "$SYS.>", "$JS.EVENT.>"):
+        assert await user.may_subscribe(f"hints.{other}.7.>") == (user.service == GATEWAY)
+    for subject in (">", "_INBOX.>", "_INBOX.*.x", "events.>", "$JS.>", "$SYS.>", "$JS.EVENT.>"):
         assert not await user.may_subscribe(subject), subject
+    assert await user.may_subscribe("hints.>") == (user.service == GATEWAY)
+
+
+async def test_the_console_listens_to_hints_and_publishes_nothing(server: Nats, operator: Client) -> None:
+    console = User(CONSOLE)
+    await console.connect(server)
+    for subject in ("hints.>", "hints.*.7.>"):
+        assert await console.may_subscribe(subject)
+    for subject in (">", "events.>", "*.svc-tickets.7.ticket.1", "_INBOX.>", "_INBOX.console.x", "$JS.>", "$SYS.>"):
+        assert not await console.may_subscribe(subject), subject
+    for subject in ("hints.svc-tickets.7.ticket.1", "hints.console.7.x.1", "events.console.x", "$JS.API.INFO", "x"):
+        assert not await console.may_publish(subject), subject
+    console.close()
 
 
 async def test_a_service_fetches_and_acknowledges_for_its_own_consumer_and_manages_nothing(user: User) -> None:
@@ -195,6 +209,11 @@ def test_users_of_a_given_server_come_from_a_setting() -> None:
     found = read({"MAKEREADY_NATS_URL": "nats://op:x@nats:4222", "MAKEREADY_NATS_USERS": ALL}).nats_users
     assert found == {name: f"pw-{number}" for number, name in enumerate(SERVICES)}
     assert read({"MAKEREADY_NATS_URL": "nats://op:x@nats:4222"}).nats_users == {}
+
+
+def test_the_console_may_have_a_user_on_a_given_server() -> None:
+    found = read({"MAKEREADY_NATS_URL": "nats://op:x@nats:4222", "MAKEREADY_NATS_USERS": f"{ALL},console:x"})
+    assert found.nats_users == {name: f"pw-{number}" for number, name in enumerate(SERVICES)} | {"console": "x"}
 
 
 @pytest.mark.parametrize(

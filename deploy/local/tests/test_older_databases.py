@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -15,6 +14,7 @@ from chassis.db import migrations
 from svc_tickets.tables import metadata
 from testkit import databases
 from testkit.plugin import PostgresServer, Server
+from testkit.processes import Process
 from testkit.services import Keys, RunningService
 
 from .installation import System
@@ -44,9 +44,12 @@ async def tables(url: str) -> list[str]:
         await connection.close()
 
 
-def run(service: RunningService, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(service: RunningService, *arguments: str) -> tuple[int, list[str]]:
+    """The exit status and the lines of the output."""
     command = [sys.executable, "-P", "-m", "svc_tickets", *arguments]
-    return subprocess.run(command, env=service.environment, capture_output=True, text=True, timeout=60, check=False)
+    process = Process(command, service.log.with_name("output"), service.environment, warm=True)
+    process.launch()
+    return process.wait(60), process.log_tail().splitlines()
 
 
 @pytest.fixture
@@ -61,8 +64,7 @@ async def test_an_old_head_is_refused_in_one_line_and_nothing_is_changed(
 ) -> None:
     await note(service.database_url, OLD_HEAD)
     await databases.grant_to_service(service.database_url)
-    done = await asyncio.to_thread(run, service, *arguments)
-    assert (done.returncode, done.stderr.splitlines()) == (2, [SENTENCE])
+    assert await asyncio.to_thread(run, service, *arguments) == (2, [SENTENCE])
     assert await tables(service.database_url) == ["alembic_version"]
 
 
@@ -70,8 +72,7 @@ async def test_a_revision_of_a_later_release_is_served_but_not_migrated(service:
     """After a step back to this release, the database still has the later one's additions."""
     await asyncio.to_thread(migrations.migrate, service.database_url, "svc_tickets", metadata, "older")
     await note(service.database_url, "0099_of_a_later_release")
-    done = await asyncio.to_thread(run, service, "migrate")
-    assert (done.returncode, done.stderr.splitlines()) == (
+    assert await asyncio.to_thread(run, service, "migrate") == (
         2,
         ["svc-tickets: revision 0099_of_a_later_release of the database is unknown here: a later release made it"],
     )

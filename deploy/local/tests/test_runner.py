@@ -12,8 +12,8 @@ import urllib.request
 import asyncpg
 import pytest
 
-from makeready_local.postgres import Postgres
 from testkit.plugin import server_folder
+from testkit.prepared import prepare_cluster
 from testkit.processes import free_port
 
 from .installation import System, wait_for
@@ -21,21 +21,21 @@ from .installation import System, wait_for
 CONTEXTS = ("gateway", "catalog", "tickets", "occupancy", "webhooks")
 
 
-def test_a_service_that_dies_is_named_and_everything_stops(prepared: System) -> None:
-    prepared.started(MAKEREADY_DEMO="0")
-    os.kill(prepared.read("runtime.json")["processes"]["svc-tickets"]["pid"], signal.SIGKILL)
-    assert prepared.runner is not None
-    assert prepared.runner.wait(60) == 1
-    assert "svc-tickets stopped (killed by SIGKILL); see " in prepared.one_line()
-    assert prepared.remains() == []
+def test_a_service_that_dies_is_named_and_everything_stops(stopped: System) -> None:
+    stopped.started(MAKEREADY_DEMO="0")
+    os.kill(stopped.read("runtime.json")["processes"]["svc-tickets"]["pid"], signal.SIGKILL)
+    assert stopped.runner is not None
+    assert stopped.runner.wait(60) == 1
+    assert "svc-tickets stopped (killed by SIGKILL); see " in stopped.one_line()
+    assert stopped.remains() == []
 
 
-def test_a_killed_runner_leaves_nothing_and_the_next_start_works(prepared: System) -> None:
-    prepared.started(MAKEREADY_DEMO="0")
-    prepared.stop(signal.SIGKILL)
-    prepared.started(MAKEREADY_DEMO="0")
-    assert prepared.stop() == 0
-    assert prepared.remains() == []
+def test_a_killed_runner_leaves_nothing_and_the_next_start_works(stopped: System) -> None:
+    stopped.started(MAKEREADY_DEMO="0")
+    stopped.stop(signal.SIGKILL)
+    stopped.started(MAKEREADY_DEMO="0")
+    assert stopped.stop() == 0
+    assert stopped.remains() == []
 
 
 def test_a_ctrl_c_while_modules_are_imported_shows_no_stack_trace() -> None:
@@ -57,16 +57,16 @@ runpy.run_module({module!r}, run_name="__main__")
         assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
-def test_an_absent_nats_is_reported(system: System) -> None:
-    system.started(MAKEREADY_DEMO="0", MAKEREADY_NATS_URL=f"nats://127.0.0.1:{free_port()}")
-    assert "MAKEREADY_NATS_URL does not answer" in system.terminal.read_text()
-    assert system.stop() == 0
+def test_an_absent_nats_is_reported(stopped: System) -> None:
+    stopped.started(MAKEREADY_DEMO="0", MAKEREADY_NATS_URL=f"nats://127.0.0.1:{free_port()}")
+    assert "MAKEREADY_NATS_URL does not answer" in stopped.terminal.read_text()
+    assert stopped.stop() == 0
 
 
 def test_two_installations_share_a_server_by_their_prefixes(system: System) -> None:
     """Each with its own databases, roles and companies; and the services' roles may not change the audit log."""
     with server_folder() as folder:
-        server = Postgres(folder / "postgres", "shared", log=folder / "postgres.log", settings={"fsync": "off"})
+        server = prepare_cluster(folder)
         server.start()
         other = System(folder / "south")
         try:
@@ -77,7 +77,7 @@ def test_two_installations_share_a_server_by_their_prefixes(system: System) -> N
             for one, name in ((system, "Maple Homes"), (other, "Cedar Homes")):
                 assert [company["name"] for company in one.makeready("company", "list")["companies"]] == [name]
             names, limits = asyncio.run(databases_and_limits(server.url))
-            assert names == {f"{prefix}{name}" for prefix in ("north_", "south_") for name in CONTEXTS}
+            assert names == {f"{prefix}{name}" for prefix in ("north_", "south_") for name in (*CONTEXTS, "console")}
             assert {limits[name] for name in names} == {40}
             assert {limits[f"{name}_owner"] for name in names} == {10}
             for one in (system, other):
@@ -100,27 +100,27 @@ async def databases_and_limits(url: str) -> tuple[set[str], dict[str, int]]:
     return {row[0] for row in names}, dict(map(tuple, roles))
 
 
-def test_a_second_runner_is_refused(prepared: System) -> None:
-    prepared.started(MAKEREADY_DEMO="0")
-    second = System(prepared.folder)
-    terminal = prepared.terminal.read_text()
+def test_a_second_runner_is_refused(stopped: System) -> None:
+    stopped.started(MAKEREADY_DEMO="0")
+    second = System(stopped.folder)
+    terminal = stopped.terminal.read_text()
     assert second.start().wait(30) == 1
-    assert f"another Makeready (process {prepared.runner.pid})" in second.one_line()  # type: ignore[union-attr]
-    prepared.terminal.write_text(terminal)
-    with urllib.request.urlopen(f"http://127.0.0.1:{prepared.ports[0]}/readyz", timeout=10) as response:
+    assert f"another Makeready (process {stopped.runner.pid})" in second.one_line()  # type: ignore[union-attr]
+    stopped.terminal.write_text(terminal)
+    with urllib.request.urlopen(f"http://127.0.0.1:{stopped.ports[0]}/readyz", timeout=10) as response:
         assert response.status == 200
-    assert prepared.stop() == 0
+    assert stopped.stop() == 0
 
 
 @pytest.mark.parametrize("port", [0, 1])
-def test_a_port_in_use_is_named(system: System, port: int) -> None:
+def test_a_port_in_use_is_named(stopped: System, port: int) -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # free_port() reserves it otherwise
-        taken.bind(("127.0.0.1", system.ports[port]))
+        taken.bind(("127.0.0.1", stopped.ports[port]))
         taken.listen()
-        assert system.start().wait(30) == 1
-    assert f"port {system.ports[port]}" in system.one_line()
-    assert system.remains() == []
+        assert stopped.start().wait(30) == 1
+    assert f"port {stopped.ports[port]}" in stopped.one_line()
+    assert stopped.remains() == []
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_port_in_use_is_named(system: System, port: int) -> None:
         ({"MAKEREADY_DATABASE_ROLE_CONNECTIONS": "1"}, 2, "MAKEREADY_DATABASE_ROLE_CONNECTIONS must be"),
     ],
 )
-def test_an_error_is_reported_in_one_line(prepared: System, settings: dict[str, str], status: int, words: str) -> None:
-    assert prepared.start(**settings).wait(60) == status
-    assert words in prepared.one_line()
-    assert prepared.remains() == []
+def test_an_error_is_reported_in_one_line(stopped: System, settings: dict[str, str], status: int, words: str) -> None:
+    assert stopped.start(**settings).wait(60) == status
+    assert words in stopped.one_line()
+    assert stopped.remains() == []

@@ -128,7 +128,7 @@ def test_a_note_of_a_dead_server_with_our_own_pid_does_not_stop_the_start(postgr
         other.kill()
 
 
-CHATTY = "for number in range(5000):\n    print(f'{number:099}', flush=True)"
+CHATTY = "import time\nfor number in range(5000):\n    print(f'{number:099}', flush=True)\n    time.sleep(0.0002)"
 
 
 def test_the_log_of_a_child_that_writes_without_end_stays_bounded(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import sys
 from array import array
 from bisect import bisect_left
@@ -60,6 +61,8 @@ class Caller:
     api_key_id: int
     scope: str
     revoked: bool
+    expires_at: float
+    """In seconds since 1970; infinite for a key that does not expire."""
     company_active: bool
     identity: Identity
     """The identity that the services receive."""
@@ -278,6 +281,7 @@ def _caller(row: Record) -> Caller:
         api_key_id=row["id"],
         scope=row["scope"],
         revoked=row["revoked_at"] is not None,
+        expires_at=math.inf if row["expires_at"] is None else row["expires_at"].timestamp(),
         company_active=row["active"],
         identity=Identity(
             INTEGRATION,

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
 import structlog
@@ -68,6 +70,8 @@ GIVING_WAY_SECONDS = 1.0
 
 _NEVER = float("inf")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_LAST_CHUNK = b"0\r\n\r\n"
+_RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 _TOO_MANY = "too many requests are arriving at once and this one took longest"
 
 log = structlog.stdlib.get_logger(__name__)
@@ -80,7 +84,17 @@ class BodyBroken(Exception):  # noqa: N818 - says what is the matter
 class Request:
     """A request as the edge sees it."""
 
-    __slots__ = ("_connection", "_request", "headers", "id", "limit_headers", "method", "whole_body")
+    __slots__ = (
+        "_connection",
+        "_request",
+        "caller",
+        "headers",
+        "id",
+        "idle_seconds",
+        "limit_headers",
+        "method",
+        "whole_body",
+    )
 
     def __init__(self, connection: Connection, request: web.BaseRequest) -> None:
         self._connection = connection
@@ -92,6 +106,15 @@ class Request:
         """The header lines of the key's rate limit, once the request was counted."""
         self.whole_body: bytes | None = None
         """The body, if all of it has arrived with the head or soon after."""
+        self.caller: Any = None
+        """Set by the edge, once it knows the key."""
+        self.idle_seconds = 0.0
+        """How long the answer waited because its caller wanted it to: for something new, or to read what was sent."""
+
+    @property
+    def address(self) -> str:
+        """The client's address; empty if it has left."""
+        return self._connection.client_address(self._request)
 
     def target(self) -> tuple[str, str]:
         """Path and query as received, percent-encoded. The path of CONNECT, which names a host, is empty."""
@@ -106,6 +129,19 @@ class Request:
         """The body, cut one byte after the longest allowed. Raises BodyBroken."""
         body = await self._connection.read(self._request) if self.whole_body is None else self.whole_body
         return body[: BODY_BYTES_MAX + 1]
+
+    def hurry(self, hurry: Callable[[], None] | None) -> None:
+        """Calls `hurry` when nobody waits for the answer any more, or the gateway stops; now, if that is so already.
+        None ends this."""
+        self._connection.hurry(hurry)
+
+    async def stream(self, reply: Reply, pieces: AsyncIterator[bytes]) -> None:
+        """Sends the answer now, piece by piece, each once its client has room for it. reply: without body.
+
+        If it can't be sent to its end, the connection breaks off: no client can take it for whole. Raises
+        ConnectionError if the client has left or reads too slowly, and whatever `pieces` raises.
+        """
+        await self._connection.stream(self._request, self, reply, pieces)
 
 
 def new_id() -> str:
@@ -136,6 +172,25 @@ class RenderedResponse(web.StreamResponse):
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         await self._connection.send(request.writer, *self._parts, is_shared=self._is_shared)
+        return request.writer
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        await self._connection.sent(keep=self._keep)
+
+
+class StreamedResponse(web.StreamResponse):
+    """A response that `Connection.stream` has sent, or has broken off."""
+
+    def __init__(self, connection: Connection, *, keep: bool) -> None:
+        super().__init__()
+        self._connection = connection
+        self._keep = keep
+
+    @property
+    def keep_alive(self) -> bool:
+        return self._keep
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         return request.writer
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -207,8 +262,8 @@ class Connection(web.RequestHandler):
         """Nothing is under way, held or broken: the next bytes begin a request."""
         self.__is_busy = False
         """A request is under way: from the end of its head until its answer is sent."""
-        self.__parsed_bytes = 0
-        """What the parser holds of a large head."""
+        self.__parsed_bytes = self.__skipped = 0
+        """What the parser holds of a large head; how many bytes arrived while the connection lingered."""
         self.__asked: Request | None = None
         """The request that `answer` works on."""
         self.__answering: asyncio.Task[Any] | None = None
@@ -225,16 +280,17 @@ class Connection(web.RequestHandler):
         """aiohttp takes no more of the body until some of it is read."""
         self.__is_counted = False
         """The door counts what has arrived of an unfinished request."""
-        self.__is_tls = False
-        self.__has_given_way = False
+        self.__is_tls = self.__has_given_way = False
         self.__has_half_closed = False
         """The client sends no more; it may still read."""
         self.__lingering: asyncio.Future[None] | None = None
         """Done when the client has closed after the last answer, or when LINGER_SECONDS are over."""
-        self.__skipped = 0
-        """How many bytes arrived while the connection lingered."""
         self.__is_retiring = False
         """The answer under way is the last one."""
+        self.__hurry: Callable[[], None] | None = None
+        """Ends the wait of the answer under way."""
+        self.__keeps_after_stream: bool | None = None
+        """Whether another request may follow the answer that was streamed; None if none was."""
         self.__broken = ""
         """Why the rest of the body is not taken; nothing that arrives is, until the answer is sent."""
         self.was_made = False
@@ -280,6 +336,7 @@ class Connection(web.RequestHandler):
             self.__close()
             return None
         self.__has_half_closed = True
+        self.__end_wait()
         self.__end_body()
         if not self.__is_busy:
             self.__end_after_half_close()
@@ -287,6 +344,7 @@ class Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.__stop_lingering()
+        self.__end_wait()
         self.__uncount()
         self.__door.tls.release(self.__give_way)
         self.__held = self.__head = b""
@@ -458,8 +516,18 @@ class Connection(web.RequestHandler):
                 asked.whole_body = content.read_nowait()
                 reply = await self.__answer(asked)
         finally:
-            self.__body = self.__asked = None
+            self.__body = self.__asked = self.__hurry = None
+        if self.__keeps_after_stream is not None:
+            keep, self.__keeps_after_stream = self.__keeps_after_stream, None
+            return StreamedResponse(self, keep=keep)
         keep = self.__may_keep(request)
+        headers = self.__headers(request, asked, keep=keep)
+        return RenderedResponse(
+            self, reply, replies.raw(reply, asked.id, headers, head=request.method == "HEAD"), keep=keep
+        )
+
+    def __headers(self, request: web.BaseRequest, asked: Request, *, keep: bool) -> bytes:
+        """The header lines that depend on the key and on the connection."""
         headers = asked.limit_headers
         if self.__is_tls:
             if headers:
@@ -467,12 +535,62 @@ class Connection(web.RequestHandler):
             elif self.transport is not None:
                 self.__door.tls.hold(self.__give_way, TLS_BYTES)
         if not keep:
-            headers += b"Connection: close\r\n"
-        elif request.version.minor == 0:
-            headers += b"Connection: keep-alive\r\n"
-        return RenderedResponse(
-            self, reply, replies.raw(reply, asked.id, headers, head=request.method == "HEAD"), keep=keep
-        )
+            return headers + b"Connection: close\r\n"
+        return headers + b"Connection: keep-alive\r\n" if request.version.minor == 0 else headers
+
+    def hurry(self, hurry: Callable[[], None] | None) -> None:
+        """See `Request.hurry`."""
+        self.__hurry = hurry
+        if self.__has_half_closed or self.__is_retiring or self.transport is None:
+            self.__end_wait()
+
+    def __end_wait(self) -> None:
+        if self.__hurry is not None:
+            self.__hurry()
+
+    async def stream(
+        self, request: web.BaseRequest, asked: Request, reply: Reply, pieces: AsyncIterator[bytes]
+    ) -> None:
+        """See `Request.stream`."""
+        is_chunked = request.version.minor > 0  # HTTP/1.0 has no chunks: the end of the connection ends the answer
+        keep = is_chunked and self.__may_keep(request)
+        headers = self.__headers(request, asked, keep=keep)
+        if is_chunked:
+            headers += b"Transfer-Encoding: chunked\r\n"
+        self.__keeps_after_stream = False
+        try:
+            head = replies.head_of(reply, asked.id, headers)
+            await self.__send_piece(asked, request.writer, head, b"")
+            async for piece in pieces:
+                if not piece:
+                    continue
+                if is_chunked:
+                    await self.__send_piece(asked, request.writer, b"%x\r\n" % len(piece), piece + b"\r\n")
+                else:
+                    await self.__send_piece(asked, request.writer, piece, b"")
+            if is_chunked:
+                await self.__send_piece(asked, request.writer, _LAST_CHUNK, b"")
+        except BaseException:
+            self.__break_off(is_chunked)
+            raise
+        self.__keeps_after_stream = keep
+
+    async def __send_piece(self, asked: Request, writer: AbstractStreamWriter, data: bytes, rest: bytes) -> None:
+        begun = self.__loop.time()
+        await self.send(writer, data, rest, is_shared=False)
+        self.__deadline = _NEVER
+        asked.idle_seconds += self.__loop.time() - begun
+
+    def __break_off(self, is_chunked: bool) -> None:
+        """Ends the connection in the middle of an answer, so that its client can see that something is missing."""
+        if self.transport is None:
+            return
+        if not is_chunked:
+            # Where the end of the connection ends the answer, only a reset shows that this is not the end.
+            found: socket.socket | None = self.transport.get_extra_info("socket")
+            if found is not None:
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
+        self.transport.abort()
 
     async def __answer_counted(self, request: web.BaseRequest, asked: Request) -> Reply:
         """Answers a request that may have to give way: until its caller is known and its body has arrived."""
@@ -634,6 +752,13 @@ class Connection(web.RequestHandler):
         self.__spoken_for = client
         return True
 
+    def client_address(self, request: web.BaseRequest) -> str:
+        """The address that a request came from: see `Door.client_address`. Empty if the client has left."""
+        peer = self.transport and self.transport.get_extra_info("peername")
+        if not peer:
+            return ""
+        return self.__door.client_address(str(peer[0]), request.headers.getall("X-Forwarded-For", ()))
+
     def __leave_proxy(self) -> None:
         if self.__spoken_for:
             self.__door.uncount(self.__spoken_for)
@@ -695,6 +820,7 @@ class Connection(web.RequestHandler):
         """
         self.__is_retiring = True
         if self.__is_busy or self.__lingering is not None or self.__frame is not None:
+            self.__end_wait()
             return
         if self.__was_idle:
             self.__close()

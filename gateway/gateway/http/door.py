@@ -14,7 +14,8 @@ from typing import Any
 
 from prometheus_client import Counter, Gauge
 
-from gateway.config import CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX, Network
+from chassis.runtime.settings import Network
+from gateway.config import CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX
 from gateway.http import memory
 
 UNFINISHED_BYTES_MAX = 16 * 1024 * 1024
@@ -161,6 +162,18 @@ class Door:
             if not self._is_trusted(address):
                 return _client(address)
         return ""
+
+    def client_address(self, peer: str, forwarded_for: Iterable[str]) -> str:
+        """The address of a connection's peer or, if that is a trusted proxy, of the client that it speaks for."""
+        found = _plain(ipaddress.ip_address(peer.partition("%")[0]))
+        for entry in reversed(",".join(forwarded_for).split(",")):
+            if not self._is_trusted(found):
+                break
+            address = _address(entry.strip())
+            if address is None:
+                break
+            found = _plain(address)
+        return str(found)
 
     def take_refused(self) -> int:
         refused, self.refused = self.refused, 0

@@ -6,6 +6,7 @@ checks the record and its rules.
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from chassis.app.server import SECONDS_BUCKETS
 from chassis.db.database import DatabaseFull
 from chassis.refusals import Refusal, Unavailable, invalid_request
 from chassis.runtime.failpoints import failpoint
-from gateway.http import bearer, filters, replies
+from gateway.http import bearer, encoding, filters, replies, snapshots
 from gateway.http.bearer import Caller, Keys
 from gateway.http.calls import Calls
 from gateway.http.connection import BodyBroken, Request
@@ -27,7 +28,10 @@ from gateway.http.cursors import Cursors
 from gateway.http.limits import REQUESTS_A_MINUTE, WINDOW_SECONDS, Limits
 from gateway.http.reference import Reference
 from gateway.http.replies import ApiError, Reply
-from gateway.http.routes import PUBLIC, Operation, resource_of
+from gateway.http.routes import AFTER_ID, CHANGES, PUBLIC, SNAPSHOTS, Operation, operation_at, resource_of
+from gateway.http.snapshots import Snapshots
+from gateway.http.usage import Usage
+from gateway.http.waiting import Question, Waiting
 
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 64
 
@@ -47,11 +51,13 @@ _REVOKED = (
     "This API key was revoked; stop retrying and ask an administrator for a new one.",
     replies.CHALLENGE,
 )
+_EXPIRED = "This API key expired on {}; stop retrying and ask an administrator for a new one."
 _INACTIVE = (
     403,
     "company_inactive",
     "The company account of this key is inactive; have it activated before you try again.",
 )
+_NDJSON = b"Content-Type: application/x-ndjson\r\n"
 _LIMIT_POLICY = f'RateLimit-Policy: "key";q={REQUESTS_A_MINUTE};w={WINDOW_SECONDS}\r\n'
 
 
@@ -65,6 +71,8 @@ class Edge:
         cursors: Cursors,
         calls: Calls,
         reference: Reference,
+        usage: Usage,
+        waiting: Waiting,
         is_ready: Callable[[], bool],
         *,
         debug: bool,
@@ -74,6 +82,9 @@ class Edge:
         self._cursors = cursors
         self._calls = calls
         self._reference = reference
+        self._usage = usage
+        self._waiting = waiting
+        self._snapshots = Snapshots()
         self._is_ready = is_ready
         self._debug = debug
         self._counters: dict[tuple[str, str, int], Any] = {}
@@ -82,11 +93,14 @@ class Edge:
     async def answer(self, request: Request) -> Reply:
         started = time.perf_counter()
         route = ["unknown"]
+        code = ""
         try:
             reply = await self._answer(request, route)
         except Refusal as refusal:
+            code = refusal.code
             reply = replies.of_refusal(refusal)
         except BodyBroken as broken:
+            code = "invalid_request"
             reply = replies.error(400, "invalid_request", f"The body can't be read: {broken}; send it whole.")
         except Unavailable as fault:
             if fault.disk_full or isinstance(fault, DatabaseFull):
@@ -98,7 +112,12 @@ class Edge:
         except Exception:
             log.exception("fault", route=route[0], request_id=request.id)
             reply = replies.FAULT
-        self._count(request, route[0], reply.status, time.perf_counter() - started)
+        if reply.is_read:
+            reply = encoding.encoded(reply, request.headers.getall("Accept-Encoding", ()))
+        seconds = time.perf_counter() - started - request.idle_seconds
+        self._count(request, route[0], reply.status, seconds)
+        if request.caller is not None:
+            self._usage.count(request.caller, request, route[0], reply.status, code)
         return reply
 
     async def _answer(self, request: Request, route: list[str]) -> Reply:
@@ -108,7 +127,7 @@ class Edge:
         found = resource_of(path)
         if found is None:
             return self._outside(request, path, route)
-        resource, id_text = found
+        resource, ids = found
         operation = resource.operations.get(request.method)
         if operation is None:
             _refuse_verb(resource.allow)
@@ -125,13 +144,15 @@ class Edge:
                 f"{' or '.join(sorted(operation.opened_by))}.",
             )
         if operation.kind == "list":
-            return await self._list(operation, caller, id_text, query, request.id)
+            return await self._list(operation, caller, ids, query, request.id)
+        if operation.kind in ("feed", "snapshot"):
+            answer = self._feed if operation.kind == "feed" else self._snapshot
+            return await answer(operation, caller, query, request)
         filters.pairs(query, ())
         if operation.kind == "own":
-            return replies.json(caller.whoami)
+            return replies.read(caller.whoami)
         message = operation.request()
-        if operation.id_field:
-            setattr(message, operation.id_field, filters.entity_id(id_text))
+        filters.set_ids(message, operation.ids, ids)
         if operation.kind == "write":
             message.idempotency_key = _idempotency_key(request, operation)
             message.body = await request.body()
@@ -142,17 +163,25 @@ class Edge:
             response = await self._calls.call(operation, message, caller, request.id)
         return _rendered(operation, response)
 
-    async def _caller(self, request: Request) -> Caller:
-        """The authenticated caller. Raises Refusal for a missing or revoked key, an inactive company, or too many
-        requests."""
+    async def _known(self, request: Request) -> Caller:
+        """The authenticated caller. Raises Refusal for a missing or ended key, or an inactive company."""
         key = bearer.presented(request.headers.getall("Authorization", ()))
         caller = None if key is None else await self._keys.find(key)
         if caller is None:
             raise ApiError(*_UNAUTHORIZED)
+        request.caller = caller
         if caller.revoked:
             raise ApiError(*_REVOKED)
+        if caller.expires_at <= time.time():
+            ended = time.strftime("%Y-%m-%d at %H:%M:%S UTC", time.gmtime(caller.expires_at))
+            raise ApiError(401, "key_revoked", _EXPIRED.format(ended), replies.CHALLENGE)
         if not caller.company_active:
             raise Refusal(*_INACTIVE)
+        return caller
+
+    async def _caller(self, request: Request) -> Caller:
+        """The authenticated caller, whose request is counted. Raises Refusal as `_known`, and for too many requests."""
+        caller = await self._known(request)
         admitted, remaining, reset_seconds = await self._limits.take(caller.api_key_id)
         request.limit_headers = f'RateLimit: "key";r={remaining};t={reset_seconds}\r\n{_LIMIT_POLICY}'.encode()
         if not admitted:
@@ -164,39 +193,97 @@ class Edge:
             )
         return caller
 
-    async def _list(self, operation: Operation, caller: Caller, id_text: str, query: str, request_id: str) -> Reply:
-        message = operation.request(limit=filters.LIMIT_DEFAULT)
+    async def _list(
+        self, operation: Operation, caller: Caller, ids: tuple[str, ...], query: str, request_id: str
+    ) -> Reply:
+        message = operation.request()
+        filters.set_ids(message, operation.ids, ids)
         path = operation.route.path
-        if operation.id_field:
-            entity_id = filters.entity_id(id_text)
-            setattr(message, operation.id_field, entity_id)
-            path = path.replace(f"{{{operation.id_field}}}", str(entity_id))
-        found: dict[str, Any] = {}
-        cursor = None
-        if query:
-            given = filters.pairs(query, operation.allowed_query)
-            message.limit = filters.limit(given.get("limit"))
-            found = filters.read_filters(operation.filters, given)
-            for name, value in found.items():
-                if isinstance(value, int):
-                    setattr(message, name, value)
-                else:
-                    getattr(message, name).CopyFrom(value)
-            cursor = given.get("cursor")
-        if cursor is not None:
-            after_id = self._cursors.after_id(cursor, _bound_to(path, caller, found))
-            if after_id is None:
-                raise Refusal(
-                    400,
-                    "invalid_cursor",
-                    "cursor was not issued for this list with these filters; start again without a cursor.",
-                )
-            message.after_id = after_id
+        for name in operation.ids:
+            path = path.replace(f"{{{name}}}", str(getattr(message, name)))
+        given, bound_to = _asked(operation, path, caller, query, message)
+        if (cursor := given.get("cursor")) is not None:
+            find = self._cursors.position if operation.is_by_position else self._cursors.after_id
+            found = find(cursor, bound_to)
+            if found is None:
+                raise _no_cursor()
+            setattr(message, "position" if operation.is_by_position else "after_id", found)
         page = (await self._calls.call(operation, message, caller, request_id)).page
         following = b"null"
         if page.HasField("next_after_id"):
-            following = f'"{self._cursors.issue(page.next_after_id, _bound_to(path, caller, found))}"'.encode()
-        return replies.json(b'{"data":%b,"next_cursor":%b,"limit":%d}' % (page.data, following, message.limit))
+            following = b'"%b"' % self._cursors.issue(page.next_after_id, bound_to).encode()
+        elif page.next_position:
+            following = b'"%b"' % self._cursors.issue_at(page.next_position, bound_to).encode()
+        return replies.read(b'{"data":%b,"next_cursor":%b,"limit":%d}' % (page.data, following, message.limit))
+
+    async def _feed(self, operation: Operation, caller: Caller, query: str, request: Request) -> Reply:
+        message = operation.request()
+        path = operation.route.path
+        given, bound_to = _asked(operation, path, caller, query, message)
+        seconds = filters.wait(given.get("wait"))
+        if (cursor := given.get("cursor")) is not None:
+            position = self._cursors.position(cursor, bound_to)
+            if position is None:
+                raise _no_cursor()
+            message.position = position
+        ask = functools.partial(self._calls.call, operation, message, caller, request.id)
+        if seconds:
+            same = operation.rpc_path, message.SerializeToString(deterministic=True)
+            question = Question(operation.service, caller.identity.company_id, same, ask, _has_documents)
+            response = await self._waiting.answer(request, (caller.api_key_id, path), seconds, question)
+            await self._known(request)  # the key may have ended meanwhile
+        else:
+            response = await ask()
+        feed = response.feed
+        resume = b'"%b"' % self._cursors.issue_at(feed.position, bound_to).encode()
+        return replies.read(
+            b'{"data":[%b],%b"next_cursor":%b,"resume_cursor":%b,"limit":%d}'
+            % (
+                b",".join(feed.documents),
+                b'"positions":[%b],' % ",".join(map(str, response.positions)).encode()
+                if operation.has_positions
+                else b"",
+                resume if feed.more else b"null",
+                resume,
+                message.limit,
+            )
+        )
+
+    async def _snapshot(self, operation: Operation, caller: Caller, query: str, request: Request) -> Reply:
+        given = filters.pairs(query, operation.allowed_query)
+        after = {name: filters.after_id(name, text) for name, text in given.items()}
+        if len(after) not in (0, len(operation.allowed_query)):
+            raise invalid_request(f"{' and '.join(operation.allowed_query)} go together; give both.")
+        message = operation.request(limit=filters.LIMIT_MAX, **after)
+        ask = functools.partial(self._calls.call, operation, message, caller, request.id)
+
+        async def following(answer: Any) -> Any:
+            if not answer.page.HasField("next_after_id"):
+                return None
+            await self._known(request)  # the key may have ended meanwhile
+            for name in operation.allowed_query:
+                source = answer.page if name == AFTER_ID else answer
+                setattr(message, name, getattr(source, f"next_{name}"))
+            return await ask()
+
+        is_compressed, _ = encoding.accepted(request.headers.getall("Accept-Encoding", ()))
+        headers = _NDJSON + (encoding.GZIP if is_compressed else encoding.VARY)
+        with self._snapshots.place(caller.identity.company_id, operation.route.path):
+            if not any(after.values()):
+                headers += await self._resume_cursor(operation, caller, request.id)
+            lines = snapshots.lines(await ask(), following, is_compressed=is_compressed)
+            try:
+                await request.stream(Reply(200, b"", headers), lines)
+            except ConnectionError as error:
+                log.info("snapshot_broken_off", request_id=request.id, reason=str(error) or type(error).__name__)
+        return Reply(200, b"")  # which is sent already
+
+    async def _resume_cursor(self, operation: Operation, caller: Caller, request_id: str) -> bytes:
+        """The header with the cursor at which the changes since now begin."""
+        changes = operation_at("GET", operation.route.path.replace(SNAPSHOTS, CHANGES))
+        now = await self._calls.call(changes, changes.request(from_now=True), caller, request_id)
+        cursor = self._cursors.issue_at(now.feed.position, _bound_to(changes.route.path, caller, {}))
+        return f"Service-Resume-Cursor: {cursor}\r\n".encode()
 
     def _outside(self, request: Request, path: str, route: list[str]) -> Reply:
         """Paths outside the namespace: the pages for people, liveness and readiness. A service that is down does not
@@ -243,11 +330,15 @@ class Edge:
 def _rendered(operation: Operation, response: Any) -> Reply:
     """The service's response as the reply to the caller."""
     if operation.kind == "fetch":
-        return replies.json(response.document.json)
+        return replies.read(response.document.json)
     if operation.kind == "delete":
         return replies.NO_CONTENT
     reply = response.reply
     return replies.json(reply.body, reply.status, b"X-Idempotent-Replay: 1\r\n" if reply.replayed else b"")
+
+
+def _has_documents(answer: Any) -> bool:
+    return bool(answer.feed.documents)
 
 
 def _decoded(path: str) -> str:
@@ -276,6 +367,28 @@ def _idempotency_key(request: Request, operation: Operation) -> str:
             f"Idempotency-Key must be 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters."
         )
     return key
+
+
+def _asked(operation: Operation, path: str, caller: Caller, query: str, message: Any) -> tuple[dict[str, str], bytes]:
+    """Sets limit and filters in the request of a list or a feed. Returns the query's values by key, and what a cursor
+    is bound to: see `_bound_to`. Raises Refusal."""
+    given = filters.pairs(query, operation.allowed_query)
+    message.limit = filters.limit(given.get("limit"))
+    found = filters.read_filters(operation.filters, given)
+    for name, value in found.items():
+        if isinstance(value, int):
+            setattr(message, name, value)
+        else:
+            getattr(message, name).CopyFrom(value)
+    return given, _bound_to(path, caller, found)
+
+
+def _no_cursor() -> Refusal:
+    return Refusal(
+        400,
+        "invalid_cursor",
+        "cursor was not issued for this list with these filters; start again without a cursor.",
+    )
 
 
 def _bound_to(path: str, caller: Caller, found: dict[str, Any]) -> bytes:

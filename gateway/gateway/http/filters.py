@@ -16,7 +16,9 @@ from chassis.refusals import Refusal, invalid_request
 from makeready.common.v1 import options_pb2
 
 LIMIT_DEFAULT, LIMIT_MAX = 50, 200
+WAIT_SECONDS_MAX = 25
 PAIRS_MAX = 50
+ID_CHARACTERS_MAX = 64  # no id is longer, so a longer text stays the id of nothing
 
 _INTEGER = re.compile("-?[0-9]+")
 # A plus sign that was not percent-encoded arrives as a space.
@@ -37,10 +39,14 @@ class Filter:
     is_boolean: bool = False
 
 
+# Fields of a feed's request that are no filters.
+_OF_FEEDS = ("position", "limit", "from_now")
+
+
 def filters_of(request: Descriptor) -> tuple[Filter, ...]:
-    """Every field of a list's request after `limit`."""
+    """Every field of a list's request after `limit`, and of a feed's after `from_now`."""
     limit = request.fields_by_name["limit"].number
-    return tuple(_filter(field) for field in request.fields if field.number > limit)
+    return tuple(_filter(field) for field in request.fields if field.number > limit and field.name not in _OF_FEEDS)
 
 
 def _filter(field: FieldDescriptor) -> Filter:
@@ -70,6 +76,13 @@ def entity_id(text: str) -> int:
         if number <= ID_MAX:
             return number
     return 0
+
+
+def set_ids(message: Any, names: Sequence[str], texts: Sequence[str]) -> None:
+    """Sets the ids of a path in a request: numbers, and texts such as an event's id."""
+    for name, text in zip(names, texts, strict=True):
+        is_text = message.DESCRIPTOR.fields_by_name[name].type == FieldDescriptor.TYPE_STRING
+        setattr(message, name, text[:ID_CHARACTERS_MAX] if is_text else entity_id(text))
 
 
 def _record_id(name: str, text: str) -> int:
@@ -141,6 +154,22 @@ def limit(text: str | None) -> int:
             f"limit must be a positive integer in plain digits; above {LIMIT_MAX} it counts as {LIMIT_MAX}.",
         )
     return LIMIT_MAX if len(digits) > 3 else min(int(digits), LIMIT_MAX)
+
+
+def wait(text: str | None) -> int:
+    """The seconds that a feed may wait for something to return. Raises Refusal."""
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_SECONDS_MAX):
+        raise invalid_request(f"wait must be a whole number of seconds from 0 to {WAIT_SECONDS_MAX}.", "wait", 422)
+    return int(text)
+
+
+def after_id(name: str, text: str) -> int:
+    """The id after which a snapshot goes on. Raises Refusal."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= ID_MAX):
+        raise invalid_request(f"{name} must be the entity_id of the last record that you have.", name)
+    return min(int(text), ID_MAX - 1)  # a statement adds 1 to it; no record has the last id
 
 
 def read_filters(filters: Sequence[Filter], given: dict[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from importlib import resources
 
 import msgspec
 
+from gateway.http.encoding import compressed_once
 from gateway.http.replies import Reply
 
 # The committed files have it in place of each installation's base URL.
@@ -26,22 +27,25 @@ _TO_DOCS = Reply(302, b"The reference is at /docs.\n", b"Location: /docs\r\n" + 
 
 
 class Reference:
-    """The pages, read once at the start."""
+    """The pages, read and compressed once at the start."""
 
     def __init__(self, api_url: str) -> None:
         quoted = msgspec.json.encode(api_url)[1:-1]
-        self.document = Reply(200, _file("openapi.json").replace(BASE_URL.encode(), quoted), is_shared=True)
+        document = Reply(200, _file("openapi.json").replace(BASE_URL.encode(), quoted), is_shared=True)
+        self.document = compressed_once(document)
         escaped = html.escape(api_url).encode()
         pages = {
             "/docs": Reply(200, _file("docs.html").replace(BASE_URL.encode(), escaped), _HTML),
             "/docs/changes": Reply(200, _file("changes.html"), _HTML),
             "/docs/events": Reply(200, _file("events.html"), _HTML),
+            "/docs/sync": Reply(200, _file("sync.html"), _HTML),
+            "/docs/sync/copy.py": Reply(200, _file("copy.py.txt"), _TEXT),
             "/docs/webhooks": Reply(200, _file("webhooks.html"), _HTML),
             **{f"/docs/webhooks/{name}": Reply(200, _file(f"{name}.txt"), _TEXT) for name in _RECEIVERS},
             "/docs/style.css": Reply(200, _file("style.css"), _CSS),
-            **dict.fromkeys(("/", "/docs/"), _TO_DOCS),
         }
-        self.pages = {path: page._replace(is_shared=True) for path, page in pages.items()}
+        self.pages = {path: compressed_once(page._replace(is_shared=True)) for path, page in pages.items()}
+        self.pages |= dict.fromkeys(("/", "/docs/"), _TO_DOCS._replace(is_shared=True))
         """By path, for the paths outside the namespace."""
 
 

@@ -28,6 +28,10 @@ class Reply(NamedTuple):
     headers: bytes = _JSON
     is_shared: bool = False
     """The body stays in memory, whoever reads it."""
+    is_read: bool = False
+    """It answers a read, so it is compressed for callers that accept it: see `encoding`."""
+    compressed: bytes = b""
+    """The compressed body, if it was made beforehand."""
 
 
 NO_CONTENT = Reply(204, b"", b"")
@@ -37,7 +41,12 @@ def json(body: bytes, status: int = 200, headers: bytes = b"") -> Reply:
     return Reply(status, body, _JSON + headers)
 
 
-@functools.lru_cache(maxsize=512)  # sentences hold no value of a caller's, so they are few
+def read(body: bytes) -> Reply:
+    """The answer to a read of records."""
+    return Reply(200, body, _JSON, is_read=True)
+
+
+@functools.lru_cache(maxsize=512)  # sentences hold no value of a caller's, and one instant at most
 def error(status: int, code: str, message: str, headers: bytes = b"") -> Reply:
     """The error envelope."""
     return Reply(status, msgspec.json.encode({"error": {"code": code, "message": message}}), _JSON + headers)
@@ -53,6 +62,8 @@ class ApiError(Refusal):
 
 def of_refusal(refusal: Refusal) -> Reply:
     headers = refusal.headers if isinstance(refusal, ApiError) else b""
+    if refusal.status == 429 and not headers:  # a service's own limit, of a minute
+        headers = b"Retry-After: 60\r\n"
     return error(refusal.status, refusal.code, refusal.message, headers)
 
 
@@ -69,9 +80,14 @@ def raw(reply: Reply, request_id: str, headers: bytes, *, head: bool = False) ->
     headers: more whole lines; head: the request was HEAD, so no body follows.
     """
     length = b"" if reply.status == 204 else b"Content-Length: %d\r\n" % len(reply.body)
+    first = head_of(reply, request_id, headers, length)
     body = b"" if head else reply.body
-    is_long = len(body) > PIECE_BYTES
-    first = b"".join(
+    return (first, body) if len(body) > PIECE_BYTES else (first + body, b"")
+
+
+def head_of(reply: Reply, request_id: str, headers: bytes, length: bytes = b"") -> bytes:
+    """The head of a response. headers, length: more whole lines; without length the body follows in pieces."""
+    return b"".join(
         (
             _STATUS_LINES[reply.status],
             reply.headers,
@@ -81,10 +97,8 @@ def raw(reply: Reply, request_id: str, headers: bytes, *, head: bool = False) ->
             b"\r\n",
             length,
             _date(int(time.time())),
-            b"" if is_long else body,
         )
     )
-    return first, body if is_long else b""
 
 
 @functools.lru_cache(maxsize=1)

@@ -19,6 +19,8 @@ READ_SECONDS, WRITE_SECONDS = 5.0, 10.0
 
 # The scope of an operation that needs no key.
 PUBLIC = "public"
+# A kind's snapshot, and its changes from there on.
+SNAPSHOTS, CHANGES = "/snapshots/", "/changes/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Route:
     """One operation of the public API.
 
     rpc: CONTEXT.SERVICE/METHOD of its contract; empty if the gateway answers by itself. key_sentence: the message for a
-    write without an Idempotency-Key. scope: that of an operation without RPC; an RPC's proto names its own.
+    write without an Idempotency-Key. scope: that of an operation without RPC; an RPC's proto names its own. seconds:
+    its deadline, if it is another than that of other reads or writes.
     """
 
     method: str
@@ -34,6 +37,7 @@ class Route:
     rpc: str = ""
     key_sentence: str = ""
     scope: str = ""
+    seconds: float = 0.0
 
 
 ROUTES = (
@@ -45,6 +49,8 @@ ROUTES = (
     Route("GET", "/tickets/{ticket_id}", "tickets.TicketsService/GetTicket"),
     Route("PATCH", "/tickets/{ticket_id}", "tickets.TicketsService/ChangeTicketStatus",
           "Changing a ticket's status needs an Idempotency-Key header; send a new key with each change."),
+    Route("POST", "/tickets/{ticket_id}/photos", "tickets.TicketsService/CreateTicketPhoto",
+          "Adding a photo to a ticket needs an Idempotency-Key header; send a new key with each new photo."),
     Route("GET", "/properties", "catalog.PropertiesService/ListProperties"),
     Route("GET", "/properties/{property_id}", "catalog.PropertiesService/GetProperty"),
     Route("GET", "/units", "catalog.UnitsService/ListUnits"),
@@ -64,13 +70,48 @@ ROUTES = (
     Route("GET", "/meters", "catalog.MetersService/ListMeters"),
     Route("GET", "/meters/{meter_id}", "catalog.MetersService/GetMeter"),
     Route("GET", "/meters/{meter_id}/readings", "catalog.MetersService/ListReadings"),
+    Route("GET", "/changes/tickets", "tickets.TicketsService/ListTicketChanges"),
+    Route("GET", "/changes/properties", "catalog.PropertiesService/ListPropertyChanges"),
+    Route("GET", "/changes/units", "catalog.UnitsService/ListUnitChanges"),
+    Route("GET", "/changes/assets", "catalog.AssetsService/ListAssetChanges"),
+    Route("GET", "/changes/vendors", "catalog.VendorsService/ListVendorChanges"),
+    Route("GET", "/changes/inspections", "catalog.InspectionsService/ListInspectionChanges"),
+    Route("GET", "/changes/turns", "occupancy.TurnsService/ListTurnChanges"),
+    Route("GET", "/changes/meters", "catalog.MetersService/ListMeterChanges"),
+    Route("GET", "/changes/readings", "catalog.MetersService/ListReadingChanges"),
+    Route("GET", "/snapshots/tickets", "tickets.TicketsService/ListTickets"),
+    Route("GET", "/snapshots/properties", "catalog.PropertiesService/ListProperties"),
+    Route("GET", "/snapshots/units", "catalog.UnitsService/ListUnits"),
+    Route("GET", "/snapshots/assets", "catalog.AssetsService/ListAssets"),
+    Route("GET", "/snapshots/vendors", "catalog.VendorsService/ListVendors"),
+    Route("GET", "/snapshots/inspections", "catalog.InspectionsService/ListInspections"),
+    Route("GET", "/snapshots/turns", "occupancy.TurnsService/ListTurns"),
+    Route("GET", "/snapshots/meters", "catalog.MetersService/ListMeters"),
+    Route("GET", "/snapshots/readings", "catalog.MetersService/ListReadingsOfAllMeters"),
     Route("GET", "/webhooks", "webhooks.SubscriptionsService/ListSubscriptions"),
     Route("POST", "/webhooks", "webhooks.SubscriptionsService/CreateSubscription",
           "Creating a webhook subscription needs an Idempotency-Key header; send a new key with each subscription."),
     Route("DELETE", "/webhooks/{sub_id}", "webhooks.SubscriptionsService/DeleteSubscription"),
+    Route("POST", "/webhooks/{sub_id}/test", "webhooks.FeedService/TestSubscription",
+          "Testing a webhook subscription needs an Idempotency-Key header; send a new key with each test.",
+          seconds=30.0),  # it waits for the receiver
+    Route("GET", "/webhooks/{sub_id}/deliveries", "webhooks.FeedService/ListDeliveries"),
+    Route("GET", "/webhooks/{sub_id}/deliveries/{event_id}", "webhooks.FeedService/GetDelivery"),
+    Route("POST", "/webhooks/{sub_id}/replay", "webhooks.FeedService/CreateReplay",
+          "Starting a replay needs an Idempotency-Key header; send a new key with each replay."),
+    Route("GET", "/webhooks/{sub_id}/replays/{replay_id}", "webhooks.FeedService/GetReplay"),
+    Route("GET", "/events", "webhooks.FeedService/ListEvents"),
 )  # fmt: skip
 
-Kind = Literal["own", "list", "fetch", "write", "delete"]
+Kind = Literal["own", "list", "feed", "snapshot", "fetch", "write", "delete"]
+
+
+# The query keys of each kind of operation that has some, besides its filters.
+_QUERY: dict[Kind, tuple[str, ...]] = {
+    "list": ("limit", "cursor"),
+    "feed": ("limit", "cursor", "wait"),
+}
+AFTER_ID = "after_id"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -85,8 +126,8 @@ class Operation:
     request: Any
     """The message class of the RPC's request."""
     response: Any
-    id_field: str
-    """The request's field that takes the id in the path; empty if the path has none."""
+    ids: tuple[str, ...]
+    """The request's fields that take the ids in the path, in its order."""
     filters: tuple[Filter, ...]
     allowed_query: tuple[str, ...]
     scope: str
@@ -94,6 +135,21 @@ class Operation:
     opened_by: frozenset[str]
     """The scopes of the keys that open it."""
     deadline_seconds: float
+
+    @property
+    def id_field(self) -> str:
+        """The field of the first id in the path; empty if the path has none."""
+        return self.ids[0] if self.ids else ""
+
+    @property
+    def is_by_position(self) -> bool:
+        """Whether a page of the list begins at a position of the service's, and not after an id."""
+        return self.request is not None and "position" in self.request.DESCRIPTOR.fields_by_name
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether the feed numbers its documents."""
+        return self.response is not None and "positions" in self.response.DESCRIPTOR.fields_by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +163,22 @@ class Resource:
 def _operation(route: Route) -> Operation:
     if not route.rpc:
         opened_by = OPENED_BY.get(route.scope, frozenset())
-        return Operation(route, "own", "", "", None, None, "", (), (), route.scope, opened_by, READ_SECONDS)
+        return Operation(route, "own", "", "", None, None, (), (), (), route.scope, opened_by, READ_SECONDS)
     context, _, rpc = route.rpc.partition(".")
     service_name, _, method_name = rpc.partition("/")
     service = _contracts(context)[service_name]
     method = service.methods_by_name[method_name]
-    kind = _kind(method)
-    segment = route.path.rpartition("/")[2] if "{" not in route.path else route.path.split("/")[2]
-    id_field = segment.strip("{}") if segment.startswith("{") else ""
+    kind = "snapshot" if route.path.startswith(SNAPSHOTS) else _kind(method)
+    ids = tuple(one.strip("{}") for one in route.path.split("/") if one.startswith("{"))
     fields = method.input_type.fields_by_name
-    assert not id_field or id_field in fields, f"{route.path}: {method.full_name} takes no {id_field}"
+    missing = set(ids).difference(fields)
+    assert not missing, f"{route.path}: {method.full_name} takes no {missing}"
     assert (kind == "write") == bool(route.key_sentence), f"{route.path}: writes, and they alone, have a key sentence"
     scope = asked_scope(method)
     assert scope and not route.scope, f"{route.path}: the proto of {method.full_name} names the scope"
-    filters = filters_of(method.input_type) if kind == "list" else ()
+    filters = filters_of(method.input_type) if kind in _QUERY else ()
+    # A snapshot goes on after a record, by the fields that name it.
+    after = tuple(name for name in fields if name.startswith("after_")) if kind == "snapshot" else ()
     return Operation(
         route,
         kind,
@@ -128,12 +186,12 @@ def _operation(route: Route) -> Operation:
         f"/{service.full_name}/{method.name}",
         GetMessageClass(method.input_type),
         GetMessageClass(method.output_type),
-        id_field,
+        ids,
         filters,
-        ("limit", "cursor", *(one.name for one in filters)) if kind == "list" else (),
+        (*_QUERY.get(kind, ()), *after, *(one.name for one in filters)),
         scope,
         OPENED_BY[scope],
-        WRITE_SECONDS if kind in ("write", "delete") else READ_SECONDS,
+        route.seconds or (WRITE_SECONDS if kind in ("write", "delete") else READ_SECONDS),
     )
 
 
@@ -151,41 +209,51 @@ def _kind(method: MethodDescriptor) -> Kind:
     fields = method.output_type.fields_by_name
     if "page" in fields:
         return "list"
+    if "feed" in fields:
+        return "feed"
     if "document" in fields:
         return "fetch"
     return "write" if "reply" in fields else "delete"
 
 
 OPERATIONS = tuple(_operation(route) for route in ROUTES)
+_BY_NAME = {(one.route.method, one.route.path): one for one in OPERATIONS}
+
+
+def operation_at(method: str, path: str) -> Operation:
+    """The operation of a route of the table."""
+    return _BY_NAME[method, path]
 
 
 def _resources() -> dict[tuple[str | None, ...], Resource]:
-    """Resources by the segments of the path below the prefix; None stands for the id, which is always the second
-    one."""
+    """Resources by the segments of the path below the prefix; None stands for an id."""
     found: dict[tuple[str | None, ...], Resource] = {}
     for operation in OPERATIONS:
-        segments: list[str | None] = list(operation.route.path[1:].split("/"))
-        if len(segments) > 1:
-            assert operation.route.path.count("{") == 1 and str(segments[1]).startswith("{"), operation.route.path
-            segments[1] = None
-        resource = found.get(tuple(segments)) or Resource({}, "")
+        path = operation.route.path[1:].split("/")
+        segments = tuple(None if one.startswith("{") else one for one in path)
+        resource = found.get(segments) or Resource({}, "")
         operations = resource.operations | {operation.route.method: operation}
-        found[tuple(segments)] = Resource(operations, ", ".join(operations))
+        found[segments] = Resource(operations, ", ".join(operations))
     return found
 
 
 _RESOURCES = _resources()
+# Where paths of a length have their ids; none in the first place, so that a path without ids is found first.
+_PLACES = {
+    length: sorted({tuple(n for n, one in enumerate(key) if one is None) for key in _RESOURCES if len(key) == length})
+    for length in {len(key) for key in _RESOURCES}
+}
 _ROOT = PREFIX + "/"
 
 
-def resource_of(path: str) -> tuple[Resource, str] | None:
-    """The resource at a path and the id in it ("" if it has none); None if no resource has that path."""
+def resource_of(path: str) -> tuple[Resource, tuple[str, ...]] | None:
+    """The resource at a path and the ids in it; None if no resource has that path."""
     if not path.startswith(_ROOT):
         return None
-    segments: list[str | None] = list(path[len(_ROOT) :].split("/"))
-    found = _RESOURCES.get(tuple(segments))
-    if found is not None or len(segments) == 1:
-        return None if found is None else (found, "")
-    entity_id, segments[1] = str(segments[1]), None
-    found = _RESOURCES.get(tuple(segments))
-    return (found, entity_id) if found is not None and entity_id else None
+    segments = path[len(_ROOT) :].split("/")
+    for places in _PLACES.get(len(segments), ()):
+        ids = tuple(segments[n] for n in places)
+        found = _RESOURCES.get(tuple(None if n in places else one for n, one in enumerate(segments)))
+        if found is not None and all(ids):
+            return found, ids
+    return None

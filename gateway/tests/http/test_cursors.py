@@ -65,3 +65,18 @@ def test_a_cursor_fits_a_query_unencoded_and_shows_no_binding(after_id: int, bou
     issued = Cursors({"1": b"k" * 32}).issue(after_id, bound_to)
     assert all(one.isalnum() or one in "._-" for one in issued)
     assert len(base64.urlsafe_b64decode(issued[2:])) == 24
+
+
+@given(rings, st.binary(min_size=1, max_size=64), bindings)
+def test_a_cursor_contains_the_position_that_it_was_issued_for(
+    ring: dict[str, bytes], position: bytes, bound_to: bytes
+) -> None:
+    cursors = Cursors(ring)
+    issued = cursors.issue_at(position, bound_to)
+    assert cursors.position(issued, bound_to) == position
+    assert cursors.position(issued, bound_to + b"x") is None
+    assert all(one.isalnum() or one in "._-" for one in issued)
+    # A list has no position but an id of 8 bytes.
+    assert (cursors.after_id(issued, bound_to) is None) == (len(position) != 8)
+    for changed in (issued + "=", issued[:-1] + chr(ord(issued[-1]) ^ 1), issued[:-1], issued + "A"):
+        assert cursors.position(changed, bound_to) is None

@@ -10,9 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 from prometheus_client import REGISTRY
 
-from chassis.runtime.settings import Environment, SettingsError
-from gateway import config
-from gateway.config import networks
+from chassis.runtime.settings import Environment, SettingsError, networks, trusted_proxies
 from gateway.http import connection as connections
 from gateway.http import door as module
 from gateway.http import replies
@@ -66,6 +64,25 @@ def test_the_rightmost_address_that_is_no_trusted_proxys_is_the_client(forwarded
     assert Door(trusted_proxies=networks("10.0.0.0/8, 2001:db8:ffff::/48")).client_behind_proxy(forwarded_for) == client
 
 
+@pytest.mark.parametrize(
+    ("peer", "forwarded_for", "address"),
+    [
+        ("203.0.113.7", ["198.51.100.1"], "203.0.113.7"),
+        ("::ffff:203.0.113.7", [], "203.0.113.7"),
+        ("fe80::1%eth0", [], "fe80::1"),
+        ("10.1.2.3", [], "10.1.2.3"),
+        ("10.1.2.3", ["198.51.100.1, 203.0.113.7"], "203.0.113.7"),
+        ("10.1.2.3", ["203.0.113.7", "10.9.9.9"], "203.0.113.7"),
+        ("10.1.2.3", ["[2001:db8:1:2:3::4]:4711"], "2001:db8:1:2:3::4"),
+        ("10.1.2.3", ["<script>"], "10.1.2.3"),
+    ],
+)
+def test_a_request_comes_from_the_client_that_trusted_proxies_speak_for(
+    peer: str, forwarded_for: list[str], address: str
+) -> None:
+    assert Door(trusted_proxies=networks("10.0.0.0/8")).client_address(peer, forwarded_for) == address
+
+
 def test_connections_are_counted_in_all_and_by_address() -> None:
     door = Door(connections_max=4, per_address_max=2, trusted_proxies=networks("10.0.0.0/8"))
     assert [door.enter("192.0.2.1") for _ in range(3)] == ["192.0.2.1", "192.0.2.1", None]
@@ -82,7 +99,7 @@ def test_connections_are_counted_in_all_and_by_address() -> None:
 @pytest.mark.parametrize("text", ["nonsense", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8;::1"])
 def test_bad_networks_stop_the_start_with_one_line(text: str) -> None:
     with pytest.raises(SettingsError, match="MAKEREADY_TRUSTED_PROXIES"):
-        config._trusted_proxies(Environment({"MAKEREADY_TRUSTED_PROXIES": text}))
+        trusted_proxies(Environment({"MAKEREADY_TRUSTED_PROXIES": text}))
 
 
 class Answers:

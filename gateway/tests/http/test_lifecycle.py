@@ -138,7 +138,7 @@ async def test_a_write_under_way_survives_even_where_its_client_left(
 
 
 async def test_a_port_in_use_is_one_clear_line(harness: GatewayHarness, gateway: Gateway) -> None:
-    for setting in ("MAKEREADY_API_PORT", "MAKEREADY_ADMIN_PORT", "MAKEREADY_GRPC_LISTEN", "MAKEREADY_METRICS_LISTEN"):
+    for setting in ("MAKEREADY_API_PORT", "MAKEREADY_GRPC_LISTEN", "MAKEREADY_METRICS_LISTEN"):
         second = harness.gateway({setting: gateway.environment[setting]})
         second.start()
         status, line = await ended(second)
@@ -152,10 +152,10 @@ RING = "1:" + base64.b64encode(b"k" * 32).decode()
 BAD_RINGS = ["", "abc", "1:", "1:!!!", "1:c2hvcnQ=", f"{RING},{RING}", f"a b:{RING[2:]}", f":{RING[2:]}"]
 BAD_SETTINGS = {
     "MAKEREADY_CURSOR_KEYS": BAD_RINGS,
+    "MAKEREADY_TOTP_KEYS": BAD_RINGS,
     "MAKEREADY_KEY_CHECK_SECRETS": [*BAD_RINGS, f"ninechars:{RING[2:]}", f"a_b:{RING[2:]}"],
     "MAKEREADY_RATE_LIMIT_URL": ["postgres://x", "memory", "nonsense"],
     "MAKEREADY_API_PORT": ["0", "65536", "x", "-1"],
-    "MAKEREADY_ADMIN_PORT": ["80x"],
     "MAKEREADY_API_HOST": ["0.0.0.0", "::", "192.0.2.1", "example.com"],
     "MAKEREADY_API_URL": ["ftp://x", "localhost"],
     "MAKEREADY_GATEWAY_PROCESSES": ["2", "0", "x"],
@@ -301,23 +301,19 @@ async def test_probes_lie_outside_the_namespace_and_need_no_key(api: Api) -> Non
         assert (await api.get(path)).status == 404
 
 
-async def test_the_administrator_port_has_one_page_that_needs_no_service(gateway: Gateway) -> None:
-    admin = Api(int(gateway.environment["MAKEREADY_ADMIN_PORT"]))
-    for path in ("//", "//tickets/5"):
-        page = await admin.get(path)
-        assert page.status == 200
-        assert page.header("Content-Type") == "text/html; charset=utf-8"
-        assert "default-src 'none'" in (page.header("Content-Security-Policy") or "")
-        assert f"http://127.0.0.1:{gateway.api_port}/api/v1".encode() in page.body
-        assert b"src=" not in page.body and b"href=" not in page.body and b"url(" not in page.body
-    assert (await admin.request("POST", "//")).status == 405
-    assert (await admin.raw(b"nonsense\r\n\r\n")).status == 400
+@pytest.fixture
+async def at_rest(harness: GatewayHarness) -> Gateway:
+    """A gateway that has served nothing: what checks passwords and passkeys is loaded when it is first used."""
+    made = harness.gateway(warm=False)
+    made.start()
+    await made.ready()
+    return made
 
 
-def test_a_gateway_at_rest_is_small(gateway: Gateway) -> None:
+def test_a_gateway_at_rest_is_small(at_rest: Gateway) -> None:
     """Proportional set size: its own memory, and its part of the memory shared with the other services."""
-    assert gateway.process is not None
-    smaps = Path(f"/proc/{gateway.process.pid}/smaps_rollup")
+    assert at_rest.process is not None
+    smaps = Path(f"/proc/{at_rest.process.pid}/smaps_rollup")
     if not smaps.exists():
         lacks("kernel-figures", f"there is no {smaps}")
     share = next(line for line in smaps.read_text().splitlines() if line.startswith("Pss:"))

@@ -66,7 +66,7 @@ async def test_it_stops_while_the_listener_is_cut_again_and_again(
     for wait in (0.0, 0.05, 0.2, 0.5):
         key_id, key = await operator.minted(company_id)
         await until(api, key, None)
-        assert await cut_the_listener(postgres_server) == 1
+        assert await cut_the_listener(postgres_server) >= 1  # the one before may still be ending
         await asyncio.sleep(wait)
         await operator.revoke(key_id)
         assert await until(api, key, "key_revoked") < PROMISED_SECONDS

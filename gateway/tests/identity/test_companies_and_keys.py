@@ -19,12 +19,19 @@ from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, OPERATOR, S
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from gateway import tables
-from gateway.identity.administrators import passwords
+from gateway.identity.accounts.passwords import Passwords
 from gateway.identity.keys import rules, service
 from gateway.identity.keys.tables import api_key
 from makeready.common.v1 import options_pb2
 from makeready.events.v1.events_pb2 import Event
-from makeready.identity.v1 import actors_pb2, staff_commands_pb2, staff_pb2
+from makeready.identity.v1 import (
+    accounts_pb2,
+    actors_pb2,
+    administrators_pb2,
+    key_usage_pb2,
+    staff_commands_pb2,
+    staff_pb2,
+)
 from makeready.identity.v1 import identity_pb2 as pb
 from testkit.gateways import Gateway, Operator
 from testkit.revise import differences
@@ -106,22 +113,22 @@ async def test_an_email_is_an_address(operator: Operator, company_id: int, email
     assert (await refused(operator, "CreateAdministrator", request)).status == 400
 
 
-async def test_a_password_is_stored_as_scrypt_alone(operator: Operator, company_id: int, database: Database) -> None:
+async def test_a_password_is_stored_as_argon2id_alone(operator: Operator, company_id: int, database: Database) -> None:
     password = "correct horse battery"
     request = pb.CreateAdministratorRequest(
         company_id=company_id, email=f"p{company_id}@example.com", password=password
     )
     found = await operator("CreateAdministrator", request)
-    (row,) = await rows(database, "SELECT password FROM administrator WHERE id = $1", found.administrator_id)
-    assert row["password"].startswith("scrypt$65536$8$1$")
-    assert await passwords.matches(password, row["password"])
-    assert not await passwords.matches(password + " ", row["password"])
+    (row,) = await rows(database, "SELECT password FROM account WHERE administrator_id = $1", found.administrator_id)
+    assert row["password"].startswith("$argon2id$v=19$m=47104,t=1,p=1$")
+    assert await Passwords().matches(password, row["password"])
+    assert not await Passwords().matches(password + " ", row["password"])
     request.email, request.password = "short@example.com", "short"
     assert (await refused(operator, "CreateAdministrator", request)).status == 400
 
 
 async def test_two_hashes_of_one_password_differ() -> None:
-    assert await passwords.hashed("the same again") != await passwords.hashed("the same again")
+    assert await Passwords().hashed("the same again") != await Passwords().hashed("the same again")
 
 
 async def test_a_key_is_256_random_bits_and_stored_as_its_digest(
@@ -236,7 +243,7 @@ def test_proto_rules_and_table_name_the_same_scopes() -> None:
     assert re.findall(r"'(\w+)'", str(check.sqltext)) == list(rules.SCOPES)  # type: ignore[attr-defined]
 
 
-CONTRACTS = (pb, staff_pb2, staff_commands_pb2, actors_pb2)
+CONTRACTS = (pb, key_usage_pb2, staff_pb2, staff_commands_pb2, actors_pb2, administrators_pb2, accounts_pb2)
 SERVICES = [served for contract in CONTRACTS for served in contract.DESCRIPTOR.services_by_name.values()]
 RPCS = [rpc for served in SERVICES for rpc in served.methods]
 WHO = {

@@ -206,6 +206,12 @@ async def test_staff_are_added_changed_listed_and_on_record(operator: Operator, 
     assert list(first.staff) == [changed] and first.next_after_id == ada.staff_id
     rest = await operator("ListStaff", desk.ListStaffRequest(limit=1, after_id=first.next_after_id), company_id)
     assert list(rest.staff) == [bo] and not rest.HasField("next_after_id")
+    for words, active, names in (
+        ("ADA king", None, ["Ada King"]), ("s1", None, ["Ada King"]), ("b", True, ["Bo"]), ("ada bo", None, []),
+        ("%", None, []), ("_", None, []), ("\\", None, []), ("", True, ["Ada King", "Bo"]), ("", False, []),
+    ):  # fmt: skip
+        wanted = desk.ListStaffRequest(words=words, active=active)
+        assert [one.name for one in (await operator("ListStaff", wanted, who=who)).staff] == names, words
     assert await operator.audit(company_id, "staff") == [
         (
             who.actor,
@@ -299,5 +305,5 @@ async def test_members_added_at_once_with_one_key_are_one(operator: Operator, co
 async def test_staff_may_not_keep_staff(operator: Operator, company_id: int) -> None:
     who = Identity(STAFF, "gateway", company_id, staff_id=await member(operator, company_id))
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await operator("ListStaff", desk.ListStaffRequest(), who=who)
+        await operator("AddStaff", desk.AddStaffRequest(idempotency_key="s", name="Bo"), who=who)
     assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED

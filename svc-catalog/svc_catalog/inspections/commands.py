@@ -1,4 +1,4 @@
-"""The RPCs by which people schedule, change, start and complete inspections, and record the result of each row."""
+"""The RPCs by which people schedule, change, walk, complete and cancel inspections, row by row."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from svc_catalog.inspections import inputs, rules
 from svc_catalog.inspections import queries as q
 from svc_catalog.inspections.events import inspection_row_failed
 from svc_catalog.inspections.records import INSPECTION, Inspection
+from svc_catalog.inspections.search_queries import inspected
 from svc_catalog.inspections.staff import Staff, is_staff
-from svc_catalog.inspections.tables import SERVED, inspection
+from svc_catalog.inspections.tables import FOR_PEOPLE, inspection
 from svc_catalog.places.lookups import find_asset, find_property, find_unit
 
 # The fields of a failure.
@@ -28,7 +29,7 @@ _FAILURE = ("note", "category", "priority", "asset_id", "photo_url")
 
 
 class InspectionCommandsService:
-    """Schedules, changes, starts and completes inspections, and records the result of each row."""
+    """Schedules, changes, starts, completes and cancels inspections, and records the result of each row."""
 
     def __init__(self, database: Database, commands: CommandRunner, staff: Staff, links_url: str) -> None:
         self._database = database
@@ -36,8 +37,8 @@ class InspectionCommandsService:
         self._staff = staff
         self._inspections = RecordEditor(
             "inspection",
-            EditableTable(inspection, *q.INSPECTIONS.changeable, also=(SERVED,)),
-            q.ONE_INSPECTION,
+            EditableTable(inspection, *q.INSPECTIONS.changeable, also=(FOR_PEOPLE,)),
+            q.ONE_FOR_PEOPLE,
             INSPECTION.renderer(links_url),
         )
 
@@ -73,7 +74,7 @@ class InspectionCommandsService:
         await self._fetch_assignee(call, values)
 
         async def work(command: Command) -> pb.UpdateInspectionResponse:
-            locked = await self._inspections.lock(command, request.inspection_id)
+            locked = await self._lock(command, request.inspection_id)
             await self._check_names(command, values, locked.row["property_id"])
             return pb.UpdateInspectionResponse(document=await self._inspections.change(command, locked, values))
 
@@ -83,7 +84,7 @@ class InspectionCommandsService:
         self, request: pb.StartInspectionRequest, call: identity.Call
     ) -> pb.StartInspectionResponse:
         async def work(command: Command) -> pb.StartInspectionResponse:
-            locked = await self._inspections.lock(command, request.inspection_id)
+            locked = await self._lock(command, request.inspection_id)
             return pb.StartInspectionResponse(document=await self._start(command, locked))
 
         return await self._commands.run(call, request, pb.StartInspectionResponse, work)
@@ -92,17 +93,26 @@ class InspectionCommandsService:
         self, request: pb.ListInspectionRowsRequest, call: identity.Call
     ) -> pb.ListInspectionRowsResponse:
         company_id = identity.company_id(call)
-        served = await self._database.row(q.ONE_INSPECTION, company_id=company_id, entity_id=request.inspection_id)
+        served = await self._database.row(q.ONE_FOR_PEOPLE, company_id=company_id, entity_id=request.inspection_id)
         if served is None:
             raise no_such("inspection")
         rows = await q.checklist(self._database, company_id, request.inspection_id)
-        return pb.ListInspectionRowsResponse(rows=map(_message, rows))
+        answer = pb.ListInspectionRowsResponse(rows=map(_message, rows))
+        entries = await inspected(self._database, company_id, request.inspection_id)
+        for stored, row in zip(rows, answer.rows, strict=True):
+            if stored.failed_at is not None:
+                row.failed_at.FromDatetime(stored.failed_at)
+            if row.HasField("result") and (entry := entries.get(row.row_id)):
+                row.inspected_at.FromDatetime(entry["recorded_at"])
+                row.inspected_by = entry["actor"]
+        return answer
 
     async def PassInspectionRow(
         self, request: pb.PassInspectionRowRequest, call: identity.Call
     ) -> pb.PassInspectionRowResponse:
         async def work(command: Command) -> pb.PassInspectionRowResponse:
             locked, row = await self._row(command, request.inspection_id, request.row_id)
+            rules.check_seen(_seen(request), row.result, "passed")
             passed = row._replace(
                 result="passed", note=None, category=None, priority=None, asset_id=None, photo_url=None
             )
@@ -119,6 +129,7 @@ class InspectionCommandsService:
 
         async def work(command: Command) -> pb.FailInspectionRowResponse:
             locked, row = await self._row(command, request.inspection_id, request.row_id)
+            rules.check_seen(_seen(request), row.result, "failed")
             await self._check_asset(command, failure.asset_id, locked.row["property_id"])
             failed = row._replace(
                 result="failed",
@@ -143,7 +154,7 @@ class InspectionCommandsService:
         given = bodies.check(inputs.Completion, fields(request, "completed_date")).completed_date
 
         async def work(command: Command) -> pb.CompleteInspectionResponse:
-            locked = await self._inspections.lock(command, request.inspection_id)
+            locked = await self._lock(command, request.inspection_id)
             status = locked.row["status"]
             if rules.is_same_completion(status, locked.row["completed_date"], given):
                 return pb.CompleteInspectionResponse(document=locked.document)
@@ -162,6 +173,69 @@ class InspectionCommandsService:
 
         return await self._commands.run(call, request, pb.CompleteInspectionResponse, work)
 
+    async def CancelInspection(
+        self, request: pb.CancelInspectionRequest, call: identity.Call
+    ) -> pb.CancelInspectionResponse:
+        given = bodies.check(inputs.Cancellation, fields(request, "reason")).reason
+        reason = (given or "").strip() or None
+
+        async def work(command: Command) -> pb.CancelInspectionResponse:
+            locked = await self._inspections.lock(command, request.inspection_id)
+            response = pb.CancelInspectionResponse(inspection_id=request.inspection_id)
+            if locked.row["kind"] == rules.CANCELLED:
+                response.cancelled_at.FromDatetime(locked.row["cancelled_at"])
+                return response
+            rules.check_open(locked.row["status"])
+            values = {
+                "kind": rules.CANCELLED,
+                "cancelled_at": command.now,
+                "cancelled_by": command.call.identity.actor,
+                "cancel_reason": reason,
+            }
+            said = {"status": "Cancelled", "reason": reason}
+            await self._inspections.change(command, locked, values, action="cancelled", also=said)
+            response.cancelled_at.FromDatetime(command.now)
+            return response
+
+        return await self._commands.run(call, request, pb.CancelInspectionResponse, work)
+
+    async def AddInspectionRow(
+        self, request: pb.AddInspectionRowRequest, call: identity.Call
+    ) -> pb.AddInspectionRowResponse:
+        label = bodies.check(inputs.NewRow, fields(request, "label")).label
+
+        async def work(command: Command) -> pb.AddInspectionRowResponse:
+            locked = await self._lock(command, request.inspection_id)
+            rules.check_open(locked.row["status"])
+            rows = await q.checklist(command.connection, command.company_id, request.inspection_id)
+            rules.check_has_room(len(rows))
+            row_id = await q.add_row(command.connection, command.company_id, request.inspection_id, label)
+            after = {"row_id": row_id, "label": label}
+            await command.audit("inspection.row_added", "inspection", request.inspection_id, {}, after)
+            return pb.AddInspectionRowResponse(row=pb.InspectionRow(row_id=row_id, position=len(rows) + 1, label=label))
+
+        return await self._commands.run(call, request, pb.AddInspectionRowResponse, work)
+
+    async def RemoveInspectionRow(
+        self, request: pb.RemoveInspectionRowRequest, call: identity.Call
+    ) -> pb.RemoveInspectionRowResponse:
+        async def work(command: Command) -> pb.RemoveInspectionRowResponse:
+            locked, row = await self._row(command, request.inspection_id, request.row_id)
+            rules.check_open(locked.row["status"])
+            rules.check_removable(row.result, row.failed_at)
+            await q.remove_row(command.connection, command.company_id, request.inspection_id, row.id)
+            before = {"row_id": row.id, "label": row.label}
+            await command.audit("inspection.row_removed", "inspection", request.inspection_id, before, {})
+            return pb.RemoveInspectionRowResponse()
+
+        return await self._commands.run(call, request, pb.RemoveInspectionRowResponse, work)
+
+    async def _lock(self, command: Command, inspection_id: int) -> LockedRecord[Inspection]:
+        """The inspection, locked for a change. Raises Refusal 404, or 422 if it is cancelled."""
+        locked = await self._inspections.lock(command, inspection_id)
+        rules.check_not_cancelled(locked.row["kind"])
+        return locked
+
     async def _start(self, command: Command, locked: LockedRecord[Inspection]) -> Document:
         status = rules.started(locked.row["status"])
         return await self._inspections.change(command, locked, {"status": status}, action="started")
@@ -169,8 +243,8 @@ class InspectionCommandsService:
     async def _row(
         self, command: Command, inspection_id: int, row_id: int
     ) -> tuple[LockedRecord[Inspection], q.ChecklistRow]:
-        """Locks an inspection and returns it with one of its rows. Raises Refusal 404."""
-        locked = await self._inspections.lock(command, inspection_id)
+        """Locks an inspection and returns it with one of its rows. Raises Refusal 404, or 422 if it is cancelled."""
+        locked = await self._lock(command, inspection_id)
         for row in await q.checklist(command.connection, command.company_id, inspection_id):
             if row.id == row_id:
                 return locked, row
@@ -210,6 +284,10 @@ class InspectionCommandsService:
         asset = await find_asset(command, asset_id)
         if asset["property_id"] != property_id:
             raise invalid_request("The asset stands in another property.", "asset_id", 422)
+
+
+def _seen(request: Any) -> str | None:
+    return request.seen_result if request.HasField("seen_result") else None
 
 
 def _message(row: q.ChecklistRow) -> pb.InspectionRow:

@@ -44,6 +44,7 @@ async def save(connection: Connection, batch: Batch[InspectionRow], *, events: b
     units = await UNITS_NAMED.by_external_id(connection, company_id, batch.named("unit"))
     batch.each(lambda line: _place(line, units))
     batch.each(_check_engagement)
+    batch.each(_reinstate)
     await _number(connection, batch)
     if not events:
         today = overdue_before(batch.moment, await timezone_of(connection, company_id))
@@ -88,6 +89,12 @@ def _check_engagement(line: InspectionLine) -> None:
     # Without this check, the API would serve a consultant's walk if the file omits its kind.
     if _after(line, "engagement") is not None and _after(line, "kind") == "operations":
         raise invalid_request("An inspection of operations belongs to no engagement; give the walk's kind.", "kind")
+
+
+def _reinstate(line: InspectionLine) -> None:
+    """A row that gives its kind takes a cancellation back. Without it, a cancelled inspection stays cancelled."""
+    if line.before and line.stored("kind") == rules.CANCELLED and line.row.kind is not None:
+        line.values |= dict.fromkeys(("cancelled_at", "cancelled_by", "cancel_reason"))
 
 
 async def _number(connection: Connection, batch: Batch[InspectionRow]) -> None:

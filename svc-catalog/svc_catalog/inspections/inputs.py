@@ -75,6 +75,18 @@ class Completion(msgspec.Struct, kw_only=True):
     completed_date: datetime.date | None = None
 
 
+class Cancellation(msgspec.Struct, kw_only=True):
+    """Why an inspection is cancelled."""
+
+    reason: Annotated[str, Text(longest=rules.REASON_POINTS_MAX)] | None = None
+
+
+class NewRow(msgspec.Struct, kw_only=True):
+    """A row that is added to an inspection."""
+
+    label: Label
+
+
 INSPECTION_FIELDS = EditableFields(
     InspectionChange,
     *InspectionChange.__struct_fields__,

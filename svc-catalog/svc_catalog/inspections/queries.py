@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Text, func, select, update
+from sqlalchemy import BigInteger, Text, delete, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.elements import ColumnElement
 
+from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, UpdateMany, array_rows_of
 from chassis.db.statements import Query, Statement, param
@@ -19,7 +20,14 @@ from chassis.lists.paging import Inside, Pages
 from makeready.catalog.v1.inspections_pb2 import ListInspectionsRequest
 from svc_catalog.inspections import rules
 from svc_catalog.inspections.records import INSPECTION
-from svc_catalog.inspections.tables import MAY_BECOME_STALE, SERVED, inspection, inspection_number, inspection_row
+from svc_catalog.inspections.tables import (
+    FOR_PEOPLE,
+    MAY_BECOME_STALE,
+    SERVED,
+    inspection,
+    inspection_number,
+    inspection_row,
+)
 from svc_catalog.places.tables import property_, unit
 from svc_catalog.schema import PLACES, editable_columns, staff
 from svc_catalog.selects import by_id, equals_parameter, refers_to
@@ -47,6 +55,9 @@ INSPECTIONS_PAGE = Pages(
 )
 # Returns no row for an inspection that exists but is not served.
 ONE_INSPECTION = by_id(_served, inspection)
+# Returns also cancelled ones.
+ONE_FOR_PEOPLE = by_id(_inspections.where(FOR_PEOPLE), inspection)
+INSPECTION_CHANGES = Changes("inspection", _inspections, inspection, served=SERVED)
 
 INSPECTIONS = ImportTable(inspection, *editable_columns(inspection))
 
@@ -136,9 +147,11 @@ class ChecklistRow(NamedTuple):
 _FOUND = ("result", "note", "category", "priority", "asset_id", "photo_url", "failed_at")
 _OF_INSPECTION = (inspection_row.c.company_id == _company_id, inspection_row.c.inspection_id == _inspection_id)
 _INSERT_ROWS = InsertMany(inspection_row, ("company_id", "inspection_id", "position", "label"))
+# From 1, without the gaps that removed rows leave.
+_POSITION = func.row_number().over(order_by=inspection_row.c.position).label("position")
 _ROWS = Query(
     ChecklistRow,
-    select(*(inspection_row.c[name] for name in ChecklistRow._fields))
+    select(*(_POSITION if name == "position" else inspection_row.c[name] for name in ChecklistRow._fields))
     .where(*_OF_INSPECTION)
     .order_by(inspection_row.c.position),
 )
@@ -147,6 +160,32 @@ _SAVE_ROW = Statement(
     .where(*_OF_INSPECTION, inspection_row.c.id == param("row_id", BigInteger))
     .values({name: param(name, inspection_row.c[name].type) for name in _FOUND})
 )
+
+
+_last = select(func.coalesce(func.max(inspection_row.c.position), literal_column("0"))).where(*_OF_INSPECTION)
+_ADD_ROW = Statement(
+    insert(inspection_row)
+    .values(
+        company_id=_company_id,
+        inspection_id=_inspection_id,
+        position=_last.scalar_subquery() + literal_column("1"),
+        label=param("label", Text),
+    )
+    .returning(inspection_row.c.id)
+)
+_REMOVE_ROW = Statement(
+    delete(inspection_row).where(*_OF_INSPECTION, inspection_row.c.id == param("row_id", BigInteger))
+)
+
+
+async def add_row(connection: Connection, company_id: int, inspection_id: int, label: str) -> int:
+    """Inserts a row after the last one; returns its id. The caller must hold the inspection's lock."""
+    row_id: int = await connection.value(_ADD_ROW, company_id=company_id, inspection_id=inspection_id, label=label)
+    return row_id
+
+
+async def remove_row(connection: Connection, company_id: int, inspection_id: int, row_id: int) -> None:
+    await connection.execute(_REMOVE_ROW, company_id=company_id, inspection_id=inspection_id, row_id=row_id)
 
 
 async def add_rows(connection: Connection, company_id: int, inspection_id: int, labels: Sequence[str]) -> None:

@@ -1,14 +1,15 @@
 """Values and states of an inspection, and which inspections the API serves (spec 2.9). Pure.
 
 Scheduled -> In Progress -> Completed: the first result of a row starts an inspection. It can be completed once all
-of its rows have a result, and cannot be reopened.
+of its rows have a result, and cannot be reopened. An open inspection can be cancelled, for good: the API then serves it
+no more, as its contract has no such status.
 """
 
 from __future__ import annotations
 
 import datetime
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, get_args
 
 from chassis.refusals import Refusal, invalid_request
@@ -17,13 +18,17 @@ from chassis.refusals import Refusal, invalid_request
 InspectionStatus = Literal["Scheduled", "In Progress", "Completed"]
 StoredStatus = Literal["Scheduled", "In Progress", "Completed", "Finalized"]
 InspectionResult = Literal["passed", "failed"]
-# operations: the company's own. consulting_walk: a consultant's, through a property. acceptance_walk: accepts a unit.
+# As imports name them. operations: the company's own. consulting_walk: a consultant's, through a property.
+# acceptance_walk: accepts a unit.
 InspectionKind = Literal["operations", "consulting_walk", "acceptance_walk"]
 
 INSPECTION_STATUSES: tuple[str, ...] = get_args(InspectionStatus)
 STORED_STATUSES: tuple[str, ...] = get_args(StoredStatus)
 INSPECTION_RESULTS: tuple[str, ...] = get_args(InspectionResult)
 INSPECTION_KINDS: tuple[str, ...] = get_args(InspectionKind)
+# A cancelled inspection has this kind in place of its own: all that reads served inspections alone passes it by.
+CANCELLED = "cancelled"
+STORED_KINDS: tuple[str, ...] = (*INSPECTION_KINDS, CANCELLED)
 
 OPEN_STATUSES: tuple[InspectionStatus, ...] = ("Scheduled", "In Progress")
 LEGACY_STATUS: StoredStatus = "Finalized"
@@ -38,6 +43,17 @@ NUMBER_MAX = 1_000_000_000
 def is_served(kind: str, engagement: str | None) -> bool:
     """Whether the API serves it: an inspection of operations, or an acceptance walk outside consulting engagements."""
     return kind == "operations" or (kind == "acceptance_walk" and engagement is None)
+
+
+def search_states(statuses: Collection[str], results: Collection[str]) -> list[str]:
+    """The texts of tables.SEARCH_STATE of the inspections that a search wants. No status or result means all."""
+    return [
+        f"{status} {result}"
+        for status in INSPECTION_STATUSES
+        if not statuses or status in statuses
+        for result in ("", *INSPECTION_RESULTS)
+        if not results or result in results
+    ]
 
 
 def published_status(stored: str) -> str:
@@ -88,23 +104,60 @@ ROWS_MAX = 500
 LABEL_POINTS_MAX = 150  # must fit into a ticket's title
 NOTE_POINTS_MAX = 10_000  # must fit into a ticket's description, after the text that precedes it
 PHOTO_URL_POINTS_MAX = 2000
+REASON_POINTS_MAX = 500
+NOT_LOOKED_AT = "none"
 
 
 def _completed() -> Refusal:
     return invalid_request("The inspection is completed; schedule another one.", status=422)
 
 
-def started(status: str) -> str:
-    """The status of an inspection after its start. Raises Refusal 422 if it is completed."""
+def check_not_cancelled(kind: str) -> None:
+    """Raises Refusal 422 if it is cancelled. kind: as stored."""
+    if kind == CANCELLED:
+        raise invalid_request("The inspection is cancelled; schedule another one.", status=422)
+
+
+def check_open(status: str) -> None:
+    """Raises Refusal 422 if it is completed."""
     if status not in OPEN_STATUSES:
         raise _completed()
+
+
+def check_has_room(rows: int) -> None:
+    """Raises Refusal 422 if no further row fits. rows: how many the inspection has."""
+    if rows >= ROWS_MAX:
+        raise invalid_request(f"An inspection has at most {ROWS_MAX} rows.", "label", 422)
+
+
+def check_seen(seen: str | None, now: str | None, recorded: InspectionResult) -> None:
+    """Raises Refusal 422 if somebody else has recorded another result meanwhile. seen: the one that the person saw,
+    NOT_LOOKED_AT or a result; None: not said. now: the row's result. recorded: the one to record."""
+    if seen not in (None, NOT_LOOKED_AT, *INSPECTION_RESULTS):
+        words = ", ".join((*INSPECTION_RESULTS, NOT_LOOKED_AT))
+        raise invalid_request(f"seen_result must be one of: {words}.", "seen_result", 422)
+    # Two who passed it agree. Of two who failed it, each has a note.
+    if seen is not None and now not in (None, seen) and not now == recorded == "passed":
+        raise invalid_request(f"Somebody else has recorded meanwhile that the row {now}.", "seen_result", 422)
+
+
+def check_removable(result: str | None, failed_at: datetime.datetime | None) -> None:
+    """Raises Refusal 422 if the row has a result, or a ticket: what was found stays on record."""
+    if failed_at is not None:
+        raise invalid_request("The row failed and opened a ticket, so it stays.", "row_id", 422)
+    if result is not None:
+        raise invalid_request("The row is looked at already, so it stays.", "row_id", 422)
+
+
+def started(status: str) -> str:
+    """The status of an inspection after its start. Raises Refusal 422 if it is completed."""
+    check_open(status)
     return "In Progress"
 
 
 def check_completes(status: str, results: Sequence[str | None]) -> None:
     """Raises Refusal 422 if it is completed already or a row has no result. results: those of its rows."""
-    if status not in OPEN_STATUSES:
-        raise _completed()
+    check_open(status)
     if None in results:
         raise invalid_request(
             "Not every row of the inspection is looked at; pass or fail the others first.", status=422

@@ -42,6 +42,13 @@ class InspectionsService:
             raise not_found("inspection")
         return pb.GetInspectionResponse(document=self.inspection.document(row))
 
+    async def ListInspectionChanges(
+        self, request: pb.ListInspectionChangesRequest, call: identity.Call
+    ) -> pb.ListInspectionChangesResponse:
+        company_id = identity.caller(call).company_id
+        feed = await queries.INSPECTION_CHANGES.feed(self.database, company_id, request, self.inspection.first_of)
+        return pb.ListInspectionChangesResponse(feed=feed)
+
     async def ImportInspections(
         self, request: pb.ImportInspectionsRequest, call: identity.Call
     ) -> pb.ImportInspectionsResponse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -17,13 +19,17 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     and_,
+    func,
     literal_column,
     or_,
 )
 
+from chassis.changes.tables import Follow, followed
 from chassis.lists.paging import page_indexes
+from chassis.lists.updated_since import status_key
 from svc_catalog import field_rules
 from svc_catalog.inspections import rules as inspections
+from svc_catalog.places.tables import property_, unit
 from svc_catalog.schema import (
     PLACES,
     between,
@@ -34,9 +40,11 @@ from svc_catalog.schema import (
     lies_in_property,
     metadata,
     one_of,
+    staff,
     version,
     within_property,
 )
+from svc_catalog.searches import INFINITY
 
 inspection_id = ids("inspection_id")
 
@@ -75,6 +83,10 @@ inspection = Table(
     Column("source", Text, nullable=False),
     # When inspection.stale fired. It fires once. An import without events sets it for overdue inspections.
     Column("stale_announced_at", DateTime(timezone=True)),
+    # When, by whom as the audit log spells it, and why it was cancelled; its kind is then rules.CANCELLED.
+    Column("cancelled_at", DateTime(timezone=True)),
+    Column("cancelled_by", Text),
+    Column("cancel_reason", Text),
     UniqueConstraint("company_id", "external_id", name="inspection_external_id"),
     UniqueConstraint("company_id", "property_id", "inspection_number", name="inspection_number_in_property"),
     lies_in_property(),
@@ -84,7 +96,11 @@ inspection = Table(
     between("inspection", "inspection_number", 1, 2**31 - 1),
     one_of("inspection", "status", inspections.STORED_STATUSES),
     one_of("inspection", "result", inspections.INSPECTION_RESULTS),
-    one_of("inspection", "kind", inspections.INSPECTION_KINDS),
+    one_of("inspection", "kind", inspections.STORED_KINDS),
+    CheckConstraint(
+        f"kind <> '{inspections.CANCELLED}' OR cancelled_at IS NOT NULL AND cancelled_by IS NOT NULL",
+        name="inspection_cancelled_at",
+    ),
     one_of("inspection", "source", field_rules.SOURCES),
 )
 
@@ -93,6 +109,10 @@ SERVED = or_(
     inspection.c.kind == literal_column("'operations'"),
     and_(inspection.c.kind == literal_column("'acceptance_walk'"), inspection.c.engagement.is_(None)),
 )
+
+IS_CANCELLED = inspection.c.kind == literal_column(f"'{inspections.CANCELLED}'")
+# What people may open: an inspection keeps its page when it is cancelled.
+FOR_PEOPLE = or_(SERVED, IS_CANCELLED)
 
 # Only served inspections are in the index, so inspections that are not served do not slow down a page.
 page_indexes(inspection, "published_status", SERVED, places=PLACES)
@@ -108,6 +128,56 @@ Index(
     inspection.c.company_id,
     inspection.c.scheduled_date,
     postgresql_where=and_(MAY_BECOME_STALE, inspection.c.scheduled_date.is_not(None)),
+)
+
+# The day by which people look for an inspection; infinity if it has none.
+INSPECTION_DAY = func.coalesce(inspection.c.scheduled_date, inspection.c.completed_date, INFINITY)
+# What people search by: "Completed failed", "Scheduled ".
+SEARCH_STATE = func.textcat(
+    inspection.c.published_status,
+    func.textcat(literal_column("' '"), func.coalesce(inspection.c.result, literal_column("''"))),
+    type_=Text,
+)
+# 0: nobody.
+SEARCH_ASSIGNEE = func.coalesce(inspection.c.assignee_id, literal_column("0"))
+
+
+def assignee_key(of: Any, assignee: Any) -> Any:
+    """The index key of the inspections that one member of staff has in a company or a property."""
+    return func.hashint8extended(assignee, of, type_=BigInteger)
+
+
+# Each lead of an index of searches, by its name.
+SEARCH_LEADS = {
+    "company": inspection.c.company_id,
+    "property": inspection.c.property_id,
+    "unit": inspection.c.unit_id,
+    "assignee": assignee_key(inspection.c.company_id, SEARCH_ASSIGNEE),
+    "assignee_in_property": assignee_key(inspection.c.property_id, SEARCH_ASSIGNEE),
+}
+for _name, _lead in SEARCH_LEADS.items():
+    Index(
+        f"inspection_search_{_name}",
+        status_key(_lead, SEARCH_STATE),
+        INSPECTION_DAY,
+        inspection.c.id,
+        postgresql_where=SERVED,
+    )
+
+Index(
+    "inspection_search_cancelled",
+    status_key(inspection.c.company_id, SEARCH_STATE),
+    INSPECTION_DAY,
+    inspection.c.id,
+    postgresql_where=IS_CANCELLED,
+)
+
+followed(
+    inspection,
+    Follow("property_id", property_, "name", "external_id"),
+    Follow("unit_id", unit, "name", "external_id"),
+    Follow("assignee_id", staff, "name"),
+    served=SERVED,
 )
 
 inspection_row_id = ids("inspection_row_id")

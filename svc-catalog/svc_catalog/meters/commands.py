@@ -1,4 +1,4 @@
-"""The RPCs by which people add and change meters and record readings."""
+"""The RPCs by which people add and change meters, and record and correct readings."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from chassis.auth.identity import Call
 from chassis.records.shapes import encode
 from chassis.refusals import invalid_request
 from chassis.writes.commands import Command, CommandRunner
-from chassis.writes.editing import EditableTable, RecordEditor, audited, external_id_taken
+from chassis.writes.editing import EditableTable, RecordEditor, audited, external_id_taken, no_such
 from makeready.catalog.v1 import meter_commands_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from svc_catalog.meters import inputs, queries, rules
-from svc_catalog.meters.records import METER, READING
+from svc_catalog.meters.records import METER, READING, Reading
 from svc_catalog.meters.tables import meter
 from svc_catalog.places.lookups import find_property, find_unit
 
 
 class MeterCommandsService:
-    """Adds and changes meters, and records readings."""
+    """Adds and changes meters, and records and corrects readings."""
 
     def __init__(self, commands: CommandRunner, links_url: str) -> None:
         self.commands = commands
@@ -75,8 +75,7 @@ class MeterCommandsService:
 
     async def RecordReading(self, request: pb.RecordReadingRequest, call: Call) -> pb.RecordReadingResponse:
         values = inputs.READING_FIELDS.of(request)
-        if values["period_end"] < values["period_start"]:
-            raise invalid_request("period_end must not be before period_start.", "period_end")
+        rules.check_period(values["period_start"], values["period_end"])
 
         async def work(command: Command) -> pb.RecordReadingResponse:
             meter_row = await self.meters.find(command, values["meter_id"])
@@ -87,7 +86,37 @@ class MeterCommandsService:
                 raise external_id_taken(fault, "reading") from None
             record = self.reading.record(row)
             await command.audit("reading.recorded", "reading", record.entity_id, {}, audited(record))
-            found = Document(json=encode(record), entity_id=record.entity_id, version=1)  # a reading never changes
-            return pb.RecordReadingResponse(document=found)
+            return pb.RecordReadingResponse(document=_document(record))
 
         return await self.commands.run(call, request, pb.RecordReadingResponse, work)
+
+    async def CorrectReading(self, request: pb.CorrectReadingRequest, call: Call) -> pb.CorrectReadingResponse:
+        values = inputs.READING_FIELDS.of(request)
+        if values.get("is_estimated", True) is None:
+            values["is_estimated"] = False
+
+        async def work(command: Command) -> pb.CorrectReadingResponse:
+            await self.meters.find(command, request.meter_id)
+            connection, company_id = command.connection, command.company_id
+            before = await queries.locked_reading(connection, company_id, request.meter_id, request.reading_id)
+            if before is None:
+                raise no_such("reading of this meter")
+            corrected = {**before, **values}
+            rules.check_period(corrected["period_start"], corrected["period_end"])
+            was = self.reading.record(before)
+            if corrected == dict(before):
+                return pb.CorrectReadingResponse(document=_document(was))
+            try:
+                row = await queries.save_reading(connection, company_id, corrected)
+            except UniqueViolationError as fault:
+                raise external_id_taken(fault, "reading") from None
+            record = self.reading.record(row)
+            await command.audit("reading.corrected", "reading", record.entity_id, audited(was), audited(record))
+            return pb.CorrectReadingResponse(document=_document(record))
+
+        return await self.commands.run(call, request, pb.CorrectReadingResponse, work)
+
+
+def _document(record: Reading) -> Document:
+    """A reading has no versions: no other context stores readings, and no event has one."""
+    return Document(json=encode(record), entity_id=record.entity_id, version=1)

@@ -52,8 +52,7 @@ async def save_readings(connection: Connection, batch: Batch[inputs.ReadingRow])
 def _check_reading(line: ImportRow[inputs.ReadingRow], meters: Mapping[str, Record]) -> None:
     """Raises Refusal with the field."""
     row, values = line.row, line.values
-    if row.period_end < row.period_start:
-        raise invalid_request("period_end must not be before period_start.", "period_end")
+    rules.check_period(row.period_start, row.period_end)
     if line.before is not None and line.before["meter_id"] != values["meter_id"]:
         # A move would remove it from the first meter's list, and add it to the other's behind cursors already issued.
         raise invalid_request("A reading stays with the meter that it was first imported for.", "meter")

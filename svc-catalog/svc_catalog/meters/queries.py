@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, DateTime, Integer, insert, literal_column, select, true
+from sqlalchemy import BigInteger, DateTime, Integer, insert, literal_column, select, true, tuple_, update
 
+from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.imports.importer import ExternalIds, ImportTable
@@ -34,6 +35,9 @@ METERS_PAGE = Pages(
     request=ListMetersRequest,
 )
 ONE_METER = by_id(_meters, meter)
+METER_CHANGES = Changes("utility_meter", _meters, meter)
+# Of all meters.
+READING_CHANGES = Changes("utility_reading", READING.select(reading), reading)
 
 
 def _readings_page() -> Statement:
@@ -80,6 +84,28 @@ async def readings(
     return [] if rows[0]["id"] is None else rows
 
 
+def _all_readings_page() -> Statement:
+    """A page in the order of the table's key: an order by id alone would need one more index on the largest table."""
+    r = reading.c
+    after = tuple_(param("after_meter_id", BigInteger), param("after_id", BigInteger))
+    here = select(*READING.columns).where(
+        r.company_id == param("company_id", BigInteger), tuple_(r.meter_id, r.id) > after
+    )
+    longest = here.order_by(r.meter_id, r.id).limit(literal_column(str(ROWS_MAX + 1))).subquery("longest")
+    return Statement(select(*longest.c).order_by(longest.c.meter_id, longest.c.id).limit(param("rows", Integer)))
+
+
+ALL_READINGS_PAGE = _all_readings_page()
+
+
+async def readings_of_all_meters(
+    database: Database, company_id: int, after_meter_id: int, after_id: int, limit: int
+) -> list[Record]:
+    """Up to limit + 1 rows of READING, ascending by meter and id."""
+    after = {"after_meter_id": after_meter_id, "after_id": after_id}
+    return await database.rows(ALL_READINGS_PAGE, company_id=company_id, rows=min(limit, ROWS_MAX) + 1, **after)
+
+
 METERS = ImportTable(meter, *editable_columns(meter))
 READINGS = ImportTable(reading, *editable_columns(reading))
 # The meter's column that its readings take over.
@@ -99,5 +125,34 @@ async def add_reading(
     """Inserts a reading and returns a row of READING; columns without a value are null."""
     row: dict[str, Any] = {**dict.fromkeys(_NEW_READING), **values, "company_id": company_id, "source": "staff"}
     found = await connection.row(_ADD_READING, **{**row, "created_at": at})
+    assert found is not None
+    return found
+
+
+_SAME_READING = (
+    reading.c.company_id == param("company_id", BigInteger),
+    reading.c.meter_id == param("meter_id", BigInteger),
+    reading.c.id == param("id", BigInteger),
+)
+_CORRECTABLE = ("external_id", *(name for name in READINGS.changeable if name not in ("meter_id", "created_at")))
+_LOCKED_READING = Statement(select(*READING.columns).where(*_SAME_READING).with_for_update())
+_SAVE_READING = Statement(
+    update(reading)
+    .where(*_SAME_READING)
+    .values({name: param(f"new_{name}", reading.c[name].type) for name in _CORRECTABLE})
+    .returning(*READING.columns)
+)
+
+
+async def locked_reading(connection: Connection, company_id: int, meter_id: int, reading_id: int) -> Record | None:
+    """A row of READING, locked for a correction; None if the meter has no such reading."""
+    return await connection.row(_LOCKED_READING, company_id=company_id, meter_id=meter_id, id=reading_id)
+
+
+async def save_reading(connection: Connection, company_id: int, row: Mapping[str, Any]) -> Record:
+    """Saves a reading that is locked, and returns its row of READING. row: the whole reading, as it is to be."""
+    values = {f"new_{name}": row[name] for name in _CORRECTABLE}
+    key = {"company_id": company_id, "meter_id": row["meter_id"], "id": row["id"]}
+    found = await connection.row(_SAVE_READING, **key, **values)
     assert found is not None
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Literal, get_args
 
 from chassis.refusals import invalid_request
@@ -15,6 +16,12 @@ SCOPES: tuple[str, ...] = get_args(Scope)
 UNIT_OF_MEASURE_POINTS_MAX = 50
 # Up to this amount, a double returns the fifteen digits that were sent.
 AMOUNT_MAX = 10**15
+
+
+def check_period(start: datetime.datetime, end: datetime.datetime) -> None:
+    """Raises Refusal 400 for a period that ends before it starts."""
+    if end < start:
+        raise invalid_request("period_end must not be before period_start.", "period_end")
 
 
 def meter_scope(said: str | None, stored: str | None, has_unit: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.imports.importer import Importer
-from chassis.lists.paging import page
+from chassis.lists.paging import ROWS_MAX, page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import meters_pb2 as pb
 from svc_catalog.meters import imports, inputs, queries
@@ -21,24 +21,48 @@ class MetersService:
         self.meter, self.reading = METER.renderer(links_url), READING.renderer()
 
     async def ListMeters(self, request: pb.ListMetersRequest, call: identity.Call) -> pb.ListMetersResponse:
-        company_id = identity.caller(call).company_id
+        company_id = identity.company_id(call)
         filters = queries.METERS_PAGE.filters_of(request)
         rows = await queries.METERS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
         return pb.ListMetersResponse(page=page(rows, request.limit, self.meter.record))
 
     async def GetMeter(self, request: pb.GetMeterRequest, call: identity.Call) -> pb.GetMeterResponse:
-        company_id = identity.caller(call).company_id
+        company_id = identity.company_id(call)
         row = await self.database.row(queries.ONE_METER, company_id=company_id, entity_id=request.meter_id)
         if row is None:
             raise not_found("meter")
         return pb.GetMeterResponse(document=self.meter.document(row))
 
     async def ListReadings(self, request: pb.ListReadingsRequest, call: identity.Call) -> pb.ListReadingsResponse:
-        company_id = identity.caller(call).company_id
+        company_id = identity.company_id(call)
         rows = await queries.readings(self.database, company_id, request.meter_id, request.after_id, request.limit)
         if rows is None:
             raise not_found("meter")
         return pb.ListReadingsResponse(page=page(rows, request.limit, self.reading.record))
+
+    async def ListReadingsOfAllMeters(
+        self, request: pb.ListReadingsOfAllMetersRequest, call: identity.Call
+    ) -> pb.ListReadingsOfAllMetersResponse:
+        company_id, limit = identity.company_id(call), min(request.limit, ROWS_MAX)
+        rows = await queries.readings_of_all_meters(
+            self.database, company_id, request.after_meter_id, request.after_id, limit
+        )
+        last = rows[:limit][-1]["meter_id"] if rows else 0
+        return pb.ListReadingsOfAllMetersResponse(page=page(rows, limit, self.reading.record), next_after_meter_id=last)
+
+    async def ListMeterChanges(
+        self, request: pb.ListMeterChangesRequest, call: identity.Call
+    ) -> pb.ListMeterChangesResponse:
+        company_id = identity.caller(call).company_id
+        feed = await queries.METER_CHANGES.feed(self.database, company_id, request, self.meter.first_of)
+        return pb.ListMeterChangesResponse(feed=feed)
+
+    async def ListReadingChanges(
+        self, request: pb.ListReadingChangesRequest, call: identity.Call
+    ) -> pb.ListReadingChangesResponse:
+        company_id = identity.caller(call).company_id
+        feed = await queries.READING_CHANGES.feed(self.database, company_id, request, self.reading.first_of)
+        return pb.ListReadingChangesResponse(feed=feed)
 
     async def ImportMeters(self, request: pb.ImportMetersRequest, call: identity.Call) -> pb.ImportMetersResponse:
         results = await self.importer.run(imports.save_meters, inputs.MeterRow, request, call)

@@ -9,14 +9,17 @@ from sqlalchemy import (
     Column,
     Double,
     ForeignKeyConstraint,
+    Index,
     Table,
     Text,
     UniqueConstraint,
 )
 
+from chassis.changes.tables import Follow, followed
 from chassis.lists.paging import page_indexes
 from svc_catalog import field_rules
 from svc_catalog.meters import rules
+from svc_catalog.places.tables import property_, unit
 from svc_catalog.schema import (
     PLACES,
     between,
@@ -27,6 +30,8 @@ from svc_catalog.schema import (
     lies_in_property,
     metadata,
     one_of,
+    people_indexes,
+    searched_version,
     version,
     within_property,
 )
@@ -52,6 +57,7 @@ meter = Table(
     instant("updated_at"),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
+    searched_version(),
     UniqueConstraint("company_id", "external_id", name="meter_external_id"),
     lies_in_property(),
     within_property("unit_id", "unit"),
@@ -62,10 +68,18 @@ meter = Table(
     one_of("meter", "source", field_rules.SOURCES),
 )
 page_indexes(meter, places=PLACES)
+people_indexes(meter, property=[meter.c.property_id], utility_type=[meter.c.utility_type])
+followed(
+    meter,
+    Follow("property_id", property_, "name", "external_id"),
+    Follow("unit_id", unit, "name", "external_id"),
+    beside=["searched_version"],
+)
 
 # The largest table: an hourly meter adds 8,760 rows a year. The wide columns precede the texts, which saves the
-# padding. It has no version, because no other context stores readings. It has two indexes: the key, which a meter's
-# list reads, and (company, external_id), by which an import finds existing readings.
+# padding. It has no version, because no other context stores readings. It has four indexes: the key, which a meter's
+# list reads, (company, external_id), by which an import finds existing readings, the periods, which people's table
+# and chart read, as ids are in the order of arrival, and the order of changes, which followers of all meters read.
 reading = Table(
     "reading",
     metadata,
@@ -88,3 +102,5 @@ reading = Table(
     between("reading", "cost", -rules.AMOUNT_MAX, rules.AMOUNT_MAX),
     one_of("reading", "source", field_rules.SOURCES),
 )
+Index("reading_periods", reading.c.company_id, reading.c.meter_id, reading.c.period_start, reading.c.id)
+followed(reading)

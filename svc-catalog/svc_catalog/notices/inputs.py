@@ -28,3 +28,12 @@ class NoticeRow(msgspec.Struct, kw_only=True):
 
 
 NOTICE_FIELDS = EditableFields(NoticeRow, *NoticeRow.__struct_fields__)
+
+
+class NoticeDraft(msgspec.Struct, kw_only=True):
+    """What a preview renders: a notice whose texts may be missing."""
+
+    subject: Annotated[str, Text(longest=rules.SUBJECT_POINTS_MAX)]
+    body: Annotated[str, Text()]
+    when: Annotated[str, Text(longest=rules.WHEN_POINTS_MAX)]
+    area: Annotated[str, Text(longest=rules.AREA_POINTS_MAX, blank=False)] | None = None

@@ -37,5 +37,11 @@ def check_composing(published_at: datetime.datetime | None) -> None:
         raise published()
 
 
+def check_unchanged(updated_at: datetime.datetime, as_of: datetime.datetime | None) -> None:
+    """Raises Refusal 422 if the notice has changed since the request's author has read it."""
+    if as_of is not None and updated_at > as_of:
+        raise invalid_request("Another person has changed the notice meanwhile; read it again.", "as_of", status=422)
+
+
 def published() -> Refusal:
     return invalid_request("The notice is published and stays as it is; compose another.", status=422)

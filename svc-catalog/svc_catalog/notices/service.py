@@ -1,29 +1,35 @@
-"""The RPCs of notices: compose, change, publish once, list, import."""
+"""The RPCs of notices: preview, compose, change, discard, publish once, list, import."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
+from asyncpg import Record
 
 from chassis.auth import identity
 from chassis.auth.identity import Call
 from chassis.db.database import Connection, Database
 from chassis.imports.importer import Importer
 from chassis.messaging.outbox import Outbox
+from chassis.records import bodies
 from chassis.refusals import invalid_request
-from chassis.schedule.instants import printed
-from chassis.writes.commands import Command, CommandRunner
+from chassis.schedule.instants import Clock, printed
+from chassis.writes.commands import Command, CommandRunner, fields
 from chassis.writes.editing import EditableTable, RecordEditor, no_such
 from makeready.catalog.v1 import notices_pb2 as pb
 from svc_catalog.notices import queries as q
 from svc_catalog.notices import rules
 from svc_catalog.notices.imports import NoticeImport
-from svc_catalog.notices.inputs import NOTICE_FIELDS, NoticeRow
+from svc_catalog.notices.inputs import NOTICE_FIELDS, NoticeDraft, NoticeRow
 from svc_catalog.notices.records import NOTICE, Notice, published
 from svc_catalog.notices.tables import notice
 from svc_catalog.places.lookups import find_property
 
 PAGE, PAGE_MAX = 50, 200
+LATELY = datetime.timedelta(days=30)
 _AUDITED = (*rules.CONTENT, "external_id", "unit_ids")
 
 
@@ -31,9 +37,16 @@ class NoticesService:
     """The broadcast composer."""
 
     def __init__(
-        self, database: Database, importer: Importer, commands: CommandRunner, outbox: Outbox, links_url: str
+        self,
+        database: Database,
+        importer: Importer,
+        commands: CommandRunner,
+        outbox: Outbox,
+        links_url: str,
+        clock: Clock,
     ) -> None:
         self.database, self.importer, self.commands, self.outbox = database, importer, commands, outbox
+        self._clock, self._links_url = clock, links_url
         self._renderer = NOTICE.renderer(links_url)
         self._notices = RecordEditor(
             "notice",
@@ -71,6 +84,7 @@ class NoticesService:
             locked = await self._notices.lock(command, request.notice_id)
             before = locked.record
             rules.check_composing(before.published_at)
+            rules.check_unchanged(before.updated_at, _as_of(request))
             own, units = dict(values), before.unit_ids
             if unit_ids or request.whole_property:
                 own["area"], units = None, unit_ids
@@ -90,6 +104,7 @@ class NoticesService:
             locked = await self._notices.lock(command, request.notice_id)
             if locked.record.published_at is not None:
                 return pb.PublishNoticeResponse(notice=_message(locked.record))
+            rules.check_unchanged(locked.record.updated_at, _as_of(request))
             at = command.next_instant(locked.record.updated_at)
             saved = await self._notices.save(command, locked, {"published_at": at}, action="published", at=at)
             await command.publish_event(rules.EVENT, saved.record.id, at, published(saved.record))
@@ -97,13 +112,92 @@ class NoticesService:
 
         return await self.commands.run(call, request, pb.PublishNoticeResponse, work)
 
+    async def DiscardNotice(self, request: pb.DiscardNoticeRequest, call: Call) -> pb.DiscardNoticeResponse:
+        async def work(command: Command) -> pb.DiscardNoticeResponse:
+            locked = await self._notices.lock(command, request.notice_id)
+            rules.check_composing(locked.record.published_at)
+            await q.delete_notice(command.connection, command.company_id, request.notice_id)
+            before = _audited(locked.record, {})
+            await command.audit("notice.discarded", "notice", request.notice_id, before, dict.fromkeys(before))
+            return pb.DiscardNoticeResponse(notice=_message(locked.record))
+
+        return await self.commands.run(call, request, pb.DiscardNoticeResponse, work)
+
+    async def PreviewNotice(self, request: pb.PreviewNoticeRequest, call: Call) -> pb.PreviewNoticeResponse:
+        company_id, now = identity.company_id(call), self._clock()
+        values = bodies.check(NoticeDraft, fields(request, *NoticeDraft.__struct_fields__))
+        unit_ids = _unit_ids(request.unit_id)
+        rules.check_audience(bool(unit_ids), values.area is not None)
+        property_name = await q.property_name(self.database, company_id, request.property_id)
+        if property_name is None:
+            raise no_such("property")
+        units = await q.named_units(self.database, company_id, request.property_id, unit_ids) if unit_ids else []
+        if len(units) < len(unit_ids):
+            raise no_such("unit in that property")
+        one = Notice(
+            id=request.notice_id,
+            property_id=request.property_id,
+            property_name=property_name,
+            unit_ids=unit_ids,
+            unit=rules.audience(values.area, len(unit_ids), units[0]["name"] if units else None),
+            url=f"{self._links_url}/notices/{request.notice_id}",
+            created_at=now,
+            updated_at=now,
+            published_at=now,
+            external_id=None,
+            source="",
+            **msgspec.structs.asdict(values),
+        )
+        return pb.PreviewNoticeResponse(notice=_message(one), units=map(_unit, units), event_data=published(one))
+
     async def ListNotices(self, request: pb.ListNoticesRequest, call: Call) -> pb.ListNoticesResponse:
         limit = request.limit if request.HasField("limit") else PAGE
         if not 1 <= limit <= PAGE_MAX:
             raise invalid_request(f"limit must be from 1 to {PAGE_MAX}.", "limit")
         property_id = request.property_id if request.HasField("property_id") else None
+        if request.newest_first:
+            return await self._newest(request, identity.company_id(call), limit, property_id)
+        for name in ("published", "after"):
+            if request.HasField(name):
+                raise invalid_request(f"{name} goes with newest_first.", name)
         rows = await q.notices_page(self.database, identity.company_id(call), request.after_id, limit, property_id)
         return pb.ListNoticesResponse(notices=(_message(self._renderer.record(row)) for row in rows))
+
+    async def _newest(
+        self, request: pb.ListNoticesRequest, company_id: int, limit: int, property_id: int | None
+    ) -> pb.ListNoticesResponse:
+        if request.HasField("after_id"):
+            raise invalid_request("after_id goes without newest_first.", "after_id")
+        published_alone = request.published if request.HasField("published") else None
+        after = _place_of(request.after) if request.HasField("after") else None
+        found = await q.newest_notices(self.database, company_id, limit, after, property_id, published_alone)
+        shown = found[:limit]
+        rows = await q.notices_by_ids(self.database, company_id, [one.id for one in shown])
+        by_id = {record.id: record for record in map(self._renderer.record, rows)}
+        answer = pb.ListNoticesResponse(notices=(_message(by_id[one.id]) for one in shown if one.id in by_id))
+        if len(found) > limit:
+            answer.next = _text_of(shown[-1])
+        return answer
+
+    async def GetNotice(self, request: pb.GetNoticeRequest, call: Call) -> pb.GetNoticeResponse:
+        company_id = identity.company_id(call)
+        row = await self.database.row(q.ONE_NOTICE, company_id=company_id, entity_id=request.notice_id)
+        if row is None:
+            raise no_such("notice")
+        record = self._renderer.record(row)
+        units = await q.units_of(self.database, company_id, request.notice_id)
+        as_published = record if record.published_at else msgspec.structs.replace(record, published_at=self._clock())
+        return pb.GetNoticeResponse(
+            notice=_message(record),
+            units=map(_unit, units),
+            event_data=published(as_published),
+        )
+
+    async def CountNotices(self, _request: pb.CountNoticesRequest, call: Call) -> pb.CountNoticesResponse:
+        company_id, now = identity.company_id(call), self._clock()
+        lately = await q.counted_notices(self.database, company_id, now - LATELY, now)
+        drafts = await q.counted_notices(self.database, company_id, q.NEVER, q.NEVER)
+        return pb.CountNoticesResponse(drafts=drafts, published_lately=lately)
 
     async def ImportNotices(self, request: pb.ImportNoticesRequest, call: Call) -> pb.ImportNoticesResponse:
         company_id = identity.company_id(call)
@@ -129,12 +223,32 @@ class NoticesService:
         return pb.ImportNoticesResponse(results=results)
 
 
+def _text_of(place: q.Newest) -> str:
+    """The `next` of a page that ends with this notice."""
+    return f"{'' if place.at == q.NEVER else place.at.isoformat()}.{place.id}"
+
+
+def _place_of(text: str) -> q.Newest:
+    """The place that `next` has spelled. Raises Refusal 400."""
+    at, _, number = text.rpartition(".")
+    try:
+        if len(number) > 18 or not (number.isascii() and number.isdigit()):
+            raise ValueError(number)
+        instant = datetime.datetime.fromisoformat(at) if at else q.NEVER
+        if at and instant.tzinfo is None:
+            raise ValueError(at)
+    except ValueError:
+        raise invalid_request("after is not the `next` of a page of this list.", "after") from None
+    return q.Newest(int(number), instant)
+
+
 def _message(one: Notice) -> pb.Notice:
     message = pb.Notice(
         notice_id=one.id,
         unit_id=one.unit_ids,
         unit=one.unit,
         url=one.url,
+        property_name=one.property_name,
         **{name: getattr(one, name) for name in (*rules.CONTENT, "external_id", "source")},
     )
     for name in ("created_at", "updated_at", "published_at"):
@@ -148,6 +262,15 @@ def _audited(one: Notice, _row: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a notice in an audit entry."""
     published_at = None if one.published_at is None else printed(one.published_at)
     return {name: getattr(one, name) for name in _AUDITED} | {"published_at": published_at}
+
+
+def _unit(row: Record) -> pb.NoticeUnit:
+    return pb.NoticeUnit(unit_id=row["id"], name=row["name"])
+
+
+def _as_of(request: pb.UpdateNoticeRequest | pb.PublishNoticeRequest) -> datetime.datetime | None:
+    """The version of the notice that the request is about; None for any."""
+    return request.as_of.ToDatetime(datetime.UTC) if request.HasField("as_of") else None
 
 
 def _unit_ids(given: Sequence[int]) -> list[int]:

@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     DateTime,
+    Index,
     Table,
     Text,
     UniqueConstraint,
@@ -58,6 +59,11 @@ notice = Table(
     lies_in_property(),
     one_of("notice", "source", field_rules.SOURCES),
 )
+
+# When it was published; infinity while it is being composed. Newest first, such notices come before the others.
+PUBLISHED_OR_COMPOSING = func.coalesce(notice.c.published_at, literal_column("'infinity'::timestamptz"))
+Index("notice_newest", notice.c.company_id, PUBLISHED_OR_COMPOSING, notice.c.id)
+Index("notice_newest_of_property", notice.c.company_id, notice.c.property_id, PUBLISHED_OR_COMPOSING, notice.c.id)
 
 # The units that a notice is for.
 notice_unit = Table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from sqlalchemy import DateTime
 
+from chassis.changes.feed import Changes
 from chassis.db.statements import param
 from chassis.lists.paging import Inside, Pages
 from makeready.catalog.v1 import places_pb2 as pb
@@ -52,6 +53,10 @@ ASSETS_PAGE = Pages(
 ONE_PROPERTY = by_id(_properties, property_)
 ONE_UNIT = by_id(_units, unit)
 ONE_ASSET = by_id(_assets, asset)
+
+PROPERTY_CHANGES = Changes("property", _properties, property_)
+UNIT_CHANGES = Changes("unit", _units, unit)
+ASSET_CHANGES = Changes("asset", _assets, asset)
 
 PROPERTY_REFERENCES = ReferenceRows("properties", property_, columns_of(property_))
 UNIT_REFERENCES = ReferenceRows("units", unit, columns_of(unit, "property_id", "unit_number"))

@@ -23,16 +23,23 @@ class PropertiesService:
         self.property = records.PROPERTY.renderer(links_url)
 
     async def ListProperties(self, request: pb.ListPropertiesRequest, call: identity.Call) -> pb.ListPropertiesResponse:
-        company_id = identity.caller(call).company_id
+        company_id = identity.company_id(call)
         rows = await queries.PROPERTIES_PAGE.rows(self.database, company_id, request.after_id, request.limit, {})
         return pb.ListPropertiesResponse(page=page(rows, request.limit, self.property.record))
 
     async def GetProperty(self, request: pb.GetPropertyRequest, call: identity.Call) -> pb.GetPropertyResponse:
-        company_id = identity.caller(call).company_id
+        company_id = identity.company_id(call)
         row = await self.database.row(queries.ONE_PROPERTY, company_id=company_id, entity_id=request.property_id)
         if row is None:
             raise not_found("property")
         return pb.GetPropertyResponse(document=self.property.document(row))
+
+    async def ListPropertyChanges(
+        self, request: pb.ListPropertyChangesRequest, call: identity.Call
+    ) -> pb.ListPropertyChangesResponse:
+        company_id = identity.caller(call).company_id
+        feed = await queries.PROPERTY_CHANGES.feed(self.database, company_id, request, self.property.first_of)
+        return pb.ListPropertyChangesResponse(feed=feed)
 
     async def ImportProperties(
         self, request: pb.ImportPropertiesRequest, call: identity.Call
@@ -50,17 +57,24 @@ class UnitsService:
         self.unit = records.UNIT.renderer(links_url)
 
     async def ListUnits(self, request: pb.ListUnitsRequest, call: identity.Call) -> pb.ListUnitsResponse:
-        company_id = identity.caller(call).company_id
+        company_id = identity.company_id(call)
         filters = queries.UNITS_PAGE.filters_of(request)
         rows = await queries.UNITS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
         return pb.ListUnitsResponse(page=page(rows, request.limit, self.unit.record))
 
     async def GetUnit(self, request: pb.GetUnitRequest, call: identity.Call) -> pb.GetUnitResponse:
-        company_id = identity.caller(call).company_id
+        company_id = identity.company_id(call)
         row = await self.database.row(queries.ONE_UNIT, company_id=company_id, entity_id=request.unit_id)
         if row is None:
             raise not_found("unit")
         return pb.GetUnitResponse(document=self.unit.document(row))
+
+    async def ListUnitChanges(
+        self, request: pb.ListUnitChangesRequest, call: identity.Call
+    ) -> pb.ListUnitChangesResponse:
+        company_id = identity.caller(call).company_id
+        feed = await queries.UNIT_CHANGES.feed(self.database, company_id, request, self.unit.first_of)
+        return pb.ListUnitChangesResponse(feed=feed)
 
     async def ImportUnits(self, request: pb.ImportUnitsRequest, call: identity.Call) -> pb.ImportUnitsResponse:
         results = await self.importer.run(units.save, inputs.UnitRow, request, call)
@@ -76,17 +90,24 @@ class AssetsService:
         self.asset = records.ASSET.renderer(links_url)
 
     async def ListAssets(self, request: pb.ListAssetsRequest, call: identity.Call) -> pb.ListAssetsResponse:
-        company_id = identity.caller(call).company_id
+        company_id = identity.company_id(call)
         filters = queries.ASSETS_PAGE.filters_of(request)
         rows = await queries.ASSETS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
         return pb.ListAssetsResponse(page=page(rows, request.limit, self.asset.record))
 
     async def GetAsset(self, request: pb.GetAssetRequest, call: identity.Call) -> pb.GetAssetResponse:
-        company_id = identity.caller(call).company_id
+        company_id = identity.company_id(call)
         row = await self.database.row(queries.ONE_ASSET, company_id=company_id, entity_id=request.asset_id)
         if row is None:
             raise not_found("asset")
         return pb.GetAssetResponse(document=self.asset.document(row))
+
+    async def ListAssetChanges(
+        self, request: pb.ListAssetChangesRequest, call: identity.Call
+    ) -> pb.ListAssetChangesResponse:
+        company_id = identity.caller(call).company_id
+        feed = await queries.ASSET_CHANGES.feed(self.database, company_id, request, self.asset.first_of)
+        return pb.ListAssetChangesResponse(feed=feed)
 
     async def ImportAssets(self, request: pb.ImportAssetsRequest, call: identity.Call) -> pb.ImportAssetsResponse:
         results = await self.importer.run(assets.save, inputs.AssetRow, request, call)

@@ -15,9 +15,12 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
+    literal_column,
     text,
 )
 
+from chassis.changes.tables import Follow, followed
 from chassis.lists.paging import page_indexes
 from svc_catalog import field_rules
 from svc_catalog.places import rules
@@ -31,6 +34,8 @@ from svc_catalog.schema import (
     lies_in_property,
     metadata,
     one_of,
+    people_indexes,
+    searched_version,
     version,
     within_property,
 )
@@ -79,6 +84,7 @@ property_ = Table(
     instant("created_at"),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
+    searched_version(),
     UniqueConstraint("company_id", "external_id", name="property_external_id"),
     between("property", "unit_count", 0, field_rules.COUNT_MAX),
     between("property", "year_built", rules.YEAR_MIN, rules.YEAR_MAX),
@@ -86,6 +92,8 @@ property_ = Table(
     between("property", "longitude", -180, 180),
     one_of("property", "source", field_rules.SOURCES),
 )
+people_indexes(property_)
+followed(property_, beside=["searched_version"])
 
 building = _place("building", building_id)
 Index("building_name", building.c.property_id, building.c.name, unique=True)
@@ -140,6 +148,7 @@ unit = Table(
     Column("unit_status", Text),
     Column("projected_ready_on", Date),
     Column("occupancy_version", BigInteger, nullable=False, server_default=text("0")),
+    searched_version(),
     UniqueConstraint("company_id", "property_id", "id", name="unit_page_of_property"),
     UniqueConstraint("company_id", "external_id", name="unit_external_id"),
     lies_in_property(),
@@ -148,6 +157,22 @@ unit = Table(
     within_property("floor_id", "floor"),
     one_of("unit", "unit_status", rules.UNIT_STATUSES),
     one_of("unit", "source", field_rules.SOURCES),
+)
+# "" is a status that is not known.
+known_status = func.coalesce(unit.c.unit_status, literal_column("''"), type_=Text)
+people_indexes(
+    unit, property=[unit.c.property_id], status=[known_status], property_and_status=[unit.c.property_id, known_status]
+)
+_NAMED = ("name", "external_id")
+# A property's units move together when one of its floorplans is measured anew: that is rare, and costs no index of
+# units by floorplan, building and floor. Buildings and floors are never renamed.
+followed(
+    unit,
+    Follow("property_id", property_, *_NAMED),
+    Follow("property_id", floorplan, *_NAMED, *rules.FLOORPLAN_MEASURES, key="property_id"),
+    Follow("property_id", building, *_NAMED, key="property_id"),
+    Follow("property_id", floor, *_NAMED, key="property_id"),
+    beside=["searched_version", "occupancy_version"],
 )
 
 asset = Table(
@@ -176,6 +201,7 @@ asset = Table(
     instant("updated_at"),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
+    searched_version(),
     UniqueConstraint("company_id", "external_id", name="asset_external_id"),
     lies_in_property(),
     within_property("unit_id", "unit"),
@@ -188,3 +214,24 @@ asset = Table(
     one_of("asset", "source", field_rules.SOURCES),
 )
 page_indexes(asset, places=PLACES)
+people_indexes(
+    asset,
+    property=[asset.c.property_id],
+    status=[asset.c.status],
+    property_and_status=[asset.c.property_id, asset.c.status],
+    category=[asset.c.category],
+)
+Index(
+    "asset_warranties",
+    asset.c.company_id,
+    asset.c.warranty_expires_on,
+    asset.c.id,
+    postgresql_where=text("warranty_expires_on IS NOT NULL"),
+)
+followed(
+    asset,
+    Follow("property_id", property_, *_NAMED),
+    Follow("unit_id", unit, *_NAMED),
+    Follow("property_id", location, *_NAMED, "location_type", key="property_id"),
+    beside=["searched_version"],
+)

@@ -11,6 +11,7 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, Text, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, UpdateMany
 from chassis.db.statements import TEXTS, Query, Statement, param
@@ -30,6 +31,7 @@ WITH_BUSINESS = vendor.join(business, refers_to(vendor, "business_id", business)
 _vendors = VENDOR.select(WITH_BUSINESS)
 ONE_VENDOR = by_id(_vendors, vendor)
 VENDORS_PAGE = Pages(_vendors, vendor.c.company_id, vendor.c.id, {}, request=ListVendorsRequest)
+VENDOR_CHANGES = Changes("vendor", _vendors, vendor)
 
 VENDOR_REFERENCES = ReferenceRows(
     "vendors",

@@ -8,6 +8,7 @@ lapse counts as new, even with the same date, because the valid insurance may ha
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -26,6 +27,17 @@ WEBSITE_POINTS_MAX = 500
 def published_compliance(stored: str | None) -> str:
     """The published state: the stored snapshot, never computed; `unknown` if no snapshot was taken."""
     return stored or "unknown"
+
+
+def search_states(states: Collection[str], on_hold: bool | None, is_active: bool | None) -> list[str]:
+    """The texts of tables.SEARCH_STATE of the vendors that a search wants. states: none means all; None means both."""
+    return [
+        f"{str(hold).lower()}{str(active).lower()}{state}"
+        for hold in ((False, True) if on_hold is None else (on_hold,))
+        for active in ((False, True) if is_active is None else (is_active,))
+        for state in COMPLIANCE_STATES
+        if not states or state in states
+    ]
 
 
 def nickname(name: str, legal_name: str) -> str | None:

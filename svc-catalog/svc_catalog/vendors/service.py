@@ -34,6 +34,13 @@ class VendorsService:
             raise not_found("vendor")
         return pb.GetVendorResponse(document=self.vendor.document(row))
 
+    async def ListVendorChanges(
+        self, request: pb.ListVendorChangesRequest, call: identity.Call
+    ) -> pb.ListVendorChangesResponse:
+        company_id = identity.caller(call).company_id
+        feed = await queries.VENDOR_CHANGES.feed(self.database, company_id, request, self.vendor.first_of)
+        return pb.ListVendorChangesResponse(feed=feed)
+
     async def ImportVendors(self, request: pb.ImportVendorsRequest, call: identity.Call) -> pb.ImportVendorsResponse:
         save = functools.partial(imports.save, events=request.events)
         results = await self.importer.run(save, inputs.VendorRow, request, call)

@@ -6,6 +6,8 @@ company's import must not change another's data.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -21,12 +23,17 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     func,
+    literal_column,
     text,
 )
 
+from chassis.changes.tables import Follow, followed
+from chassis.lists.updated_since import status_key
 from svc_catalog import field_rules
 from svc_catalog.schema import between, company_key, id_of, ids, instant, metadata, one_of, version
+from svc_catalog.searches import INFINITY
 from svc_catalog.vendors import rules
+from svc_catalog.vendors.words import words_of
 
 business_id = ids("business_id")
 vendor_id = ids("vendor_id")
@@ -86,8 +93,8 @@ vendor = Table(
 # The name that the company uses for the vendor.
 VENDOR_NAME = func.coalesce(vendor.c.nickname, business.c.legal_name)
 
-# Imports use it to find out whether other vendors share a business.
-Index("vendor_of_business", vendor.c.company_id, vendor.c.business_id)
+# Imports use it to find out whether other vendors share a business, and changes of a business to find its vendors.
+Index("vendor_of_business", vendor.c.company_id, vendor.c.business_id, vendor.c.id)
 # The sweep's index: only vendors whose state may change.
 Index(
     "vendor_compliance_due",
@@ -97,3 +104,29 @@ Index(
     postgresql_where=vendor.c.compliance_due_on.is_not(None),
 )
 Index("vendor_on_hold", vendor.c.company_id, vendor.c.id, postgresql_where=vendor.c.on_hold)
+
+# What people search by (rules.search_state).
+SEARCH_STATE = func.textcat(
+    func.text(vendor.c.on_hold),
+    func.textcat(
+        func.text(vendor.c.is_active), func.coalesce(vendor.c.last_compliance_state, literal_column("'unknown'"))
+    ),
+    type_=Text,
+)
+# The last insured day; infinity if none is on record.
+INSURED_UNTIL = func.coalesce(vendor.c.insurance_expires_on, INFINITY)
+Index("vendor_search", status_key(vendor.c.company_id, SEARCH_STATE), vendor.c.id)
+Index("vendor_search_insurance", status_key(vendor.c.company_id, SEARCH_STATE), INSURED_UNTIL, vendor.c.id)
+
+# The text of a vendor whose words people search; its business's legal name has an index of its own.
+VENDOR_TEXT = func.textcat(
+    func.coalesce(vendor.c.nickname, text("''")),
+    func.textcat(text("' '"), func.coalesce(vendor.c.external_id, text("''"))),
+)
+VENDOR_WORDS = words_of(vendor.c.company_id, VENDOR_TEXT)
+BUSINESS_WORDS = words_of(business.c.company_id, business.c.legal_name)
+# Without a list of pending entries, which each search would read: vendors change rarely.
+_GIN: dict[str, Any] = {"postgresql_using": "gin", "postgresql_with": {"fastupdate": "off"}}
+Index("vendor_words", VENDOR_WORDS, **_GIN)
+Index("business_words", BUSINESS_WORDS, **_GIN)
+followed(vendor, Follow("business_id", business, "legal_name", "website"))

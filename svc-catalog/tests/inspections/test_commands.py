@@ -118,7 +118,11 @@ async def test_a_failed_row_publishes_once_all_that_its_ticket_needs(place: Plac
     details = {"note": "It sticks.", "category": "Doors/Windows", "priority": "High", "asset_id": place.asset_id}
     answer = await place.company.command(pb, "FailInspectionRow", **about, **details, photo_url="https://p.example/1")
     assert (answer.row.result, answer.row.note, answer.row.category) == ("failed", "It sticks.", "Doors/Windows")
-    assert answer.row == (await place.rows(inspection_id))[0]
+    listed = (await place.rows(inspection_id))[0]
+    assert listed.inspected_by and listed.HasField("inspected_at") and listed.HasField("failed_at")
+    for only_listed in ("inspected_by", "inspected_at", "failed_at"):
+        listed.ClearField(only_listed)
+    assert answer.row == listed
     (cause,) = await causes(place.company, database)
     assert [(one.id, one.name) for one in cause.places.properties] == [(place.property_id, "P1 Court")]
     assert [(one.id, one.name) for one in cause.places.units] == [(place.unit_id, "P1-1")]
@@ -295,10 +299,11 @@ async def test_what_is_not_there_or_another_companys_or_a_consultants_is_not_fou
         hidden = await connection.raw.fetchval(
             "SELECT id FROM inspection WHERE company_id = $1 AND external_id = 'W'", company.id
         )
-    row = {"row_id": door.row_id} if "Row" in rpc and "List" not in rpc else {}
+    row: dict[str, Any] = {"row_id": door.row_id} if "Row" in rpc and rpc.startswith(("Pass", "Fail", "Rem")) else {}
+    named: dict[str, Any] = {"label": "Roof"} if rpc == "AddInspectionRow" else {}
     for who, inspection_id in ((other, mine), (company, hidden), (company, 2**62), (company, 0)):
         with pytest.raises(Refusal) as refused:
-            await who.command(pb, rpc, inspection_id=inspection_id, **row)
+            await who.command(pb, rpc, inspection_id=inspection_id, **row, **named)
         assert (refused.value.status, refused.value.code) == (404, "not_found")
         assert "company" in refused.value.message
     if row:
@@ -320,6 +325,119 @@ async def test_a_legacy_inspection_is_completed_already(place: Place) -> None:
         "Completed",
         None,
     )
+
+
+async def test_two_who_walk_at_once_do_not_overwrite_each_other(place: Place, database: Database) -> None:
+    inspection_id = (await place.schedule("Door"))["entity_id"]
+    (door,) = await place.rows(inspection_id)
+    about = {"inspection_id": inspection_id, "row_id": door.row_id}
+    await place.company.command(pb, "FailInspectionRow", **about, note="It sticks.", seen_result="none")
+    entries = len(await audited(database, place.company.id))
+    for rpc, note in (("PassInspectionRow", {}), ("FailInspectionRow", {"note": "Else"})):
+        with pytest.raises(Refusal) as refused:
+            await place.company.command(pb, rpc, **about, **note, seen_result="none")
+        assert (refused.value.status, refused.value.field) == (422, "seen_result")
+    (row,) = await place.rows(inspection_id)
+    assert row.note == "It sticks." and len(await audited(database, place.company.id)) == entries
+    await place.company.command(pb, "PassInspectionRow", **about, seen_result="failed")
+    with pytest.raises(Refusal):
+        await place.company.command(pb, "PassInspectionRow", **about, seen_result="maybe")
+
+
+async def test_a_cancelled_inspection_is_served_no_more_and_keeps_its_page(place: Place, database: Database) -> None:
+    company = place.company
+    made = await place.schedule("Door", "Alarm", external_id="I9", unit_id=place.unit_id)
+    about = {"inspection_id": made["entity_id"]}
+    door, alarm = await place.rows(made["entity_id"])
+    await company.command(pb, "FailInspectionRow", **about, row_id=door.row_id)
+    ada = Identity(STAFF, "gateway", company.id, staff_id=place.staff_id)
+    key = {"idempotency_key": "c", "reason": " The roof is replaced first. "}
+    cancelled = await company.command(pb, "CancelInspection", ada, **about, **key)
+    assert await company.command(pb, "CancelInspection", ada, **about, **key) == cancelled
+    assert await company.command(pb, "CancelInspection", **about, reason="Else") == cancelled, "it is cancelled once"
+    with pytest.raises(Refusal) as refused:
+        await place.got(made["entity_id"])
+    assert refused.value.status == 404 and await company.list("inspections") == []
+    entry = (await audited(database, company.id))[-1]
+    assert entry[:4] == (f"staff:{place.staff_id}", "inspection.cancelled", "inspection", made["entity_id"])
+    said = {"status": "Cancelled", "reason": "The roof is replaced first."}
+    assert (entry[4], entry[5]) == ({"status": "In Progress"}, said)
+    assert len(await causes(company, database)) == 1, "the ticket of its failed row stays"
+    # Whoever worked on it meanwhile is refused with the reason, not with 404.
+    for rpc, values in (
+        ("StartInspection", {}),
+        ("CompleteInspection", {}),
+        ("UpdateInspection", {"title": "Else"}),
+        ("PassInspectionRow", {"row_id": alarm.row_id}),
+        ("FailInspectionRow", {"row_id": alarm.row_id}),
+        ("AddInspectionRow", {"label": "Roof"}),
+        ("RemoveInspectionRow", {"row_id": alarm.row_id}),
+    ):
+        with pytest.raises(Refusal) as refused:
+            await company.command(pb, rpc, **about, **values)
+        assert (refused.value.status, refused.value.message) == (
+            422,
+            "The inspection is cancelled; schedule another one.",
+        )
+    assert [one.result for one in await place.rows(made["entity_id"])] == ["failed", ""]
+    # A file that comes again leaves it cancelled; one that says the kind takes the cancellation back.
+    row = {"external_id": "I9", "property": "P1", "title": "Fire"}
+    await company.put("inspections", row)
+    assert await company.list("inspections") == []
+    await company.put("inspections", row | {"kind": "operations"})
+    (again,) = await company.list("inspections")
+    assert again["entity_id"] == made["entity_id"]
+    await place.does("UpdateInspection", **about, title="Fire again")
+
+
+async def test_a_completed_inspection_cannot_be_cancelled(place: Place) -> None:
+    made = await place.schedule()
+    about = {"inspection_id": made["entity_id"]}
+    await place.does("CompleteInspection", **about)
+    for rpc, values in (("CancelInspection", {}), ("AddInspectionRow", {"label": "Roof"})):
+        with pytest.raises(Refusal) as refused:
+            await place.company.command(pb, rpc, **about, **values)
+        assert (refused.value.status, "completed" in refused.value.message) == (422, True)
+    with pytest.raises(Refusal) as refused:
+        await place.company.command(pb, "CancelInspection", inspection_id=1, reason="r" * 501)
+    assert (refused.value.status, refused.value.field) == (400, "reason")
+
+
+async def test_rows_are_added_and_those_without_a_result_removed(place: Place, database: Database) -> None:
+    company, made = place.company, await place.schedule(*ROWS)
+    about = {"inspection_id": made["entity_id"]}
+    door, alarm, extinguisher = await place.rows(made["entity_id"])
+    await company.command(pb, "RemoveInspectionRow", **about, row_id=alarm.row_id, idempotency_key="r")
+    await company.command(pb, "RemoveInspectionRow", **about, row_id=alarm.row_id, idempotency_key="r")
+    added = (await company.command(pb, "AddInspectionRow", **about, label="Roof 屋根", idempotency_key="a")).row
+    assert (await company.command(pb, "AddInspectionRow", **about, label="Roof 屋根", idempotency_key="a")).row == added
+    rows = await place.rows(made["entity_id"])
+    assert [(one.row_id, one.position, one.label) for one in rows] == [
+        (door.row_id, 1, "Door"),
+        (extinguisher.row_id, 2, "Extinguisher"),
+        (added.row_id, 3, "Roof 屋根"),
+    ]
+    entries = [(one[1], one[4], one[5]) for one in await audited(database, company.id)]
+    assert entries[1:] == [
+        ("inspection.row_removed", {"row_id": alarm.row_id, "label": "Alarm"}, {}),
+        ("inspection.row_added", {}, {"row_id": added.row_id, "label": "Roof 屋根"}),
+    ]
+    # What was found stays: of a row that passed, and of one that failed and passed later.
+    await company.command(pb, "PassInspectionRow", **about, row_id=door.row_id)
+    await company.command(pb, "FailInspectionRow", **about, row_id=added.row_id)
+    for row_id in (door.row_id, added.row_id):
+        with pytest.raises(Refusal) as refused:
+            await company.command(pb, "RemoveInspectionRow", **about, row_id=row_id)
+        assert refused.value.status == 422
+    with pytest.raises(Refusal) as refused:
+        await company.command(pb, "RemoveInspectionRow", **about, row_id=alarm.row_id)
+    assert refused.value.status == 404
+    for label in ("", " ", "r" * 151):
+        with pytest.raises(Refusal) as refused:
+            await company.command(pb, "AddInspectionRow", **about, label=label)
+        assert (refused.value.status, refused.value.field) == (400, "label")
+    # The tickets of an inspection's rows are known by the row: a new one is never an old one's.
+    assert len({door.row_id, alarm.row_id, extinguisher.row_id, added.row_id}) == 4
 
 
 @pytest.mark.parametrize("kind", [INTEGRATION, SERVICE, OPERATOR, STAFF, ADMINISTRATOR])

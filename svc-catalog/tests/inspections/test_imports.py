@@ -59,7 +59,7 @@ async def test_a_row_is_created_then_unchanged_then_changed(company: Any, databa
     assert await stored(database, company.id) == before
     assert await company.put("inspections", FULL | {"result": "passed"}) == ["changed"]
     (was,), (now,) = before.values(), (await stored(database, company.id)).values()
-    assert {name for name in was if was[name] != now[name]} == {"version", "result"}
+    assert {name for name in was if was[name] != now[name]} == {"version", "changed_xid", "result"}
     assert now["version"] == 2
 
 

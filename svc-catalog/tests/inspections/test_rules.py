@@ -17,6 +17,7 @@ from svc_catalog.inspections import rules
 
 RESULTS = st.lists(st.sampled_from([None, "passed", "failed"]), max_size=12)
 DAY = datetime.date(2026, 3, 1)
+NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,34 @@ def test_completing_again_says_nothing_new_unless_the_date_is_another() -> None:
     assert not rules.is_same_completion("Finalized", None, None)
 
 
+@pytest.mark.parametrize("seen", [None, "none", "passed", "failed"])
+@pytest.mark.parametrize("now", [None, "passed", "failed"])
+@pytest.mark.parametrize("recorded", ["passed", "failed"])
+def test_a_result_of_somebody_else_is_not_overwritten_unseen(
+    seen: str | None, now: str | None, recorded: rules.InspectionResult
+) -> None:
+    moved = seen is not None and now is not None and now != seen
+    if moved and not now == recorded == "passed":
+        with pytest.raises(Refusal) as refused:
+            rules.check_seen(seen, now, recorded)
+        assert (refused.value.status, f"row {now}" in refused.value.message) == (422, True)
+    else:
+        rules.check_seen(seen, now, recorded)
+
+
+def test_what_a_row_says_is_removed_only_before_anything_was_found() -> None:
+    rules.check_removable(None, None)
+    for result, failed_at in (("passed", None), ("failed", NOW), ("passed", NOW), (None, NOW)):
+        with pytest.raises(Refusal) as refused:
+            rules.check_removable(result, failed_at)
+        assert (refused.value.status, refused.value.field) == (422, "row_id")
+    rules.check_has_room(rules.ROWS_MAX - 1)
+    with pytest.raises(Refusal):
+        rules.check_has_room(rules.ROWS_MAX)
+
+
 @pytest.mark.parametrize("status", rules.STORED_STATUSES)
-@pytest.mark.parametrize("kind", rules.INSPECTION_KINDS)
+@pytest.mark.parametrize("kind", rules.STORED_KINDS)
 @pytest.mark.parametrize("engagement", [None, "E"])
 def test_only_what_is_open_and_served_becomes_stale(status: str, kind: str, engagement: str | None) -> None:
     served = rules.is_served(kind, engagement)

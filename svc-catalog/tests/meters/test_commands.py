@@ -137,6 +137,43 @@ async def test_a_bad_reading_is_refused_and_leaves_nothing(
     assert len(await company.audit()) == 1
 
 
+async def test_a_reading_is_corrected_in_place_and_the_audit_log_has_what_it_was(company: Any, elm: Any) -> None:
+    meter = await done(company, "AddMeter", property_id=elm["entity_id"], unit_of_measure="kWh", **METER)
+    number = meter["entity_id"]
+    first = (await company.command(pb, "RecordReading", meter_id=number, cost=9, external_id="R1", **JANUARY)).document
+    second = (await company.command(pb, "RecordReading", meter_id=number, **JANUARY)).document
+    member = Identity(STAFF, "gateway", company.id, staff_id=8)
+
+    async def correct(who: Any = member, **values: Any) -> dict[str, Any]:
+        values = {"meter_id": number, "reading_id": first.entity_id, **values}
+        found: dict[str, Any] = json.loads((await company.command(pb, "CorrectReading", who, **values)).document.json)
+        return found
+
+    before = json.loads(first.json)
+    new = await correct(consumption=81.25, period_end="2026-01-31", is_estimated=True, clear=["cost"])
+    changed = {"consumption": 81.25, "period_end": "2026-01-31T00:00:00.000000Z", "is_estimated": True, "cost": None}
+    assert new == before | changed
+    assert [json.loads(one) for one in await readings(company, number)] == [new, json.loads(second.json)]
+    assert await correct(consumption=81.25) == new, "nothing changed"
+    recorded, corrected = sorted(await company.audit("reading", first.entity_id), key=lambda one: one.id)
+    assert (corrected.actor, corrected.action) == ("staff:8", "reading.corrected")
+    assert json.loads(corrected.after) == changed
+    assert json.loads(corrected.before).items() <= json.loads(recorded.after).items()
+    assert json.loads(corrected.before).keys() == changed.keys()
+    assert (await correct(clear=["is_estimated"]))["is_estimated"] is False
+    other_meter = await done(company, "AddMeter", property_id=elm["entity_id"], **METER)
+    for values, status in (
+        ({"period_start": "2026-02-02"}, 400),
+        ({"clear": ["consumption"]}, 400),
+        ({"consumption": 1e16}, 400),
+        ({"reading_id": second.entity_id, "external_id": "R1"}, 422),
+        ({"reading_id": 2**62}, 404),
+        ({"meter_id": other_meter["entity_id"]}, 404),
+    ):
+        assert (await refusal(correct(**values)))[0] == status, values
+    assert [json.loads(one)["consumption"] for one in await readings(company, number)] == [81.25, 812.5]
+
+
 async def test_a_meter_is_found_by_a_later_import_and_bad_ones_are_refused(company: Any, elm: Any) -> None:
     meter = await done(company, "AddMeter", property_id=elm["entity_id"], external_id="M1", **METER)
     row = {"external_id": "M1", "property": "P1", "name": "Elm electric", "utility_type": "electric"}
@@ -161,6 +198,7 @@ async def test_meters_of_another_company_are_not_there(company: Any, other: Any,
     for rpc, values in (
         ("UpdateMeter", {"name": "x"}),
         ("RecordReading", JANUARY),
+        ("CorrectReading", {"reading_id": 1, "consumption": 1}),
     ):
         theirs = await refusal(other.command(pb, rpc, meter_id=meter["entity_id"], **values))
         assert theirs == await refusal(other.command(pb, rpc, meter_id=2**62, **values))

@@ -36,14 +36,18 @@ class Composer:
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name:
             self._sent += 1
             fields = {"idempotency_key": f"{rpc} {self._sent}"} | fields
-        if rpc == "ComposeNotice":
+        if rpc in ("ComposeNotice", "PreviewNotice"):
             fields = TOLD | {"property_id": self.property_id} | fields
         for name, value in fields.items():
             if isinstance(value, list):
                 getattr(request, name).extend(value)
+            elif name == "as_of":
+                getattr(request, name).CopyFrom(value)
             else:
                 setattr(request, name, value)
         answer = await self.company.catalog(rpc, request, self.who)
+        if rpc == "PreviewNotice":
+            return answer
         return list(answer.notices) if rpc == "ListNotices" else answer.notice
 
     async def events(self) -> list[dict[str, Any]]:
@@ -153,6 +157,84 @@ async def test_many_who_publish_at_once_publish_once(composer: Composer) -> None
     assert len(await composer.events()) == 1
 
 
+@pytest.mark.parametrize("audience", [{}, {"area": "East building"}, {"unit_id": [0]}, {"unit_id": [2, 0, 1]}])
+async def test_a_preview_is_what_would_be_published_and_stores_nothing(
+    composer: Composer, units: list[int], audience: dict[str, Any]
+) -> None:
+    audience = {name: [units[one] for one in value] if name == "unit_id" else value for name, value in audience.items()}
+    seen = await composer("PreviewNotice", **audience)
+    assert await composer("ListNotices") == [] and await composer.events() == []
+    composed = await composer("ComposeNotice", **audience)
+    await composer("PublishNotice", notice_id=composed.notice_id)
+    (event,) = await composer.events()
+    shown = json.loads(seen.event_data)
+    assert list(shown) == list(event["data"])
+    assert shown | {"url": "", "created_at": ""} == event["data"] | {"url": "", "created_at": ""}
+    assert [one.unit_id for one in seen.units] == sorted(audience.get("unit_id", [])) == list(composed.unit_id)
+    again = await composer("PreviewNotice", notice_id=composed.notice_id)
+    assert json.loads(again.event_data)["url"] == event["data"]["url"]
+    assert (seen.notice.subject, seen.notice.body, seen.notice.unit) == (composed.subject, composed.body, composed.unit)
+
+
+async def test_a_preview_may_lack_texts_and_is_refused_as_the_notice_would_be(
+    composer: Composer, other: Any, units: list[int]
+) -> None:
+    empty = await composer("PreviewNotice", subject="", body="", when="")
+    assert json.loads(empty.event_data)["subject"] == "" and empty.notice.unit == "All units"
+    for fields, status in (
+        ({"subject": "x" * 201}, 400),
+        ({"body": "\0"}, 400),
+        ({"area": "East", "unit_id": units}, 400),
+        ({"unit_id": [2**62]}, 404),
+        ({"property_id": 2**62}, 404),
+    ):
+        with pytest.raises(Refusal) as refused:
+            await composer("PreviewNotice", **fields)
+        assert refused.value.status == status
+    with pytest.raises(Refusal) as refused:
+        await Composer(other, composer.property_id)("PreviewNotice")
+    assert refused.value.status == 404
+
+
+async def test_a_notice_that_has_changed_since_it_was_read_is_neither_published_nor_changed(
+    composer: Composer, database: Database
+) -> None:
+    read = await composer("ComposeNotice")
+    changed = await composer("UpdateNotice", notice_id=read.notice_id, body="From ten.", as_of=read.updated_at)
+    for rpc, fields in (("PublishNotice", {}), ("UpdateNotice", {"body": "From eleven."})):
+        with pytest.raises(Refusal) as refused:
+            await composer(rpc, notice_id=read.notice_id, as_of=read.updated_at, **fields)
+        assert (refused.value.status, refused.value.field) == (422, "as_of")
+    assert await composer.events() == [] and [one.body for one in await composer("ListNotices")] == ["From ten."]
+    published = await composer("PublishNotice", notice_id=read.notice_id, as_of=changed.updated_at)
+    assert published.HasField("published_at") and len(await composer.events()) == 1
+    # It says what the late one has read, or more: publishing again is no change.
+    assert await composer("PublishNotice", notice_id=read.notice_id, as_of=read.updated_at) == published
+
+
+async def test_a_draft_is_discarded_once_and_a_published_notice_never(
+    composer: Composer, other: Any, units: list[int], database: Database
+) -> None:
+    draft = await composer("ComposeNotice", unit_id=units)
+    with pytest.raises(Refusal) as refused:
+        await Composer(other, composer.property_id)("DiscardNotice", notice_id=draft.notice_id)
+    assert refused.value.status == 404
+    for _ in range(2):
+        assert await composer("DiscardNotice", notice_id=draft.notice_id, idempotency_key="once") == draft
+    assert await composer("ListNotices") == [] and await composer.events() == []
+    *_, (actor, action, before, after) = await audited(database, draft.notice_id)
+    assert (actor, action, before["body"], before["unit_ids"]) == ("staff:5", "notice.discarded", TOLD["body"], units)
+    assert set(after.values()) == {None}
+    for rpc in ("DiscardNotice", "PublishNotice"):
+        with pytest.raises(Refusal) as refused:
+            await composer(rpc, notice_id=draft.notice_id)
+        assert refused.value.status == 404
+    published = await composer("PublishNotice", notice_id=(await composer("ComposeNotice")).notice_id)
+    with pytest.raises(Refusal) as refused:
+        await composer("DiscardNotice", notice_id=published.notice_id)
+    assert refused.value.status == 422 and await composer("ListNotices") == [published]
+
+
 async def test_a_notice_has_the_names_at_the_moment_of_its_publication(composer: Composer, units: list[int]) -> None:
     notice = await composer("ComposeNotice", unit_id=units[1:2])
     company = composer.company
@@ -209,6 +291,7 @@ async def test_notices_of_another_company_are_not_there(
     for rpc, fields in (
         ("UpdateNotice", {"notice_id": notice.notice_id, "subject": "Mine"}),
         ("PublishNotice", {"notice_id": notice.notice_id}),
+        ("DiscardNotice", {"notice_id": notice.notice_id}),
         ("ComposeNotice", {"property_id": composer.property_id}),
         ("ComposeNotice", {"unit_id": units[:1]}),
     ):
@@ -250,7 +333,7 @@ OPEN = {OPERATOR, ADMINISTRATOR, STAFF}
 @pytest.mark.parametrize("kind", [INTEGRATION, SERVICE, OPERATOR, ADMINISTRATOR, STAFF])
 async def test_each_rpc_is_open_to_its_kinds_alone(company: Any, rpc: Any, kind: str) -> None:
     who = Identity(kind, {OPERATOR: "operator", SERVICE: "svc-tickets"}.get(kind, "gateway"), company.id)
-    is_open = kind == OPERATOR if rpc.name.startswith("Import") else kind in OPEN
+    is_open = kind in (OPEN - {STAFF} if rpc.name.startswith("Import") else OPEN)
     try:
         await company.catalog(rpc.name, GetMessageClass(rpc.input_type)(), who)
     except Refusal:
@@ -349,3 +432,69 @@ async def test_a_file_moves_a_notice_between_units_and_areas_while_it_is_compose
         outcome = await put(composer, ROW | more)
         assert outcome in (["created"], ["changed"]) or (not more and outcome == ["unchanged"])
         assert [one.unit for one in await composer("ListNotices")] == [words]
+
+
+# People's list, and one notice
+
+
+async def test_the_newest_list_has_drafts_first_then_what_was_published_last(composer: Composer) -> None:
+    made = [await composer("ComposeNotice", subject=f"N{number}") for number in range(5)]
+    for number in (3, 0, 1):
+        await composer("PublishNotice", notice_id=made[number].notice_id)
+
+    async def walk(**filters: Any) -> list[str]:
+        subjects: list[str] = []
+        after: str | None = None
+        while True:
+            request = pb.ListNoticesRequest(newest_first=True, limit=2, after=after, **filters)
+            answer = await composer.company.catalog("ListNotices", request, composer.who)
+            subjects += [one.subject for one in answer.notices]
+            if not answer.HasField("next"):
+                return subjects
+            after = answer.next
+
+    assert await walk() == ["N4", "N2", "N1", "N0", "N3"]
+    assert await walk(published=False, property_id=composer.property_id) == ["N4", "N2"]
+    assert await walk(published=True) == ["N1", "N0", "N3"]
+    assert await walk(property_id=2**40) == []
+    counts = await composer.company.catalog("CountNotices", pb.CountNoticesRequest(), composer.who)
+    assert (counts.drafts, counts.published_lately) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"published": True},
+        {"after": "x"},
+        {"newest_first": True, "after": "2026-01-01.1"},
+        {"newest_first": True, "after_id": 1},
+    ],
+)
+async def test_a_list_that_contradicts_itself_is_refused(composer: Composer, values: dict[str, Any]) -> None:
+    with pytest.raises(Refusal) as refused:
+        await composer.company.catalog("ListNotices", pb.ListNoticesRequest(**values), composer.who)
+    assert refused.value.status == 400 and refused.value.field in values
+
+
+async def test_a_notice_has_its_units_and_the_data_of_its_event(composer: Composer, other: Any) -> None:
+    units = await composer.company.list("units")
+    made = await composer("ComposeNotice", unit_id=[units[1]["entity_id"], units[0]["entity_id"]])
+    request = pb.GetNoticeRequest(notice_id=made.notice_id)
+    draft = await composer.company.catalog("GetNotice", request, composer.who)
+    assert [(one.unit_id, one.name) for one in draft.units] == [
+        (units[0]["entity_id"], "Unit 1"),
+        (units[1]["entity_id"], "Unit 2"),
+    ]
+    assert draft.notice == made and made.property_name == "Elm Court"
+    assert json.loads(draft.event_data)["unit"] == "2 units"
+    await composer("PublishNotice", notice_id=made.notice_id)
+    told = await composer.company.catalog("GetNotice", request, composer.who)
+    (event,) = await composer.events()
+    assert json.loads(told.event_data) == event["data"]
+    refusals = []
+    for notice_id in (made.notice_id, 2**62):
+        with pytest.raises(Refusal) as refused:
+            await other.catalog("GetNotice", pb.GetNoticeRequest(notice_id=notice_id), other.operator)
+        refusals.append(vars(refused.value))
+    assert refusals[0] == refusals[1] and refusals[0]["status"] == 404
+    assert not (await other.catalog("ListNotices", pb.ListNoticesRequest(newest_first=True), other.operator)).notices

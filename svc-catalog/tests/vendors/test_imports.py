@@ -156,7 +156,7 @@ async def test_a_row_is_created_then_unchanged_then_changed(company: Any, databa
     assert await stored(database, company.id) == before
     assert await company.put("vendors", FULL | {"rating_count": 13}) == ["changed"]
     (was,), (now,) = before.values(), (await stored(database, company.id)).values()
-    assert {name for name in was if was[name] != now[name]} == {"version", "rating_count"}
+    assert {name for name in was if was[name] != now[name]} == {"version", "changed_xid", "rating_count"}
     assert now["version"] == 2
 
 

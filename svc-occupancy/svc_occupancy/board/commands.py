@@ -7,11 +7,11 @@ writers, none can deadlock.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
-from google.protobuf.message import Message
 
 from chassis.auth import identity
 from chassis.db.database import Database
@@ -19,35 +19,27 @@ from chassis.records import bodies
 from chassis.records.shapes import Renderer
 from chassis.refusals import invalid_request
 from chassis.writes.commands import Command, CommandRunner
-from chassis.writes.editing import EditableFields, RecordEditor
+from chassis.writes.editing import EditableFields
 from makeready.common.v1.documents_pb2 import Document
 from makeready.occupancy.v1 import turn_board_pb2 as pb
+from svc_occupancy import dates
 from svc_occupancy.board import queries, records, rules
+from svc_occupancy.replicas import queries as replica_queries
 from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.turn_tasks.commands import cancel_open_tasks
-from svc_occupancy.turns import events as turn_events
+from svc_occupancy.turn_tasks.tables import StoredTask
 from svc_occupancy.turns import queries as turn_queries
-from svc_occupancy.turns.commands import hold_unit_of
+from svc_occupancy.turns.commands import change_unit, hold_unit_of, publish_change, run_on_unit, turn_editor
 from svc_occupancy.turns.inputs import TurnRow
 from svc_occupancy.turns.queries import NOTICE_NAMES, HeldUnit
 from svc_occupancy.turns.records import Turn
-from svc_occupancy.turns.rules import not_of_company
+from svc_occupancy.turns.rules import check_cancellation, check_date_seen, not_of_company
 from svc_occupancy.turns.tables import StoredTurn
-from svc_occupancy.units import queries as unit_queries
-from svc_occupancy.units.events import references_of
-from svc_occupancy.units.rules import UnitStatus
+from svc_occupancy.units.rules import UNIT_STATUSES, UnitStatus, unit_status
 
 BOARD_ROWS, BOARD_ROWS_MAX = 1000, 5000
 _STATUS = EditableFields(TurnRow, "unit_status")
 _SCHEDULE = EditableFields(TurnRow, "projected_ready_on")
-# The audited columns of a turn. They include the notice's, which the public record lacks.
-_AUDITED = ("move_out_date", "projected_ready_on", *NOTICE_NAMES)
-
-Reply = TypeVar("Reply", bound=Message)
-
-
-class _ReplicaLacksError(Exception):
-    """The replica lacks a unit that its owner may have."""
 
 
 class TurnBoardService:
@@ -59,25 +51,95 @@ class TurnBoardService:
         self.database = database
         self.commands = commands
         self.fetcher = fetcher
-        self.turns = RecordEditor(
-            "turn",
-            turn_queries.EDITABLE_TURNS,
-            turn_queries.SERVED_TURN,
-            turns,
-            audited_columns=_AUDITED,
-            missing=lambda: not_of_company("turn"),
-        )
+        self.turns = turn_editor(turns)
 
     async def ListBoard(self, request: pb.ListBoardRequest, call: identity.Call) -> pb.ListBoardResponse:
-        rows = request.limit if request.HasField("limit") else BOARD_ROWS
-        if not 1 <= rows <= BOARD_ROWS_MAX:
-            raise invalid_request(f"limit must be from 1 to {BOARD_ROWS_MAX}.", "limit")
-        property_id = request.property_id if request.HasField("property_id") else None
-        first_id = min(request.after_id, bodies.ID_MAX - 1) + 1
-        found = await queries.board(self.database, identity.company_id(call), first_id, rows + 1, property_id)
-        response = pb.ListBoardResponse(units=map(records.board_unit, found[:rows]))
+        company_id, property_id = identity.company_id(call), _property_of(request)
+        most, default = (dates.ROWS_MAX, dates.ROWS) if request.with_tasks else (BOARD_ROWS_MAX, BOARD_ROWS)
+        rows = dates.rows_of(request, most, default)
+        statuses = rules.asked_statuses(request.unit_statuses, under_way=request.under_way)
+        if request.HasField("after_id" if statuses else "after"):
+            raise invalid_request("after_id belongs to the order of ids, and after to that of ready dates.", "after")
+        after, today = dates.place_after(request), await replica_queries.today(self.database, company_id)
+        if statuses:
+            of = (company_id, statuses, after, rows + 1, today)
+            found = await queries.under_way(self.database, *of, property_id)
+        else:
+            first_id = min(request.after_id, bodies.ID_MAX - 1) + 1
+            found = await queries.board(self.database, company_id, first_id, rows + 1, today, property_id)
+        shown = found[:rows]
+        tasks = await self._tasks(company_id, shown) if request.with_tasks else {}
+        response = pb.ListBoardResponse(units=[records.board_unit(unit, tasks.get(unit.unit_id, ())) for unit in shown])
+        if len(found) > rows and statuses:
+            response.next_after = str(dates.place_of(shown[-1].ready_on, shown[-1].unit_id))
+        elif len(found) > rows:
+            response.next_after_id = shown[-1].unit_id
+        return response
+
+    async def _tasks(self, company_id: int, units: Sequence[records.BoardUnit]) -> dict[int, list[StoredTask]]:
+        """The units' tasks by their unit; see BoardUnit.tasks."""
+        found: dict[int, list[StoredTask]] = {}
+        for task in await queries.tasks(self.database, company_id, units):
+            found.setdefault(task.unit_id, []).append(task)
+        return {unit_id: rules.shown_tasks(tasks, queries.TASKS_SHOWN) for unit_id, tasks in found.items()}
+
+    async def GetBoardUnit(self, request: pb.GetBoardUnitRequest, call: identity.Call) -> pb.GetBoardUnitResponse:
+        company_id = identity.company_id(call)
+        today = await replica_queries.today(self.database, company_id)
+        unit = await queries.unit(self.database, company_id, request.unit_id, today)
+        if unit is None:
+            raise not_of_company("unit")
+        tasks = await self._tasks(company_id, [unit])
+        response = pb.GetBoardUnitResponse(unit=records.board_unit(unit, tasks.get(unit.unit_id, ())))
+        if unit.turn_id is not None:
+            residents = await queries.residents(self.database, company_id, unit.turn_id)
+            response.residents.extend(map(records.resident, residents))
+            turn = await turn_queries.stored_turn(self.database, company_id, unit.turn_id)
+            if turn is not None and turn.move_out_date is not None:
+                response.notice.CopyFrom(records.notice(turn))
+        return response
+
+    async def CountBoard(self, request: pb.CountBoardRequest, call: identity.Call) -> pb.CountBoardResponse:
+        company_id, property_id = identity.company_id(call), _property_of(request)
+        today = await replica_queries.today(self.database, company_id)
+        counted = await queries.counts(self.database, company_id, property_id)
+        by_status: Counter[UnitStatus | None] = Counter()
+        by_property: Counter[int] = Counter()
+        for one in counted:
+            by_status[one.unit_status] += one.units
+            by_property[one.property_id or 0] += one.units
+        tasks = await queries.task_counts(self.database, company_id, today, property_id)
+        response = pb.CountBoardResponse(
+            statuses=[
+                pb.StatusCount(unit_status=status or "", units=by_status[status])
+                for status in (*UNIT_STATUSES, None)
+                if by_status[status]
+            ],
+            tasks_open=tasks.open,
+            tasks_late=tasks.late,
+            days_empty=await queries.days_empty(self.database, company_id, today, property_id),
+        )
+        if property_id is not None:
+            response.units = by_status.total()
+            return response
+        response.units = await queries.units(self.database, company_id)
+        several = [place for place, _ in by_property.most_common(queries.PROPERTIES_MAX)]
+        names = await queries.property_names(self.database, company_id, several)
+        for place, name in sorted(names.items(), key=lambda one: (one[1].casefold(), one[0])):
+            response.properties.add(property_id=place, property=name, units=by_property[place])
+        return response
+
+    async def ListUnitStatusChanges(
+        self, request: pb.ListUnitStatusChangesRequest, call: identity.Call
+    ) -> pb.ListUnitStatusChangesResponse:
+        company_id, rows = identity.company_id(call), dates.rows_of(request)
+        if await turn_queries.place(self.database, company_id, request.unit_id) is None:
+            raise not_of_company("unit")
+        before = request.before_version if request.HasField("before_version") else bodies.ID_MAX
+        found = await queries.status_changes(self.database, company_id, request.unit_id, before, rows + 1)
+        response = pb.ListUnitStatusChangesResponse(changes=map(records.status_change, found[:rows]))
         if len(found) > rows:
-            response.next_after_id = found[rows - 1].unit_id
+            response.next_before_version = found[rows - 1].version
         return response
 
     async def SetUnitStatus(self, request: pb.SetUnitStatusRequest, call: identity.Call) -> pb.SetUnitStatusResponse:
@@ -85,19 +147,23 @@ class TurnBoardService:
 
         async def work(command: Command, unit: HeldUnit) -> pb.SetUnitStatusResponse:
             turn, before = unit.turn, unit.state.unit_status
+            rules.check_status_seen(_sent(request, "expected_unit_status"), before, status)
             rules.check_unit_status(
                 status, is_lived_in=turn is not None, move_out_date=None if turn is None else turn.move_out_date
             )
             if status != before:
                 newest = turn or await turn_queries.newest_turn(command.connection, command.company_id, unit.id)
-                await _change_unit(command, unit, status, None if turn is None else turn.projected_ready_on)
+                ready_on, turn_id = (None, None) if turn is None else (turn.projected_ready_on, turn.id)
+                await change_unit(command, unit, status, ready_on, "board", turn_id)
                 if newest is not None:
                     at, document = await self._touch(command, newest)
-                    await _publish(command, newest.id, at, document, "status", before, status)
-            (row,) = await queries.board(command.connection, command.company_id, unit.id, 1)
+                    await publish_change(command, newest.id, at, document, "status", before, status)
+            today = await replica_queries.today(command.connection, command.company_id)
+            row = await queries.unit(command.connection, command.company_id, unit.id, today)
+            assert row is not None
             return pb.SetUnitStatusResponse(unit=records.board_unit(row))
 
-        return await self._on_unit(call, request, request.unit_id, pb.SetUnitStatusResponse, work)
+        return await run_on_unit(self.commands, self.fetcher, call, request, pb.SetUnitStatusResponse, work)
 
     async def ScheduleTurn(self, request: pb.ScheduleTurnRequest, call: identity.Call) -> pb.ScheduleTurnResponse:
         values = _SCHEDULE.of(request)
@@ -110,13 +176,15 @@ class TurnBoardService:
             turn = await self.turns.lock(command, request.turn_id)
             rules.check_schedule(turn.row["status"], turn.row["move_out_date"], ready_on)
             before = turn.row["projected_ready_on"]
+            seen = _sent(request, "expected_ready_on")
+            check_date_seen(seen, before, "ready date", "projected_ready_on", ready_on)
             if ready_on == before:
                 return pb.ScheduleTurnResponse(document=turn.document)
             at = command.next_instant(turn.row["updated_at"])
             document = await self.turns.change(command, turn, values, action="scheduled", at=at)
             if unit.state.unit_status is not None:
-                await _change_unit(command, unit, unit.state.unit_status, ready_on)
-            await _publish(command, request.turn_id, at, document, "schedule", before, ready_on)
+                await change_unit(command, unit, unit.state.unit_status, ready_on, "board", request.turn_id)
+            await publish_change(command, request.turn_id, at, document, "schedule", before, ready_on)
             return pb.ScheduleTurnResponse(document=document)
 
         return await self.commands.run(call, request, pb.ScheduleTurnResponse, work)
@@ -128,7 +196,7 @@ class TurnBoardService:
             turn = await self.turns.lock(command, unit.turn.id)
             if unit.turn.move_out_date is None:
                 return pb.CancelNoticeResponse(document=turn.document)
-            changes: list[tuple[str, Any, Any]] = []
+            changes: list[tuple[Literal["status", "schedule"], Any, Any]] = []
             if (status := unit.state.unit_status) != "Occupied":
                 changes.append(("status", status, "Occupied"))
             if (ready_on := unit.turn.projected_ready_on) is not None:
@@ -137,36 +205,32 @@ class TurnBoardService:
             ended = dict.fromkeys(("move_out_date", "projected_ready_on", "vacated_on", *NOTICE_NAMES))
             document = await self.turns.change(command, turn, ended, action="notice_cancelled", at=instants[-1])
             await cancel_open_tasks(command, unit.turn.id)
-            await _change_unit(command, unit, "Occupied", None)
+            await change_unit(command, unit, "Occupied", None, "notice_cancelled", unit.turn.id)
             for at, (what, before, after) in zip(instants, changes, strict=False):
-                await _publish(command, unit.turn.id, at, document, what, before, after)
+                await publish_change(command, unit.turn.id, at, document, what, before, after)
             return pb.CancelNoticeResponse(document=document)
 
-        return await self._on_unit(call, request, request.unit_id, pb.CancelNoticeResponse, work)
+        return await run_on_unit(self.commands, self.fetcher, call, request, pb.CancelNoticeResponse, work)
 
-    async def _on_unit(
-        self,
-        call: identity.Call,
-        request: Any,
-        unit_id: int,
-        reply: type[Reply],
-        work: Callable[[Command, HeldUnit], Awaitable[Reply]],
-    ) -> Reply:
-        """Runs work with the unit locked. If the replica lacks the unit, fetches it and tries once more."""
-        asked = False
+    async def CancelTurn(self, request: pb.CancelTurnRequest, call: identity.Call) -> pb.CancelTurnResponse:
+        async def work(command: Command) -> pb.CancelTurnResponse:
+            unit = await hold_unit_of(command, request.turn_id)
+            turn = await self.turns.lock(command, request.turn_id)
+            check_cancellation(turn.row["status"])
+            if turn.row["status"] == "cancelled":
+                return pb.CancelTurnResponse(document=turn.document)
+            today = await replica_queries.today(command.connection, command.company_id)
+            before = unit.state.unit_status
+            after = unit_status(None, today, before)
+            at = command.next_instant(turn.row["updated_at"])
+            document = await self.turns.change(command, turn, {"status": "cancelled"}, action="cancelled", at=at)
+            await cancel_open_tasks(command, request.turn_id)
+            await change_unit(command, unit, after, None, "turn_cancelled", None)
+            if after != before:
+                await publish_change(command, request.turn_id, at, document, "status", before, after)
+            return pb.CancelTurnResponse(document=document)
 
-        async def with_unit(command: Command) -> Reply:
-            unit = await turn_queries.held_unit(command.connection, command.company_id, unit_id)
-            if unit is None:
-                raise not_of_company("unit") if asked else _ReplicaLacksError
-            return await work(command, unit)
-
-        try:
-            return await self.commands.run(call, request, reply, with_unit)
-        except _ReplicaLacksError:
-            asked = True
-            await self.fetcher.fetch_unit(identity.company_id(call), unit_id)
-            return await self.commands.run(call, request, reply, with_unit)
+        return await self.commands.run(call, request, pb.CancelTurnResponse, work)
 
     async def _touch(self, command: Command, turn: StoredTurn) -> tuple[datetime.datetime, Document]:
         """Increases the version of a turn whose unit changed, though the turn itself did not.
@@ -179,22 +243,10 @@ class TurnBoardService:
         return at, document
 
 
-async def _publish(
-    command: Command, turn_id: int, at: datetime.datetime, document: Document, what: str, before: Any, after: Any
-) -> None:
-    """Publishes the event. what: `status` of the turn's unit, or `schedule`."""
-    field = {"status": "unit_status", "schedule": "projected_ready_on"}[what]
-    change = turn_events.change(field, before, after)
-    await command.publish_event(f"turn.{what}_changed", turn_id, at, document.json, change)
+def _sent(request: Any, field: str) -> str | None:
+    """The text of an optional field; None if it is absent."""
+    return getattr(request, field) if request.HasField(field) else None
 
 
-async def _change_unit(command: Command, unit: HeldUnit, status: UnitStatus, ready_on: datetime.date | None) -> None:
-    """Stores the unit's new state and publishes it to svc-catalog. ready_on: the active turn's new date."""
-    state = unit.state.became(status, ready_on)
-    if state is None:
-        return
-    await unit_queries.save_states(command.connection, [state])
-    await command.publish_references(references_of([state]))
-    if status != unit.state.unit_status:
-        before, after = {"unit_status": unit.state.unit_status}, {"unit_status": status}
-        await command.audit("unit.status_changed", "unit", unit.id, before, after)
+def _property_of(request: pb.ListBoardRequest | pb.CountBoardRequest) -> int | None:
+    return request.property_id if request.HasField("property_id") else None

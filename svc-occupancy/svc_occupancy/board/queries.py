@@ -2,68 +2,394 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Integer, Select, and_, func, literal_column, select, true
+import datetime
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Date,
+    Integer,
+    Select,
+    Text,
+    and_,
+    case,
+    column,
+    false,
+    func,
+    literal_column,
+    select,
+    true,
+    tuple_,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Query, param
-from chassis.lists.updated_since import stretch
+from chassis.db.statements import TEXTS, Query, Statement, param
+from chassis.lists.updated_since import is_of, stretch
 from svc_occupancy import schema
-from svc_occupancy.board.records import BoardUnit
+from svc_occupancy.board.records import BoardUnit, Resident, StatusChange
+from svc_occupancy.dates import Place
+from svc_occupancy.residencies import tables as residency_tables
 from svc_occupancy.turn_tasks import tables as task_tables
+from svc_occupancy.turn_tasks.tables import StoredTask
 from svc_occupancy.turns import tables as turn_tables
 from svc_occupancy.units import tables as unit_tables
+from svc_occupancy.units.rules import UnitStatus
 
-_company_id = param("company_id", BigInteger)
+TASKS_SHOWN = 8
+PROPERTIES_MAX = 500
+RECENT_TURNS, RECENT_DAYS = 200, 365
 
-_ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal: the index of active turns is partial
+_company_id, _property_id = param("company_id", BigInteger), param("property_id", BigInteger)
+_rows, _today = param("rows", Integer), param("today", Date)
+
+# Literals: the indexes of active turns and of open tasks are partial.
+_ACTIVE: ColumnElement[str] = literal_column("'active'")
+_OPEN: ColumnElement[str] = literal_column("'open'")
+_unit, _turn, _state, _task = schema.unit, turn_tables.transition, unit_tables.unit_state, task_tables.turn_task
+_change = unit_tables.unit_status_change
 
 
-def _board(place: ColumnElement[int] | None, *conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
-    unit, turn, state, task = schema.unit, turn_tables.transition, unit_tables.unit_state, task_tables.turn_task
-    having = [(unit.c.company_id, _company_id)] + ([] if place is None else [(unit.c.property_id, place)])
-    stretched, order = stretch(having, [(unit.c.id, param("first_id", BigInteger))])
-    units = select(unit).where(unit.c.version > 0, *stretched, *conditions)
-    units = units.order_by(*order).limit(param("rows", Integer))
-    wanted = units.subquery("wanted")
-    active = and_(turn.c.company_id == _company_id, turn.c.unit_id == wanted.c.id, turn.c.status == _ACTIVE)
-    known = and_(state.c.company_id == _company_id, state.c.unit_id == wanted.c.id)
-    is_open = task.c.status == literal_column("'open'")
-    of_unit = and_(task.c.company_id == _company_id, task.c.unit_id == wanted.c.id, is_open)
-    left = select(func.count().label("tasks_open")).where(of_unit).correlate(wanted).lateral("left_to_do")
+def _board(wanted: Any, order: Sequence[Any]) -> Select[tuple[object, ...]]:
+    """The columns of `BoardUnit` of units. wanted: a subquery with id, name and property_id; order: of its columns."""
+    active = and_(_turn.c.company_id == _company_id, _turn.c.unit_id == wanted.c.id, _turn.c.status == _ACTIVE)
+    known = and_(_state.c.company_id == _company_id, _state.c.unit_id == wanted.c.id)
+    of_unit = and_(_task.c.company_id == _company_id, _task.c.unit_id == wanted.c.id, _task.c.status == _OPEN)
+    left = (
+        select(
+            func.count().label("tasks_open"),
+            func.count().filter(_task.c.scheduled_date < _today).label("tasks_late"),
+        )
+        .where(of_unit)
+        .correlate(wanted)
+        .lateral("left_to_do")
+    )
+    newest = (
+        select(_change.c.changed_at, _change.c.from_status, _change.c.to_status, _change.c.cause)
+        .where(_change.c.company_id == _company_id, _change.c.unit_id == wanted.c.id)
+        .order_by(_change.c.version.desc())
+        .limit(literal_column("1"))
+        .correlate(wanted)
+        .lateral("newest")
+    )
+    here = select(_turn.c.move_out_date, _turn.c.status).where(
+        *stretch([(_turn.c.company_id, _company_id), (_turn.c.unit_id, wanted.c.id)], [])[0]
+    )
+    newest_first = (_turn.c.company_id.desc(), _turn.c.unit_id.desc(), _turn.c.id.desc())
+    two = here.order_by(*newest_first).limit(literal_column("2")).correlate(wanted).subquery("two")
+    is_past = and_(two.c.move_out_date < _today, two.c.status != literal_column("'cancelled'"))
+    gone = select(func.max(two.c.move_out_date).filter(is_past).label("date")).lateral("gone")
+    is_lived_in = _state.c.unit_status.in_([literal_column("'Occupied'"), literal_column("'Notice'")])
+    # The release before changes a status without recording it, while an installation is upgraded.
+    is_last = newest.c.to_status == _state.c.unit_status
+    is_first_of_file = and_(newest.c.from_status.is_(None), newest.c.cause == literal_column("'import'"))
     return (
         select(
             wanted.c.id.label("unit_id"),
             wanted.c.name,
             schema.property_.c.id.label("property_id"),
             schema.property_.c.name.label("property"),
-            state.c.unit_status,
-            turn.c.id.label("turn_id"),
-            turn.c.move_in_date,
-            turn.c.move_out_date,
-            turn.c.projected_ready_on,
+            _state.c.unit_status,
+            _turn.c.id.label("turn_id"),
+            _turn.c.move_in_date,
+            _turn.c.move_out_date,
+            _turn.c.projected_ready_on,
             left.c.tasks_open,
+            newest.c.changed_at.label("unit_status_since"),
+            func.coalesce(is_first_of_file, literal_column("false", Boolean)).label("since_or_earlier"),
+            case((_turn.c.move_in_date > _today, _turn.c.move_in_date)).label("next_move_in"),
+            left.c.tasks_late,
+            case((is_lived_in.is_(false()), gone.c.date)).label("empty_since"),
+            _state.c.projected_ready_on.label("ready_on"),
         )
         .select_from(
             wanted.join(schema.property_, schema.property_.c.id == wanted.c.property_id)
-            .outerjoin(turn, active)
-            .outerjoin(state, known)
+            .outerjoin(_turn, active)
+            .outerjoin(_state, known)
             .outerjoin(left, true())
+            .outerjoin(newest, is_last)
+            .outerjoin(gone, true())
         )
-        .order_by(wanted.c.id)
+        .order_by(*order)
     )
 
 
-BOARD = Query(BoardUnit, _board(None))
-BOARD_OF_PROPERTY = Query(BoardUnit, _board(param("property_id", BigInteger)))
+def _by_id(place: ColumnElement[int] | None) -> Select[tuple[object, ...]]:
+    having = [(_unit.c.company_id, _company_id)] + ([] if place is None else [(_unit.c.property_id, place)])
+    stretched, order = stretch(having, [(_unit.c.id, param("first_id", BigInteger))])
+    units = select(_unit).where(_unit.c.version > 0, *stretched).order_by(*order).limit(_rows)
+    wanted = units.subquery("wanted")
+    return _board(wanted, [wanted.c.id])
+
+
+def _one() -> Select[tuple[object, ...]]:
+    mine = is_of([(_unit.c.company_id, _company_id)])
+    wanted = (
+        select(_unit).where(_unit.c.id == param("unit_id", BigInteger), *mine, _unit.c.version > 0).subquery("wanted")
+    )
+    return _board(wanted, [wanted.c.id])
+
+
+def _by_ready_date(place: ColumnElement[int] | None) -> Select[tuple[object, ...]]:
+    """Of each status the first units after the cursor, and the first of all these."""
+    asked = func.unnest(param("statuses", TEXTS)).table_valued(column("status", Text)).render_derived(name="asked")
+    key = unit_tables.ready_key
+    having = [(_state.c.company_id, _company_id)] + ([] if place is None else [(_state.c.property_id, place)])
+    stretched, order = stretch([*having, (_state.c.unit_status, asked.c.status)], [])
+    after = tuple_(key, _state.c.unit_id) > tuple_(param("after_date", Date), param("after_id", BigInteger))
+    first = (
+        select(_state.c.unit_id, key.label("ready"))
+        .where(*stretched, unit_tables.is_under_way, after)
+        .order_by(*order, key, _state.c.unit_id)
+        .limit(_rows)
+        .correlate(asked)
+        .lateral("first")
+    )
+    several = select(first.c.unit_id, first.c.ready).select_from(asked.join(first, true()))
+    cut = several.order_by(first.c.ready, first.c.unit_id).limit(_rows).subquery("cut")
+    wanted = (
+        select(_unit.c.id, _unit.c.name, _unit.c.property_id, cut.c.ready)
+        .select_from(cut.join(_unit, _unit.c.id == cut.c.unit_id))
+        .subquery("wanted")
+    )
+    return _board(wanted, [wanted.c.ready, wanted.c.id])
+
+
+BOARD = Query(BoardUnit, _by_id(None))
+BOARD_OF_PROPERTY = Query(BoardUnit, _by_id(_property_id))
+BOARD_UNIT = Query(BoardUnit, _one())
+UNDER_WAY = Query(BoardUnit, _by_ready_date(None))
+UNDER_WAY_IN_PROPERTY = Query(BoardUnit, _by_ready_date(_property_id))
 
 
 async def board(
-    connection: Connection | Database, company_id: int, first_id: int, rows: int, property_id: int | None = None
+    connection: Connection | Database,
+    company_id: int,
+    first_id: int,
+    rows: int,
+    today: datetime.date,
+    property_id: int | None = None,
 ) -> list[BoardUnit]:
-    """Units with ids from first_id on, of one property or of all."""
-    if property_id is None:
-        return await BOARD.rows(connection, company_id=company_id, first_id=first_id, rows=rows)
-    return await BOARD_OF_PROPERTY.rows(
-        connection, company_id=company_id, first_id=first_id, rows=rows, property_id=property_id
+    """Units with ids from first_id on, of one property or of all. today: in the company's timezone."""
+    place = {} if property_id is None else {"property_id": property_id}
+    query = BOARD if property_id is None else BOARD_OF_PROPERTY
+    return await query.rows(connection, company_id=company_id, first_id=first_id, rows=rows, today=today, **place)
+
+
+async def under_way(
+    database: Database,
+    company_id: int,
+    statuses: Sequence[UnitStatus],
+    after: Place,
+    rows: int,
+    today: datetime.date,
+    property_id: int | None = None,
+) -> list[BoardUnit]:
+    """Units with these statuses by ready date, of one property or of all. today: in the company's timezone."""
+    place = {} if property_id is None else {"property_id": property_id}
+    query = UNDER_WAY if property_id is None else UNDER_WAY_IN_PROPERTY
+    return await query.rows(
+        database,
+        company_id=company_id,
+        statuses=statuses,
+        after_date=after.date,
+        after_id=after.id,
+        rows=rows,
+        today=today,
+        **place,
     )
+
+
+async def unit(
+    connection: Connection | Database, company_id: int, unit_id: int, today: datetime.date
+) -> BoardUnit | None:
+    return await BOARD_UNIT.row(connection, company_id=company_id, unit_id=unit_id, today=today)
+
+
+def _tasks() -> Query[StoredTask]:
+    """Of each unit the open tasks, and of each active turn the completed ones: of both the first so many."""
+    several: ColumnElement[int] = literal_column(str(TASKS_SHOWN))
+    pair = func.unnest(param("unit_ids", ARRAY(BigInteger)), param("turn_ids", ARRAY(BigInteger)))
+    asked = pair.table_valued(column("unit_id", BigInteger), column("turn_id", BigInteger)).render_derived(name="asked")
+    mine = _task.c.company_id == _company_id
+    to_do = select(_task).where(mine, _task.c.unit_id == asked.c.unit_id, _task.c.status == _OPEN)
+    to_do = to_do.order_by(_task.c.scheduled_date, _task.c.id).limit(several).correlate(asked)
+    done = select(_task).where(
+        mine, _task.c.transition_id == asked.c.turn_id, _task.c.status == literal_column("'completed'")
+    )
+    done = done.order_by(_task.c.completed_at.desc(), _task.c.id).limit(several).correlate(asked)
+    both = union_all(select(to_do.subquery("to_do")), select(done.subquery("done"))).lateral("task")
+    return Query(StoredTask, select(both).select_from(asked.join(both, true())))
+
+
+TASKS = _tasks()
+
+
+async def tasks(database: Database, company_id: int, units: Sequence[BoardUnit]) -> list[StoredTask]:
+    """The units' open tasks, early ones first, and their active turns' completed ones, at most so many of each."""
+    ids = {"unit_ids": [one.unit_id for one in units], "turn_ids": [one.turn_id for one in units]}
+    return await TASKS.rows(database, company_id=company_id, **ids) if units else []
+
+
+_party = residency_tables.party
+RESIDENTS = Query(
+    Resident,
+    select(_party.c.first_name, _party.c.last_name, _party.c.role)
+    .where(_party.c.company_id == _company_id, _party.c.transition_id == param("turn_id", BigInteger))
+    .order_by(_party.c.position),
+)
+
+
+async def residents(database: Database, company_id: int, turn_id: int) -> list[Resident]:
+    return await RESIDENTS.rows(database, company_id=company_id, turn_id=turn_id)
+
+
+STATUS_CHANGES = Query(
+    StatusChange,
+    select(*(_change.c[name] for name in StatusChange._fields))
+    .where(
+        _change.c.company_id == _company_id,
+        _change.c.unit_id == param("unit_id", BigInteger),
+        _change.c.version < param("before_version", BigInteger),
+    )
+    .order_by(_change.c.version.desc())
+    .limit(_rows),
+)
+
+
+async def status_changes(
+    database: Database, company_id: int, unit_id: int, before_version: int, rows: int
+) -> list[StatusChange]:
+    return await STATUS_CHANGES.rows(
+        database, company_id=company_id, unit_id=unit_id, before_version=before_version, rows=rows
+    )
+
+
+class Counted(NamedTuple):
+    """A number of units in a property with a status."""
+
+    property_id: int | None
+    unit_status: UnitStatus | None
+    units: int
+
+
+def _counts() -> Query[Counted]:
+    """Of all properties: units on their way to ready alone, by an index that has nothing else."""
+    stretched, _ = stretch([(_state.c.company_id, _company_id)], [])
+    some = select(_state.c.property_id, _state.c.unit_status, func.count().label("units"))
+    return Query(
+        Counted, some.where(*stretched, unit_tables.is_under_way).group_by(_state.c.property_id, _state.c.unit_status)
+    )
+
+
+def _counts_of_property() -> Query[Counted]:
+    stretched, order = stretch([(_unit.c.company_id, _company_id), (_unit.c.property_id, _property_id)], [])
+    units = select(_unit.c.id, _unit.c.property_id).where(_unit.c.version > 0, *stretched).order_by(*order).subquery()
+    known = and_(_state.c.company_id == _company_id, _state.c.unit_id == units.c.id)
+    some = select(units.c.property_id, _state.c.unit_status, func.count().label("units"))
+    return Query(
+        Counted, some.select_from(units.outerjoin(_state, known)).group_by(units.c.property_id, _state.c.unit_status)
+    )
+
+
+COUNTS, COUNTS_OF_PROPERTY = _counts(), _counts_of_property()
+UNITS = Statement(select(func.count()).select_from(_unit).where(_unit.c.company_id == _company_id, _unit.c.version > 0))
+NAMES = Statement(
+    select(schema.property_.c.id, schema.property_.c.name).where(
+        schema.property_.c.id == func.any(param("ids", ARRAY(BigInteger))),
+        *is_of([(schema.property_.c.company_id, _company_id)]),
+        schema.property_.c.version > 0,
+    )
+)
+
+
+async def counts(database: Database, company_id: int, property_id: int | None) -> list[Counted]:
+    """Of one property all units; else those on their way to ready."""
+    if property_id is None:
+        return await COUNTS.rows(database, company_id=company_id)
+    return await COUNTS_OF_PROPERTY.rows(database, company_id=company_id, property_id=property_id)
+
+
+async def units(database: Database, company_id: int) -> int:
+    """The number of the company's units."""
+    found: int = await database.value(UNITS, company_id=company_id)
+    return found
+
+
+async def property_names(database: Database, company_id: int, ids: Sequence[int]) -> dict[int, str]:
+    """The names of those properties that the company has."""
+    return {row["id"]: row["name"] for row in await database.rows(NAMES, company_id=company_id, ids=ids)}
+
+
+class TaskCounts(NamedTuple):
+    open: int
+    late: int
+
+
+def _task_counts(place: ColumnElement[int] | None) -> Query[TaskCounts]:
+    having = [(_task.c.company_id, _company_id)] + ([] if place is None else [(_task.c.property_id, place)])
+    stretched, _ = stretch(having, [])
+    late = func.count().filter(task_tables.date_key < _today)
+    return Query(
+        TaskCounts,
+        select(func.count().label("open"), late.label("late")).where(*stretched, _task.c.status == _OPEN),
+    )
+
+
+TASK_COUNTS, TASK_COUNTS_OF_PROPERTY = _task_counts(None), _task_counts(_property_id)
+
+
+async def task_counts(database: Database, company_id: int, today: datetime.date, property_id: int | None) -> TaskCounts:
+    place = {} if property_id is None else {"property_id": property_id}
+    query = TASK_COUNTS if property_id is None else TASK_COUNTS_OF_PROPERTY
+    found = await query.row(database, company_id=company_id, today=today, **place)
+    assert found is not None
+    return found
+
+
+def _days_empty(place: ColumnElement[int] | None) -> Statement:
+    """The mean over the newest turns: from the departure before each to its move-in."""
+    having = [(_turn.c.company_id, _company_id)] + ([] if place is None else [(_turn.c.property_id, place)])
+    stretched, order = stretch(having, [])
+    newest_first = [one.desc() for one in order]
+    recent = select(_turn.c.id, _turn.c.unit_id, _turn.c.move_in_date, _turn.c.status).where(*stretched)
+    recent = recent.order_by(*newest_first, _turn.c.id.desc()).limit(literal_column(str(RECENT_TURNS)))
+    came = recent.subquery("came")
+    left = _turn.alias("gone")
+    of_unit, by_id = stretch([(left.c.company_id, _company_id), (left.c.unit_id, came.c.unit_id)], [])
+    before = (
+        select(left.c.move_out_date, left.c.status)
+        .where(*of_unit, left.c.id < came.c.id)
+        .order_by(*(one.desc() for one in by_id), left.c.id.desc())
+        .limit(literal_column("1"))
+        .correlate(came)
+        .lateral("before")
+    )
+    days = came.c.move_in_date - before.c.move_out_date
+    cancelled: ColumnElement[str] = literal_column("'cancelled'")
+    return Statement(
+        select(func.round(func.avg(days)).cast(Integer))
+        .select_from(came.join(before, true()))
+        .where(
+            came.c.move_in_date <= _today,
+            came.c.move_in_date > _today - literal_column(str(RECENT_DAYS)),
+            before.c.move_out_date <= came.c.move_in_date,
+            came.c.status != cancelled,
+            before.c.status != cancelled,
+        )
+    )
+
+
+DAYS_EMPTY, DAYS_EMPTY_OF_PROPERTY = _days_empty(None), _days_empty(_property_id)
+
+
+async def days_empty(database: Database, company_id: int, today: datetime.date, property_id: int | None) -> int | None:
+    """How long a unit of the newest turns was empty before the move-in, in days; None if no turn says."""
+    place = {} if property_id is None else {"property_id": property_id}
+    statement = DAYS_EMPTY if property_id is None else DAYS_EMPTY_OF_PROPERTY
+    found: int | None = await database.value(statement, company_id=company_id, today=today, **place)
+    return found

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from makeready.occupancy.v1 import turn_board_pb2
 from svc_occupancy.messages import filled
-from svc_occupancy.units.rules import UnitStatus
+from svc_occupancy.turn_tasks.records import turn_task
+from svc_occupancy.turn_tasks.tables import StoredTask
+from svc_occupancy.turns.tables import StoredTurn
+from svc_occupancy.units.rules import STATUS_CAUSES, StatusCause, UnitStatus
 
 
 class BoardUnit(NamedTuple):
@@ -23,7 +29,55 @@ class BoardUnit(NamedTuple):
     move_out_date: datetime.date | None
     projected_ready_on: datetime.date | None
     tasks_open: int
+    unit_status_since: datetime.datetime | None
+    """None if it is not on record."""
+    since_or_earlier: bool
+    """Whether the unit may have had its status before: a file brought it as the unit's first one."""
+    next_move_in: datetime.date | None
+    """The active turn's move-in date, if it is after today."""
+    tasks_late: int
+    empty_since: datetime.date | None
+    """Of a vacant unit: the last move-out date of its newest turns, if it is before today."""
+    ready_on: datetime.date | None
+    """The unit's own ready date, by which lists are ordered. It equals its active turn's."""
 
 
-def board_unit(unit: BoardUnit) -> turn_board_pb2.BoardUnit:
-    return filled(turn_board_pb2.BoardUnit, unit._asdict())
+class StatusChange(NamedTuple):
+    """A change of a unit's status, as listed."""
+
+    version: int
+    changed_at: datetime.datetime
+    from_status: UnitStatus | None
+    to_status: UnitStatus
+    cause: StatusCause
+    actor: str
+    turn_id: int | None
+
+
+class Resident(NamedTuple):
+    """A party of the active turn's lease, without contacts."""
+
+    first_name: str | None
+    last_name: str | None
+    role: str | None
+
+
+def board_unit(unit: BoardUnit, tasks: Sequence[StoredTask] = ()) -> turn_board_pb2.BoardUnit:
+    found = filled(turn_board_pb2.BoardUnit, unit._asdict() | {"tasks": None})
+    found.tasks.extend(map(turn_task, tasks))
+    return found
+
+
+def resident(party: Resident) -> turn_board_pb2.Resident:
+    return filled(turn_board_pb2.Resident, party._asdict())
+
+
+def status_change(change: StatusChange) -> turn_board_pb2.UnitStatusChange:
+    # The enum has the causes in their order, after its value for none.
+    cause = STATUS_CAUSES.index(change.cause) + 1
+    return filled(turn_board_pb2.UnitStatusChange, change._asdict() | {"cause": cause})
+
+
+def notice(turn: StoredTurn) -> turn_board_pb2.NoticeToVacate:
+    values = msgspec.structs.asdict(turn) | {"external_id": turn.notice_external_id}
+    return filled(turn_board_pb2.NoticeToVacate, values)

@@ -1,12 +1,14 @@
-"""Which unit status and which schedule staff may set. Pure."""
+"""Which unit status and which schedule staff may set, and what the board's lists show. Pure."""
 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from chassis.refusals import invalid_request
 from svc_occupancy.turns.rules import TransitionStatus
-from svc_occupancy.units.rules import VACANT, UnitStatus
+from svc_occupancy.units.rules import UNDER_WAY, VACANT, UnitStatus
 
 
 def check_unit_status(status: UnitStatus, *, is_lived_in: bool, move_out_date: datetime.date | None) -> None:
@@ -21,6 +23,16 @@ def check_unit_status(status: UnitStatus, *, is_lived_in: bool, move_out_date: d
         raise invalid_request(message, "unit_status", 422)
 
 
+def check_status_seen(seen: str | None, now: UnitStatus | None, after: UnitStatus) -> None:
+    """Raises Refusal 422 if the unit has another status than the person saw who now sets it.
+
+    seen: "" for none; None: not said. after: the person's.
+    """
+    if seen is not None and seen != (now or "") and now != after:
+        stands = f"is {now}" if now else "has no status"
+        raise invalid_request(f"The unit {stands} by now; look at it again before you move it.", "unit_status", 422)
+
+
 def check_schedule(
     status: TransitionStatus, move_out_date: datetime.date | None, projected_ready_on: datetime.date | None
 ) -> None:
@@ -29,3 +41,38 @@ def check_schedule(
         raise invalid_request(f"The turn is {status}; an active one alone has work left to schedule.", status=422)
     if projected_ready_on is not None and move_out_date is None:
         raise invalid_request("projected_ready_on needs a move_out_date.", "projected_ready_on", 422)
+
+
+def asked_statuses(named: Iterable[str], *, under_way: bool) -> list[UnitStatus]:
+    """The statuses whose units a list shows by their ready date; none: all units. Raises Refusal 422."""
+    wanted = set(named)
+    if not wanted.issubset(UNDER_WAY):
+        message = f"unit_statuses may name {', '.join(UNDER_WAY[:-1])} and {UNDER_WAY[-1]} only."
+        raise invalid_request(message, "unit_statuses", 422)
+    return [status for status in UNDER_WAY if under_way or status in wanted]
+
+
+class ShownTask(Protocol):
+    """The fields of a task that its place on a card depends on."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def scheduled_date(self) -> datetime.date | None: ...
+
+
+Shown = TypeVar("Shown", bound=ShownTask)
+
+
+def shown_tasks(tasks: Sequence[Shown], most: int) -> list[Shown]:
+    """At most so many tasks, by scheduled date, those without one last. The early open ones are chosen first, then the
+    completed ones in their order."""
+
+    def place(task: Shown) -> tuple[datetime.date, int]:
+        return task.scheduled_date or datetime.date.max, task.id
+
+    to_do = sorted((task for task in tasks if task.status == "open"), key=place)
+    done = [task for task in tasks if task.status != "open"]
+    return sorted([*to_do, *done][:most], key=place)

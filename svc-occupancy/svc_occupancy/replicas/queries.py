@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 from asyncpg import Record
@@ -9,6 +10,7 @@ from sqlalchemy import BigInteger, func, select
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import TEXTS, Statement, param
+from chassis.schedule import instants
 from svc_occupancy import schema
 
 _company_id = param("company_id", BigInteger)
@@ -48,3 +50,8 @@ async def timezone(connection: Connection | Database, company_id: int) -> str | 
     """The company's timezone; None if the company has not arrived."""
     found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
     return found
+
+
+async def today(connection: Connection | Database, company_id: int) -> datetime.date:
+    """The present day by the company's wall clock; by UTC if the company has not arrived."""
+    return instants.local_date(instants.now(), await timezone(connection, company_id) or "UTC")

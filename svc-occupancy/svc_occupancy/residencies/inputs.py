@@ -1,4 +1,4 @@
-"""The bodies of a notice and of a move-in (spec 4.5)."""
+"""The bodies of a notice and of a move-in (spec 4.5), and what staff record of them: the same without a provider."""
 
 from __future__ import annotations
 
@@ -75,3 +75,24 @@ class MoveInCreate(msgspec.Struct, frozen=True, kw_only=True):
     """Your own identifier of the residency: the turn's `external_id`."""
     parties: Annotated[list[PartyCreate], Between(1, rules.PARTIES_MAX)]
     """The parties of the lease; at least one is a leaseholder with first and last name."""
+
+
+class StaffNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """A departure that staff record. The fields are those of NoticeCreate."""
+
+    move_out_date: datetime.date
+    ntv_reason_code: LongText | None = None
+    departure_destination_code: LongText | None = None
+    notes: LongText | None = None
+    external_id: ExternalId | None = None
+
+
+class StaffMoveIn(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenancy that staff record. The fields are those of MoveInCreate."""
+
+    move_in_date: datetime.date
+    lease_start_date: datetime.date
+    lease_end_date: datetime.date | None = None
+    predecessor_transition_id: RecordId | None = None
+    external_id: ExternalId | None = None
+    parties: Annotated[list[PartyCreate], Between(1, rules.PARTIES_MAX)]

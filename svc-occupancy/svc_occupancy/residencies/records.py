@@ -1,4 +1,4 @@
-"""The responses of a notice and of a move-in (spec 2.6)."""
+"""The responses of a notice and of a move-in (spec 2.6), and the messages of residencies."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from sqlalchemy import column
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.records.shapes import Computed, Link, Nested, Shape
+from makeready.occupancy.v1 import residencies_pb2
+from svc_occupancy.messages import filled
 from svc_occupancy.residencies import rules, tables
 from svc_occupancy.turns import rules as turn_rules
 from svc_occupancy.turns import tables as turn_tables
@@ -78,7 +80,8 @@ _party = PARTY.renderer()
 
 
 def _parties(rows: Sequence[Mapping[str, Any]]) -> list[Party]:
-    return [_party.of_values({column: row[column.name] for column in tables.party.c}) for row in rows]
+    known = [column for column in tables.party.c if column.name in rows[0]] if rows else []
+    return [_party.of_values({column: row[column.name] for column in known}) for row in rows]
 
 
 # The rows of a lease's parties, in their order. No statement selects them: they are a value for `Renderer.of_values`.
@@ -101,3 +104,16 @@ MOVE_IN = Shape(
     parties=Computed(_parties, PARTIES),
     url=_URL,
 )
+
+
+def residency(row: Any, parties: Sequence[Any]) -> residencies_pb2.Residency:
+    """A residency for people, with contacts. row: of `queries.RESIDENCIES`."""
+    values = {"turn_id": row["id"], "status": turn_rules.public_status(row["status"]), "lease": None, "parties": None}
+    found = filled(residencies_pb2.Residency, {**row, **values})
+    if row["lease_id"] is not None:
+        found.lease.id, found.lease.start_date = row["lease_id"], row["lease_start_date"].isoformat()
+        found.lease.lease_type = rules.lease_type(row["lease_end_date"])
+        if row["lease_end_date"] is not None:
+            found.lease.end_date = row["lease_end_date"].isoformat()
+    found.parties.extend(filled(residencies_pb2.Party, party) for party in parties)
+    return found

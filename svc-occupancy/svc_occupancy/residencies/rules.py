@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, TypeVar, get_args
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from chassis.refusals import Refusal, invalid_request
 from svc_occupancy.units.rules import UnitStatus
@@ -14,6 +14,7 @@ PARTIES_MAX = 20
 PARTY_NAME_POINTS_MAX = 80
 PARTY_EMAIL_POINTS_MAX = 150
 PARTY_PHONE_POINTS_MAX = 20
+TICKET_TEXTS_MAX = 500
 
 PartyRole = Literal["leaseholder", "guarantor"]
 LeaseType = Literal["fixed_term", "month_to_month"]
@@ -146,6 +147,38 @@ def is_named_leaseholder(party: Party) -> bool:
     return party.role == "leaseholder" and all(name is not None and name.strip() for name in names)
 
 
+def has_contacts(party: Any) -> bool:
+    """Whether the party's row has an e-mail address or a phone number."""
+    return bool(party["email"] or party["phone"])
+
+
 def stored_order(parties: Sequence[AnyParty]) -> list[AnyParty]:
     """Named leaseholders first, then the others; each group in the order of the request."""
     return sorted(parties, key=lambda party: not is_named_leaseholder(party))
+
+
+_TICKET_TEXT = re.compile(r"[0-9a-z_.]{1,60}")
+
+
+def check_ticket_texts(names: Sequence[str]) -> None:
+    """Raises Refusal 400 unless these may be names of ticket texts, which svc-tickets makes and reads."""
+    if len(names) > TICKET_TEXTS_MAX:
+        raise invalid_request(f"ticket_texts must have at most {TICKET_TEXTS_MAX} names.", "ticket_texts")
+    if not all(_TICKET_TEXT.fullmatch(name) for name in names):
+        raise invalid_request("ticket_texts must be names that ListTicketTexts returns.", "ticket_texts")
+
+
+def without_party(record: Any, turn_id: int, party_id: int) -> bool:
+    """Removes what tells who the party is from the answer to the turn's move-in. Returns whether there was anything.
+
+    record: the answer as read from JSON, or anything else.
+    """
+    if not isinstance(record, dict) or (record.get("entity_type"), record.get("entity_id")) != ("occupancy", turn_id):
+        return False
+    found = [one for one in record.get("parties", ()) if one["id"] == party_id]
+    changed = False
+    for party in found:
+        for name in ("first_name", "last_name", "external_id"):
+            changed = changed or party[name] is not None
+            party[name] = None
+    return changed

@@ -19,13 +19,16 @@ from chassis.refusals import created_by_missing, not_found
 from chassis.schedule import instants
 from chassis.schedule.instants import Clock
 from chassis.writes import idempotency
+from chassis.writes.audit import Audit
 from makeready.common.v1.documents_pb2 import WriteReply
 from makeready.occupancy.v1 import residencies_pb2 as pb
-from svc_occupancy import schema
+from svc_occupancy import dates, schema
 from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.residencies import queries, records, rules, tables
 from svc_occupancy.residencies.inputs import MoveInCreate, NoticeCreate
+from svc_occupancy.residencies.leases import Leases
 from svc_occupancy.turns import events as turn_events
+from svc_occupancy.turns import queries as turn_queries
 from svc_occupancy.turns import rules as turn_rules
 from svc_occupancy.turns import tables as turn_tables
 from svc_occupancy.turns.queries import HeldUnit, by_column
@@ -33,9 +36,11 @@ from svc_occupancy.turns.records import TURN
 from svc_occupancy.turns.tables import StoredTurn
 from svc_occupancy.units.events import references_of
 from svc_occupancy.units.queries import columns_of_states
-from svc_occupancy.units.rules import UnitStatus
+from svc_occupancy.units.rules import StatusCause, UnitStatus, status_change
+from svc_occupancy.units.tables import unit_status_change
 
 Row = Mapping[str, Any]
+_STATUS_AFTER: Mapping[StatusCause, UnitStatus] = {"notice": rules.NOTICE_STATUS, "move_in": rules.MOVE_IN_STATUS}
 
 
 class _ReplicaLacksError(Exception):
@@ -47,12 +52,19 @@ class _ReplicaLacksError(Exception):
 
 
 class ResidenciesService:
-    """Records the notices and move-ins that feeds send."""
+    """Records the notices and move-ins that feeds send, and lists residencies for people."""
 
     def __init__(
-        self, database: Database, outbox: Outbox, fetcher: ReplicaFetcher, links_url: str, clock: Clock
+        self,
+        database: Database,
+        outbox: Outbox,
+        fetcher: ReplicaFetcher,
+        audit: Audit,
+        links_url: str,
+        clock: Clock,
     ) -> None:
         self.database = database
+        self.audit = audit
         self.outbox = outbox
         self.fetcher = fetcher
         self.turns = TURN.renderer(links_url)
@@ -62,8 +74,7 @@ class ResidenciesService:
         # One id at a time, because a unit's turns must have ascending ids, even across API and imports. From a block
         # reserved before an import, a move-in would get a lower id than the imported turn that it succeeds.
         self.turn_ids = Ids(database, turn_tables.transition_id, block=1)
-        self.lease_ids = Ids(database, tables.lease_id)
-        self.party_ids = Ids(database, tables.party_id)
+        self.leases = Leases(database)
 
     async def RecordNotice(self, request: pb.RecordNoticeRequest, call: identity.Call) -> pb.RecordNoticeResponse:
         notice, canonical = bodies.decode(NoticeCreate, request.body)
@@ -89,7 +100,7 @@ class ResidenciesService:
             turn = msgspec.structs.replace(unit.turn, **changes)
             values = {f"turn_{name}": value for name, value in changes.items()} | {"turn_id": turn.id}
             record = self.notices.of_values(by_column(turn))
-            return self._decision(call, unit, turn, rules.NOTICE_STATUS, record, {}, values)
+            return self._decision(call, unit, turn, "notice", record, {}, values)
 
         # A notice has the same effect before and after the move_out_date, so it does not need the timezone.
         return pb.RecordNoticeResponse(
@@ -103,7 +114,9 @@ class ResidenciesService:
         rules.check_parties(wanted.parties)
         claim = _claim(request, call, "move-in", canonical)
         turn_id = await self.turn_ids.next()
-        lease, parties = await self._lease(claim.company_id, turn_id, wanted)
+        dates_of_lease = (wanted.lease_start_date, wanted.lease_end_date)
+        made = await self.leases.rows(claim.company_id, *dates_of_lease, wanted.parties)
+        lease, *parties = ({**row, "transition_id": turn_id} for row in (made[0], *made[1]))
 
         def decide(unit: HeldUnit, residency: rules.Residency) -> idempotency.Decision:
             active_id = None if unit.turn is None else unit.turn.id
@@ -143,23 +156,40 @@ class ResidenciesService:
             }
             of_lease = {column: lease[column.name] for column in tables.lease.c}
             record = self.move_ins.of_values(by_column(turn) | of_lease | {records.PARTIES: parties})
-            return self._decision(call, unit, turn, rules.MOVE_IN_STATUS, record, rows, values)
+            return self._decision(call, unit, turn, "move_in", record, rows, values)
 
         return pb.RecordMoveInResponse(
             reply=await self._write(queries.MOVE_IN, claim, call, request.unit_id, decide, asks_the_day=True)
         )
 
-    async def _lease(self, company_id: int, turn_id: int, wanted: MoveInCreate) -> tuple[Row, list[Row]]:
-        """The rows of the lease and of its parties, in their stored order."""
-        of_turn = {"company_id": company_id, "transition_id": turn_id}
-        dates = {"start_date": wanted.lease_start_date, "end_date": wanted.lease_end_date}
-        lease: Row = of_turn | dates | {"id": await self.lease_ids.next()}
-        ids = await self.party_ids.take(len(wanted.parties))
-        parties: list[Row] = [
-            of_turn | msgspec.structs.asdict(party) | {"id": party_id, "position": position}
-            for position, (party_id, party) in enumerate(zip(ids, rules.stored_order(wanted.parties), strict=True))
-        ]
-        return lease, parties
+    async def ListResidencies(
+        self, request: pb.ListResidenciesRequest, call: identity.Call
+    ) -> pb.ListResidenciesResponse:
+        company_id, rows = identity.company_id(call), dates.rows_of(request)
+        before = request.before_turn_id if request.HasField("before_turn_id") else bodies.ID_MAX
+        async with self.database.transaction() as connection:
+            place = await turn_queries.place(connection, company_id, request.unit_id)
+            if place is None:
+                raise turn_rules.not_of_company("unit")
+            found = await queries.residencies(connection, company_id, request.unit_id, before, rows + 1)
+            shown = found[:rows]
+            parties: dict[int, list[Record]] = {row["id"]: [] for row in shown}
+            for party in await queries.parties(connection, company_id, list(parties)):
+                parties[party["transition_id"]].append(party)
+            seen = [turn_id for turn_id, some in parties.items() if any(map(rules.has_contacts, some))]
+            if seen:
+                after = {"turn_ids": seen}
+                await self.audit.add(
+                    connection, call, company_id, "unit.contacts_viewed", "unit", request.unit_id, {}, after
+                )
+                # Nothing has changed: pages that show the unit need not be loaded anew.
+                connection.changed.clear()
+        response = pb.ListResidenciesResponse(
+            residencies=[records.residency(row, parties[row["id"]]) for row in shown], **place._asdict()
+        )
+        if len(found) > rows:
+            response.next_before_turn_id = shown[-1]["id"]
+        return response
 
     async def _write(
         self,
@@ -206,7 +236,7 @@ class ResidenciesService:
         call: identity.Call,
         unit: HeldUnit,
         turn: StoredTurn,
-        status: UnitStatus,
+        cause: StatusCause,
         record: records.OccupancyRecord,
         rows: Mapping[Table, Sequence[Row]],
         values: Mapping[str, Any],
@@ -217,8 +247,11 @@ class ResidenciesService:
             "occurred_at": turn.updated_at,
             "request_id": call.request_id,
         }
+        status = _STATUS_AFTER[cause]
         state = unit.state.became(status, turn.projected_ready_on)
         states = [] if state is None else [state]
+        how: dict[str, Any] = {"cause": cause, "actor": call.identity.actor, "turn_id": turn.id}
+        changes = [change for one in states for change in status_change(unit.state, one, at=turn.updated_at, **how)]
         events = [self.outbox.references(references_of([one]), **about) for one in states]
         before = unit.state.unit_status
         if status != before:
@@ -230,7 +263,7 @@ class ResidenciesService:
         return idempotency.Decision(
             201,
             encode(record),
-            {**rows, schema.outbox: events},
+            {**rows, schema.outbox: events, unit_status_change: [change._asdict() for change in changes]},
             {"company_id": turn.company_id, **values, **columns_of_states(states, "state_")},
             [("turn", turn.id)],
         )

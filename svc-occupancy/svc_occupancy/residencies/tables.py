@@ -7,12 +7,16 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     Date,
+    DateTime,
     ForeignKeyConstraint,
+    Index,
     Sequence,
     SmallInteger,
     Table,
     Text,
     UniqueConstraint,
+    func,
+    text,
 )
 
 from svc_occupancy.residencies import rules
@@ -34,7 +38,10 @@ lease = Table(
     CheckConstraint("end_date >= start_date", name="lease_end_date"),
 )
 
-# The parties to a transition's lease. email and phone are never served, logged or published.
+# What tells who a party is.
+PERSONAL = ("first_name", "last_name", "email", "phone", "external_id")
+
+# The parties to a transition's lease. email and phone are never logged or published; ListResidencies alone serves them.
 party_id = Sequence("party_id", metadata=metadata, data_type=BigInteger)
 party = Table(
     "party",
@@ -50,9 +57,14 @@ party = Table(
     Column("phone", Text),
     Column("role", Text),
     Column("external_id", Text),
+    # When the person was forgotten.
+    Column("forgotten_at", DateTime(timezone=True), server_default=text("NULL")),
     # A party belongs to a lease, not only to a transition.
     ForeignKeyConstraint(["company_id", "transition_id"], ["lease.company_id", "lease.transition_id"]),
     UniqueConstraint("company_id", "transition_id", "position", name="party_order"),
+    CheckConstraint(
+        f"forgotten_at IS NULL OR num_nonnulls({', '.join(PERSONAL)}) = 0", name="party_forgotten_without_a_trace"
+    ),
     CheckConstraint(f"position BETWEEN 0 AND {rules.PARTIES_MAX - 1}", name="party_position"),
     one_of("party", "role", rules.PARTY_ROLES),
     *at_most(
@@ -64,3 +76,6 @@ party = Table(
         external_id=turn_rules.FEED_EXTERNAL_ID_POINTS_MAX,
     ),
 )
+# The parties with one e-mail address: the same person in other leases.
+EMAIL_KEY = func.lower(party.c.email)
+Index("party_email", party.c.company_id, EMAIL_KEY, party.c.id, postgresql_where=text("email IS NOT NULL"))

@@ -16,6 +16,8 @@ from chassis.imports.importer import Batch, Importer
 from chassis.writes.commands import Command, CommandRunner
 from chassis.writes.editing import EditableFields
 from makeready.occupancy.v1 import turn_tasks_pb2 as pb
+from svc_occupancy import dates
+from svc_occupancy.replicas import queries as replica_queries
 from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.turn_tasks import queries, records, rules
 from svc_occupancy.turn_tasks.imports import TaskImport
@@ -50,7 +52,12 @@ class TurnTasksService:
             turn = await turn_queries.stored_turn(command.connection, command.company_id, request.turn_id)
             assert turn is not None
             rules.check_new_task(turn.status)
-            of_turn = {"transition_id": turn.id, "unit_id": turn.unit_id, "status": "open"}
+            of_turn = {
+                "transition_id": turn.id,
+                "unit_id": turn.unit_id,
+                "property_id": turn.property_id,
+                "status": "open",
+            }
             task = await queries.add_task(command.connection, command.company_id, values | of_turn, command.now)
             await _audit(command, "added", None, task)
             return pb.AddTaskResponse(task=records.turn_task(task))
@@ -83,6 +90,25 @@ class TurnTasksService:
             raise not_of_company("turn")
         tasks = await queries.tasks(self.database, company_id, request.turn_id)
         return pb.ListTasksResponse(tasks=map(records.turn_task, tasks))
+
+    async def GetTask(self, request: pb.GetTaskRequest, call: identity.Call) -> pb.GetTaskResponse:
+        found = await queries.task(self.database, identity.company_id(call), request.task_id)
+        if found is None:
+            raise not_of_company("task")
+        return pb.GetTaskResponse(task=records.placed_task(*found))
+
+    async def ListOpenTasks(self, request: pb.ListOpenTasksRequest, call: identity.Call) -> pb.ListOpenTasksResponse:
+        company_id, rows, after = identity.company_id(call), dates.rows_of(request), dates.place_after(request)
+        until = dates.date_of(request, "due_by") or datetime.date.max
+        if request.late:
+            until = min(until, await replica_queries.today(self.database, company_id) - datetime.timedelta(days=1))
+        property_id = request.property_id if request.HasField("property_id") else None
+        found = await queries.open_tasks(self.database, company_id, after, until, rows + 1, property_id)
+        response = pb.ListOpenTasksResponse(tasks=[records.placed_task(*one) for one in found[:rows]])
+        if len(found) > rows:
+            last = found[rows - 1][0]
+            response.next_after = str(dates.place_of(last.scheduled_date, last.id))
+        return response
 
     async def ImportTurnTasks(
         self, request: pb.ImportTurnTasksRequest, call: identity.Call

@@ -28,14 +28,14 @@ class TaskImport:
         turns = await queries.turns(connection, batch.company_id, batch.named("turn"))
         batch.resolve("turn", turns, "transition_id")
         await batch.lock_existing(connection, queries.TASKS)
-        units = {turn["id"]: turn["unit_id"] for turn in turns.values()}
+        places = {turn["id"]: (turn["unit_id"], turn["property_id"]) for turn in turns.values()}
         timezone = await replica_queries.timezone(connection, batch.company_id) or "UTC"
         morning = instants.overdue_before(batch.moment, timezone)
 
         def examine(line: ImportRow[TurnTaskRow]) -> None:
             if line.moves("transition_id"):
                 raise invalid_request("A task stays with the turn that it was first imported for.", "turn")
-            line.values["unit_id"] = units[line.values["transition_id"]]
+            line.values["unit_id"], line.values["property_id"] = places[line.values["transition_id"]]
             _set_status(line, batch.moment)
             if not self._events and _is_news(line) and _is_overdue(line, morning):
                 line.values["stale_at"] = batch.moment

@@ -8,15 +8,17 @@ from typing import Any
 
 import msgspec
 from asyncpg import Record
-from sqlalchemy import BigInteger, Text, and_, func, literal_column, select
+from sqlalchemy import BigInteger, Date, Integer, Select, Text, and_, func, literal_column, select, tuple_, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.db.database import Connection, Database
+from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.rows import UpdateMany, array_rows
 from chassis.db.statements import Query, Statement, param
 from chassis.imports.importer import ImportTable
+from chassis.lists.updated_since import stretch
 from chassis.writes.editing import EditableTable
 from svc_occupancy import schema
+from svc_occupancy.dates import Place
 from svc_occupancy.turn_tasks import records, tables
 from svc_occupancy.turn_tasks.tables import StoredTask
 from svc_occupancy.turns import tables as turn_tables
@@ -27,6 +29,7 @@ TASKS = ImportTable(
     tables.turn_task,
     "transition_id",
     "unit_id",
+    "property_id",
     "task_type",
     "status",
     "scheduled_date",
@@ -53,14 +56,16 @@ def _turns() -> Statement:
     wanted = found.offset(literal_column("0")).subquery("wanted")
     turn = turn_tables.transition
     here = and_(turn.c.company_id == _company_id, turn.c.id == wanted.c.id)
-    return Statement(select(wanted.c.external_id, turn.c.id, turn.c.unit_id).select_from(wanted.join(turn, here)))
+    columns = (wanted.c.external_id, turn.c.id, turn.c.unit_id, turn.c.property_id)
+    return Statement(select(*columns).select_from(wanted.join(turn, here)))
 
 
 TURNS = _turns()
 
 
 async def turns(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
-    """The turns with these external ids, with `id` and `unit_id`: the imported turn, else the newest from a feed."""
+    """The turns with these external ids, with `id`, `unit_id` and `property_id`: of each the imported one, else the
+    newest from a feed."""
     rows = await connection.rows(TURNS, company_id=company_id, external_id=external_ids)
     return {row["external_id"]: row for row in rows}
 
@@ -81,7 +86,15 @@ _OPEN_LOCKED = Query(
 )
 # The columns that commands and imports set.
 _EDITABLE = EditableTable(
-    _task, "transition_id", "unit_id", "task_type", "status", "scheduled_date", "completed_at", "cancelled_at"
+    _task,
+    "transition_id",
+    "unit_id",
+    "property_id",
+    "task_type",
+    "status",
+    "scheduled_date",
+    "completed_at",
+    "cancelled_at",
 )
 
 
@@ -117,6 +130,74 @@ async def save_task(connection: Connection, task: StoredTask) -> None:
 def overdue_tasks(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
     """The condition for overdue tasks. day: in the company, dates before it are over."""
     return [_is_open, _task.c.stale_at.is_(None), _task.c.scheduled_date < day]
+
+
+_PLACES = (
+    schema.unit.c.name.label("unit"),
+    schema.property_.c.id.label("of_property"),
+    schema.property_.c.name.label("property"),
+)
+
+
+def _placed(task: Any) -> Select[tuple[object, ...]]:
+    """The task's columns, then those of `records.PlacedTask`."""
+    places = task.join(schema.unit, schema.unit.c.id == task.c.unit_id)
+    places = places.join(schema.property_, schema.property_.c.id == schema.unit.c.property_id)
+    return select(*task.c, *_PLACES).select_from(places)
+
+
+_TASK = Statement(_placed(_task).where(_task.c.company_id == _company_id, _task.c.id == param("task_id", BigInteger)))
+
+
+def _open_tasks(place: ColumnElement[int] | None) -> Statement:
+    having = [(_task.c.company_id, _company_id)] + ([] if place is None else [(_task.c.property_id, place)])
+    stretched, order = stretch(having, [])
+    after = tuple_(tables.date_key, _task.c.id) > tuple_(param("after_date", Date), param("after_id", BigInteger))
+    first = (
+        select(_task)
+        .where(*stretched, _is_open, after, tables.date_key <= param("until", Date))
+        .order_by(*order, tables.date_key, _task.c.id)
+        .limit(param("rows", Integer))
+        .subquery("first")
+    )
+    return Statement(_placed(first).order_by(func.coalesce(first.c.scheduled_date, schema.NO_DATE), first.c.id))
+
+
+OPEN_TASKS, OPEN_TASKS_OF_PROPERTY = _open_tasks(None), _open_tasks(param("property_id", BigInteger))
+_COLUMNS = len(_task.c)
+
+
+def _split(row: Record) -> tuple[StoredTask, records.PlacedTask]:
+    values = tuple(row)
+    return StoredTask(*values[:_COLUMNS]), records.PlacedTask(*values[_COLUMNS:])
+
+
+async def task(database: Database, company_id: int, task_id: int) -> tuple[StoredTask, records.PlacedTask] | None:
+    row = await database.row(_TASK, company_id=company_id, task_id=task_id)
+    return None if row is None else _split(row)
+
+
+async def open_tasks(
+    database: Database,
+    company_id: int,
+    after: Place,
+    until: datetime.date,
+    rows: int,
+    property_id: int | None = None,
+) -> list[tuple[StoredTask, records.PlacedTask]]:
+    """Open tasks scheduled on `until` or before, by their date; those without one last, with the calendar's last."""
+    place = {} if property_id is None else {"property_id": property_id}
+    statement = OPEN_TASKS if property_id is None else OPEN_TASKS_OF_PROPERTY
+    values = {"after_date": after.date, "after_id": after.id, "until": until, "rows": rows, **place}
+    async with database.transaction(IN_ORDER, writes=False) as connection:
+        return [_split(row) for row in await connection.rows(statement, company_id=company_id, **values)]
+
+
+PLACE_TASKS = Statement(
+    update(_task)
+    .where(_task.c.property_id.is_(None), schema.unit.c.id == _task.c.unit_id)
+    .values(property_id=schema.unit.c.property_id)
+)
 
 
 _turn = turn_tables.transition

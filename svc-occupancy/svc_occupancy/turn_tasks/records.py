@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from chassis.records.shapes import Link, Shape
@@ -21,6 +23,14 @@ class StaleTurnTask(msgspec.Struct, frozen=True, gc=False):
     url: str
 
 
+class PlacedTask(NamedTuple):
+    """The places of a task, with their names."""
+
+    unit: str
+    property_id: int
+    property: str
+
+
 STALE_TASK = Shape(
     StaleTurnTask,
     tables.turn_task,
@@ -29,6 +39,10 @@ STALE_TASK = Shape(
     # A task has no page of its own; it opens on its turn's page.
     url=Link("/turns/{turn}", turn=tables.turn_task.c.transition_id),
 )
+
+
+def placed_task(task: StoredTask, place: PlacedTask) -> turn_tasks_pb2.PlacedTask:
+    return turn_tasks_pb2.PlacedTask(task=turn_task(task), **place._asdict())
 
 
 def turn_task(task: StoredTask) -> turn_tasks_pb2.TurnTask:

@@ -29,5 +29,13 @@ def stale_tasks(
         mark = {"company_id": task["company_id"], "id": task["id"], "stale_at": at}
         return Announcement(task["company_id"], task["id"], at, encode(renderer.first_of(task)), mark)
 
-    overdue = Overdue(database, schema.company, tables.turn_task, queries.overdue_tasks, queries.OVERDUE)
+    task = tables.turn_task.c
+    overdue = Overdue(
+        database,
+        schema.company,
+        tables.turn_task,
+        queries.overdue_tasks,
+        queries.OVERDUE,
+        order=(task.scheduled_date, task.id),
+    )
     return Announcer("turn.task.stale", overdue, outbox, queries.MARK_STALE, announce, clock)

@@ -17,12 +17,13 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
+    func,
     literal_column,
     text,
 )
 from sqlalchemy.sql.elements import ColumnElement
 
-from svc_occupancy.schema import at_most, metadata, one_of
+from svc_occupancy.schema import NO_DATE, at_most, metadata, one_of
 from svc_occupancy.turn_tasks import rules
 
 # The work that makes a unit ready.
@@ -50,6 +51,8 @@ turn_task = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
+    # The unit's. Null in rows that the release before wrote, until the sweep fills it.
+    Column("property_id", BigInteger),
     ForeignKeyConstraint(["company_id", "transition_id"], ["transition.company_id", "transition.id"]),
     one_of("turn_task", "status", rules.TASK_STATUSES),
     one_of("turn_task", "source", rules.TASK_SOURCES),
@@ -78,12 +81,25 @@ class StoredTask(msgspec.Struct, frozen=True, gc=False):
     updated_at: datetime.datetime
     external_id: str | None
     source: rules.TaskSource
+    property_id: int | None
 
 
 Index("turn_task_external_id", turn_task.c.company_id, turn_task.c.external_id, unique=True)
 Index("turn_task_of_transition", turn_task.c.company_id, turn_task.c.transition_id, turn_task.c.id)
 _open: ColumnElement[bool] = turn_task.c.status == literal_column("'open'")
 Index("turn_task_open_in_unit", turn_task.c.company_id, turn_task.c.unit_id, turn_task.c.id, postgresql_where=_open)
+# The list of open tasks has the early ones first, those without a date last.
+date_key: ColumnElement[datetime.date] = func.coalesce(turn_task.c.scheduled_date, NO_DATE)
+Index("turn_task_open", turn_task.c.company_id, date_key, turn_task.c.id, postgresql_where=_open)
+Index(
+    "turn_task_open_in_property",
+    turn_task.c.company_id,
+    turn_task.c.property_id,
+    date_key,
+    turn_task.c.id,
+    postgresql_where=_open,
+)
+Index("turn_task_unplaced", turn_task.c.id, postgresql_where=turn_task.c.property_id.is_(None))
 # The sweep's index: only tasks that may become overdue.
 Index(
     "turn_task_to_tell_of",

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from chassis.auth.identity import Call
 from chassis.db.database import Connection
 from chassis.imports.importer import TICK, Batch, ImportRow
 from chassis.messaging.outbox import Outbox
@@ -31,11 +32,11 @@ _UPDATED_AT = TURN.positions["updated_at"]
 class TurnImport:
     """One request. events: whether the public events fire."""
 
-    def __init__(self, outbox: Outbox, turns: Renderer[Turn], *, events: bool, request_id: str) -> None:
+    def __init__(self, outbox: Outbox, turns: Renderer[Turn], *, events: bool, call: Call) -> None:
         self._outbox = outbox
         self._turns = turns
         self._events = events
-        self._request_id = request_id
+        self._request_id, self._actor = call.request_id, call.identity.actor
 
     async def save(self, connection: Connection, batch: Batch[TurnRow]) -> References:
         """Saves a batch's rows; returns the units' new states for svc-catalog."""
@@ -60,9 +61,14 @@ class TurnImport:
             line.instants = 2  # the unit's status may change too
         await import_queries.close(connection, batch.company_id, replaced)
         saved = await batch.save(connection, import_queries.TURNS, {"status": "active"})
-        await unit_queries.save_states(connection, changed)
+        ids = {row["external_id"]: row["id"] for row in saved}
+        changes = [
+            change
+            for state in changed
+            for change in units[state.unit_id].status_change(state, ids, batch.moment, self._actor)
+        ]
+        await unit_queries.save_states(connection, changed, changes)
         if self._events:
-            ids = {row["external_id"]: row["id"] for row in saved}
             happened = [change for state in changed for change in units[state.unit_id].changes(state, ids)]
             await self._announce(connection, batch, [*happened, *map(_schedule, scheduled)])
         return references_of(changed)
@@ -172,6 +178,14 @@ class _Unit:
         if key is not None and after != before:
             turn_id = ids[key] if isinstance(key, str) else key
             yield Change("turn.status_changed", turn_id, "unit_status", before, after)
+
+    def status_change(
+        self, state: UnitState, ids: Mapping[str, int], at: datetime.datetime, actor: str
+    ) -> Sequence[unit_rules.StatusChange]:
+        """The change of the unit's status, if it has another one. ids: the saved turns' ids, by external_id."""
+        key = None if self._is is None else self._is.key
+        turn_id = ids[key] if isinstance(key, str) else key
+        return unit_rules.status_change(self._before, state, at=at, cause="import", actor=actor, turn_id=turn_id)
 
     @property
     def replaced_id(self) -> int | None:

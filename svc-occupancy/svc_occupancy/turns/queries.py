@@ -11,6 +11,7 @@ from sqlalchemy import BigInteger, Column, Select, and_, func, literal_column, s
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
+from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
 from chassis.db.statements import TIME, Query, Statement, param
@@ -48,6 +49,8 @@ TURNS_PAGE = Pages(
     request=ListTurnsRequest,
 )
 
+TURN_CHANGES = Changes("turn", _turns, tables.transition)
+
 SERVED_TURN = Statement(_turns.where(_is("company_id"), tables.transition.c.id == param("entity_id", BigInteger)))
 
 
@@ -74,7 +77,7 @@ _PLACE_LABELS = {
     for column in records.TURN.columns
     if isinstance(column, Column) and column.table is not tables.transition
 }
-_TRANSITION_NAMES = {column: column.name for column in tables.transition.c}
+_TRANSITION_NAMES = {tables.transition.c[name]: name for name in StoredTurn.__struct_fields__}
 
 
 def _look() -> Select[tuple[object, ...]]:
@@ -86,7 +89,7 @@ def _look() -> Select[tuple[object, ...]]:
     return (
         select(
             *(column.label(label) for column, label in _PLACE_LABELS.items()),
-            *turn.c,
+            *_TRANSITION_NAMES,
             state.c.version.label("state_version"),
             state.c.unit_status,
             state.c.projected_ready_on.label("unit_ready_on"),
@@ -148,15 +151,16 @@ _LOOK = Statement(LOOK)
 
 
 async def held_unit(connection: Connection, company_id: int, unit_id: int) -> HeldUnit | None:
-    """Locks the unit, then reads it; None if it has not arrived."""
-    await connection.execute(_LOCK_UNIT, company_id=company_id, unit_id=unit_id)
+    """Locks the unit, then reads it; None if it has not arrived, or only after the lock."""
+    if await connection.row(_LOCK_UNIT, company_id=company_id, unit_id=unit_id) is None:
+        return None
     row = await connection.row(_LOOK, company_id=company_id, unit_id=unit_id)
     return None if row is None else HeldUnit(company_id, row)
 
 
 _STORED_TURN = Query(
     StoredTurn,
-    select(tables.transition).where(tables.transition.c.company_id == _company_id, tables.transition.c.id == _turn_id),
+    select(*_TRANSITION_NAMES).where(tables.transition.c.company_id == _company_id, tables.transition.c.id == _turn_id),
 )
 
 
@@ -167,7 +171,7 @@ async def stored_turn(connection: Connection | Database, company_id: int, turn_i
 _of_unit, _by_id = stretch([(tables.transition.c.company_id, _company_id), (tables.transition.c.unit_id, _unit_id)], [])
 NEWEST = Query(
     StoredTurn,
-    select(tables.transition)
+    select(*_TRANSITION_NAMES)
     .where(*_of_unit)
     .order_by(*(column.desc() for column in _by_id), tables.transition.c.id.desc())
     .limit(literal_column("1")),
@@ -179,9 +183,40 @@ async def newest_turn(connection: Connection, company_id: int, unit_id: int) -> 
     return await NEWEST.row(connection, company_id=company_id, unit_id=unit_id)
 
 
-# The columns of a notice. Staff change EDITABLE_TURNS' columns, and clear a notice's when they cancel it.
+# The columns of a notice.
 NOTICE_NAMES = ("notice_external_id", "ntv_reason_code", "departure_destination_code", "notes")
-EDITABLE_TURNS = EditableTable(tables.transition, "move_out_date", "projected_ready_on", *NOTICE_NAMES, "vacated_on")
+EDITABLE_TURNS = EditableTable(
+    tables.transition,
+    *("property_id", "unit_id", "status", "move_in_date", "move_out_date", "projected_ready_on"),
+    *("occupancy_source", "occupancy_fed_at", *NOTICE_NAMES, "vacated_on"),
+)
+
+
+class UnitPlace(NamedTuple):
+    """A unit and its property, with their names."""
+
+    unit_id: int
+    unit: str
+    property_id: int
+    property: str
+
+
+_PLACE = Query(
+    UnitPlace,
+    select(
+        schema.unit.c.id.label("unit_id"),
+        schema.unit.c.name.label("unit"),
+        schema.property_.c.id.label("property_id"),
+        schema.property_.c.name.label("property"),
+    )
+    .select_from(schema.unit.join(schema.property_, schema.property_.c.id == schema.unit.c.property_id))
+    .where(*is_of([(schema.unit.c.company_id, _company_id)]), schema.unit.c.id == _unit_id, schema.unit.c.version > 0),
+)
+
+
+async def place(connection: Connection | Database, company_id: int, unit_id: int) -> UnitPlace | None:
+    """The unit with its property; None if the company has no such unit."""
+    return await _PLACE.row(connection, company_id=company_id, unit_id=unit_id)
 
 
 class Departed(NamedTuple):

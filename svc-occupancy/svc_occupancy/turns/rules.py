@@ -67,3 +67,23 @@ def not_of_company(noun: str) -> Refusal:
 def is_over(date: datetime.date | None, morning: datetime.date) -> bool:
     """Whether the morning after the date has come. morning: the latest day that has had its morning."""
     return date is not None and date < morning
+
+
+def check_cancellation(status: TransitionStatus) -> None:
+    """Raises Refusal 422 if a turn cannot be cancelled any more. Cancelling it again changes nothing."""
+    if status == "completed":
+        raise invalid_request("The turn is completed; only an active one can be cancelled.", status=422)
+
+
+def check_date_seen(
+    seen: str | None, date: datetime.date | None, what: str, field: str, after: datetime.date | None
+) -> None:
+    """Raises Refusal 422 if a date is another one than the person saw who now changes it.
+
+    seen: the date as YYYY-MM-DD, "" for none; None: not said. date: the stored one; after: the person's. what: the date
+    in words, for example "ready date"; field: of the person's date.
+    """
+    is_same = seen is None or seen == (date.isoformat() if date else "")
+    if not is_same and date != after:
+        now = f"The {what} is {date.isoformat()} by now" if date else f"There is no {what} any more"
+        raise invalid_request(f"{now}; look at it again before you change it.", field, 422)

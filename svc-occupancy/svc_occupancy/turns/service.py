@@ -18,7 +18,7 @@ from svc_occupancy.turns.records import Turn
 
 
 class TurnsService:
-    """Lists, fetches and imports turns (spec 4.9)."""
+    """Lists, fetches and imports turns (spec 4.9), and lists their changes."""
 
     def __init__(
         self, database: Database, outbox: Outbox, importer: Importer, fetcher: ReplicaFetcher, turns: Renderer[Turn]
@@ -30,19 +30,26 @@ class TurnsService:
         self.turns = turns
 
     async def ListTurns(self, request: pb.ListTurnsRequest, call: identity.Call) -> pb.ListTurnsResponse:
-        company_id = identity.caller(call).company_id
+        company_id = identity.company_id(call)
         filters = queries.TURNS_PAGE.filters_of(request)
         rows = await queries.TURNS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
         return pb.ListTurnsResponse(page=page(rows, request.limit, self.turns.record))
 
     async def GetTurn(self, request: pb.GetTurnRequest, call: identity.Call) -> pb.GetTurnResponse:
-        row = await queries.turn(self.database, identity.caller(call).company_id, request.turn_id)
+        row = await queries.turn(self.database, identity.company_id(call), request.turn_id)
         if row is None:
             raise not_found("turn")
         return pb.GetTurnResponse(document=self.turns.document(row))
 
+    async def ListTurnChanges(
+        self, request: pb.ListTurnChangesRequest, call: identity.Call
+    ) -> pb.ListTurnChangesResponse:
+        company_id = identity.company_id(call)
+        feed = await queries.TURN_CHANGES.feed(self.database, company_id, request, self.turns.first_of)
+        return pb.ListTurnChangesResponse(feed=feed)
+
     async def ImportTurns(self, request: pb.ImportTurnsRequest, call: identity.Call) -> pb.ImportTurnsResponse:
-        work = TurnImport(self.outbox, self.turns, events=request.events, request_id=call.request_id)
+        work = TurnImport(self.outbox, self.turns, events=request.events, call=call)
         results = await self.importer.run(work.save, TurnRow, request, call, self._prepare)
         return pb.ImportTurnsResponse(results=results)
 

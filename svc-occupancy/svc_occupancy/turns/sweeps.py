@@ -69,6 +69,7 @@ class Vacating:
     ) -> int:
         """Handles these turns' morning after; returns how many units became vacant."""
         states: dict[int, UnitState] = {}
+        changes: list[unit_rules.StatusChange] = []
         saved: dict[int, dict[str, Any]] = {}
         for turn in departed:
             row = turn._asdict() | {"vacated_on": turn.move_out_date}
@@ -78,11 +79,19 @@ class Vacating:
                 assert state is not None
                 states[turn.id] = state
                 row |= {"version": turn.version + 1, "updated_at": instants.after(at, turn.updated_at)}
+                changes += unit_rules.status_change(
+                    turn.state,
+                    state,
+                    at=row["updated_at"],
+                    cause="vacated",
+                    actor=self._call.identity.actor,
+                    turn_id=turn.id,
+                )
             saved[turn.id] = row
         await queries.SAVE_DEPARTED.run(connection, list(saved.values()))
         if not states:
             return 0
-        await unit_queries.save_states(connection, list(states.values()))
+        await unit_queries.save_states(connection, list(states.values()), changes)
         references = references_of(states.values())
         happened = [self._outbox.references(references, company_id=company_id, occurred_at=at)]
         rows_by_id = {row[0]: row for row in await queries.turns(connection, company_id, list(states))}

@@ -22,8 +22,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import ColumnElement
 
+from chassis.changes.tables import Follow, followed
 from chassis.lists.paging import page_indexes
-from svc_occupancy.schema import at_most, metadata, one_of
+from svc_occupancy.schema import at_most, metadata, one_of, property_, unit
 from svc_occupancy.turns import rules
 
 # Tables that this context owns.
@@ -82,7 +83,7 @@ transition = Table(
 
 
 class StoredTurn(msgspec.Struct, frozen=True, gc=False):
-    """A row of `transition`: the columns in their order."""
+    """A row of `transition`: its columns in their order, without its place in the order of changes."""
 
     company_id: int
     id: int
@@ -138,4 +139,9 @@ Index(
     transition.c.move_out_date,
     transition.c.id,
     postgresql_where=and_(transition.c.status == literal_column("'active'"), leaves),
+)
+followed(
+    transition,
+    Follow("property_id", property_, "name", "external_id"),
+    Follow("unit_id", unit, "name", "external_id"),
 )

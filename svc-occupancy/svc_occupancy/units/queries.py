@@ -1,18 +1,19 @@
-"""The SQL statements of unit states."""
+"""The SQL statements of unit states and of the changes of units' status."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from chassis.db.database import Connection
-from chassis.db.rows import array_rows_of
+from chassis.db.rows import InsertMany, array_rows_of
 from chassis.db.statements import Statement
+from svc_occupancy import schema
 from svc_occupancy.units import tables
-from svc_occupancy.units.rules import UnitState
+from svc_occupancy.units.rules import StatusChange, UnitState
 
 _NAMES = ("company_id", "unit_id", "version", "unit_status", "projected_ready_on")
 
@@ -20,8 +21,12 @@ _NAMES = ("company_id", "unit_id", "version", "unit_status", "projected_ready_on
 def put_states(prefix: str = "") -> Insert:
     """Upserts whole rows of unit_state; parameters: `columns_of_states`."""
     rows = array_rows_of(tables.unit_state, _NAMES, prefix)
-    put = insert(tables.unit_state).from_select(list(_NAMES), select(*rows.c), include_defaults=False)
-    changed = {name: put.excluded[name] for name in _NAMES[2:]}
+    placed = select(*rows.c, schema.unit.c.property_id).select_from(
+        rows.join(schema.unit, schema.unit.c.id == rows.c.unit_id)
+    )
+    names = [*_NAMES, "property_id"]
+    put = insert(tables.unit_state).from_select(names, placed, include_defaults=False)
+    changed = {name: put.excluded[name] for name in names[2:]}
     return put.on_conflict_do_update(index_elements=["company_id", "unit_id"], set_=changed)
 
 
@@ -31,8 +36,18 @@ def columns_of_states(states: Sequence[UnitState], prefix: str = "") -> dict[str
 
 
 _SAVE_STATES = Statement(put_states())
+_ADD_CHANGES = InsertMany(tables.unit_status_change, StatusChange._fields)
 
 
-async def save_states(connection: Connection, states: Sequence[UnitState]) -> None:
+async def save_states(connection: Connection, states: Sequence[UnitState], changes: Sequence[StatusChange]) -> None:
+    """changes: of those states whose status is another."""
     if states:
         await connection.execute(_SAVE_STATES, **columns_of_states(states))
+        await _ADD_CHANGES.run(connection, [change._asdict() for change in changes])
+
+
+PLACE_STATES = Statement(
+    update(tables.unit_state)
+    .where(tables.unit_state.c.property_id.is_(None), schema.unit.c.id == tables.unit_state.c.unit_id)
+    .values(property_id=schema.unit.c.property_id)
+)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 UnitStatus = Literal["Occupied", "Notice", "Vacant Not Ready", "Vacant Ready", "Down"]
 
 UNIT_STATUSES: tuple[UnitStatus, ...] = get_args(UnitStatus)
+
+# What changes a unit's status: a notice or move-in, staff on the board, a cancelled notice, the morning after a
+# departure, a file, a cancelled turn.
+StatusCause = Literal["notice", "move_in", "board", "notice_cancelled", "vacated", "import", "turn_cancelled"]
+STATUS_CAUSES: tuple[StatusCause, ...] = get_args(StatusCause)
+
+# The statuses of units on their way to ready, in the order of a turn.
+UNDER_WAY: tuple[UnitStatus, ...] = ("Notice", "Vacant Not Ready", "Vacant Ready", "Down")
 
 # Only a person who has seen the unit can distinguish these.
 VACANT: frozenset[UnitStatus] = frozenset({"Vacant Not Ready", "Vacant Ready", "Down"})
@@ -41,6 +49,40 @@ class UnitState:
         if (status, ready_on) == (self.unit_status, self.projected_ready_on):
             return None
         return replace(self, version=self.version + 1, unit_status=status, projected_ready_on=ready_on)
+
+
+class StatusChange(NamedTuple):
+    """A change of a unit's status, as stored."""
+
+    company_id: int
+    unit_id: int
+    version: int
+    """The version of the unit's state that has the new status."""
+    changed_at: datetime.datetime
+    from_status: UnitStatus | None
+    """None for the unit's first status."""
+    to_status: UnitStatus
+    cause: StatusCause
+    actor: str
+    """As the audit log spells it."""
+    turn_id: int | None
+    """The active turn after the change."""
+
+
+def status_change(
+    before: UnitState,
+    after: UnitState,
+    *,
+    at: datetime.datetime,
+    cause: StatusCause,
+    actor: str,
+    turn_id: int | None,
+) -> list[StatusChange]:
+    """The change between two states of a unit; empty if its status stays."""
+    if after.unit_status is None or after.unit_status == before.unit_status:
+        return []
+    whose = after.company_id, after.unit_id, after.version
+    return [StatusChange(*whose, at, before.unit_status, after.unit_status, cause, actor, turn_id)]
 
 
 def unit_status(turn: ActiveTurn | None, day: datetime.date, before: UnitStatus | None) -> UnitStatus:

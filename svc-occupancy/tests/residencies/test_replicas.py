@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import grpc
@@ -12,6 +13,7 @@ from chassis.refusals import Refusal
 from makeready.events.v1 import events_pb2
 from makeready_local.nats import Nats
 from svc_occupancy.replicas import consumers
+from svc_occupancy.turns import queries
 from testkit.services import RunningService
 
 from ..harness import Company, move_in, until
@@ -48,6 +50,29 @@ async def test_a_unit_that_came_before_its_property_is_asked_for_too(
         await consumers.put_references(connection, [events_pb2.References(units=[early])])
     with pytest.raises(Refusal, match="No unit with that id"):
         await company.move_in(unit_id)
+
+
+async def test_a_unit_that_arrives_after_the_look_for_its_lock_is_not_held(database: Database) -> None:
+    """Nothing holds it, so two who move in at once could both write."""
+    company_id, unit_id = 1, 10**15
+    unit = events_pb2.UnitReference(id=unit_id, version=1, company_id=company_id, property_id=unit_id, name="U")
+    place = events_pb2.PropertyReference(id=unit_id, version=1, company_id=company_id, name="P")
+
+    async def hold() -> bool:
+        async with database.transaction() as connection:
+            return await queries.held_unit(connection, company_id, unit_id) is not None
+
+    async with database.transaction() as owner:
+        # The other finds no unit to lock, and then waits for the turns.
+        await owner.raw.execute("LOCK TABLE transition IN ACCESS EXCLUSIVE MODE")
+        await consumers.put_references(owner, [events_pb2.References(properties=[place], units=[unit])])
+        holding = asyncio.create_task(hold())
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'transition'::regclass"
+        async with asyncio.timeout(60):
+            while not (holding.done() or await owner.raw.fetchval(waiting)):  # noqa: ASYNC110 - a lock sets no event
+                await asyncio.sleep(0.01)
+    assert not await holding
+    assert await hold()
 
 
 async def test_while_the_owner_is_away_known_units_are_written_to_and_replays_answered(

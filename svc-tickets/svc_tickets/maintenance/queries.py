@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import datetime
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Integer, and_, literal_column, select
+from sqlalchemy import BigInteger, Date, Integer, and_, func, literal_column, select, tuple_
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Query, Statement, param
 from chassis.imports.importer import ImportTable
 from chassis.writes.editing import EditableTable
 from svc_tickets import schema
@@ -55,29 +58,150 @@ async def property_of(database: Database, company_id: int, pm_task_id: int) -> i
     return found
 
 
-# One statement for each combination of filters.
+# One statement for each combination of filters and order.
+
+FILTERS: Mapping[str, Any] = {
+    "open": _is_open,
+    "closed": t.pm_task.c.status != literal_column("'Open'"),
+    "property_id": t.pm_task.c.property_id == param("property_id", BigInteger),
+    "unit_id": t.pm_task.c.unit_id == param("unit_id", BigInteger),
+    "asset_id": t.pm_task.c.asset_id == param("asset_id", BigInteger),
+    "due_from": t.pm_task.c.due_date >= param("due_from", Date),
+    "due_to": t.pm_task.c.due_date <= param("due_to", Date),
+}
+_pages: dict[tuple[str, frozenset[str]], Statement] = {}
 
 
-def _page(*where: Any) -> Statement:
-    after = t.pm_task.c.id > param("after_id", BigInteger)
-    rows = TASKS.where(t.pm_task.c.company_id == _company_id, after, *where)
-    return Statement(rows.order_by(t.pm_task.c.id).limit(param("rows", Integer)))
+def _page(order: str, names: frozenset[str]) -> Statement:
+    """order: "id", "due" or "due_backwards"."""
+    rows = TASKS.where(t.pm_task.c.company_id == _company_id, *(FILTERS[name] for name in sorted(names)))
+    columns = [t.pm_task.c.due_date, t.pm_task.c.id]
+    last = tuple_(param("last_due", Date), param("after_id", BigInteger))
+    if order == "id":
+        rows = rows.where(t.pm_task.c.id > param("after_id", BigInteger)).order_by(t.pm_task.c.id)
+    elif order == "due":
+        rows = rows.where(tuple_(*columns) > last).order_by(*columns)
+    else:
+        rows = rows.where(tuple_(*columns) < last).order_by(*(column.desc() for column in columns))
+    return Statement(rows.limit(param("rows", Integer)))
 
 
-_OPEN = {None: (), True: (_is_open,), False: (t.pm_task.c.status != literal_column("'Open'"),)}
-_of_property = t.pm_task.c.property_id == param("property_id", BigInteger)
-_PAGES = {is_open: (_page(*where), _page(*where, _of_property)) for is_open, where in _OPEN.items()}
+def _page_of(order: str, names: frozenset[str]) -> Statement:
+    if (order, names) not in _pages:
+        _pages[order, names] = _page(order, names)
+    return _pages[order, names]
 
 
 async def tasks_page(
-    database: Database, company_id: int, after_id: int, rows: int, is_open: bool | None, property_id: int | None
+    database: Database, company_id: int, after_id: int, rows: int, filters: Mapping[str, Any]
 ) -> list[Record]:
-    """Rows of TASKS, ascending by id."""
-    everywhere, of_property = _PAGES[is_open]
-    values = {"company_id": company_id, "after_id": after_id, "rows": rows}
-    if property_id is None:
-        return await database.rows(everywhere, **values)
-    return await database.rows(of_property, property_id=property_id, **values)
+    """Rows of TASKS, ascending by id. filters: by name of FILTERS; the value of "open" and "closed" does not count."""
+    values = {name: value for name, value in filters.items() if name not in ("open", "closed")}
+    statement = _page_of("id", frozenset(filters))
+    return await database.rows(statement, company_id=company_id, after_id=after_id, rows=rows, **values)
+
+
+async def tasks_by_due(
+    database: Database,
+    company_id: int,
+    last: tuple[datetime.date, int],
+    rows: int,
+    filters: Mapping[str, Any],
+    *,
+    backwards: bool,
+) -> list[Record]:
+    """Rows of TASKS by due date and id, after `last`; backwards: before it, in the reverse order."""
+    values = {name: value for name, value in filters.items() if name not in ("open", "closed")}
+    statement = _page_of("due_backwards" if backwards else "due", frozenset(filters))
+    place = {"company_id": company_id, "last_due": last[0], "after_id": last[1], "rows": rows}
+    return await database.rows(statement, **place, **values)
+
+
+class DueCounts(NamedTuple):
+    """Open tasks by when they are due."""
+
+    overdue: int
+    this_week: int
+    later: int
+
+
+def _counts(*where: Any) -> Query[DueCounts]:
+    due, today, week_end = t.pm_task.c.due_date, param("today", Date), param("week_end", Date)
+    count = func.count()
+    return Query(
+        DueCounts,
+        select(
+            count.filter(due < today).label("overdue"),
+            count.filter(due >= today, due <= week_end).label("this_week"),
+            count.filter(due > week_end).label("later"),
+        ).where(t.pm_task.c.company_id == _company_id, _is_open, *where),
+    )
+
+
+_COUNTS = {False: _counts(), True: _counts(FILTERS["property_id"])}
+
+
+async def due_counts(
+    database: Database, company_id: int, property_id: int | None, today: datetime.date, week_end: datetime.date
+) -> DueCounts:
+    """week_end: the last day that counts as this week. Reads the open tasks."""
+    values: dict[str, Any] = {"company_id": company_id, "today": today, "week_end": week_end}
+    if property_id is not None:
+        values["property_id"] = property_id
+    found = await _COUNTS[property_id is not None].row(database, **values)
+    assert found is not None
+    return found
+
+
+# How many tasks of a chain are read in each direction.
+CHAIN_ROWS = 12
+
+
+def _chain(*, later: bool) -> Statement:
+    """The tasks before or after one, the nearest first."""
+    start = select(t.pm_task.c.id, t.pm_task.c.previous_id, literal_column("0", Integer).label("step"))
+    chain = start.where(*_same).cte("chain", recursive=True)
+    one = t.pm_task.alias("one")
+    step = one.c.previous_id == chain.c.id if later else one.c.id == chain.c.previous_id
+    following = select(one.c.id, one.c.previous_id, chain.c.step + literal_column("1"))
+    chain = chain.union_all(
+        following.where(one.c.company_id == _company_id, step, chain.c.step < literal_column(str(CHAIN_ROWS)))
+    )
+    of_chain = select(chain.c.id).where(chain.c.step > literal_column("0")).scalar_subquery()
+    in_chain = t.pm_task.c.id == func.any(func.array(of_chain, type_=ARRAY(BigInteger)))
+    return Statement(
+        TASKS.where(t.pm_task.c.company_id == _company_id, in_chain).order_by(t.pm_task.c.due_date, t.pm_task.c.id)
+    )
+
+
+_EARLIER, _LATER = _chain(later=False), _chain(later=True)
+_ASSET_NAME = Statement(
+    select(schema.asset.c.name).where(
+        schema.asset.c.company_id == _company_id, schema.asset.c.id == param("id", BigInteger)
+    )
+)
+
+
+class Chain(NamedTuple):
+    """A task with the tasks of its chain; rows of TASKS, ascending by due date."""
+
+    task: Record
+    earlier: list[Record]
+    later: list[Record]
+
+
+async def task_with_chain(database: Database, company_id: int, pm_task_id: int) -> Chain | None:
+    one = {"company_id": company_id, "entity_id": pm_task_id}
+    async with database.connection() as connection:
+        task = await connection.row(EDITED, **one)
+        if task is None:
+            return None
+        return Chain(task, await connection.rows(_EARLIER, **one), await connection.rows(_LATER, **one))
+
+
+async def asset_name(database: Database, company_id: int, asset_id: int) -> str | None:
+    found: str | None = await database.value(_ASSET_NAME, company_id=company_id, id=asset_id)
+    return found
 
 
 # Sweeps.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import datetime
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,6 +15,7 @@ PM_STATUSES: tuple[str, ...] = get_args(PmStatus)
 PM_SOURCES = ("staff", "import")
 REPEAT_DAYS_MAX = 3650
 REPEAT_MONTHS_MAX = 120
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # The label of a task with neither a unit nor an area.
 WHOLE_PROPERTY = "Whole property"
 
@@ -94,3 +96,31 @@ def closed_on_import(
     return (completed_at or at) if status == "Completed" else None, (
         cancelled_at or at
     ) if status == "Cancelled" else None
+
+
+def read_date(text: str, field: str) -> datetime.date:
+    """Raises Refusal unless the text is a date as YYYY-MM-DD."""
+    try:
+        if _DATE.fullmatch(text):  # Python reads dates of weeks too
+            return datetime.date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise invalid_request(f"{field} must be a date as YYYY-MM-DD.", field)
+
+
+def cursor(due_date: str, pm_task_id: int) -> str:
+    """The place of a task in the order of due dates."""
+    return f"{due_date}.{pm_task_id}"
+
+
+def read_cursor(text: str) -> tuple[datetime.date, int]:
+    """The due date and id behind a cursor; for an empty text the beginning. Raises Refusal."""
+    if not text:
+        return datetime.date.min, 0
+    date, _, number = text.partition(".")
+    if number.isascii() and number.isdigit() and len(number) < 19:
+        try:
+            return read_date(date, "after"), int(number)
+        except Refusal:
+            pass
+    raise Refusal(400, "invalid_cursor", "The cursor was not issued by this list.")

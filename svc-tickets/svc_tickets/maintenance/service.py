@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import datetime
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,10 +15,11 @@ from chassis.db.database import Database
 from chassis.imports.importer import Importer
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
-from chassis.schedule.instants import Clock
+from chassis.schedule.instants import Clock, local_date
 from chassis.writes.commands import Command, CommandRunner, fields
 from chassis.writes.editing import LockedRecord, RecordEditor
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
+from svc_tickets import schema
 from svc_tickets.maintenance import inputs, rules
 from svc_tickets.maintenance import queries as q
 from svc_tickets.maintenance.imports import CatchUp, PmTaskImport
@@ -27,6 +29,7 @@ from svc_tickets.replicas.fetch import ReplicaFetcher
 
 ROWS_MAX = 1000
 CALLED = "preventive-maintenance task"
+_PLACES, _DUE = ("property_id", "unit_id", "asset_id"), ("due_from", "due_to")
 _REQUIRED = ("task_name", "due_date")
 # Setting a field clears its alternative, unless the request sets that too.
 _INSTEAD = {
@@ -58,7 +61,8 @@ class PmTasksService:
         self.replicas = replicas
         self.renderer = renderer
         self.catch_up = catch_up
-        self.importer = Importer(database, commands.outbox, clock)
+        self.clock = clock
+        self.importer = Importer(database, commands.outbox, schema.idempotency, clock)
         self.editor = RecordEditor(
             "pm_task", q.EDITABLE, q.EDITED, renderer, audited_columns=q.AUDITED, called=CALLED, missing=_no_such_task
         )
@@ -134,18 +138,68 @@ class PmTasksService:
         limit = request.limit if request.HasField("limit") else ROWS_MAX
         if not 1 <= limit <= ROWS_MAX:
             raise invalid_request(f"limit must be from 1 to {ROWS_MAX}.", "limit")
-        rows = await q.tasks_page(
-            self.database,
-            company_id(call),
-            request.after_id,
-            limit + 1,
-            request.open if request.HasField("open") else None,
-            request.property_id if request.HasField("property_id") else None,
-        )
-        answer = pb.ListPmTasksResponse(tasks=[message(self.renderer.record(row)) for row in rows[:limit]])
+        if request.order not in pb.PmTaskOrder.values():
+            raise invalid_request("order must be one of: id, due.", "order", 422)
+        filters = _filters(request)
+        if request.order == pb.PM_TASK_ORDER_DUE:
+            return await self._list_by_due(request, company_id(call), limit, filters)
+        rows = await q.tasks_page(self.database, company_id(call), request.after_id, limit + 1, filters)
+        answer = pb.ListPmTasksResponse(tasks=self._messages(rows[:limit]))
         if len(rows) > limit:
             answer.next_after_id = answer.tasks[-1].pm_task_id
         return answer
+
+    async def _list_by_due(
+        self, request: pb.ListPmTasksRequest, company: int, limit: int, filters: Mapping[str, Any]
+    ) -> pb.ListPmTasksResponse:
+        if request.HasField("after") and request.HasField("before"):
+            raise invalid_request("Give after or before, not both.", "before")
+        backwards = bool(request.before)
+        last = rules.read_cursor(request.after or request.before)
+        rows = await q.tasks_by_due(self.database, company, last, limit + 1, filters, backwards=backwards)
+        has_more, shown = len(rows) > limit, rows[:limit]
+        if backwards:
+            shown.reverse()
+        answer = pb.ListPmTasksResponse(tasks=self._messages(shown))
+        if shown and (backwards or has_more):
+            answer.next = rules.cursor(answer.tasks[-1].due_date, answer.tasks[-1].pm_task_id)
+        if shown and (has_more if backwards else bool(request.after)):
+            answer.previous = rules.cursor(answer.tasks[0].due_date, answer.tasks[0].pm_task_id)
+        return answer
+
+    async def GetPmTask(self, request: pb.GetPmTaskRequest, call: Call) -> pb.GetPmTaskResponse:
+        company = company_id(call)
+        found = await q.task_with_chain(self.database, company, request.pm_task_id)
+        if found is None:
+            raise _no_such_task()
+        (task,) = self._messages([found.task])
+        answer = pb.GetPmTaskResponse(
+            task=task, earlier=self._messages(found.earlier), later=self._messages(found.later)
+        )
+        if task.HasField("asset_id"):
+            name = await q.asset_name(self.database, company, task.asset_id)
+            if name is not None:
+                answer.asset_name = name
+        return answer
+
+    async def CountPmTasks(self, request: pb.CountPmTasksRequest, call: Call) -> pb.CountPmTasksResponse:
+        company = company_id(call)
+        timezone = await q.timezone(self.database, company) or "UTC"
+        today = local_date(self.clock(), timezone)
+        of_property = request.property_id if request.HasField("property_id") else None
+        week_end = today + datetime.timedelta(days=6)
+        counts = await q.due_counts(self.database, company, of_property, today, week_end)
+        filters: dict[str, Any] = {"open": True}
+        if of_property is not None:
+            filters["property_id"] = of_property
+        following = await q.tasks_by_due(self.database, company, (today, 0), 1, filters, backwards=False)
+        answer = pb.CountPmTasksResponse(today=today.isoformat(), **counts._asdict())
+        if following:
+            answer.next.CopyFrom(self._messages(following)[0])
+        return answer
+
+    def _messages(self, rows: Sequence[Record]) -> list[pb.PmTask]:
+        return [message(self.renderer.record(row)) for row in rows]
 
     async def ImportPmTasks(self, request: pb.ImportPmTasksRequest, call: Call) -> pb.ImportPmTasksResponse:
         work = PmTaskImport(self.database, self.replicas, self.catch_up, events=request.events)
@@ -176,6 +230,15 @@ class PmTasksService:
             raise _no_such_task()
         place = (property_id, given.get("unit_id"), given.get("asset_id"))
         await places.find(self.database, self.replicas, company, *place)
+
+
+def _filters(request: Any) -> dict[str, Any]:
+    """The filters of a list of tasks, by name of `queries.FILTERS`. Raises Refusal for a text that is no date."""
+    filters: dict[str, Any] = {}
+    if request.HasField("open"):
+        filters["open" if request.open else "closed"] = True
+    filters |= {name: getattr(request, name) for name in _PLACES if request.HasField(name)}
+    return filters | {name: rules.read_date(getattr(request, name), name) for name in _DUE if request.HasField(name)}
 
 
 def _changed(row: Record, given: Mapping[str, Any]) -> dict[str, Any]:

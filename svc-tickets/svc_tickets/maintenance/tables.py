@@ -72,3 +72,9 @@ Index(
     pm_task.c.due_date,
     postgresql_where=text("status = 'Open' AND stale_at IS NULL"),
 )
+# The lists in the order of due dates: of the company, its open tasks, and those of one place.
+Index("pm_task_by_due", pm_task.c.company_id, pm_task.c.due_date, pm_task.c.id)
+Index("pm_task_open_by_due", pm_task.c.company_id, pm_task.c.due_date, pm_task.c.id, postgresql_where=_open)
+for _place in ("property_id", "unit_id", "asset_id"):
+    _name = f"pm_task_of_{_place.removesuffix('_id')}_by_due"
+    Index(_name, pm_task.c.company_id, pm_task.c[_place], pm_task.c.due_date, pm_task.c.id)

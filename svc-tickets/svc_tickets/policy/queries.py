@@ -25,10 +25,17 @@ _mine = ticket_policy.c.company_id == _company_id
 # A company that never set a policy has the columns' defaults.
 _PUT = Statement(insert(ticket_policy).values(company_id=_company_id).on_conflict_do_nothing())
 _columns = [ticket_policy.c[name] for name in Policy._fields]
+_READ = Query(Policy, select(*_columns).where(_mine))
 _HELD = Query(Policy, select(*_columns).where(_mine).with_for_update(key_share=True))
 _SAVE = Statement(
     update(ticket_policy).where(_mine).values({column.name: param(column.name, column.type) for column in _columns})
 )
+
+
+async def policy(database: Database, company_id: int) -> Policy:
+    """The company's policy."""
+    found = await _READ.row(database, company_id=company_id)
+    return found or Policy(False, rules.STALE_AFTER_HOURS)
 
 
 async def policy_for_update(connection: Connection, company_id: int) -> Policy:

@@ -15,6 +15,18 @@ from svc_tickets.policy import rules
 NewThreshold = Callable[[Connection, int, int, int], Awaitable[None]]
 
 
+async def stored(database: Database, company_id: int) -> dict[str, Any]:
+    """The columns of `queries.Policy` of a company; the defaults if it never set a policy."""
+    return (await q.policy(database, company_id))._asdict()
+
+
+def check_threshold(hours: int) -> None:
+    if not 1 <= hours <= rules.STALE_AFTER_HOURS_MAX:
+        raise invalid_request(
+            f"stale_after_hours must be from 1 to {rules.STALE_AFTER_HOURS_MAX}.", "stale_after_hours"
+        )
+
+
 async def update(
     database: Database, commands: CommandRunner, call: Call, changes: dict[str, Any], new_threshold: NewThreshold
 ) -> dict[str, Any]:
@@ -23,10 +35,7 @@ async def update(
     The same changes again have no effect, so they need no key. new_threshold: called in the transaction if the hours
     change, with the company's id, the old and the new hours. Raises Refusal 400 if the hours are out of bounds.
     """
-    if not 1 <= changes.get("stale_after_hours", 1) <= rules.STALE_AFTER_HOURS_MAX:
-        raise invalid_request(
-            f"stale_after_hours must be from 1 to {rules.STALE_AFTER_HOURS_MAX}.", "stale_after_hours"
-        )
+    check_threshold(changes.get("stale_after_hours", 1))
     company = company_id(call)
     async with database.transaction() as connection:
         before = (await q.policy_for_update(connection, company))._asdict()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, and_, select
+from sqlalchemy import BigInteger, and_, func, select
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, param
@@ -58,6 +58,69 @@ async def fault(
             message = f"The property has no {kind} with that id; check both ids."
             return Refusal(404, "not_found", message, f"{kind}_id")
     return None
+
+
+class NamedPlace(NamedTuple):
+    """A property, and the unit and asset on it that a new ticket names."""
+
+    property_id: int
+    property_name: str
+    unit_id: int | None
+    unit_name: str | None
+    asset_id: int | None
+    asset_name: str | None
+
+
+def _named_place() -> Query[NamedPlace]:
+    """The parameters are 0 for what is not named. A unit or an asset says its property."""
+    unit_id, asset_id = param("unit_id", BigInteger), param("asset_id", BigInteger)
+    its_unit = and_(unit.c.id == unit_id, unit.c.property_id == property_.c.id, unit.c.version > 0)
+    its_asset = and_(asset.c.id == asset_id, asset.c.property_id == property_.c.id, asset.c.version > 0)
+    of_unit = select(unit.c.property_id).where(unit.c.id == unit_id).scalar_subquery()
+    of_asset = select(asset.c.property_id).where(asset.c.id == asset_id).scalar_subquery()
+    here = func.coalesce(func.nullif(param("property_id", BigInteger), 0), of_unit, of_asset)
+    columns = (
+        named.c[name].label(f"{kind}_{name}")
+        for kind, named in (("property", property_), ("unit", unit), ("asset", asset))
+        for name in ("id", "name")
+    )
+    return Query(
+        NamedPlace,
+        select(*columns)
+        .select_from(property_.outerjoin(unit, its_unit).outerjoin(asset, its_asset))
+        .where(
+            property_.c.id == here,
+            property_.c.company_id == param("company_id", BigInteger),
+            property_.c.version > 0,
+        ),
+    )
+
+
+_NAMED_PLACE = _named_place()
+
+
+async def named(
+    database: Database,
+    replicas: ReplicaFetcher,
+    company_id: int,
+    property_id: int | None,
+    unit_id: int | None,
+    asset_id: int | None,
+) -> NamedPlace:
+    """The place with its names. Queries the owner once for records that the replicas lack. Raises Refusal 404."""
+    wanted = {"property_id": property_id or 0, "unit_id": unit_id or 0, "asset_id": asset_id or 0}
+    for attempt in range(2):
+        if attempt:
+            await replicas.fetch(
+                company_id,
+                property_ids=[property_id or 0],
+                unit_ids=[unit_id or 0],
+                asset_ids=[asset_id or 0],
+            )
+        found = await _NAMED_PLACE.row(database, company_id=company_id, **wanted)
+        if found is not None and (unit_id, asset_id) == (found.unit_id, found.asset_id):
+            return found
+    raise Refusal(404, "not_found", "The company has no such place; check the ids.")
 
 
 async def find(

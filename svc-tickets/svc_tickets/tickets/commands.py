@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from asyncpg import Record
 from google.protobuf.message import Message
@@ -15,7 +15,7 @@ from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
 from chassis.writes.commands import Command, CommandRunner
 from chassis.writes.commands import fields as given_fields
-from chassis.writes.editing import LockedRecord, RecordEditor
+from chassis.writes.editing import EditableFields, LockedRecord, RecordEditor
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from svc_tickets.policy.queries import stale_after_hours
 from svc_tickets.replicas import places
@@ -30,6 +30,18 @@ from svc_tickets.tickets.status_change import TicketFacts, decide, staleness_aft
 _STATUS_LABELS = dict(enumerate(fields.STATUSES, start=1))
 _OPENERS = dict(enumerate(fields.SOURCES_OF_OPENERS, start=1))
 _AUTHORS = dict(enumerate(fields.AUTHORS, start=1))
+# The fields of an assignment, each with the one that says who the person saw there.
+_HANDS: tuple[tuple[str, Literal["from_assignee_id", "from_vendor_id"]], ...] = (
+    ("assignee_id", "from_assignee_id"),
+    ("vendor_id", "from_vendor_id"),
+)
+_CORRECTIONS = EditableFields(
+    inputs.TicketOpening,
+    *("title", "category", "priority", "permission_to_enter"),
+    *inputs.CLEARABLE_TEXTS,
+    ids=("unit_id", "asset_id"),
+    clearable=("unit_id", "asset_id", *inputs.CLEARABLE_TEXTS),
+)
 
 Response = TypeVar("Response", bound=Message)
 LockedTicket = LockedRecord[records.Ticket]
@@ -86,6 +98,33 @@ class TicketCommandsService:
 
         return await self.commands.run(call, request, pb.OpenTicketResponse, work)
 
+    async def UpdateTicket(self, request: pb.UpdateTicketRequest, call: identity.Call) -> pb.UpdateTicketResponse:
+        given = _CORRECTIONS.of(request)
+        if not given:
+            raise invalid_request("Give at least one field to change, or clear one.")
+        company_id = identity.company_id(call)
+        if given.get("unit_id") or given.get("asset_id"):
+            property_id = await read.property_of(self.database, company_id, request.ticket_id)
+            if property_id is None:
+                raise fields.no_such_ticket()
+            place = (property_id, given.get("unit_id"), given.get("asset_id"))
+            await places.find(self.database, self.replicas, company_id, *place)
+
+        async def correct(command: Command, ticket: Record, _at: datetime.datetime) -> dict[str, Any]:
+            fields.check_version(request.version if request.HasField("version") else None, ticket["version"])
+            after = dict(given)
+            if "description" in after:
+                after["description"] = after["description"] or ""
+            place = (ticket["property_id"], given.get("unit_id"), given.get("asset_id"))
+            fault = await places.fault(command.connection, command.company_id, *place)
+            if fault is not None:  # an import has moved the ticket in the meantime
+                raise fault
+            if "unit_id" in after and after["unit_id"] != ticket["unit_id"]:
+                after["unit_number"] = await write.unit_number(command.connection, command.company_id, after["unit_id"])
+            return after
+
+        return await self._change(request, call, pb.UpdateTicketResponse, "updated", fields.STAFF, correct)
+
     async def AssignTicket(self, request: pb.AssignTicketRequest, call: identity.Call) -> pb.AssignTicketResponse:
         given = given_fields(request, "assignee_id", "vendor_id")
         wanted = bodies.check(inputs.Assignment, given)
@@ -97,6 +136,12 @@ class TicketCommandsService:
         )
 
         async def assign(command: Command, ticket: Record, _at: datetime.datetime) -> dict[str, Any]:
+            for name, seen_field in _HANDS:
+                seen = getattr(request, seen_field) if request.HasField(seen_field) else None
+                # Who sends an assignment that has come true meanwhile has nothing to look at.
+                if name in after and after[name] != ticket[name]:
+                    now = await write.name_of(command.connection, command.company_id, name, ticket[name])
+                    fields.check_hands_seen(name, seen, ticket[name], now)
             vendor_id = after.get("vendor_id")
             on_hold = vendor_id is not None and await write.is_on_hold(
                 command.connection, command.company_id, vendor_id
@@ -150,6 +195,28 @@ class TicketCommandsService:
 
         return await self._change(request, call, pb.AddTicketPhotoResponse, "photographed", author, photograph)
 
+    async def RemoveTicketPhoto(
+        self, request: pb.RemoveTicketPhotoRequest, call: identity.Call
+    ) -> pb.RemoveTicketPhotoResponse:
+        wanted = bodies.check(inputs.Photo, given_fields(request, "photo_url"))
+
+        async def work(command: Command) -> pb.RemoveTicketPhotoResponse:
+            locked = await self.editor.lock(command, request.ticket_id)
+            company_id, ticket_id = command.company_id, locked.row["id"]
+            was_added = await write.remove_photo(command.connection, company_id, ticket_id, wanted.photo_url)
+            removed = {"removed_photo": wanted.photo_url}
+            if locked.row["photo_url"] == wanted.photo_url:
+                values = {"photo_url": await write.newest_photo(command.connection, company_id, ticket_id)}
+                document = await self.editor.change(command, locked, values, action="photo_removed", also=removed)
+                return pb.RemoveTicketPhotoResponse(document=document)
+            if not was_added:
+                raise fields.no_such_photo()
+            # The record stays, and so do its version and updated_at.
+            await command.audit("ticket.photo_removed", "ticket", ticket_id, {}, removed)
+            return pb.RemoveTicketPhotoResponse(document=locked.document)
+
+        return await self.commands.run(call, request, pb.RemoveTicketPhotoResponse, work)
+
     async def SetTicketStatus(
         self, request: pb.SetTicketStatusRequest, call: identity.Call
     ) -> pb.SetTicketStatusResponse:
@@ -157,10 +224,12 @@ class TicketCommandsService:
         given["status"] = _label(_STATUS_LABELS, request, "status")
         sent = bodies.check(inputs.StatusChange, given)
         wanted = status.wanted_change(sent.status, sent.note, sent.cancellation_reason_code, sent.cancellation_notes)
+        seen = _label(_STATUS_LABELS, request, "from_status") if request.HasField("from_status") else None
 
         async def work(command: Command) -> pb.SetTicketStatusResponse:
             locked = await self.editor.lock(command, request.ticket_id)
             ticket = _facts(locked)
+            fields.check_status_seen(seen, ticket.state.status)
             clock = command.next_instant(ticket.updated_at)
             made = decide(command.company_id, request.ticket_id, ticket, wanted, clock)
             if made is None:

@@ -49,6 +49,14 @@ class StatusChange(msgspec.Struct, kw_only=True):
     """The reason in 5 or more words. Required with cancellation_reason_code see_notes, refused with any other."""
 
 
+class PhotoCreate(msgspec.Struct, kw_only=True):
+    """A photo to add to a ticket."""
+
+    photo_url: PhotoUrl
+    """The photo's address: an absolute http or https URL of at most 2,000 characters. The photo is not fetched, so it
+    must stay there for as long as the ticket is to show it."""
+
+
 class TicketRow(msgspec.Struct, kw_only=True):
     """A ticket's row in an import. property, unit, asset, assignee (a member of staff) and assigned_vendor are the
     external_id of those records."""
@@ -95,6 +103,10 @@ class TicketOpening(msgspec.Struct, kw_only=True):
     permission_to_enter: bool | None = None
     preferred_access_time: ShortText | None = None
     photo_url: PhotoUrl | None = None
+
+
+# The texts of a ticket that people may leave empty.
+CLEARABLE_TEXTS = ("description", "subcategory", "room", "room_instance", "preferred_access_time")
 
 
 class Assignment(msgspec.Struct, kw_only=True):

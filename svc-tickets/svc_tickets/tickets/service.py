@@ -24,6 +24,7 @@ from svc_tickets.tickets import inputs, records
 from svc_tickets.tickets import tables as t
 from svc_tickets.tickets.imports import TicketImport
 from svc_tickets.tickets.opening import NewTicket
+from svc_tickets.tickets.photos import PhotoRequest
 from svc_tickets.tickets.queries import read, stale, write
 from svc_tickets.tickets.queries.numbering import NumberedPlace, place_and_number
 from svc_tickets.tickets.queries.opening import CREATE_TICKET
@@ -41,7 +42,8 @@ _STATUS_LABELS = dict(enumerate(fields.STATUSES, start=1))
 
 
 class TicketsService:
-    """Lists, fetches and opens tickets and changes their status (spec 4.2); serves history, imports and the policy."""
+    """Lists, fetches and opens tickets, changes their status (spec 4.2) and adds photos; serves history, imports and
+    the policy."""
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class TicketsService:
         self.clock = clock
         self.ids = Ids(database, t.ticket_id)
         self.comment_ids = Ids(database, t.comment_id)
-        self.importer = Importer(database, outbox, clock)
+        self.importer = Importer(database, outbox, schema.idempotency, clock)
 
     async def ListTickets(self, request: pb.ListTicketsRequest, call: identity.Call) -> pb.ListTicketsResponse:
         caller = identity.caller(call)
@@ -74,6 +76,13 @@ class TicketsService:
         if row is None:
             raise not_found("ticket")
         return pb.GetTicketResponse(document=self.renderer.document(row))
+
+    async def ListTicketChanges(
+        self, request: pb.ListTicketChangesRequest, call: identity.Call
+    ) -> pb.ListTicketChangesResponse:
+        company_id = identity.caller(call).company_id
+        feed = await read.TICKET_CHANGES.feed(self.database, company_id, request, self.renderer.first_of)
+        return pb.ListTicketChangesResponse(feed=feed)
 
     async def CreateTicket(self, request: pb.CreateTicketRequest, call: identity.Call) -> pb.CreateTicketResponse:
         caller = identity.caller(call)
@@ -159,6 +168,25 @@ class TicketsService:
             self.outbox.wake()
         return pb.ChangeTicketStatusResponse(reply=reply)
 
+    async def CreateTicketPhoto(
+        self, request: pb.CreateTicketPhotoRequest, call: identity.Call
+    ) -> pb.CreateTicketPhotoResponse:
+        caller = identity.caller(call)
+        sent, canonical = bodies.decode(inputs.PhotoCreate, request.body)
+        fields.check_photo_url(sent.photo_url)
+        operation = f"POST /tickets/{request.ticket_id}/photos"
+        claim = idempotency.claim(caller, request.idempotency_key, operation, canonical)
+        photo = PhotoRequest(self.renderer, self.clock, caller, sent.photo_url, await self.comment_ids.next())
+        reply = await write.ADD_PHOTO.write(
+            self.database,
+            claim,
+            request.ticket_id,
+            photo.decide,
+            company_id=caller.company_id,
+            ticket_id=request.ticket_id,
+        )
+        return pb.CreateTicketPhotoResponse(reply=reply)
+
     async def ListTicketHistory(
         self, request: pb.ListTicketHistoryRequest, call: identity.Call
     ) -> pb.ListTicketHistoryResponse:
@@ -178,6 +206,21 @@ class TicketsService:
         )
         results = await self.importer.run(work.save, inputs.TicketRow, request, call, work.prepare)
         return pb.ImportTicketsResponse(results=results)
+
+    async def GetTicketPolicy(
+        self, _request: pb.GetTicketPolicyRequest, call: identity.Call
+    ) -> pb.GetTicketPolicyResponse:
+        return pb.GetTicketPolicyResponse(**await policy.stored(self.database, identity.company_id(call)))
+
+    async def CountStaleTickets(
+        self, request: pb.CountStaleTicketsRequest, call: identity.Call
+    ) -> pb.CountStaleTicketsResponse:
+        company_id = identity.company_id(call)
+        own = (await policy.stored(self.database, company_id))["stale_after_hours"]
+        hours = request.stale_after_hours if request.HasField("stale_after_hours") else own
+        policy.check_threshold(hours)
+        found = await stale.counted(self.database, company_id, own, hours, self.clock())
+        return pb.CountStaleTicketsResponse(**found._asdict())
 
     async def UpdateTicketPolicy(
         self, request: pb.UpdateTicketPolicyRequest, call: identity.Call

@@ -19,7 +19,9 @@ from sqlalchemy import (
     text,
 )
 
+from chassis.changes.tables import Follow, followed
 from chassis.lists.paging import page_indexes
+from svc_tickets import schema
 from svc_tickets.schema import PLACES, metadata, one_of
 from svc_tickets.tickets.rules import fields
 
@@ -90,6 +92,13 @@ ticket = Table(
     ),
 )
 page_indexes(ticket, places=PLACES)
+followed(
+    ticket,
+    Follow("property_id", schema.property_, "name", "external_id"),
+    Follow("unit_id", schema.unit, "name", "external_id"),
+    Follow("assignee_id", schema.staff, "name"),
+    Follow("vendor_id", schema.vendor, "name", "external_id"),
+)
 Index(
     "ticket_stale_due",
     ticket.c.company_id,
@@ -182,6 +191,12 @@ ticket_of_inspection_row = Table(
     ForeignKeyConstraint(
         ["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_of_inspection_row_is"
     ),
+)
+
+Index(
+    "ticket_of_inspection_row_of_ticket",
+    ticket_of_inspection_row.c.company_id,
+    ticket_of_inspection_row.c.ticket_id,
 )
 
 ticket_number = Table(

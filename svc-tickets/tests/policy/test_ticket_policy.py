@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import itertools
+import time
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def company() -> int:
 
 
 def administrator_of(company_id: int) -> Identity:
-    return Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=5)
+    return Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=5, stepped_up_at=int(time.time()))
 
 
 async def update(client: Any, who: Identity, **fields: Any) -> tuple[bool, int]:
@@ -51,6 +52,19 @@ async def test_each_setting_changes_alone_and_is_audited_where_it_does(client: A
     ]
 
 
+async def test_the_policy_is_read_without_a_change(client: Any, company: int) -> None:
+    person = administrator_of(company)
+
+    async def policy(who: Identity) -> tuple[bool, int]:
+        found = await client("GetTicketPolicy", pb.GetTicketPolicyRequest(), who)
+        return found.photo_required_to_complete, found.stale_after_hours
+
+    assert await policy(person) == (False, 72)
+    await update(client, person, stale_after_hours=5, photo_required_to_complete=True)
+    assert await policy(person) == (True, 5)
+    assert await policy(administrator_of(next(_companies))) == (False, 72)
+
+
 async def test_two_who_set_a_first_policy_at_once_lose_nothing(client: Any, company: int) -> None:
     person = administrator_of(company)
     await asyncio.gather(
@@ -62,7 +76,7 @@ async def test_two_who_set_a_first_policy_at_once_lose_nothing(client: Any, comp
 @pytest.mark.parametrize("hours", [0, -1, 8761])
 async def test_a_threshold_out_of_bounds_is_refused(client: Any, company: int, hours: int) -> None:
     refused = await refusal_of(update(client, administrator_of(company), stale_after_hours=hours))
-    assert (refused.status, refused.field) == (400, "") and "1 to 8760" in refused.message
+    assert (refused.status, refused.field) == (400, "stale_after_hours") and "1 to 8760" in refused.message
     assert await audited(client, administrator_of(company), "ticket_policy", company) == []
 
 

@@ -18,6 +18,7 @@ from svc_tickets import tables as t
 
 # The RPCs that change a stored ticket, with the fields that they require.
 CHANGES: dict[str, dict[str, Any]] = {
+    "UpdateTicket": {"title": "Tap drips in the bath"},
     "AssignTicket": {"assignee_id": 30},
     "CommentOnTicket": {"body": "The part is ordered"},
     "AddTicketPhoto": {"photo_url": "https://photos.test/after.jpg"},
@@ -27,8 +28,9 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 def request_of(rpc: str, **fields: Any) -> Any:
     """The RPC's request, with a new key unless the fields set one."""
-    if "status" in fields:
-        fields["status"] = TicketStatus.Value(f"TICKET_STATUS_{fields['status'].upper().replace(' ', '_')}")
+    for name in ("status", "from_status"):
+        if name in fields:
+            fields[name] = TicketStatus.Value(f"TICKET_STATUS_{fields[name].upper().replace(' ', '_')}")
     return getattr(pb, f"{rpc}Request")(**{"idempotency_key": secrets.token_hex(8)} | fields)
 
 

@@ -172,6 +172,24 @@ async def test_a_bad_assignment_is_refused(
     assert refused.status == status and about in refused.message
 
 
+async def test_who_looked_at_another_assignment_is_told_of_the_new_one(
+    client: Any, staff: Any, administrator: Any, ticket_id: int
+) -> None:
+    sent = {"ticket_id": ticket_id, "assignee_id": 30, "from_assignee_id": 0, "from_vendor_id": 0}
+    await run_command(client, "AssignTicket", staff, **sent)
+    again = await run_command(client, "AssignTicket", administrator, **sent)
+    assert json.loads(again)["assignee"]["id"] == 30, "it has come true"
+    late = {"ticket_id": ticket_id, "clear": ["assignee_id"], "from_assignee_id": 0}
+    refused = await refusal_of(run_command(client, "AssignTicket", administrator, **late))
+    assert (refused.status, refused.field) == (422, "from_assignee_id")
+    assert refused.message.startswith("Ada Byrne has the ticket now")
+    await run_command(client, "AssignTicket", staff, ticket_id=ticket_id, clear=["assignee_id"], from_assignee_id=30)
+    late = {"ticket_id": ticket_id, "vendor_id": 40, "from_vendor_id": 41}
+    refused = await refusal_of(run_command(client, "AssignTicket", administrator, **late))
+    assert refused.message.startswith("No vendor has the ticket now")
+    assert len(await audited(client, administrator, "ticket", ticket_id)) == 2
+
+
 # Comments and photos
 
 

@@ -23,6 +23,7 @@ from makeready.events.v1 import events_pb2 as pb
 from svc_tickets import consumers
 from svc_tickets import tables as t
 from svc_tickets.replicas.consumer import put_references
+from svc_tickets.tickets.forgotten import ForgottenPeople
 from svc_tickets.tickets.from_inspection import FailedInspectionRows
 from svc_tickets.tickets.opening import TicketOpener
 from svc_tickets.tickets.queries import numbering
@@ -157,9 +158,9 @@ async def test_rows_of_several_properties_and_a_file_do_not_wait_for_each_other(
     ids = [next(_ids), next(_ids)]
     places = pb.References(properties=[pb.PropertyReference(id=one, version=1, company_id=7, name="P") for one in ids])
     outbox, renderer = Outbox("svc-tickets", t.outbox), TICKET.renderer("https://x.test")
-    opener = TicketOpener(outbox, Audit(t.audit, database), renderer)
-    failed_rows = FailedInspectionRows(opener, instants.now)
-    applier = consumers.Applier(failed_rows)
+    audit = Audit(t.audit, database)
+    failed_rows = FailedInspectionRows(TicketOpener(outbox, audit, renderer), instants.now)
+    applier = consumers.Applier(failed_rows, ForgottenPeople(audit, instants.now))
     events = [failed(property_id=one, inspection_id=one, places=places) for one in reversed(ids)]
     async with database.transaction() as connection:
         await put_references(connection, [places])

@@ -48,7 +48,7 @@ def sent(*rows: Any) -> list[common.ImportRow]:
     return [common.ImportRow(line=n, json=json.dumps(one).encode()) for n, one in enumerate(rows, 2)]
 
 
-async def imported(client: Any, who: Any, rows: list[Any], **options: bool) -> list[Any]:
+async def imported(client: Any, who: Any, rows: list[Any], **options: Any) -> list[Any]:
     response = await client("ImportTickets", pb.ImportTicketsRequest(rows=sent(*rows), **options), who)
     assert [result.line for result in response.results] == list(range(2, 2 + len(rows)))
     return list(response.results)

@@ -14,6 +14,7 @@ from sqlalchemy import text
 from chassis.auth.identity import OPERATOR, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
+from chassis.schedule import instants
 from makeready.tickets.v1 import tickets_pb2
 
 from .changing import events_of, refusal_of, served
@@ -64,7 +65,7 @@ async def test_the_event_is_what_the_get_serves_to_the_byte(client: Any, staff: 
         (event,) = await events_of(database, ticket["entity_id"])
         assert (event.public.event, event.public.change, event.request_id) == ("ticket.created", b"", "req-test")
         assert event.public.data == await served(client, ticket["entity_id"])
-        assert event.occurred_at.ToJsonString() == ticket["created_at"]
+        assert instants.printed(event.occurred_at.ToDatetime(datetime.UTC)) == ticket["created_at"]
 
 
 async def test_the_audit_log_says_who_opened_it_with_what(client: Any, administrator: Any, staff: Any) -> None:

@@ -9,7 +9,7 @@ from chassis.db.database import Database
 from chassis.db.statements import Statement
 from svc_tickets.tickets.queries import numbering, read
 from testkit.plans import explained, lists_of
-from testkit.skewed_rows import BEGAN, IN_ORDER, analyze, check_pages, make_crowd
+from testkit.skewed_rows import BEGAN, IN_ORDER, analyze, check_changes, check_pages, make_crowd
 
 pytestmark = pytest.mark.plans
 
@@ -50,8 +50,13 @@ async def test_a_new_ticket_finds_its_place_by_keys_alone(database: Database) ->
 @pytest.mark.parametrize("name", LISTS)
 async def test_a_page_costs_the_same_wherever_it_is(crowd: Database, name: str) -> None:
     assert await check_pages(crowd, LISTS[name], STATUSES, REQUIRES, with_changes=False)  # with outdated statistics
+    await check_changes(crowd, read.TICKET_CHANGES)
     await analyze(crowd)
     assert await check_pages(crowd, LISTS[name], STATUSES, REQUIRES, with_changes=True)
+
+
+async def test_a_page_of_changes_costs_the_same_wherever_it_is(crowd: Database) -> None:
+    await check_changes(crowd, read.TICKET_CHANGES)
 
 
 async def test_no_call_plans_its_statement_anew(crowd: Database) -> None:

@@ -5,26 +5,28 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from sqlalchemy import select, text
 
+from chassis.auth.identity import ADMINISTRATOR, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.outbox import Outbox
 from chassis.schedule import instants
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
-from svc_tickets.tickets.queries.stale import restart
+from svc_tickets.tickets.queries.stale import _COUNTS, restart
 from svc_tickets.tickets.records import TICKET
 from svc_tickets.tickets.sweeps import StaleTickets
 from testkit.plans import statement_plan
 from testkit.services import RunningService
 
 from ..companies import Company, fired, import_filed, import_tickets, new_company, sweep, tell
-from .changing import SENT, change, opened, served
+from .changing import SENT, change, opened, refusal_of, served
 from .commands import request_of
 
 HOUR = datetime.timedelta(hours=1)
@@ -86,6 +88,64 @@ async def test_only_open_tickets_of_residents_fire(service: RunningService, clie
         event.public.data.decode().split('"status":"')[1].split('"')[0] for event in await stale(database, company)
     }
     assert statuses == {"In Progress", "On Hold"} and len(await stale(database, company)) == 2
+
+
+async def counts(client: Any, company: Company, hours: int | None = None) -> tuple[int, int]:
+    """Tickets that are stale under a threshold, and those that it makes stale."""
+    who = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=5)
+    found = await client("CountStaleTickets", pb.CountStaleTicketsRequest(stale_after_hours=hours), who)
+    return found.stale, found.newly_stale
+
+
+async def test_the_tickets_that_a_threshold_makes_stale_are_counted_before_and_announced_after(
+    service: RunningService, client: Any, database: Database
+) -> None:
+    company = await new_company(database)
+    now = instants.now()
+    ages = (1, 30, 40, 71, 100, 200)
+    rows = [FILED | {"title": f"{hours} h"} for hours in ages]
+    for hours, row in zip(ages, rows, strict=True):
+        await import_filed(client, database, company, now - hours * HOUR, row)
+    await import_filed(client, database, company, now - 50 * HOUR, FILED | {"source": "staff"})
+    await sweep(service, now)
+    announced = len(await stale(database, company))
+    assert announced == 2
+    assert await counts(client, company) == (2, 0)
+    assert await counts(client, company, 72) == (2, 0)
+    assert await counts(client, company, 35) == (4, 2)
+    assert await counts(client, company, 8760) == (0, 0)
+    assert await counts(client, await new_company(database), 1) == (0, 0)
+
+    confirmed = int(time.time())
+    who = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=5, stepped_up_at=confirmed)
+    await client("UpdateTicketPolicy", pb.UpdateTicketPolicyRequest(stale_after_hours=35), who)
+    await sweep(service, instants.now())
+    assert len(await stale(database, company)) == announced + 2
+    assert await counts(client, company) == (4, 0)
+    # Their silence was announced: a lower threshold makes only the fifth one stale.
+    assert await counts(client, company, 20) == (5, 1)
+
+
+@pytest.mark.parametrize("hours", [0, -1, 8761])
+async def test_a_threshold_out_of_bounds_counts_nothing(client: Any, database: Database, hours: int) -> None:
+    refused = await refusal_of(counts(client, await new_company(database), hours))
+    assert refused.status == 400 and "1 to 8760" in refused.message
+
+
+@pytest.mark.plans
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_a_count_reads_the_open_tickets_of_residents_alone(
+    client: Any, database: Database, analyzed: bool
+) -> None:
+    company = await new_company(database)
+    rows = [FILED | {"status": status} for status in ("Open", "On Hold", "Completed", "Cancelled")]
+    rows += [FILED | {"source": "staff"}] * 40
+    await import_filed(client, database, company, OPENED, *rows)
+    if analyzed:
+        await database.execute(Statement(text("ANALYZE ticket")))
+    values = {"hours_before": 72, "stale_after_hours": 1, "now": OPENED + THRESHOLD}
+    plan = await statement_plan(database, _COUNTS.statement, company_id=company.id, **values)
+    assert plan.indexes == ["ticket_stale_due"] and plan.rows_met <= 2 and not plan.whole_tables
 
 
 async def test_a_change_of_status_over_the_api_ends_the_silence(client: Any, database: Database) -> None:

@@ -119,7 +119,8 @@ async def test_a_clock_that_jumps_stores_nothing(
     assert await served(replica, ticket_id) == got
     page = (await replica("ListTickets", pb.ListTicketsRequest(limit=200))).page
     assert json.loads(page.data)
-    assert (shifted.metric("makeready_clock_refused_total"), len(shifted.logged("clocks_apart"))) == (6.0, 1)
+    # What fills the search beside the writes is refused too, and tries again.
+    assert shifted.metric("makeready_clock_refused_total") >= 6 and len(shifted.logged("clocks_apart")) == 1
     assert abs(shifted.metric("makeready_clock_ahead_seconds") - float(by)) < 60
     assert not shifted.logged("unavailable") and not shifted.logged("fault")
     shifted.shift.write_text("0")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from typing import Any, NamedTuple
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis.refusals import invalid_request
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.dispatch.rules import DELIVERY_STATES
+from svc_webhooks.events.days import NEWEST, OLDEST, first_id_at
+from svc_webhooks.events.rules import ENTITY_TYPES, KINDS, STORED_EVENTS
 
 
 def instant_of(given: Timestamp, name: str) -> datetime.datetime:
@@ -36,3 +39,44 @@ def state_of(number: int) -> str | None:
     if not 0 < number <= len(DELIVERY_STATES):
         raise invalid_request(f"state must be one of: {', '.join(DELIVERY_STATES)}.", "state", status=422)
     return DELIVERY_STATES[number - 1]
+
+
+def key_of(text: str) -> str | None:
+    """The requested event key; None if the request names none. Raises Refusal 422."""
+    if not text:
+        return None
+    if text not in ENTITY_TYPES:
+        raise invalid_request(f"event must be one of: {', '.join(STORED_EVENTS)}.", "event", status=422)
+    return text
+
+
+def keys_of(event: str, entity_type: str) -> list[str]:
+    """The event keys that a request names by key and by kind of record. Raises Refusal 422."""
+    key = key_of(event)
+    if entity_type and entity_type not in KINDS:
+        raise invalid_request(f"entity_type must be one of: {', '.join(KINDS)}.", "entity_type", status=422)
+    keys = [key] if key else STORED_EVENTS
+    return [one for one in keys if not entity_type or ENTITY_TYPES[one] == entity_type]
+
+
+class Stretch(NamedTuple):
+    """The event ids from `since` on and before `before`."""
+
+    since: uuid.UUID
+    before: uuid.UUID
+
+
+def stretch_of(request: Any, last: str = "before_event_id") -> Stretch:
+    """The stretch of a request with `since` and `until`, and the last event of the page before in the field `last`.
+    Raises Refusal 400."""
+    since = first_id_at(instant_of(request.since, "since")) if request.HasField("since") else OLDEST
+    until = first_id_at(instant_of(request.until, "until")) if request.HasField("until") else NEWEST
+    text = getattr(request, last) if last else ""
+    before = event_id_of(text) if text else NEWEST
+    if before is None:
+        raise invalid_request(f"{last} must be the id of an event.", last)
+    return Stretch(since, min(until, before))
+
+
+def limit_of(request: Any, default: int, most: int) -> int:
+    return min(request.limit, most) if request.limit > 0 else default

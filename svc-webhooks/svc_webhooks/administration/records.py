@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Mapping
+
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.administration.queries.deliveries import ShownAttempt, ShownDelivery
-from svc_webhooks.administration.rules import held_by
+from svc_webhooks.administration.queries.events import ListedEvent
+from svc_webhooks.administration.queries.subscriptions import DetailedSubscription, StepCounts
+from svc_webhooks.administration.rules import EVENT_OUTCOMES, held_by, outcome_of
 from svc_webhooks.dispatch import rules
 from svc_webhooks.events.days import expires_at
+from svc_webhooks.events.rules import ENTITY_TYPES
 
 _STATES = {state: number for number, state in enumerate(rules.DELIVERY_STATES, start=1)}
+OUTCOMES = {outcome: number for number, outcome in enumerate(EVENT_OUTCOMES, start=1)}
 _CAUSES = {cause: number for number, cause in enumerate(rules.ATTEMPT_CAUSES, start=1)}
 
 
-def delivery(row: ShownDelivery) -> pb.Delivery:
+def delivery(row: ShownDelivery, rungs: int) -> pb.Delivery:
+    """rungs: the ladder's length with the first attempt."""
     found = pb.Delivery(
         event_id=str(row.event_id),
         sub_id=row.subscription_id,
@@ -20,6 +28,10 @@ def delivery(row: ShownDelivery) -> pb.Delivery:
         state=pb.DeliveryState.ValueType(_STATES[row.state]),
         destination_url=row.destination_url,
         held_by=held_by(row.state, row.health, row.active),
+        entity_type=ENTITY_TYPES.get(row.event, ""),
+        entity_id=row.entity_id,
+        rungs_used=row.rung,
+        rungs=rungs,
     )
     found.occurred_at.FromDatetime(row.occurred_at)
     found.expires_at.FromDatetime(expires_at(row.event_id))
@@ -41,8 +53,69 @@ def attempt(row: ShownAttempt) -> pb.Attempt:
         address=row.address or "",
         state=pb.DeliveryState.ValueType(_STATES[row.state]),
         cause=pb.AttemptCause.ValueType(_CAUSES[row.cause]),
+        actor=row.actor,
+        replay_id=row.replay_id,
     )
     found.started_at.FromDatetime(row.started_at)
     if row.due_at is not None:
         found.due_at.FromDatetime(row.due_at)
+    return found
+
+
+def undelivered(row: DetailedSubscription) -> pb.Undelivered:
+    found = pb.Undelivered(
+        sub_id=row.id, waiting=row.waiting, parked=row.parked, held_by=held_by(rules.WAITING, row.health, row.active)
+    )
+    if row.next_due_at is not None:
+        found.next_due_at.FromDatetime(row.next_due_at)
+    return found
+
+
+def subscription(row: DetailedSubscription) -> pb.SubscriptionDetails:
+    found = pb.SubscriptionDetails(
+        sub_id=row.id,
+        company_id=row.company_id,
+        destination_url=row.destination_url,
+        events=row.events,
+        health=row.health,
+        failures_in_a_row=row.failures_in_a_row,
+        source=row.source,
+        created_by=row.created_by or "",
+        secret_prefix=row.secret_prefix,
+        paused_by=row.paused_by,
+        pause_reason=row.pause_reason,
+        undelivered=undelivered(row),
+        company_active=row.active is not False,
+    )
+    for name in ("failing_since", "created_at", "secret_since", "paused_at"):
+        if (instant := getattr(row, name)) is not None:
+            getattr(found, name).FromDatetime(instant)
+    return found
+
+
+def event(row: ListedEvent, states: Mapping[str, int]) -> pb.Event:
+    """states: the number of the event's deliveries by state."""
+    found = pb.Event(
+        event_id=str(row.event_id),
+        event=row.event,
+        entity_type=ENTITY_TYPES.get(row.event, ""),
+        entity_id=row.entity_id,
+        request_id=row.request_id,
+        outcome=pb.EventOutcome.ValueType(OUTCOMES[outcome_of(states)]),
+        waiting=states.get(rules.WAITING, 0),
+        succeeded=states.get(rules.SUCCEEDED, 0),
+        parked=states.get(rules.PARKED, 0),
+        failed=states.get(rules.FAILED, 0),
+    )
+    found.occurred_at.FromDatetime(row.occurred_at)
+    found.stored_at.FromDatetime(row.stored_at)
+    found.expires_at.FromDatetime(expires_at(row.event_id))
+    return found
+
+
+def stats(row: StepCounts, began_at: datetime.datetime) -> pb.DeliveryStats:
+    found = pb.DeliveryStats(
+        succeeded=row.succeeded, failed=row.failed, median_milliseconds=row.median, p95_milliseconds=row.p95
+    )
+    found.begins_at.FromDatetime(began_at)
     return found

@@ -38,6 +38,11 @@ class Attempts:
         self._given_up: list[queries.ClaimedDelivery] = []
         self._giving_up: asyncio.Task[None] | None = None
 
+    @property
+    def rungs(self) -> int:
+        """The ladder's length with the first attempt."""
+        return len(self._ladder) + 1
+
     async def claim_due(self, wanted: Mapping[int, int], now: datetime.datetime) -> list[Claimed]:
         """Leases deliveries due as of `now`, up to `wanted` of each subscription. Raises DatabaseUnavailable."""
         return self._sender.opened(await queries.claimed_deliveries(self._database, wanted, now, LEASE_SECONDS))
@@ -47,19 +52,32 @@ class Attempts:
         claims = await queries.claimed_delivery(self._database, event_id, subscription_id, LEASE_SECONDS)
         return next(iter(self._sender.opened(claims)), None)
 
+    async def claim_settled(
+        self, event_id: uuid.UUID, subscription_id: int, state: str, attempts: int
+    ) -> Claimed | None:
+        """Leases a delivery that has succeeded, or a test; None if it can't be sent now. Raises DatabaseUnavailable."""
+        claims = await queries.claimed_settled(
+            self._database, event_id, subscription_id, state, attempts, LEASE_SECONDS
+        )
+        return next(iter(self._sender.opened(claims)), None)
+
     async def make(
-        self, claimed: Claimed, now: datetime.datetime, place: Place, cause: str | None = None
+        self, claimed: Claimed, now: datetime.datetime, place: Place, cause: str | None = None, actor: str = ""
     ) -> rules.Attempt | None:
         """Sends and records a claimed delivery. None if it was not sent, or if it was deleted or claimed anew
         meanwhile.
 
         place: ended here. If it was refused, the delivery goes on waiting as if it had not been claimed. cause: what
-        started the attempt; by default derived from the delivery's rung. Raises DatabaseUnavailable.
+        started the attempt; by default derived from the delivery's replay and rung. actor: who requested it; by default
+        the one who requested that the delivery waits again. Raises DatabaseUnavailable.
         """
         failpoint("delivery-claimed")
+        if claimed.delivery.replay_id is not None:
+            cause = cause or rules.REPLAY
         cause = cause or rules.cause_of_due(claimed.delivery.rung, self._ladder)
+        actor = actor or claimed.delivery.requested_by or ""
         try:
-            attempt = await self._sender.attempt(claimed, now, self._ladder, cause, place)
+            attempt = await self._sender.attempt(claimed, now, self._ladder, cause, actor, place)
         finally:
             place.end()
         if attempt is None and place.refused_by:
@@ -68,19 +86,21 @@ class Attempts:
         elif attempt is None:
             LOST.labels("sending").inc()
         else:
-            is_recorded = await self._recorder.record(attempt)
+            is_recorded = await self._recorder.record(attempt, claimed.delivery.company_id)
             self.hosts.answered(attempt.answered)
             if not is_recorded:
                 LOST.labels("recording").inc()
                 attempt = None
         return attempt
 
-    async def make_now(self, claimed: Claimed, now: datetime.datetime, cause: str) -> rules.Attempt | None:
+    async def make_now(
+        self, claimed: Claimed, now: datetime.datetime, cause: str, actor: str = ""
+    ) -> rules.Attempt | None:
         """`make` outside a sweep."""
         place = self.hosts.place(self.name_of(claimed.delivery.destination_url), claimed.delivery.company_id)
         timer = asyncio.get_running_loop().call_later(SLOW_AFTER_SECONDS, place.give_back)
         try:
-            return await self.make(claimed, now, place, cause)
+            return await self.make(claimed, now, place, cause, actor)
         finally:
             timer.cancel()
 

@@ -12,8 +12,8 @@ from chassis.db.database import Database, DatabaseUnavailable
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.dispatch.queries import recording as queries
 from svc_webhooks.dispatch.queries.hosts import answers_stored
-from svc_webhooks.dispatch.rules import PARKED, SUCCEEDED, Attempt
-from svc_webhooks.subscriptions.rules import SubscriptionHealth, after_failure, after_success
+from svc_webhooks.dispatch.rules import PARKED, TEST, Attempt
+from svc_webhooks.subscriptions.rules import KIND, SubscriptionHealth, after_failure, after_success
 
 ATTEMPTS_AT_ONCE = 500
 GATHER_SECONDS = 0.01  # a transaction costs as much as ten of its rows
@@ -27,6 +27,7 @@ log = structlog.stdlib.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     attempt: Attempt
+    company_id: int
     recorded: asyncio.Future[bool]
 
 
@@ -38,10 +39,11 @@ class Recorder:
         self._waiting: list[_Waiting] = []
         self._flushing: asyncio.Task[None] | None = None
 
-    async def record(self, attempt: Attempt) -> bool:
-        """False if the delivery was deleted or claimed by another sender. Raises DatabaseUnavailable."""
+    async def record(self, attempt: Attempt, company_id: int) -> bool:
+        """False if the delivery was deleted or claimed by another sender. company_id: of its
+        subscription. Raises DatabaseUnavailable."""
         recorded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(attempt, recorded))
+        self._waiting.append(_Waiting(attempt, company_id, recorded))
         if self._flushing is None:
             self._flushing = asyncio.create_task(self._flush())
         return await recorded
@@ -115,12 +117,14 @@ class Recorder:
             # Last: two processes may store the same receiver, and the second one waits here with all its locks.
             if answered := {key for attempt in attempts for key in attempt.answered}:
                 await answers_stored(connection, answered)
+            # A hint a subscription and batch.
+            connection.changed.update({(one.company_id, KIND, one.attempt.subscription_id) for one in some})
         return {*recorded}
 
 
 def _after(health: SubscriptionHealth, attempt: Attempt) -> SubscriptionHealth:
-    if attempt.state == SUCCEEDED:
-        return after_success(health)
-    if attempt.is_internal_fault:
+    if attempt.cause == TEST or attempt.is_internal_fault:
         return health
+    if not attempt.error:
+        return after_success(health)
     return after_failure(health, parked=attempt.state == PARKED)

@@ -2,10 +2,20 @@
 
 import datetime
 import uuid
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
-WAITING, SUCCEEDED, PARKED = DELIVERY_STATES = ("waiting", "succeeded", "parked")
-BY_SWEEP, BY_RETRY = ATTEMPT_CAUSES = ("sweep", "retry")
+# Only a test fails: any other delivery waits for its next attempt, or is parked.
+WAITING, SUCCEEDED, PARKED, FAILED = DELIVERY_STATES = ("waiting", "succeeded", "parked", "failed")
+# manual: of a waiting delivery, before it is due. resend: of a succeeded one. People request these two and tests;
+# integrations request tests and replays.
+BY_SWEEP, BY_RETRY, MANUAL, RESEND, TEST, REPLAY = ATTEMPT_CAUSES = (
+    "sweep", "retry", "manual", "resend", "test", "replay",
+)  # fmt: skip
+# Which deliveries a replay is about: all, those of events that had none included; parked ones; those that are parked or
+# wait for another attempt after a failed one.
+ReplayState = Literal["all", "parked", "failed"]
+REPLAY_STATES: tuple[ReplayState, ...] = get_args(ReplayState)
+ALL, ONLY_PARKED, ONLY_FAILED = REPLAY_STATES
 
 LADDER_HOURS = "1,2,4,8,24"
 
@@ -54,6 +64,25 @@ def after_attempt(
     return AfterAttempt(rung + 1, WAITING if due_at else PARKED, due_at)
 
 
+def after_extra_attempt(cause: str, rung: int, due_at: datetime.datetime | None, *, succeeded: bool) -> AfterAttempt:
+    """After an attempt beside the ladder, which uses no step of it.
+
+    A waiting delivery waits on for the date it had. A delivery that has succeeded once has arrived, whatever the
+    receiver answers to it now. A test is over.
+    """
+    if succeeded or cause == RESEND:
+        return AfterAttempt(rung, SUCCEEDED, None)
+    return AfterAttempt(rung, FAILED, None) if cause == TEST else AfterAttempt(rung, WAITING, due_at)
+
+
+def after_replay(rung: int, resumes_at: datetime.datetime | None, *, succeeded: bool) -> AfterAttempt:
+    """After the attempt of a replay, which uses no step of the ladder: a delivery that fails waits for the date it had
+    before the replay; one that did not wait then is parked."""
+    if succeeded:
+        return AfterAttempt(rung, SUCCEEDED, None)
+    return AfterAttempt(rung, WAITING if resumes_at else PARKED, resumes_at)
+
+
 def cause_of_due(rung: int, ladder: Ladder) -> str:
     """The cause of a due delivery's attempt after `rung` steps: beyond the ladder only retries make a delivery due."""
     return BY_RETRY if rung > len(ladder) else BY_SWEEP
@@ -65,11 +94,13 @@ class Attempt(NamedTuple):
     event_id: uuid.UUID
     subscription_id: int
     fence: int
+    state_before: str
     number: int
     rung: int
     state: str
     due_at: datetime.datetime | None
     cause: str
+    actor: str  # the person or process that requested it; empty if the ladder did
     started_at: datetime.datetime
     duration_milliseconds: int
     connect_milliseconds: int | None
@@ -80,4 +111,7 @@ class Attempt(NamedTuple):
     error: str
     response_excerpt: bytes
     is_internal_fault: bool  # not stored; an internal fault leaves the subscription's health as it is
+    replay_id: int | None = None  # the replay that it was made for
+    replay_after: int | None = None  # the replay for which the delivery goes on waiting, after an internal fault
+    resumes_after: datetime.datetime | None = None  # likewise
     answered: tuple[str, ...] = ()  # receivers whose first 2xx this is: see hosts.py

@@ -23,6 +23,7 @@ from makeready.common.v1.status_pb2 import DeliveriesBacklog
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.attempts import LEASE_SECONDS, Attempts
 from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.sender import Claimed
 from svc_webhooks.dispatch.sweep import Counts, Sweep, end_tasks
 
 CATCH_UP_SECONDS = 10.0
@@ -91,17 +92,40 @@ class Scheduler:
             await asyncio.wait((task, settled), return_when=asyncio.FIRST_COMPLETED)
             return stored, settled.result() if settled.done() else task.result()
 
-    async def attempt_now(self, event_id: uuid.UUID, subscription_id: int) -> bool:
-        """Attempts a waiting delivery at once, due or not, and records the cause `retry`.
+    async def attempt_due(self) -> None:
+        """Begins to attempt what is due for the present slot, as replays are. What becomes due after it waits for the
+        next slot as ever. Raises DatabaseUnavailable."""
+        await self._at(self.slot)
+
+    @property
+    def slot(self) -> datetime.datetime:
+        """The present slot."""
+        return slot_of(self._clock(), self.period_seconds)
+
+    async def attempt_now(
+        self, event_id: uuid.UUID, subscription_id: int, cause: str = rules.BY_RETRY, actor: str = ""
+    ) -> bool:
+        """Attempts a waiting delivery at once, due or not, and records cause and actor.
 
         Returns once the attempt is recorded. False if there was no attempt: the delivery does not wait, its
         subscription is paused or deleted, its company is inactive, its receiver has no place, or another dispatcher has
         a lease on it. Raises DatabaseUnavailable.
         """
         claimed = await self.attempts.claim_one(event_id, subscription_id)
+        return await self._attempted(claimed, cause, actor)
+
+    async def send_again(
+        self, event_id: uuid.UUID, subscription_id: int, state: str, attempts: int, cause: str, actor: str
+    ) -> bool:
+        """As `attempt_now`, for a delivery that has succeeded or for a test. state, attempts: as the request found
+        them, so that one request sends it once."""
+        claimed = await self.attempts.claim_settled(event_id, subscription_id, state, attempts)
+        return await self._attempted(claimed, cause, actor)
+
+    async def _attempted(self, claimed: Claimed | None, cause: str, actor: str) -> bool:
         if claimed is None:
             return False
-        task = asyncio.create_task(self.attempts.make_now(claimed, self._clock(), rules.BY_RETRY))
+        task = asyncio.create_task(self.attempts.make_now(claimed, self._clock(), cause, actor))
         self._retries.add(task)
         task.add_done_callback(self._retries.discard)
         return await asyncio.shield(task) is not None

@@ -19,7 +19,7 @@ from chassis.schedule.instants import Clock
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.hosts import Hosts, Place
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims
-from svc_webhooks.dispatch.signature import service_signature
+from svc_webhooks.dispatch.signature import request_headers, service_signature
 from svc_webhooks.http_client.client import HttpClient, Outcome
 from svc_webhooks.vault.keyring import Vault, VaultFault
 
@@ -62,10 +62,10 @@ class Sender:
         return self._http.name_of(destination_url)
 
     async def attempt(
-        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str, place: Place
+        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str, actor: str, place: Place
     ) -> rules.Attempt | None:
         """None if its receiver has no place, or if the claim is so old that the lease could run out during the attempt
-        and another dispatcher send it too."""
+        and another dispatcher send it too. actor: who requested it; empty if the ladder did."""
         delivery = claimed.delivery
         if not await place.opens():
             return None
@@ -79,18 +79,29 @@ class Sender:
         failpoint("delivery-sent")
         ATTEMPTS.labels(outcome.error or "none").inc()
         SECONDS.observe(outcome.duration_milliseconds / 1000)
-        after = rules.after_attempt(
-            delivery.rung, now, ladder, succeeded=outcome.succeeded, is_internal_fault=outcome.is_internal_fault
+        # An internal fault leaves the delivery to its replay; so does an extra attempt that fails.
+        is_of_replay = delivery.replay_id is not None and (
+            outcome.succeeded or (cause == rules.REPLAY and not outcome.is_internal_fault)
         )
+        if cause == rules.REPLAY and not outcome.is_internal_fault:
+            after = rules.after_replay(delivery.rung, delivery.resumes_at, succeeded=outcome.succeeded)
+        elif cause in (rules.MANUAL, rules.RESEND, rules.TEST):
+            after = rules.after_extra_attempt(cause, delivery.rung, delivery.due_at, succeeded=outcome.succeeded)
+        else:
+            after = rules.after_attempt(
+                delivery.rung, now, ladder, succeeded=outcome.succeeded, is_internal_fault=outcome.is_internal_fault
+            )
         return rules.Attempt(
             event_id=delivery.event_id,
             subscription_id=delivery.subscription_id,
             fence=delivery.fence,
+            state_before=delivery.state,
             number=delivery.attempts + 1,
             rung=after.rung,
             state=after.state,
             due_at=after.due_at,
             cause=cause,
+            actor=actor,
             started_at=started_at,
             duration_milliseconds=outcome.duration_milliseconds,
             connect_milliseconds=outcome.connect_milliseconds,
@@ -101,6 +112,9 @@ class Sender:
             error=outcome.error,
             response_excerpt=outcome.excerpt,
             is_internal_fault=outcome.is_internal_fault,
+            replay_id=delivery.replay_id if is_of_replay else None,
+            replay_after=None if is_of_replay else delivery.replay_id,
+            resumes_after=None if is_of_replay else delivery.resumes_at,
             answered=place.answered() if outcome.succeeded else (),
         )
 
@@ -117,13 +131,8 @@ class Sender:
         delivery = claimed.delivery
         if claimed.secret is None:
             return Outcome(None, "vault", b"", 0, is_internal_fault=True)
-        headers = {
-            "Content-Type": "application/json",
-            "Service-Signature": service_signature(claimed.secret, int(started_at.timestamp()), delivery.body),
-            "Service-Attempt": str(delivery.attempts + 1),
-        }
-        if delivery.request_id:
-            headers["X-Request-Id"] = delivery.request_id
+        signature = service_signature(claimed.secret, int(started_at.timestamp()), delivery.body)
+        headers = request_headers(signature, delivery.attempts + 1, delivery.request_id, delivery.replay_id)
         return await self._http.post(
             delivery.destination_url, delivery.body, headers, party=delivery.company_id, gate=place
         )

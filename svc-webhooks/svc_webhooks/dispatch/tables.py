@@ -10,11 +10,13 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     PrimaryKeyConstraint,
+    Sequence,
     SmallInteger,
     Table,
     Text,
     text,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from svc_webhooks.dispatch import rules
 from svc_webhooks.schema import BY_EVENT_ID, Instant, Uuid, listed, metadata
@@ -34,11 +36,17 @@ delivery = Table(
     Column("fence", BigInteger, nullable=False, server_default=text("0")),
     Column("leased_until", Instant),
     Column("settled_at", Instant),
+    # Who requested that a parked delivery waits again, until its next attempt is recorded.
+    Column("requested_by", Text),
+    # The replay for which it waits, until its attempt is recorded; and when its ladder goes on if that attempt fails:
+    # null if it is then parked.
+    Column("replay_id", BigInteger),
+    Column("resumes_at", Instant),
     PrimaryKeyConstraint("event_id", "subscription_id"),
     CheckConstraint(f"state IN ({listed(rules.DELIVERY_STATES)})", name="delivery_state"),
     CheckConstraint("(state = 'waiting') = (due_at IS NOT NULL)", name="delivery_due_at"),
     CheckConstraint("(state = 'waiting') = (settled_at IS NULL)", name="delivery_settled_at"),
-    CheckConstraint("state = 'waiting' OR leased_until IS NULL", name="delivery_leased_until"),
+    CheckConstraint("state <> 'parked' OR leased_until IS NULL", name="delivery_leased_until"),
     CheckConstraint("0 <= rung AND rung <= attempts", name="delivery_rung"),
     postgresql_partition_by=BY_EVENT_ID,
 )
@@ -63,6 +71,8 @@ attempt = Table(
     Column("subscription_id", BigInteger, nullable=False),
     Column("number", Integer, nullable=False),
     Column("cause", Text, nullable=False, server_default=text("'sweep'")),
+    # Who requested it, as `Identity.actor` spells it; empty if the ladder did.
+    Column("actor", Text, nullable=False, server_default=text("''")),
     Column("started_at", Instant, nullable=False),
     # duration: of the whole attempt. connect: until the connection stood. tls: from then until TLS was agreed upon.
     # Both are null for a reused connection. first_byte: from the start to the first byte of the response.
@@ -75,6 +85,8 @@ attempt = Table(
     Column("status", SmallInteger),
     Column("error", Text, nullable=False),
     Column("response_excerpt", LargeBinary, nullable=False),
+    # The replay that it was made for.
+    Column("replay_id", BigInteger),
     # The delivery's state and due time after this attempt.
     Column("state", Text, nullable=False),
     Column("due_at", Instant),
@@ -88,6 +100,9 @@ attempt = Table(
     postgresql_partition_by=BY_EVENT_ID,
 )
 
+# For statistics: the attempts of a period, whatever the days of their events.
+Index("attempt_of_subscription", attempt.c.subscription_id, attempt.c.started_at)
+
 # Host names and addresses that have answered 2xx, ever: those that have not may not want any deliveries. Never deleted.
 answered_receiver = Table(
     "answered_receiver",
@@ -95,3 +110,35 @@ answered_receiver = Table(
     Column("receiver", Text, primary_key=True),
     Column("answered_at", Instant, nullable=False, server_default=text("clock_timestamp()")),
 )
+
+replay_id = Sequence("replay_id", metadata=metadata, data_type=BigInteger)
+
+# Requests to send the events of a period to a subscription again. Deleted 30 days after they have finished.
+replay = Table(
+    "replay",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("company_id", BigInteger, nullable=False),
+    Column("subscription_id", BigInteger, nullable=False),
+    Column("since", Instant, nullable=False),
+    Column("until", Instant, nullable=False),
+    Column("events", ARRAY(Text), nullable=False),
+    # Of which deliveries: see ReplayState.
+    Column("state", Text, nullable=False),
+    # The numbers of the feed that are to be queued, exclusive and inclusive; the first one advances.
+    Column("after_position", BigInteger, nullable=False),
+    Column("until_position", BigInteger, nullable=False),
+    # The deliveries that it was about when it was requested, and those that have been queued.
+    Column("matched", BigInteger, nullable=False),
+    Column("queued", BigInteger, nullable=False, server_default=text("0")),
+    Column("created_at", Instant, nullable=False),
+    Column("created_by", Text, nullable=False),
+    # When all were attempted, with what became of them.
+    Column("finished_at", Instant, server_default=text("NULL")),
+    Column("succeeded", BigInteger, nullable=False, server_default=text("0")),
+    Column("failed", BigInteger, nullable=False, server_default=text("0")),
+    CheckConstraint(f"state IN ({listed(rules.REPLAY_STATES)})", name="replay_state"),
+)
+# At most one of a subscription is under way.
+Index("replay_under_way", replay.c.subscription_id, unique=True, postgresql_where=text("finished_at IS NULL"))
+Index("replay_finished", replay.c.finished_at)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import uuid
 from collections.abc import Sequence
 
@@ -12,6 +11,7 @@ from asyncpg import CheckViolationError
 from prometheus_client import Counter
 
 from chassis.db.database import Connection, DatabaseUnavailable
+from chassis.messaging.outbox import kind_of
 from chassis.replicas.tables import Replica, Replicas
 from chassis.schedule.instants import printed
 from makeready.events.v1 import events_pb2 as pb
@@ -20,6 +20,7 @@ from svc_webhooks.events.days import made_at
 from svc_webhooks.events.envelope import envelope
 from svc_webhooks.events.partitions import Partitions
 from svc_webhooks.events.queries.events import StoredEvent, store_events
+from svc_webhooks.events.rules import request_id_of
 from svc_webhooks.schema import company
 
 SUBJECTS = {
@@ -35,8 +36,6 @@ TOO_OLD = Counter("makeready_webhooks_events_too_old_total", "Events of days tha
 
 REPLICAS = Replicas({"companies": Replica(company)}, {"companies": "gateway"})
 put_references = REPLICAS.put
-# The request id becomes a header of every attempt.
-_REQUEST_ID = re.compile(r"[!-~]{1,128}")
 
 
 class Feed:
@@ -68,6 +67,9 @@ class Feed:
                 raise DatabaseUnavailable("a day was dropped at this moment") from error
             for one in stored:
                 STORED.labels(one.event).inc()
+            # For the list of events, and for the pages of the records that they are about.
+            connection.changed.update((one.company_id, "event", 0) for one in stored)
+            connection.changed.update((one.company_id, kind_of(one.event), one.entity_id) for one in stored)
 
 
 def _stored(event: pb.Event) -> StoredEvent:
@@ -88,7 +90,7 @@ def _stored(event: pb.Event) -> StoredEvent:
         event=public.event,
         entity_id=public.entity_id,
         occurred_at=occurred_at,
-        request_id=event.request_id if _REQUEST_ID.fullmatch(event.request_id) else "",
+        request_id=request_id_of(event.request_id),
         body=body,
         # A change of a record that an import dated into the future occurs after that date; its event is due at once.
         due_at=first_due(min(occurred_at, made_at(event_id))),

@@ -27,6 +27,12 @@ def first_id(day: datetime.date) -> uuid.UUID:
     return uuid.UUID(int=int(midnight.timestamp()) * 1000 << 80)
 
 
+def first_id_at(instant: datetime.datetime) -> uuid.UUID:
+    """The lower bound of all ids made at `instant` or later."""
+    milliseconds = (instant - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
+    return uuid.UUID(int=min(max(milliseconds, 0), (1 << 48) - 1) << 80)
+
+
 def first_day_kept(now: datetime.datetime) -> datetime.date:
     """The first day whose events are retained: 30 days have passed since the end of every earlier day."""
     return max(now.date(), _FIRST) - KEPT_DAYS * DAY

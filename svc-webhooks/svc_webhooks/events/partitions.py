@@ -17,12 +17,15 @@ from prometheus_client import Counter, Gauge
 
 from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.runtime.failpoints import failpoint
+from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.events.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
+from svc_webhooks.events.queries import feed as queries_feed
 from svc_webhooks.events.queries import partitions as queries
 from svc_webhooks.events.queries.partitions import DROPPED, DaySet
 from svc_webhooks.events.rules import drop_held_up
 
 AHEAD_DAYS = 3
+ENTRIES_AT_ONCE = 5000  # a few milliseconds, in which the company's next event waits
 LOOK_SECONDS = 3600
 # An id further ahead comes from a broken clock; its partitions would hinder every statement.
 FUTURE_DAYS_MAX = 60
@@ -118,6 +121,7 @@ class Partitions:
         drop that was begun.
         """
         first_day, days = first_day_kept(now), 0
+        await self._shorten_feeds(first_day)  # first, so that no number is left whose event is gone
         while True:
             async with queries.changing(self._database, queries.PATIENT_SECONDS) as connection:
                 found = await queries.day_sets(connection)
@@ -126,6 +130,16 @@ class Partitions:
                     return days
                 await self._drop(connection, over)
             days += len(over.days)
+
+    async def _shorten_feeds(self, first_day: datetime.date) -> None:
+        """Deletes from the companies' feeds what was stored before `first_day`."""
+        before = datetime.datetime.combine(first_day, datetime.time(), datetime.UTC)
+        for company_id in await queries_feed.companies_with_expired(self._database, before):
+            gone = ENTRIES_AT_ONCE
+            while gone == ENTRIES_AT_ONCE:
+                async with self._database.transaction(BY_INDEX) as connection:
+                    gone = await queries_feed.expired_deleted(connection, company_id, before, ENTRIES_AT_ONCE)
+                failpoint("feed-shortened")
 
     async def _drop(self, connection: Connection, one: DaySet) -> None:
         """Drops in steps, without a transaction around them; a repeated call continues where the last one stopped."""

@@ -159,6 +159,10 @@ class HttpClient:
             return receiver_of(Endpoint(destination.address, PORT))
         return destination.host
 
+    def headers(self, url: str, body: bytes) -> dict[str, str]:
+        """The headers that `post` adds to those of its caller. Raises DestinationRefused."""
+        return _of_connection(self._parsed(url), self._user_agent, body)
+
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, party: int = 0, gate: Gate | None = None
     ) -> Outcome:
@@ -307,13 +311,15 @@ def _head(destination: Destination, user_agent: str, body: bytes, headers: Mappi
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise ValueError("a header's name or value would break its line")
+    whole = _of_connection(destination, user_agent, body) | dict(headers)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in whole.items())
+    return f"POST {destination.target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
+
+
+def _of_connection(destination: Destination, user_agent: str, body: bytes) -> dict[str, str]:
+    """The headers that every request has."""
     host = f"[{destination.host}]" if ":" in destination.host else destination.host
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    head = (
-        f"POST {destination.target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {user_agent}\r\n"
-        f"Content-Length: {len(body)}\r\n{lines}\r\n"
-    )
-    return head.encode("latin-1")
+    return {"Host": host, "User-Agent": user_agent, "Content-Length": str(len(body))}
 
 
 def _milliseconds(since: float | None, until: float | None) -> int | None:

@@ -50,7 +50,7 @@ class Subscription(msgspec.Struct, kw_only=True):
     """The first characters of the signing secret, to tell secrets apart."""
     created_at: str
     source: rules.Source
-    """How it was created: `api` over this API."""
+    """How it was created: `api` over this API, `administrator` in the administrator interface."""
 
 
 class NewSubscription(Subscription, kw_only=True):

@@ -19,13 +19,15 @@ EventKey = Literal[
     "vendor.hold",
 ]
 Health = Literal["healthy", "retrying", "dead_lettered", "paused"]
-Source = Literal["api"]
+Source = Literal["api", "administrator"]
 
 EVENTS: tuple[EventKey, ...] = get_args(EventKey)
 HEALTHS: tuple[Health, ...] = get_args(Health)
 HEALTHY, RETRYING, DEAD_LETTERED, PAUSED = HEALTHS
 SOURCES: tuple[str, ...] = get_args(Source)
+API, ADMINISTRATOR = SOURCES
 
+KIND = "webhook_subscription"  # in hints and in the audit log
 SUBSCRIPTIONS_MAX = 1000  # of a company; the setting may change it
 DEAD_AFTER_FAILURES = 20  # in a row, over all deliveries of the subscription
 

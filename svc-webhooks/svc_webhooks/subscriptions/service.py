@@ -74,11 +74,12 @@ class SubscriptionsService:
         # Before the destination is checked: a replay must not depend on what the name resolves to now.
         reply = await queries.CREATE_SUBSCRIPTION.stored(self.database, claim)
         if reply is None:
-            await self._check(wanted.destination_url, caller.company_id)
-            reply = await self._create(self.vault, caller.company_id, wanted.destination_url, events, claim)
+            await self.check_destination(wanted.destination_url, caller.company_id)
+            reply = await self._create(self.vault, caller, wanted.destination_url, events, claim)
         return pb.CreateSubscriptionResponse(reply=reply)
 
-    async def _check(self, destination_url: str, company_id: int) -> None:
+    async def check_destination(self, destination_url: str, company_id: int) -> None:
+        """Raises Refusal 422 for a destination that must not be called, Unavailable if the resolver does not answer."""
         try:
             await self.http.check(destination_url, party=company_id)
         except DestinationRefused as refused:
@@ -89,29 +90,17 @@ class SubscriptionsService:
     async def _create(
         self,
         vault: Vault,
-        company_id: int,
+        caller: identity.Identity,
         destination_url: str,
         events: list[rules.EventKey],
         claim: idempotency.Claim,
     ) -> WriteReply:
-        sub_id = await self.ids.next()
+        company_id = caller.company_id
         secret = new_secret()
-        sealed = vault.seal(sub_id, secret)
-        c = subscription.c
-        values: dict[Any, Any] = {
-            c.id: sub_id,
-            c.company_id: company_id,
-            c.destination_url: destination_url,
-            records.EVENTS: events,
-            c.health: rules.HEALTHY,
-            c.secret_prefix: prefix_of(secret),
-            c.secret_key_id: sealed.key_id,
-            c.secret_sealed: sealed.sealed,
-            c.created_at: self.clock(),
-            c.source: "api",
-        }
+        values = await self.new_values(vault, caller, destination_url, events, secret, rules.API)
+        sub_id = values[subscription.c.id]
         row = {column.name: value for column, value in values.items()}
-        row[CHANGED] = [(company_id, "subscription", sub_id)]
+        row[CHANGED] = [(company_id, rules.KIND, sub_id)]
         record = self.renderer.of_values(values)
         body = _encode(record)
 
@@ -129,12 +118,39 @@ class SubscriptionsService:
         with_secret = records.NewSubscription(**msgspec.structs.asdict(record), secret=secret)
         return WriteReply(status=201, body=_encode(with_secret))
 
+    async def new_values(
+        self,
+        vault: Vault,
+        creator: identity.Identity,
+        destination_url: str,
+        events: list[rules.EventKey],
+        secret: str,
+        source: str,
+    ) -> dict[Any, Any]:
+        """The values of a new subscription by column, with an id of its own."""
+        c = subscription.c
+        sub_id = await self.ids.next()
+        sealed = vault.seal(sub_id, secret)
+        return {
+            c.id: sub_id,
+            c.company_id: creator.company_id,
+            c.destination_url: destination_url,
+            records.EVENTS: events,
+            c.health: rules.HEALTHY,
+            c.secret_prefix: prefix_of(secret),
+            c.secret_key_id: sealed.key_id,
+            c.secret_sealed: sealed.sealed,
+            c.created_at: self.clock(),
+            c.created_by: creator.actor,
+            c.source: source,
+        }
+
     async def DeleteSubscription(
         self, request: pb.DeleteSubscriptionRequest, call: identity.Call
     ) -> pb.DeleteSubscriptionResponse:
         company_id = identity.caller(call).company_id
         if not await subscription_deleted(self.database, company_id, request.sub_id):
             raise not_found("webhook subscription")
-        self.database.committed([(company_id, "subscription", request.sub_id)])
+        self.database.committed([(company_id, rules.KIND, request.sub_id)])
         await self.eraser.begin(request.sub_id)
         return pb.DeleteSubscriptionResponse()

@@ -19,12 +19,19 @@ subscription = Table(
     Column("events", ARRAY(Text), nullable=False),
     Column("health", Text, nullable=False, server_default=text("'healthy'")),
     Column("failures_in_a_row", Integer, nullable=False, server_default=text("0")),
+    # When the first of these failures was recorded. Null where it is not known, as before this column was there.
+    Column("failing_since", Instant, server_default=text("NULL")),
     Column("paused_at", Instant, server_default=text("NULL")),
+    Column("paused_by", Text, nullable=False, server_default=text("''")),
+    Column("pause_reason", Text, nullable=False, server_default=text("''")),
     Column("secret_prefix", Text, nullable=False),
     # The id of the vault's key that sealed the secret, for key rotation. The database never holds the key itself.
     Column("secret_key_id", Text, nullable=False),
     Column("secret_sealed", LargeBinary, nullable=False),
+    Column("secret_since", Instant, nullable=False, server_default=text("clock_timestamp()")),
     Column("created_at", Instant, nullable=False),
+    # As `Identity.actor` spells it. Null where it is not known, as before this column was there.
+    Column("created_by", Text),
     Column("source", Text, nullable=False),
     CheckConstraint(f"health IN ({listed(rules.HEALTHS)})", name="subscription_health"),
     CheckConstraint(f"source IN ({listed(rules.SOURCES)})", name="subscription_source"),

@@ -2,8 +2,8 @@
 
 import asyncio
 import datetime
-import subprocess
 import time
+from pathlib import Path
 
 import grpc
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
+from testkit import processes
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
 
@@ -201,21 +202,21 @@ async def test_the_clock_alone_sweeps_at_every_slot(
         ("WEBHOOKS_VAULT_KEYS", "k1:c2VjcmV0"),
     ],
 )
-async def test_a_bad_setting_stops_the_start_with_one_line(service: Harness, name: str, value: str) -> None:
+async def test_a_bad_setting_stops_the_start_with_one_line(
+    service: Harness, tmp_path: Path, name: str, value: str
+) -> None:
     ports = {
         "MAKEREADY_GRPC_LISTEN": f"127.0.0.1:{free_port()}",
         "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
     }
-    ended = await asyncio.to_thread(
-        subprocess.run,
-        service.webhooks.command,
-        env=service.webhooks.environment | ports | {name: value},
-        capture_output=True,
-        timeout=20,
-        check=False,
-    )
-    assert ended.returncode == 2
-    (line,) = ended.stderr.decode().splitlines()
+    environment = service.webhooks.environment | ports | {name: value}
+    process = processes.Process(service.webhooks.command, tmp_path / "log", environment, warm=True)
+    process.launch()
+    try:
+        assert await asyncio.to_thread(process.wait, 60) == 2
+    finally:
+        process.kill()
+    (line,) = process.log.read_text().splitlines()
     assert name in line
     assert "c2VjcmV0" not in line
 

@@ -481,13 +481,13 @@ async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
     assert (await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=60)).rows == []
     assert holder.fence == late.fence + 1
     recorder = Recorder(database)
-    assert not await recorder.record(_failed(late))
+    assert not await recorder.record(_failed(late), client.company_id)
     assert await client.deliveries(sub_id) != []
     assert (await client.deliveries(sub_id))[0].attempts == []
     assert await health(client, sub_id) == "healthy"
-    assert await recorder.record(_failed(holder))
+    assert await recorder.record(_failed(holder), client.company_id)
     assert await health(client, sub_id) == "retrying"
-    assert not await recorder.record(_failed(holder))  # the same attempt again
+    assert not await recorder.record(_failed(holder), client.company_id)  # the same attempt again
 
 
 def _failed(claimed: ClaimedDelivery) -> rules.Attempt:
@@ -495,11 +495,13 @@ def _failed(claimed: ClaimedDelivery) -> rules.Attempt:
         event_id=claimed.event_id,
         subscription_id=claimed.subscription_id,
         fence=claimed.fence,
+        state_before=claimed.state,
         number=claimed.attempts + 1,
         rung=claimed.rung + 1,
         state="waiting",
         due_at=now() + HOUR,
         cause=rules.BY_SWEEP,
+        actor="",
         started_at=now(),
         duration_milliseconds=1,
         connect_milliseconds=None,

@@ -5,7 +5,7 @@ import datetime
 from collections.abc import Sequence
 from typing import Any
 
-from chassis.db.database import Database
+from chassis.db.database import Change, Database
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
@@ -25,11 +25,13 @@ def ended(claimed: ClaimedDelivery, status: int, **more: Any) -> rules.Attempt:
         event_id=claimed.event_id,
         subscription_id=claimed.subscription_id,
         fence=claimed.fence,
+        state_before=claimed.state,
         number=claimed.attempts + 1,
         rung=claimed.rung + 1,
         state=rules.SUCCEEDED if well else rules.WAITING,
         due_at=None if well else now() + HOUR,
         cause=rules.BY_SWEEP,
+        actor="",
         started_at=now(),
         duration_milliseconds=1,
         connect_milliseconds=None,
@@ -63,11 +65,11 @@ async def test_a_success_recorded_after_a_failure_makes_healthy_though_both_were
 ) -> None:
     first, second, third = await claimed(database, client, 3)
     recorder = Recorder(database)
-    assert await recorder.record(ended(first, 500))
+    assert await recorder.record(ended(first, 500), client.company_id)
     assert await health(database) == ("retrying", 1)
-    assert await recorder.record(ended(second, 200))
+    assert await recorder.record(ended(second, 200), client.company_id)
     assert await health(database) == ("healthy", 0)
-    assert await recorder.record(ended(third, 200))
+    assert await recorder.record(ended(third, 200), client.company_id)
     assert await health(database) == ("healthy", 0)
 
 
@@ -75,9 +77,21 @@ async def test_attempts_of_one_batch_count_in_their_order(client: Client, databa
     rows = await claimed(database, client, 5)
     recorder = Recorder(database)
     statuses = (200, 500, 200, 500, 500)
-    recorded = [recorder.record(ended(row, status)) for row, status in zip(rows, statuses, strict=True)]
+    recorded = [
+        recorder.record(ended(row, status), client.company_id) for row, status in zip(rows, statuses, strict=True)
+    ]
     assert await asyncio.gather(*recorded) == [True] * 5
     assert await health(database) == ("retrying", 2)
+
+
+async def test_a_batch_makes_one_hint_a_subscription(client: Client, database: Database) -> None:
+    rows = await claimed(database, client, 3)
+    heard: list[Change] = []
+    committed, database.committed = database.committed, heard.extend
+    recorder = Recorder(database)
+    await asyncio.gather(*(recorder.record(ended(row, 200), client.company_id) for row in rows))
+    database.committed = committed
+    assert heard == [(client.company_id, "webhook_subscription", rows[0].subscription_id)]
 
 
 async def test_an_attempt_that_cannot_be_recorded_keeps_no_other_from_it(client: Client, database: Database) -> None:
@@ -85,9 +99,9 @@ async def test_an_attempt_that_cannot_be_recorded_keeps_no_other_from_it(client:
     recorder = Recorder(database)
     impossible = ended(second, 200, number=1 << 31)
     outcomes = await asyncio.gather(
-        recorder.record(ended(first, 200)),
-        recorder.record(impossible),
-        recorder.record(ended(third, 500)),
+        recorder.record(ended(first, 200), client.company_id),
+        recorder.record(impossible, client.company_id),
+        recorder.record(ended(third, 500), client.company_id),
         return_exceptions=True,
     )
     assert [outcomes[0], outcomes[2]] == [True, True]

@@ -89,6 +89,8 @@ def record_of(rows: Sequence[ClaimedDelivery]) -> dict[str, Any]:
     """The parameters that record claimed rows as succeeded."""
     same = {"number": 1, "rung": 1, "state": "succeeded", "due_at": None, "cause": "sweep", "status": 200, "error": ""}
     same |= dict.fromkeys(("connect_milliseconds", "tls_milliseconds", "first_byte_milliseconds", "address"))
+    same |= {"state_before": "waiting", "actor": ""}
+    same |= dict.fromkeys(("replay_id", "replay_after", "resumes_after"))
     same |= {"duration_milliseconds": 1, "started_at": now(all_due=False), "response_excerpt": b"thanks"}
     columns = {name: [value] * len(rows) for name, value in same.items()}
     return columns | {name: [getattr(row, name) for row in rows] for name in ("event_id", "subscription_id", "fence")}
@@ -142,7 +144,7 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
     await fill(database, 0, known)
     await analyze(database)
     patient = f"{BY_INDEX}; SET LOCAL idle_in_transaction_session_timeout = 0"
-    nobody = [ClaimedDelivery(uuid.UUID(int=0), 0, 0, 0, 0, 0, "", "", b"", "", b"")]
+    nobody = [ClaimedDelivery(uuid.UUID(int=0), 0, 0, 0, 0, "waiting", None, None, None, None, 0, "", "", b"", "", b"")]
     async with (
         explained(database, queries._SUBSCRIPTIONS_DUE.statement, patient) as look,
         explained(database, queries._CLAIM_DELIVERIES.statement, patient) as claim,
@@ -181,8 +183,8 @@ async def test_one_delivery_is_claimed_by_its_key(waiting: Database) -> None:
 async def test_a_claim_that_is_given_up_is_found_by_its_key_and_free_at_once(waiting: Database) -> None:
     wanted = dict.fromkeys(range(17, 25), 4)
     rows = (await queries.claimed_deliveries(waiting, wanted, now(all_due=True), 60)).rows
-    values = {name: [getattr(row, name) for row in rows] for name in ("event_id", "subscription_id", "fence")}
-    plan = await statement_plan(waiting, queries._GIVE_UP, BY_INDEX, **values, waiting="waiting")
+    values = {name: [getattr(row, name) for row in rows] for name in ("event_id", "subscription_id", "fence", "state")}
+    plan = await statement_plan(waiting, queries._GIVE_UP, BY_INDEX, **values)
     assert plan.rows_met <= 4 * len(rows) and not plan.whole_tables
     again = (await queries.claimed_deliveries(waiting, wanted, now(all_due=True), 60)).rows
     assert {(row.event_id, row.subscription_id) for row in rows} == {

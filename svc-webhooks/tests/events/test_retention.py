@@ -137,6 +137,20 @@ async def test_killed_at_every_step_the_next_sweep_finishes_and_claims_go_on_mea
     assert await partitions.drop(NOON) == 0
 
 
+async def test_killed_when_the_feed_is_shorter_the_next_sweep_drops_the_day(
+    database: Database, killed_at: Doomed
+) -> None:
+    partitions = await stored(database, OVER, TODAY)
+    async with database.connection() as connection:
+        await connection.raw.execute("UPDATE feed_entry SET stored_at = $1 WHERE event_id = $2", NOON, event_id(TODAY))
+        await connection.raw.execute("UPDATE feed_entry SET stored_at = $1 WHERE stored_at > $2", NOON - 31 * DAY, NOON)
+    await asyncio.to_thread(killed_at, database.url, "feed-shortened", NOON)
+    async with database.connection() as connection:
+        assert [row[0] for row in await connection.raw.fetch("SELECT event_id FROM feed_entry")] == [event_id(TODAY)]
+    assert await rows(database) == dict.fromkeys(t.PARTITIONED, 2)
+    assert await partitions.drop(NOON) == 1
+
+
 @pytest.mark.parametrize("steps", range(1, 6))
 async def test_what_a_killed_sweep_left_is_finished_though_it_is_not_over(
     database: Database, killed_at: Doomed, steps: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from makeready_cli.commands.webhooks import deliveries, events, subscriptions
+from makeready_cli.commands.webhooks import acts, deliveries, events, subscriptions
 from makeready_cli.parsers import Commands, group
 
 
@@ -12,3 +12,4 @@ def add(commands: Commands) -> None:
     deliveries.add(verbs)
     events.add(verbs)
     subscriptions.add(verbs)
+    acts.add(verbs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import secrets
 from typing import Any
 
 from chassis.schedule.instants import now
@@ -13,13 +14,14 @@ from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company
 from makeready_cli.commands.webhooks import rendering as shapes
 from makeready_cli.errors import CommandError, UsageError, printable
-from makeready_cli.output import Answer, table
+from makeready_cli.output import Answer, instant, table
 from makeready_cli.parsers import Commands, command
 from makeready_cli.rpc.actor import add_actor
+from makeready_cli.rpc.arguments import KEY_BYTES
 
 SERVICE = "svc-webhooks"
 _RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
-_LIST = pb.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name["ListDeliveries"]
+_READS = pb.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name
 PAGE = 200
 UNDELIVERED_PAGE = 1000
 RETRY_SECONDS = 60.0  # the attempt's own deadline, and that of another dispatcher's attempt that may be under way
@@ -32,8 +34,27 @@ def add(verbs: Commands) -> None:
     showing.add_argument("--state", choices=list(shapes.STATE_NUMBERS), help="only those in this state")
     showing.add_argument("--limit", metavar="N", type=types.rows, default=PAGE, help=f"at most (default {PAGE})")
     showing.add_argument("--before", metavar="EVENT_ID", default="", help="only of older events: the next page")
-    add_actor(showing, _LIST)
+    showing.add_argument("--event", metavar="KEY", help="only of events with this key")
+    showing.add_argument("--entity-type", metavar="KIND", help="only about the record of this kind, such as ticket")
+    showing.add_argument("--entity-id", metavar="ID", type=types.record_id, help="with this id")
+    showing.add_argument("--since", metavar="TIME", type=types.instant, help="only of events made then or later")
+    showing.add_argument("--until", metavar="TIME", type=types.instant, help="only of events made before")
+    add_actor(showing, _READS["ListDeliveries"])
     showing.set_defaults(run=list_deliveries)
+
+    counting = command(
+        verbs,
+        "count",
+        "count a subscription's deliveries",
+        description="Counts deliveries, for example the parked ones of a period before `webhooks retry --all-parked`.",
+    )
+    counting.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
+    counting.add_argument("--state", choices=list(shapes.STATE_NUMBERS), help="only those in this state")
+    counting.add_argument("--event", metavar="KEY", help="only of events with this key")
+    counting.add_argument("--since", metavar="TIME", type=types.instant, help="only of events made then or later")
+    counting.add_argument("--until", metavar="TIME", type=types.instant, help="only of events made before")
+    add_actor(counting, _READS["CountDeliveries"])
+    counting.set_defaults(run=count)
 
     parking = command(
         verbs,
@@ -60,6 +81,20 @@ def add(verbs: Commands) -> None:
     add_actor(expiring, _RPCS["ListUndelivered"])
     expiring.set_defaults(run=list_expiring)
 
+    following = command(
+        verbs,
+        "retry-progress",
+        "show how far a retry of parked deliveries is",
+        description="Counts the attempts that `webhooks retry` has led to since an instant, and what still waits for "
+        "its attempt.",
+    )
+    following.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
+    following.add_argument(
+        "--since", metavar="TIME", type=types.instant, required=True, help="when the retry was requested"
+    )
+    add_actor(following, _READS["GetRetryProgress"])
+    following.set_defaults(run=retry_progress)
+
     retrying = command(
         verbs,
         "retry",
@@ -70,6 +105,13 @@ def add(verbs: Commands) -> None:
     )
     retrying.add_argument("deliveries", metavar="EVENT_ID:SUB_ID", type=types.delivery_key, nargs="*")
     retrying.add_argument("--all-parked", metavar="SUB_ID", type=types.record_id)
+    retrying.add_argument("--event", metavar="KEY", help="with --all-parked: only of events with this key")
+    retrying.add_argument(
+        "--since", metavar="TIME", type=types.instant, help="with --all-parked: only of events made then or later"
+    )
+    retrying.add_argument(
+        "--until", metavar="TIME", type=types.instant, help="with --all-parked: only of events made before"
+    )
     add_actor(retrying, _RPCS["RetryDelivery"])
     retrying.set_defaults(run=retry)
 
@@ -84,12 +126,19 @@ async def list_deliveries(operator: Operator, arguments: argparse.Namespace) -> 
             limit=min(left, PAGE),
             state=pb.DeliveryState.ValueType(shapes.STATE_NUMBERS.get(arguments.state, 0)),
             before_event_id=before,
+            event=arguments.event,
+            entity_type=arguments.entity_type,
+            entity_id=arguments.entity_id,
+            without_excerpts=False,
         )
-        page = (await operator.call(SERVICE, deliveries.ListDeliveries, request)).deliveries
+        _set_instants(request, arguments)
+        answer = await operator.call(SERVICE, deliveries.ListDeliveries, request)
+        page = answer.deliveries
         found += page
-        if len(page) < request.limit:
+        # A page of a filtered list may be short although another follows.
+        if not answer.HasField("next_before_event_id") and len(page) < request.limit:
             break
-        before = page[-1].event_id
+        before = answer.next_before_event_id or page[-1].event_id
     first = found[: arguments.limit]
     next_before = first[-1].event_id if len(found) > len(first) else None
     rows = [
@@ -99,6 +148,48 @@ async def list_deliveries(operator: Operator, arguments: argparse.Namespace) -> 
     if next_before:
         text += f"\nMore follow with --before {next_before}"
     return Answer({"deliveries": [shapes.delivery(one) for one in first], "next_before": next_before}, text)
+
+
+def _set_instants(request: Any, arguments: argparse.Namespace) -> None:
+    for name in ("since", "until"):
+        if (at := getattr(arguments, name)) is not None:
+            getattr(request, name).FromDatetime(at)
+
+
+async def count(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    deliveries = DeliveriesServiceStub(operator.channel(SERVICE))
+    state = pb.DeliveryState.ValueType(shapes.STATE_NUMBERS.get(arguments.state, 0))
+    request = pb.CountDeliveriesRequest(sub_id=arguments.sub_id, state=state, event=arguments.event)
+    _set_instants(request, arguments)
+    found = await operator.call(SERVICE, deliveries.CountDeliveries, request)
+    has_any = found.deliveries > 0
+    value = {
+        "sub_id": arguments.sub_id,
+        "deliveries": found.deliveries,
+        "first_made_at": instant(found.first_made_at) if has_any else None,
+        "last_made_at": instant(found.last_made_at) if has_any else None,
+        "first_expires_at": instant(found.first_expires_at) if has_any else None,
+    }
+    text = "1 delivery." if found.deliveries == 1 else f"{found.deliveries:,} deliveries."
+    if has_any:
+        text += f" The first goes on {shapes.day(found.first_expires_at)}."
+    return Answer(value, text)
+
+
+async def retry_progress(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    deliveries = DeliveriesServiceStub(operator.channel(SERVICE))
+    request = pb.GetRetryProgressRequest(sub_id=arguments.sub_id)
+    request.since.FromDatetime(arguments.since)
+    found = await operator.call(SERVICE, deliveries.GetRetryProgress, request)
+    value = {
+        "sub_id": arguments.sub_id,
+        "succeeded": found.succeeded,
+        "failed": found.failed,
+        "waiting": found.waiting,
+        "next_sweep_at": instant(found.next_sweep_at),
+    }
+    text = f"{found.succeeded:,} arrived, {found.failed:,} failed again, {found.waiting:,} wait for the next sweep"
+    return Answer(value, f"{text} at {instant(found.next_sweep_at)}." if found.waiting else f"{text}.")
 
 
 async def list_parked(operator: Operator, arguments: argparse.Namespace) -> Answer:
@@ -165,14 +256,16 @@ async def retry(operator: Operator, arguments: argparse.Namespace) -> Answer:
         raise UsageError("give either deliveries as EVENT_ID:SUB_ID or --all-parked SUB_ID")
     operator.trace()
     if arguments.all_parked is not None:
-        return await _retry_all(operator, arguments.all_parked)
+        return await _retry_all(operator, arguments)
+    if arguments.event or arguments.since or arguments.until:
+        raise UsageError("--event, --since and --until go with --all-parked")
     administration = AdministrationServiceStub(operator.channel(SERVICE))
     done: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
     lines: list[str] = []
     keys = dict.fromkeys(arguments.deliveries)
     for event_id, sub_id in keys:
-        request = pb.RetryDeliveryRequest(event_id=event_id, sub_id=sub_id)
+        request = pb.RetryDeliveryRequest(event_id=event_id, sub_id=sub_id, idempotency_key=_key())
         try:
             answer = await operator.call(SERVICE, administration.RetryDelivery, request, deadline_seconds=RETRY_SECONDS)
         except CommandError as failed:
@@ -182,23 +275,21 @@ async def retry(operator: Operator, arguments: argparse.Namespace) -> Answer:
             lines.append(f"{printable(event_id)}:{sub_id}  not attempted: {failed}")
         else:
             done.append(shapes.delivery(answer.delivery))
-            lines.append(f"{event_id}:{sub_id}  {_retried(answer.delivery)}")
+            lines.append(f"{event_id}:{sub_id}  {shapes.attempted(answer.delivery)}")
     value = {"deliveries": done} | ({"refused": refused} if refused else {})
     return Answer(value, "\n".join(lines), 1 if refused else 0)
 
 
-async def _retry_all(operator: Operator, sub_id: int) -> Answer:
+async def _retry_all(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    sub_id: int = arguments.all_parked
     administration = AdministrationServiceStub(operator.channel(SERVICE))
-    request = pb.RetryParkedRequest(sub_id=sub_id)
+    request = pb.RetryParkedRequest(sub_id=sub_id, idempotency_key=_key(), event=arguments.event)
+    _set_instants(request, arguments)
     answer = await operator.call(SERVICE, administration.RetryParked, request, deadline_seconds=ALL_PARKED_SECONDS)
     text = f"{answer.deliveries} parked deliveries are due: one attempt each with the next sweep."
     return Answer({"sub_id": sub_id, "due": answer.deliveries}, text)
 
 
-def _retried(one: pb.Delivery) -> str:
-    if held := shapes.held(one):
-        return f"waits for a later sweep: {held}"
-    attempt = one.attempts[-1]
-    ended = f"{printable(shapes.outcome(attempt))} after {attempt.duration_milliseconds} ms"
-    state = shapes.STATES.get(one.state, "unknown")
-    return f"{state}: attempt {attempt.number} ended with {ended}"
+def _key() -> str:
+    """A new idempotency key."""
+    return secrets.token_hex(KEY_BYTES)

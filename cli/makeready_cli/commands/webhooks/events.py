@@ -10,10 +10,14 @@ from typing import Any
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready_cli.commands.webhooks import rendering as shapes
 from makeready_cli.errors import printable
-from makeready_cli.output import Answer, instant, table
+from makeready_cli.output import Answer, instant, labels, table
 from makeready_cli.parsers import Commands
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
+SERVICE = "svc-webhooks"
+_RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
+_DELIVERIES = pb.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name
+_OUTCOMES = labels(pb.EventOutcome.DESCRIPTOR)
 EXCERPT_POINTS_MAX = 76
 HEADERS = ("#", "STARTED (UTC)", "CAUSE", "CONN", "TLS", "FIRST", "TOTAL MS", "OUTCOME", "THEN", "ADDRESS")
 
@@ -32,7 +36,43 @@ def add(verbs: Commands) -> None:
         flags={"--body": "also the bytes that are sent"},
         answer=_answer,
     )
-    add_commands(verbs, telling)
+    listing = RpcCommand(
+        "events",
+        SERVICE,
+        _RPCS["ListEvents"],
+        "list a company's events of 30 days, newest first",
+        helps={
+            "event": "only with this key",
+            "entity_type": "only about this kind of record, such as ticket",
+            "entity_id": "only about the record of that kind with this id",
+            "since": "only made then or later",
+            "until": "only made before",
+            "outcome": "only with this outcome",
+            "request_id": "only caused by this request",
+            "before_event_id": "only older ones: the next page",
+            "limit": "how many at most (default 50)",
+        },
+        answer=_events,
+    )
+    of_record = RpcCommand(
+        "deliveries-of",
+        SERVICE,
+        _DELIVERIES["ListDeliveriesOf"],
+        "list the deliveries of a record's events, newest first",
+        ("entity_type", "entity_id"),
+        helps={"before_event_id": "only before this delivery: the next page", "limit": "how many at most (default 50)"},
+    )
+    whole = RpcCommand(
+        "delivery",
+        SERVICE,
+        _DELIVERIES["GetDelivery"],
+        "show one delivery with its requests",
+        ("event_id", "sub_id"),
+        description="Shows each attempt with the request's headers and the answer, and the body that was sent.",
+        company=False,
+        answer=_whole,
+    )
+    add_commands(verbs, telling, listing, of_record, whole)
 
 
 def _answer(found: pb.GetEventResponse, arguments: argparse.Namespace) -> Answer:
@@ -61,6 +101,55 @@ def _answer(found: pb.GetEventResponse, arguments: argparse.Namespace) -> Answer
     for one in found.deliveries:
         lines += ["", *_delivery(one)]
     return Answer(value, "\n".join(lines))
+
+
+def _events(found: pb.ListEventsResponse, _arguments: argparse.Namespace) -> Answer:
+    following = found.next_before_event_id if found.HasField("next_before_event_id") else None
+    value = {
+        "events": [
+            {
+                "event_id": one.event_id,
+                "event": one.event,
+                "entity_type": one.entity_type or None,
+                "entity_id": one.entity_id or None,
+                "occurred_at": instant(one.occurred_at),
+                "request_id": one.request_id or None,
+                "outcome": _OUTCOMES.get(one.outcome),
+                "waiting": one.waiting,
+                "succeeded": one.succeeded,
+                "parked": one.parked,
+            }
+            for one in found.events
+        ],
+        "next_before": following,
+    }
+    rows = [
+        (
+            one.event_id,
+            shapes.second(one.occurred_at),
+            f"{one.entity_type} {one.entity_id}",
+            _OUTCOMES.get(one.outcome),
+            one.event,
+            printable(one.request_id) or None,
+        )
+        for one in found.events
+    ]
+    text = table(("EVENT ID", "OCCURRED (UTC)", "RECORD", "OUTCOME", "EVENT", "REQUEST"), rows, "No events.")
+    return Answer(value, f"{text}\nMore follow with --before-event-id {following}" if following else text)
+
+
+def _whole(found: pb.GetDeliveryResponse, _arguments: argparse.Namespace) -> Answer:
+    value = shapes.delivery(found.delivery) | {
+        "request_id": found.request_id or None,
+        "body": found.body.decode(errors="replace"),
+        "fresh_signature": found.fresh_signature or None,
+    }
+    lines = [*_delivery(found.delivery), ""]
+    for shown, attempt in zip(value["attempts"], found.delivery.attempts, strict=True):
+        shown["request_headers"] = {one.name: one.value for one in attempt.request_headers}
+        lines.append(f"Attempt {attempt.number}")
+        lines += [f"  {one.name}: {printable(one.value)}" for one in attempt.request_headers]
+    return Answer(value, "\n".join([*lines, "", printable(value["body"])]))
 
 
 def _delivery(one: pb.Delivery) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready_cli.errors import printable
 from makeready_cli.output import instant, labels
 
 STATES = labels(pb.DeliveryState.DESCRIPTOR)
@@ -27,6 +28,8 @@ def delivery(found: pb.Delivery) -> dict[str, Any]:
         "occurred_at": instant(found.occurred_at),
         "due_at": instant(found.due_at) if found.HasField("due_at") else None,
         "expires_at": instant(found.expires_at),
+        "entity_type": found.entity_type or None,
+        "entity_id": found.entity_id or None,
         "attempts": [_attempt(attempt) for attempt in found.attempts],
     }
 
@@ -38,6 +41,7 @@ def _attempt(found: pb.Attempt) -> dict[str, Any]:
     return {
         "number": found.number,
         "cause": CAUSES.get(found.cause, "unknown"),
+        "actor": found.actor or None,
         "started_at": instant(found.started_at),
         "duration_milliseconds": found.duration_milliseconds,
         "connect_milliseconds": given("connect_milliseconds"),
@@ -82,6 +86,16 @@ def last(attempts: Sequence[pb.Attempt]) -> str | None:
 def due(found: pb.Delivery) -> str | None:
     """The instant of the next attempt, or the reason why there is none yet."""
     return held(found) or (minute(found.due_at) if found.HasField("due_at") else None)
+
+
+def attempted(one: pb.Delivery) -> str:
+    """The result of an attempt that was requested."""
+    if held_by := held(one):
+        return f"waits for a later sweep: {held_by}"
+    attempt = one.attempts[-1]
+    ended = f"{printable(outcome(attempt))} after {attempt.duration_milliseconds} ms"
+    state = STATES.get(one.state, "unknown")
+    return f"{state}: attempt {attempt.number} ended with {ended}"
 
 
 def held(found: pb.Delivery) -> str:

@@ -18,6 +18,7 @@ from makeready_cli.rpc.command import RpcCommand, add_commands
 PAGE = 200
 _SERVICE = "svc-webhooks"
 _LIST: MethodDescriptor = pb.DESCRIPTOR.services_by_name["SubscriptionsService"].methods_by_name["ListSubscriptions"]
+_DELIVERIES = pb.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name
 _RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
 
 
@@ -39,6 +40,64 @@ def add(commands: Commands) -> None:
     add_commands(
         commands,
         RpcCommand(
+            "show",
+            _SERVICE,
+            _RPCS["GetSubscription"],
+            "show a subscription, who made and paused it, and what waits",
+            ("sub_id",),
+            company=False,
+        ),
+        RpcCommand(
+            "overview",
+            _SERVICE,
+            _RPCS["ListSubscriptionDetails"],
+            "list a company's subscriptions with what waits and what is parked",
+            helps={"after_id": "only after this id: the next page", "limit": "how many at most (default 50)"},
+        ),
+        RpcCommand(
+            "undelivered",
+            _SERVICE,
+            _DELIVERIES["CountUndelivered"],
+            "count a company's waiting and parked deliveries by subscription",
+        ),
+        RpcCommand(
+            "stats",
+            _SERVICE,
+            _DELIVERIES["GetDeliveryStats"],
+            "count a subscription's attempts by hour or day",
+            ("sub_id",),
+            helps={"since": "from then on (default: 24 hours, or 30 days by day)", "until": "before then"},
+            company=False,
+        ),
+        RpcCommand(
+            "create",
+            _SERVICE,
+            _RPCS["AddSubscription"],
+            "create a subscription and print its secret once",
+            helps={"destination_url": "the receiver: https on port 443", "events": "an event key"},
+            settings={"events": {"flag": "--event", "metavar": "KEY"}},
+            answer=_created,
+        ),
+        RpcCommand(
+            "change",
+            _SERVICE,
+            _RPCS["UpdateSubscription"],
+            "change a subscription's destination or events",
+            ("sub_id",),
+            helps={"destination_url": "the new receiver, for what waits too", "events": "an event key of the new set"},
+            settings={"events": {"flag": "--event", "metavar": "KEY"}},
+            company=False,
+        ),
+        RpcCommand(
+            "delete",
+            _SERVICE,
+            _RPCS["RemoveSubscription"],
+            "delete a subscription and its deliveries",
+            ("sub_id",),
+            description="Deletes a subscription with all its deliveries, delivered or not, and says how many go.",
+            answer=_deleted,
+        ),
+        RpcCommand(
             "pause",
             _SERVICE,
             _RPCS["PauseSubscription"],
@@ -47,6 +106,7 @@ def add(commands: Commands) -> None:
             description="Holds a subscription's deliveries back. Events go on being stored for it; retries stand "
             "still; an attempt under way ends. What waits longer than 30 days goes undelivered: `webhooks expiring` "
             "lists it.",
+            helps={"reason": "why, for others who read it"},
             company=False,
             answer=_paused,
         ),
@@ -101,6 +161,22 @@ async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) 
     ]
     headers = ("ID", "HEALTH", "SECRET", "CREATED", "DESTINATION", "EVENTS")
     return Answer({"subscriptions": found}, table(headers, rows, "No subscriptions."))
+
+
+def _created(answer: pb.AddSubscriptionResponse, _arguments: argparse.Namespace) -> Answer:
+    found = answer.subscription
+    value = {"sub_id": found.sub_id, "secret": answer.secret or None, "secret_prefix": found.secret_prefix}
+    text = f"Subscription {found.sub_id} is created.\n\n{answer.secret}\n\nThis is its signing secret, shown only now."
+    return Answer(value, text)
+
+
+def _deleted(answer: pb.RemoveSubscriptionResponse, arguments: argparse.Namespace) -> Answer:
+    value = {"sub_id": arguments.sub_id, "deliveries": answer.deliveries, "undelivered": answer.undelivered}
+    text = (
+        f"Subscription {arguments.sub_id} is deleted, with {answer.deliveries} deliveries;"
+        f" {answer.undelivered} of them had not arrived."
+    )
+    return Answer(value, text)
 
 
 def _paused(answer: pb.PauseSubscriptionResponse, _arguments: argparse.Namespace) -> Answer:

@@ -1,4 +1,5 @@
-"""The demo company: small, believable data, loaded through the operator's command line and partly over the API."""
+"""The demo company: small, believable data. Files bring its history; its people and integrations do the rest, over the
+command line and the API as anybody does."""
 
 import json
 import secrets
@@ -12,14 +13,17 @@ from urllib.parse import urljoin
 
 from makeready_local.children import LocalError
 from makeready_local.config import Settings
-from makeready_local.demo_data import over_the_api, story
-from makeready_local.demo_data.commands import Commands
+from makeready_local.demo_data import acts, story
+from makeready_local.demo_data.commands import CommandError, Commands
+from makeready_local.demo_data.over_the_api import Api
+from makeready_local.demo_data.work import PARTS, Work
 from makeready_local.state import State
 
 COMPANY = "Makeready Demo"
 EMAIL = "demo.administrator@example.com"
 SCOPES = ("read", "write", "webhook_only")
-# demo.json: the addresses and keys. demo-story.json: the version of the data and the day that they count from.
+# demo.json: the addresses, keys and people. demo-story.json: the version of the files' data and the day that they count
+# from; the parts of the work that are done and the day that they count from.
 PROGRESS, DONE, STORY = "demo-progress.json", "demo.json", "demo-story.json"
 
 
@@ -39,22 +43,36 @@ def load(state: State, settings: Settings, say: Callable[[str], None], check: Ca
     day = story.day_of(recorded.get("day"))
     rows = story.rows(day)
     version = story.fingerprint(rows)
-    if is_new or recorded.get("version") != version:
+    parts = [part for part in PARTS if part not in recorded.get("parts", [])]
+    if is_new or recorded.get("version") != version or parts or "staff" not in done:
         say("Loading the demo company ..." if is_new else "Bringing the demo company up to date ...")
-        state.write(STORY, {"day": day.isoformat()})
+        # An earlier version of the demo began some day; its people work today.
+        recorded = {"day": day.isoformat(), "parts": [], "work_day": story.today().isoformat()} | recorded
+        imported = recorded.pop("version", "")
+        state.write(STORY, recorded)
         with Commands(state, check) as commands:
             if is_new:
                 done = _found(state, commands)
-            rejected = _import(state, commands, str(done["company_id"]), rows)
-        if not_opened := over_the_api.open_tickets(settings.local_api_url, done["keys"]["write"]):
-            rejected.append(not_opened)
-        if rejected and is_new:
-            raise LocalError(f"the demo company cannot be loaded: {rejected[0]}")
+            company, email = done["company_id"], done["administrator"]["email"]
+            rejected = _import(state, commands, str(company), rows) if is_new or imported != version else []
+            if rejected and is_new:
+                raise LocalError(f"the demo company cannot be loaded: {rejected[0]}")
+            recorded["version"] = version
+            state.write(STORY, recorded)
+            if "staff" not in done:
+                done["staff"] = _staff(state, commands, str(company), email)
+            vendors = {row["name"]: row["external_id"] for row in rows["vendors"]}
+            api = Api(settings.local_api_url, done["keys"], vendors)
+            work_day = story.day_of(recorded["work_day"])
+            work = Work(commands, api, settings, company, email, work_day)
+            for part in parts:
+                rejected += work.do(part)
+                recorded["parts"].append(part)
+                state.write(STORY, recorded)
         for line in rejected:  # people have worked with it: its records need not fit any more
             say(f"Left as it is in the demo company: {line}.")
-        state.write(STORY, {"day": day.isoformat(), "version": version})
     # Ports and addresses of this start.
-    state.write(DONE, {"base_url": settings.api_url, "admin_url": settings.admin_url, **_without_addresses(done)})
+    state.write(DONE, {"base_url": settings.api_url, "admin_url": settings.console_url, **_without_addresses(done)})
     state.remove(PROGRESS)
 
 
@@ -112,6 +130,37 @@ def _administrator(
     raise LocalError("the demo company cannot be loaded: its administrator's emails are taken")
 
 
+def _staff(state: State, commands: Commands, company: str, email: str) -> list[dict[str, str]]:
+    """Lets two members of staff sign in. Returns their names, emails and passwords; not those of a person who has been
+    invited before."""
+    progress = state.read(PROGRESS)
+    passwords: dict[str, str] = progress.get("staff", {})
+    people = []
+    for member in commands.run("staff", "list", company)["staff"]:
+        key = member["external_id"]
+        if key not in acts.STAFF_WHO_SIGN_IN or (member["invited"] and key not in passwords):
+            continue
+        if key not in passwords:
+            passwords[key] = secrets.token_urlsafe(12)
+            state.write(PROGRESS, {**progress, "staff": passwords})
+        staff_id, address = str(member["staff_id"]), member["email"]
+        invite, who = ("staff", "invite", company, staff_id, "--as", email), f"staff:{staff_id}"
+        try:
+            if not member["invited"]:
+                commands.run(*invite)
+        except CommandError as error:
+            if "signs in with that e-mail" not in error.reason:
+                raise
+            # Of an earlier demo in this database.
+            address = address.replace("@", f".{company}@")
+            commands.run("staff", "update", company, staff_id, "--email", address, "--as", email)
+            commands.run(*invite)
+        if not commands.run("account", "show", company, "--as", who)["has_password"]:
+            commands.run("account", "change-password", company, "--as", who, given=passwords[key])
+        people.append({"name": member["name"], "email": address, "password": passwords[key]})
+    return people
+
+
 def _import(state: State, commands: Commands, company: str, rows: dict[str, list[story.Row]]) -> list[str]:
     """Imports every kind; returns one line for each kind with rejected rows."""
     folder = state.folder / "demo"
@@ -153,11 +202,12 @@ def greeting(state: State, settings: Settings) -> str:
     """The text that the user at the terminal needs to begin."""
     reference = urljoin(settings.api_url, "/docs")
     lines = [f"API               {settings.api_url}", f"Reference         {reference}"]
-    lines.append(f"Administrator     {settings.admin_url}")
+    lines.append(f"Administrator     {settings.console_url}")
     done = state.read(DONE)
     if done:
         administrator = done["administrator"]
         lines.append(f"                  {administrator['email']}  {administrator['password']}")
+        lines += [f"Staff             {one['email']}  {one['password']}" for one in done.get("staff", [])]
         lines += [f"Key {scope:<14}{key}" for scope, key in done["keys"].items()]
         lines += [
             "",

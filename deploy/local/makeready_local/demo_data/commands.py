@@ -18,6 +18,14 @@ COMMAND_SECONDS = 120
 CHECK_SECONDS = 0.2
 
 
+class CommandError(LocalError):
+    """A command failed; the services run on. reason: the line that it printed."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
 class Commands:
     """`makeready --json WORDS…` against one installation. `check` raises if a service has ended."""
 
@@ -47,7 +55,7 @@ class Commands:
         self._end()
 
     def run(self, *words: str, given: str = "") -> dict[str, Any]:
-        """The command's answer. Raises LocalError if it failed."""
+        """The command's answer. Raises CommandError if it failed, and LocalError if a service has ended."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"words": words, "given": given}).encode() + b"\n")
@@ -60,7 +68,8 @@ class Commands:
         except ValueError:
             answer = None
         if reply["status"] not in (0, 3) or not isinstance(answer, dict):
-            raise _failed(words, _last(reply["err"] or reply["out"]) or f"exit status {reply['status']}")
+            reason = _last(reply["err"] or reply["out"]) or f"exit status {reply['status']}"
+            raise CommandError(str(_failed(words, reason)), reason.removeprefix("makeready: "))
         return answer
 
     def _line(self, words: Sequence[str]) -> bytes:

@@ -11,15 +11,16 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 from makeready_cli import program
+from makeready_cli.parsers import Parser
 
 
-def answer(words: list[str], given: str) -> dict[str, Any]:
+def answer(tree: Parser, words: list[str], given: str) -> dict[str, Any]:
     """Runs one command."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     sys.stdin = io.StringIO(given)
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            status = program.main(["--json", *words])
+            status = program.main(["--json", *words], tree)
         except SystemExit as ended:  # argparse refuses arguments this way
             status = ended.code if isinstance(ended.code, int) else 1
     printed = [stream.buffer.getvalue().decode() for stream in (out, err)]
@@ -29,9 +30,10 @@ def answer(words: list[str], given: str) -> dict[str, Any]:
 def main() -> None:
     """Answers until the input ends."""
     requests, answers = sys.stdin, sys.stdout
+    tree = program.parser()
     for line in requests:
         request = json.loads(line)
-        answers.write(json.dumps(answer(request["words"], request["given"])) + "\n")
+        answers.write(json.dumps(answer(tree, request["words"], request["given"])) + "\n")
         answers.flush()
 
 

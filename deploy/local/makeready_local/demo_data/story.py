@@ -22,7 +22,16 @@ Row = dict[str, Any]
 TIMEZONE = "America/New_York"
 _ROWS = Path(__file__).with_name("rows")
 _INSTANTS = frozenset(
-    {"created_at", "updated_at", "completed_at", "cancelled_at", "onboarded_at", "retired_at", "occupancy_fed_at"}
+    {
+        "created_at",
+        "updated_at",
+        "completed_at",
+        "cancelled_at",
+        "onboarded_at",
+        "retired_at",
+        "occupancy_fed_at",
+        "published_at",
+    }
 )
 _DATES = frozenset(
     {
@@ -33,6 +42,7 @@ _DATES = frozenset(
         "move_in_date",
         "move_out_date",
         "projected_ready_on",
+        "due_date",
     }
 )
 _SATURDAY = 5
@@ -67,6 +77,9 @@ def rows(day: datetime.date) -> dict[str, list[Row]]:
         "meters": _dated("meters", [meter.row() for meter in utilities.meters()], day),
         "readings": list(utilities.readings(day, instant)),
         "tickets": _by_age([_touched(row) for row in _dated("tickets", _written("tickets"), day)]),
+        "pm-tasks": _by_age(_dated("pm-tasks", _written("pm-tasks"), day)),
+        "turn-tasks": _by_age(_dated("turn-tasks", _written("turn-tasks"), day)),
+        "notices": _by_age(_dated("notices", _written("notices"), day)),
     }
 
 

@@ -1,4 +1,4 @@
-"""The demo company's meters, and their readings of the last thirteen months."""
+"""The demo company's meters, and their readings of the last two years."""
 
 import datetime
 import itertools
@@ -11,9 +11,13 @@ from typing import Any
 Row = dict[str, Any]
 Instant = Callable[[datetime.date, str], str]
 
-MONTHS = 13
+MONTHS = 26
 # A reading arrives three days after its period; the youngest period is one whose reading has arrived.
 READ_AFTER_DAYS = 3
+# By meter, how many months ago: a month that was never read, and a month with so many times its consumption (a toilet
+# that ran, a chiller that was left on).
+NEVER_READ = {("M-400-W", 8), ("M-300-3", 15)}
+MANIFOLD = {("M-100-W", 5): 2.7, ("M-100-S", 5): 2.7, ("M-500-E", 3): 1.9, ("M-300-2", 20): 0.1}
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,10 @@ def _fixed() -> Iterator[Meter]:
         "common_area",
         None,
         "PSEG 42-118",
+        months=22,
     )
-    yield Meter("M-400-W", "水道 / Water", "water", "CCF", 31, -0.05, 7.9, meter_number="VEO-3090")
-    yield Meter("M-400-G", "ガス / Gas", "gas", "therms", 205, 0.6, 1.31, meter_number="PSEG 42-119")
+    yield Meter("M-400-W", "水道 / Water", "water", "CCF", 31, -0.05, 7.9, meter_number="VEO-3090", months=22)
+    yield Meter("M-400-G", "ガス / Gas", "gas", "therms", 205, 0.6, 1.31, meter_number="PSEG 42-119", months=22)
     yield Meter(
         "M-500-E", "Tower main switchgear", "electric", "kWh", 148000, -0.2, 0.145, meter_number="HV-500-1", months=7
     )
@@ -167,15 +172,15 @@ def readings(day: datetime.date, instant: Instant) -> Iterator[Row]:
         for _ in range(meter.months):
             months.append((months[-1] - datetime.timedelta(days=1)).replace(day=1))
         months.reverse()
-        for start, stop in itertools.pairwise(months):
-            if meter.monthly:
-                yield _reading(meter, start, stop, instant)
+        for ago, (start, stop) in zip(range(meter.months, 0, -1), itertools.pairwise(months), strict=True):
+            if meter.monthly and (meter.external_id, ago) not in NEVER_READ:
+                yield _reading(meter, start, stop, MANIFOLD.get((meter.external_id, ago), 1), instant)
 
 
-def _reading(meter: Meter, start: datetime.date, stop: datetime.date, instant: Instant) -> Row:
+def _reading(meter: Meter, start: datetime.date, stop: datetime.date, times: float, instant: Instant) -> Row:
     chance = zlib.crc32(f"{meter.external_id} {start:%Y-%m}".encode())
     season = math.cos((start.month - 1) / 12 * math.tau)
-    used = meter.monthly * (1 + meter.winter * season) * (0.94 + chance % 1000 / 8000)
+    used = times * meter.monthly * (1 + meter.winter * season) * (0.94 + chance % 1000 / 8000)
     used = round(used, 1 if meter.monthly < 1000 else 0)
     if meter.utility_type == "trash":
         used = round(used)

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from makeready_local.webhook_demo.certificates import Files
+from makeready_local.certificates import Files
 
 HOST = "receiver.test"
 GUIDE = Path(__file__).resolve().parents[4] / "docs" / "webhooks" / "receiver.py"

@@ -6,9 +6,9 @@ import shlex
 import time
 from typing import Any
 
+from makeready_local import certificates
 from makeready_local.children import LocalError
 from makeready_local.make import Make
-from makeready_local.webhook_demo import certificates
 from makeready_local.webhook_demo.installation import Installation
 from makeready_local.webhook_demo.receiver import HOST, Arrival, Receiver
 from makeready_local.webhook_demo.screen import Screen
@@ -47,12 +47,20 @@ class Story:
             }
             self._installation.start(settings, self._screen.step)
             self._installation.makeready("wait")  # until the events of the demo company's tickets are done
+            self._delete_other_subscriptions()
             self._screen.step("Ready", self._installation.demo["base_url"], "good")
             ticket, sub_id = self._tell(receiver)
             if not once:
                 self._invite(ticket, sub_id)
                 while not self._make.has_ended():
                     self._show_next(receiver)
+
+    def _delete_other_subscriptions(self) -> None:
+        """Deletes those of the demo company, so that what is on record is of this receiver alone."""
+        _, listed = self._installation.call("GET", "/webhooks", "read")
+        for one in listed["data"]:
+            company_id = str(self._installation.demo["company_id"])
+            self._installation.makeready("webhooks", "delete", company_id, str(one["entity_id"]))
 
     def _tell(self, receiver: Receiver) -> tuple[dict[str, Any], int]:
         """Plays the steps; returns the ticket and the subscription's id."""

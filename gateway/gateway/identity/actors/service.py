@@ -1,17 +1,36 @@
-"""The RPC that issues tokens for a company's people, so that the operator's command line can act as one of them."""
+"""The RPCs about a company's actors: tokens, so that the operator's command line can act as one of its people, and
+names."""
 
 from __future__ import annotations
 
-from chassis.auth.identity import ADMINISTRATOR, STAFF, Call, Identity, TokenSigner
+import time
+from typing import Any
+
+from chassis.auth.identity import (
+    ADMINISTRATOR,
+    INTEGRATION,
+    REUSE_SECONDS,
+    STAFF,
+    Call,
+    Identity,
+    TokenSigner,
+    company_id,
+)
 from chassis.db.database import Database
-from chassis.refusals import Refusal
+from chassis.refusals import Refusal, invalid_request
+from gateway.identity.actors import queries
 from gateway.identity.administrators import queries as administrators
 from gateway.identity.staff import queries as staff
 from makeready.identity.v1 import actors_pb2 as pb
 
+ACTORS_MAX = 500
+_ID_DIGITS_MAX = 18
+# Kinds of actors by the words that records and audit entries have for them.
+_KINDS = {ADMINISTRATOR: ADMINISTRATOR, STAFF: STAFF, INTEGRATION: "key", "api_key": "key"}
+
 
 class ActorsService:
-    """Tokens for administrators and staff, signed by the gateway, which owns both."""
+    """Tokens for administrators and staff, signed by the gateway, which owns both; and the names of all actors."""
 
     def __init__(self, database: Database, issuer: TokenSigner) -> None:
         self.database = database
@@ -24,15 +43,45 @@ class ActorsService:
             who = await self._administrator(request.company_id, request.administrator_email)
         return pb.IssueActorTokenResponse(token=self.issuer.token(request.audience, who))
 
+    async def BatchGetActors(self, request: pb.BatchGetActorsRequest, call: Call) -> pb.BatchGetActorsResponse:
+        if len(request.actors) > ACTORS_MAX:
+            raise invalid_request(f"actors must be at most {ACTORS_MAX}.", "actors")
+        of_company = company_id(call)
+        wanted = {actor: found for actor in request.actors if (found := _parsed(actor)) is not None}
+        ids: dict[str, list[int]] = {kind: [] for kind in _KINDS.values()}
+        for kind, one in wanted.values():
+            ids[kind].append(one)
+        rows = await queries.actors(self.database, of_company, ids[ADMINISTRATOR], ids[STAFF], ids["key"])
+        known = {(row["kind"], row["id"]): row for row in rows}
+        answer = pb.BatchGetActorsResponse()
+        for actor, key in wanted.items():
+            if (row := known.get(key)) is not None:
+                answer.actors.add(actor=actor, name=row["name"], active=row["active"])
+        return answer
+
     async def _administrator(self, company_id: int, email: str) -> Identity:
         address = email.strip().lower()
         # NUL can't be stored, so no email contains it.
         found = None if "\0" in address else await administrators.administrator(self.database, address)
-        if found is None or company_id not in (0, found["company_id"]):
+        if found is None or not found["active"] or company_id not in (0, found["company_id"]):
             raise Refusal(404, "not_found", "No administrator of that company has that email; create one first.")
-        return Identity(ADMINISTRATOR, self.issuer.name, found["company_id"], administrator_id=found["id"])
+        return self._confirmed(ADMINISTRATOR, found["company_id"], administrator_id=found["id"])
 
     async def _member(self, company_id: int, staff_id: int) -> Identity:
-        if not await staff.staff_references(self.database, company_id, [staff_id], []):
+        found = await staff.member(self.database, company_id, staff_id)
+        if found is None or not found["active"]:
             raise Refusal(404, "not_found", "No member of that company's staff has that id.")
-        return Identity(STAFF, self.issuer.name, company_id, staff_id=staff_id)
+        return self._confirmed(STAFF, company_id, staff_id=staff_id)
+
+    def _confirmed(self, kind: str, company_id: int, **person: Any) -> Identity:
+        """The person as the operator acts for them: the operator's key is the confirmation."""
+        now = int(time.time())
+        return Identity(kind, self.issuer.name, company_id, stepped_up_at=now - now % REUSE_SECONDS, **person)
+
+
+def _parsed(actor: str) -> tuple[str, int] | None:
+    """The kind and id of "administrator:7"; None if it is no such text."""
+    word, _, number = actor.partition(":")
+    if word not in _KINDS or not (number.isascii() and number.isdigit()) or len(number) > _ID_DIGITS_MAX:
+        return None
+    return _KINDS[word], int(number)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Text, bindparam, insert, select
+from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, insert, select, update
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement
+from gateway.identity.accounts.tables import account, passkey
 from gateway.identity.administrators.tables import administrator as _administrator
 
 _NEW_ADMINISTRATOR = Statement(
@@ -15,31 +16,78 @@ _NEW_ADMINISTRATOR = Statement(
         company_id=bindparam("company_id", type_=BigInteger),
         email=bindparam("email", type_=Text),
         name=bindparam("name", type_=Text),
-        password=bindparam("password", type_=Text),
     )
     .returning(_administrator.c.id)
 )
 _ADMINISTRATOR_BY_EMAIL = Statement(
-    select(_administrator.c.id, _administrator.c.company_id).where(
+    select(_administrator.c.id, _administrator.c.company_id, _administrator.c.active).where(
         _administrator.c.email == bindparam("email", type_=Text)
     )
 )
 
 
-async def new_administrator_id(
-    connection: Connection, company_id: int, email: str, name: str, password: str | None
-) -> int:
-    found: int = await connection.value(
-        _NEW_ADMINISTRATOR, company_id=company_id, email=email, name=name, password=password
-    )
+async def new_administrator_id(connection: Connection, company_id: int, email: str, name: str) -> int:
+    """Raises UniqueViolationError `administrator_email`."""
+    found: int = await connection.value(_NEW_ADMINISTRATOR, company_id=company_id, email=email, name=name)
     return found
 
 
 async def administrator(connection: Connection | Database, email: str) -> Record | None:
-    """id and company_id of the administrator with this email; no two have the same."""
+    """id, company_id and active of the administrator with this email; no two have the same."""
     return await connection.row(_ADMINISTRATOR_BY_EMAIL, email=email)
 
 
 async def administrator_id(connection: Connection, company_id: int, email: str) -> int | None:
     found = await administrator(connection, email)
     return found["id"] if found is not None and found["company_id"] == company_id else None
+
+
+_id = bindparam("administrator_id", type_=BigInteger)
+_company_id = bindparam("company_id", type_=BigInteger)
+_passkeys = select(func.count()).where(passkey.c.account_id == account.c.id).scalar_subquery()
+_ADMINISTRATORS = Statement(
+    select(
+        *(_administrator.c[name] for name in ("id", "email", "name", "active", "created_at")),
+        account.c.password.is_not(None).label("has_password"),
+        account.c.totp_since.is_not(None).label("has_totp"),
+        _passkeys.label("passkeys"),
+        account.c.last_sign_in_at,
+    )
+    .outerjoin_from(_administrator, account, account.c.administrator_id == _administrator.c.id)
+    .where(_administrator.c.company_id == _company_id)
+    .order_by(_administrator.c.id)
+)
+_FOR_UPDATE = Statement(
+    select(_administrator)
+    .where(_administrator.c.company_id == _company_id, _administrator.c.id == _id)
+    .with_for_update(key_share=True)
+)
+_CHANGE = Statement(
+    update(_administrator)
+    .where(_administrator.c.id == _id)
+    .values(
+        name=bindparam("new_name", type_=Text),
+        email=func.coalesce(bindparam("new_email", type_=Text), _administrator.c.email),
+    )
+)
+_SET_ACTIVE = Statement(
+    update(_administrator).where(_administrator.c.id == _id).values(active=bindparam("new_active", type_=Boolean))
+)
+
+
+async def administrators(on: Connection | Database, company_id: int) -> list[Record]:
+    """The company's administrators ascending by id, with how they sign in."""
+    return await on.rows(_ADMINISTRATORS, company_id=company_id)
+
+
+async def administrator_for_update(connection: Connection, company_id: int, administrator_id: int) -> Record | None:
+    return await connection.row(_FOR_UPDATE, company_id=company_id, administrator_id=administrator_id)
+
+
+async def change_administrator(connection: Connection, administrator_id: int, name: str, email: str | None) -> None:
+    """email: None leaves it. Raises UniqueViolationError `administrator_email`."""
+    await connection.execute(_CHANGE, administrator_id=administrator_id, new_name=name, new_email=email)
+
+
+async def set_active(connection: Connection, administrator_id: int, active: bool) -> None:
+    await connection.execute(_SET_ACTIVE, administrator_id=administrator_id, new_active=active)

@@ -23,8 +23,10 @@ _CHANGED_COMPANY = Statement(
     update(_company)
     .where(_company.c.id == _company_id)
     .values(
+        name=bindparam("new_name", type_=Text),
         active=bindparam("active", type_=Boolean),
         timezone=bindparam("new_timezone", type_=Text),
+        second_factor_required=bindparam("new_second_factor_required", type_=Boolean),
         version=_company.c.version + 1,
         updated_at=func.greatest(func.clock_timestamp(), _company.c.updated_at),
     )
@@ -48,8 +50,16 @@ async def new_company(connection: Connection, name: str, timezone: str) -> Recor
     return _one(await connection.row(_NEW_COMPANY, name=name, timezone=timezone))
 
 
-async def changed_company(connection: Connection, company_id: int, active: bool, timezone: str) -> Record:
-    return _one(await connection.row(_CHANGED_COMPANY, company_id=company_id, active=active, new_timezone=timezone))
+async def changed_company(
+    connection: Connection, company_id: int, *, name: str, active: bool, timezone: str, second_factor_required: bool
+) -> Record:
+    values = {
+        "new_name": name,
+        "active": active,
+        "new_timezone": timezone,
+        "new_second_factor_required": second_factor_required,
+    }
+    return _one(await connection.row(_CHANGED_COMPANY, company_id=company_id, **values))
 
 
 def _one(row: Record | None) -> Record:

@@ -15,9 +15,9 @@ from chassis.refusals import Refusal, invalid_request
 from chassis.schedule.instants import Clock
 from chassis.writes.audit import Audit
 from gateway.identity import invalidation, rules
-from gateway.identity.administrators import passwords
+from gateway.identity.accounts import queries as accounts
+from gateway.identity.accounts.passwords import Passwords
 from gateway.identity.administrators import queries as administrators
-from gateway.identity.administrators.rules import password as password_rule
 from gateway.identity.companies import queries
 from gateway.identity.companies.rules import no_company
 from gateway.identity.companies.rules import timezone as timezone_rule
@@ -32,11 +32,12 @@ class CompaniesService:
     """Companies and their administrators. Publishes a reference of each company, which other contexts keep as a
     replica."""
 
-    def __init__(self, database: Database, outbox: Outbox, audit: Audit, clock: Clock) -> None:
+    def __init__(self, database: Database, outbox: Outbox, audit: Audit, clock: Clock, passwords: Passwords) -> None:
         self.database = database
         self.outbox = outbox
         self.audit = audit
         self.clock = clock
+        self.passwords = passwords
 
     async def CreateCompany(self, request: pb.CreateCompanyRequest, call: Call) -> pb.CreateCompanyResponse:
         name = checked(rules.name, request.name)
@@ -49,7 +50,8 @@ class CompaniesService:
         return pb.CreateCompanyResponse(company=_company(row))
 
     async def UpdateCompany(self, request: pb.UpdateCompanyRequest, call: Call) -> pb.UpdateCompanyResponse:
-        timezone = checked(timezone_rule, request.timezone) if request.HasField("timezone") else None
+        timezone = checked(timezone_rule, request.timezone, "timezone") if request.HasField("timezone") else None
+        name = checked(rules.name, request.name, "name") if request.HasField("name") else None
         if not may_administer(call, request.company_id):
             raise no_company()
         if request.HasField("active") and call.identity.kind == ADMINISTRATOR:
@@ -59,16 +61,33 @@ class CompaniesService:
             if row is None:
                 raise no_company()
             active: bool = request.active if request.HasField("active") else row["active"]
-            wanted: dict[str, Any] = {"active": active, "timezone": timezone or str(row["timezone"])}
-            changed = {name: value for name, value in wanted.items() if value != row[name]}
-            before = {name: row[name] for name in changed}
+            required = row["second_factor_required"]
+            if request.HasField("second_factor_required"):
+                required = request.second_factor_required
+            wanted: dict[str, Any] = {
+                "name": name or str(row["name"]),
+                "active": active,
+                "timezone": timezone or str(row["timezone"]),
+                "second_factor_required": required,
+            }
+            changed = {field: value for field, value in wanted.items() if value != row[field]}
+            before = {field: row[field] for field in changed}
             if changed:
-                row = await queries.changed_company(connection, row["id"], active, wanted["timezone"])
+                row = await queries.changed_company(connection, row["id"], **wanted)
                 await self._publish_reference(connection, row, call)
                 await self._audit(connection, call, "company.updated", row["id"], before, changed)
                 await invalidation.notify(connection, f"company {row['id']}")
         self.outbox.wake()
         return pb.UpdateCompanyResponse(company=_company(row))
+
+    async def GetCompany(self, request: pb.GetCompanyRequest, call: Call) -> pb.GetCompanyResponse:
+        if not may_administer(call, request.company_id):
+            raise no_company()
+        async with self.database.connection() as connection:
+            row = await queries.company(connection, request.company_id)
+        if row is None:
+            raise no_company()
+        return pb.GetCompanyResponse(company=_company(row))
 
     async def ListCompanies(self, _request: pb.ListCompaniesRequest, _call: Call) -> pb.ListCompaniesResponse:
         return pb.ListCompaniesResponse(companies=map(_company, await queries.companies(self.database)))
@@ -80,12 +99,23 @@ class CompaniesService:
         name = checked(rules.name, request.name or email.partition("@")[0])
         password = None
         if request.password:
-            password = await passwords.hashed(checked(password_rule, request.password))
+            password, _ = await self.passwords.new(
+                request.password, has_second_factor=False, known=(email, name), status=400
+            )
         try:
             async with self.database.transaction() as connection:
                 if await queries.company(connection, request.company_id) is None:
                     raise no_company()
-                found = await administrators.new_administrator_id(connection, request.company_id, email, name, password)
+                found = await administrators.new_administrator_id(connection, request.company_id, email, name)
+                await accounts.new_account(
+                    connection,
+                    request.company_id,
+                    email,
+                    administrator_id=found,
+                    password=password,
+                    stands_alone=password is not None,
+                    now=self.clock(),
+                )
                 await self.audit.add(
                     connection,
                     call,
@@ -97,7 +127,7 @@ class CompaniesService:
                     {"email": email, "name": name},
                 )
         except asyncpg.UniqueViolationError as error:
-            if error.constraint_name != "administrator_email":
+            if error.constraint_name not in ("administrator_email", "account_email"):
                 raise
             raise invalid_request("An administrator with that email exists; use another email.", status=422) from None
         return pb.CreateAdministratorResponse(administrator_id=found)
@@ -125,6 +155,12 @@ class CompaniesService:
 
 
 def _company(row: Record) -> pb.Company:
-    found = pb.Company(id=row["id"], name=row["name"], active=row["active"], timezone=row["timezone"])
+    found = pb.Company(
+        id=row["id"],
+        name=row["name"],
+        active=row["active"],
+        timezone=row["timezone"],
+        second_factor_required=row["second_factor_required"],
+    )
     found.created_at.FromDatetime(row["created_at"])
     return found

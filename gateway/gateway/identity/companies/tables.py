@@ -16,6 +16,8 @@ company = Table(
     Column("name", Text, nullable=False),
     Column("active", Boolean, nullable=False, server_default=text("true")),
     Column("timezone", Text, nullable=False),
+    # Whether administrators must have one.
+    Column("second_factor_required", Boolean, nullable=False, server_default=text("false")),
     instant("created_at"),
     instant("updated_at"),
     CheckConstraint(f"char_length(name) BETWEEN 1 AND {NAME_POINTS_MAX}", name="company_name"),

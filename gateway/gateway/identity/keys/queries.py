@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, LargeBinary, Text, all_, bindparam, func, insert, literal, select, update
+from sqlalchemy import (
+    BigInteger,
+    Integer,
+    LargeBinary,
+    Text,
+    all_,
+    bindparam,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement
+from chassis.db.statements import CLOCK, TIME, Statement
 from gateway.identity.administrators.tables import administrator
 from gateway.identity.companies.tables import company
 from gateway.identity.keys import rules
 from gateway.identity.keys.tables import api_key
+from gateway.identity.usage.tables import key_last_use
 
 _company_id = bindparam("company_id", type_=BigInteger)
 _key_columns = (
@@ -25,6 +40,7 @@ _key_columns = (
     api_key.c.scope,
     api_key.c.created_at,
     api_key.c.revoked_at,
+    api_key.c.expires_at,
     api_key.c.administrator_id,
 )
 
@@ -80,17 +96,43 @@ _NEW_KEY = Statement(
         prefix=bindparam("prefix", type_=Text),
         digest=bindparam("digest", type_=LargeBinary),
         scope=bindparam("scope", type_=Text),
+        expires_at=bindparam("expires_at", type_=TIME),
+        replaces=bindparam("replaces", type_=BigInteger),
     )
     .returning(api_key.c.id)
 )
+_successor = api_key.alias("successor")
 _KEYS = (
-    select(*_key_columns, func.coalesce(administrator.c.email, "").label("administrator_email"))
+    select(
+        *_key_columns,
+        api_key.c.replaces,
+        _successor.c.id.label("replaced_by"),
+        func.coalesce(administrator.c.email, literal("", Text)).label("administrator_email"),
+        func.coalesce(administrator.c.name, literal("", Text)).label("administrator_name"),
+        key_last_use.c.used_at.label("last_used_at"),
+        key_last_use.c.address.label("last_used_address"),
+        key_last_use.c.used_for.label("last_used_for"),
+    )
     .select_from(api_key)
     .outerjoin(administrator, administrator.c.id == api_key.c.administrator_id)
+    .outerjoin(_successor, _successor.c.replaces == api_key.c.id)
+    .outerjoin(key_last_use, key_last_use.c.api_key_id == api_key.c.id)
 )
-_KEYS_OF_COMPANY = Statement(_KEYS.where(api_key.c.company_id == _company_id).order_by(api_key.c.id))
+_PAGE = (
+    _KEYS.where(api_key.c.company_id == _company_id, api_key.c.id > bindparam("after_id", type_=BigInteger))
+    .order_by(api_key.c.id)
+    .limit(bindparam("rows", type_=Integer))
+)
+_KEYS_PAGE = Statement(_PAGE)
+_ACTIVE_KEYS_PAGE = Statement(
+    _PAGE.where(api_key.c.revoked_at.is_(None), or_(api_key.c.expires_at.is_(None), api_key.c.expires_at > CLOCK))
+)
 _key_id = bindparam("key_id", type_=BigInteger)
+_KEY = Statement(_KEYS.where(api_key.c.id == _key_id))
 _KEY_FOR_UPDATE = Statement(_KEYS.where(api_key.c.id == _key_id).with_for_update(of=api_key))
+_KEY_EXPIRES = Statement(
+    update(api_key).where(api_key.c.id == _key_id).values(expires_at=bindparam("new_expires_at", type_=TIME))
+)
 _KEY_REVOKED = Statement(
     update(api_key)
     .where(api_key.c.id == _key_id)
@@ -108,6 +150,8 @@ async def new_key_id(
     prefix: str,
     digest: bytes,
     scope: str,
+    expires_at: datetime.datetime | None,
+    replaces: int | None = None,
 ) -> int:
     found: int = await connection.value(
         _NEW_KEY,
@@ -117,16 +161,30 @@ async def new_key_id(
         prefix=prefix,
         digest=digest,
         scope=scope,
+        expires_at=expires_at,
+        replaces=replaces,
     )
     return found
 
 
-async def keys_of_company(connection: Connection, company_id: int) -> list[Record]:
-    return await connection.rows(_KEYS_OF_COMPANY, company_id=company_id)
+async def keys_page(
+    connection: Connection, company_id: int, after_id: int, rows: int, *, active_only: bool
+) -> list[Record]:
+    """Keys of the company with a higher id, ascending."""
+    page = _ACTIVE_KEYS_PAGE if active_only else _KEYS_PAGE
+    return await connection.rows(page, company_id=company_id, after_id=after_id, rows=rows)
+
+
+async def key(connection: Connection, key_id: int) -> Record | None:
+    return await connection.row(_KEY, key_id=key_id)
 
 
 async def key_for_update(connection: Connection, key_id: int) -> Record | None:
     return await connection.row(_KEY_FOR_UPDATE, key_id=key_id)
+
+
+async def set_expiry(connection: Connection, key_id: int, expires_at: datetime.datetime) -> None:
+    await connection.execute(_KEY_EXPIRES, key_id=key_id, new_expires_at=expires_at)
 
 
 async def key_revoked_at(connection: Connection, key_id: int) -> Any:

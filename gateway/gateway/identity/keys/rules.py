@@ -11,13 +11,14 @@ secret kills no key. Release 0.2.0 minted keys without a check: `mk_` and 43 ran
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from chassis.refusals import Refusal
+from chassis.refusals import Refusal, invalid_request
 
 Scope = Literal["read", "write", "webhook_only"]
 SCOPES: tuple[str, ...] = get_args(Scope)
@@ -31,6 +32,12 @@ CHECK_CHARACTERS, CHECK_BYTES = 16, 12
 UNCHECKED_CHARACTERS = len(KEY_MARK) + RANDOM_CHARACTERS
 VISIBLE_CHARACTERS = 8
 FINGERPRINT_CHARACTERS = 4
+# For how long a mint or a rotation that is sent again gets the same key again.
+AGAIN = datetime.timedelta(hours=24)
+OVERLAP_DAYS_MAX = 30
+EXPIRY_YEARS_MAX = 10
+EXPIRY_MAX = datetime.timedelta(days=366 * EXPIRY_YEARS_MAX)
+KEYS_A_PAGE = 200
 
 Verdict = Literal["good", "bad", "unchecked", "unknown ring"]
 """What the form of a key says. unchecked: it is of release 0.2.0."""
@@ -51,10 +58,20 @@ class KeyChecks:
         """The first characters of keys with a check that can be verified here, up to the random ones."""
         return list(self._ring)
 
-    def new_key(self) -> str:
-        """A random bearer key, which is returned to its owner once."""
-        checked = self._newest + secrets.token_urlsafe(32)
-        return checked + _check(self._ring[self._newest], checked)
+    def new_recipe(self) -> str:
+        """A key's mark and 256 random bits, of which `key_of` makes a bearer key. It is no secret: without the ring
+        nobody makes the key of it. So it can be stored with the reply to a request that may be sent again."""
+        return self._newest + secrets.token_urlsafe(32)
+
+    def key_of(self, recipe: str) -> str | None:
+        """The bearer key; None if the ring's secret is not known here any longer."""
+        mark = recipe[:-RANDOM_CHARACTERS]
+        secret = self._ring.get(mark)
+        if secret is None:
+            return None
+        drawn = hmac.digest(secret, b"key\0" + recipe.encode(), hashlib.sha256)
+        checked = mark + base64.urlsafe_b64encode(drawn).rstrip(b"=").decode()
+        return checked + _check(secret, checked)
 
     def verdict(self, key: str) -> Verdict:
         """What the key's form says, without the database. key: ASCII."""
@@ -82,3 +99,42 @@ def _check(secret: bytes, checked: str) -> str:
 
 def no_key() -> Refusal:
     return Refusal(404, "not_found", "No key has that id; list the company's keys to see their ids.")
+
+
+def end_after_mint(wanted: datetime.datetime | None, now: datetime.datetime) -> datetime.datetime | None:
+    """When a new key ends. Raises Refusal 422 for an instant that is past, or so far ahead that it is a slip."""
+    if wanted is not None and not now < wanted <= now + EXPIRY_MAX:
+        raise invalid_request(
+            f"expires_at must be in the future, at most {EXPIRY_YEARS_MAX} years ahead.", "expires_at", status=422
+        )
+    return wanted
+
+
+def end_after_rotation(
+    wanted: datetime.datetime | None,
+    created_at: datetime.datetime,
+    expires_at: datetime.datetime | None,
+    now: datetime.datetime,
+) -> datetime.datetime | None:
+    """When the new key ends: as wanted, else after as long a time as the old one was minted for."""
+    if wanted is None and expires_at is not None:
+        return now + (expires_at - created_at)
+    return end_after_mint(wanted, now)
+
+
+def check_overlap(days: int) -> None:
+    if not 0 <= days <= OVERLAP_DAYS_MAX:
+        raise invalid_request(f"overlap_days must be from 0 to {OVERLAP_DAYS_MAX}.", "overlap_days", status=422)
+
+
+def check_rotation(
+    revoked_at: datetime.datetime | None,
+    expires_at: datetime.datetime | None,
+    replaced_by: int | None,
+    now: datetime.datetime,
+) -> None:
+    """Raises Refusal 422 for a key that has ended or has been replaced."""
+    if revoked_at is not None or (expires_at is not None and expires_at <= now):
+        raise invalid_request("The key was revoked or has expired; mint a new one.", "key_id", status=422)
+    if replaced_by is not None:
+        raise invalid_request("The key was replaced by another one; rotate that one.", "key_id", status=422)

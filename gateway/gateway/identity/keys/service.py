@@ -1,16 +1,20 @@
-"""The RPCs about API keys. The operator's command line calls them."""
+"""The RPCs about API keys. The operator's command line and the console call them."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import hashlib
+import secrets
+from typing import Any
 
 from asyncpg import Record
 
 from chassis.auth.identity import ADMINISTRATOR, Call, may_administer
-from chassis.db.database import Database
+from chassis.db.database import Connection, Database
 from chassis.refusals import Refusal, invalid_request
-from chassis.writes.audit import Audit
+from chassis.schedule.instants import of_request
+from chassis.writes.commands import Command, CommandRunner
 from gateway.identity import invalidation
 from gateway.identity import rules as identity_rules
 from gateway.identity.administrators import queries as administrators
@@ -25,74 +29,192 @@ _SCOPE_NUMBERS = {scope: pb.Scope.ValueType(number) for number, scope in SCOPES.
 
 
 class KeysService:
-    """API keys (spec 5). A key is returned once, when it is minted; its SHA-256 is stored."""
+    """API keys (spec 5). A key is returned when it is minted; its SHA-256 is stored.
 
-    def __init__(self, database: Database, audit: Audit, checks: rules.KeyChecks) -> None:
+    The stored reply to a mint or a rotation has the key's recipe instead of the key, so that the same request, sent
+    again, gets the same key without a stored secret.
+    """
+
+    def __init__(self, database: Database, commands: CommandRunner, checks: rules.KeyChecks) -> None:
         self.database = database
-        self.audit = audit
+        self.commands = commands
         self.checks = checks
 
     async def MintKey(self, request: pb.MintKeyRequest, call: Call) -> pb.MintKeyResponse:
         scope = SCOPES.get(request.scope)
         if scope is None:
-            raise invalid_request(f"The scope must be one of: {', '.join(rules.SCOPES)}.", status=422)
-        name = checked(identity_rules.name, request.name) if request.name else scope
-        email = checked(identity_rules.email, request.administrator_email) if request.administrator_email else ""
-        key = self.checks.new_key()
-        async with self.database.transaction() as connection:
-            if not may_administer(call, request.company_id):
-                raise no_company()
+            raise invalid_request(f"The scope must be one of: {', '.join(rules.SCOPES)}.", "scope", status=422)
+        name = checked(identity_rules.name, request.name, "name") if request.name else scope
+        email = ""
+        if request.administrator_email:
+            email = checked(identity_rules.email, request.administrator_email, "administrator_email")
+        wanted = of_request(request, "expires_at")
+        if not may_administer(call, request.company_id) or request.company_id <= 0:
+            raise no_company()
+
+        async def work(command: Command) -> pb.MintKeyResponse:
+            connection = command.connection
             if await companies.company(connection, request.company_id) is None:
                 raise no_company()
-            administrator_id = call.identity.administrator_id
-            if email:
-                administrator_id = await administrators.administrator_id(connection, request.company_id, email)
-                if administrator_id is None:
-                    raise Refusal(
-                        404, "not_found", "No administrator of that company has that email; create one first."
-                    )
-            if call.identity.kind == ADMINISTRATOR and administrator_id != call.identity.administrator_id:
-                raise invalid_request("An administrator mints keys in their own name; leave the email out.", status=422)
-            key_id = await queries.new_key_id(
-                connection,
-                request.company_id,
-                administrator_id=administrator_id,
-                name=name,
-                prefix=rules.visible(key),
-                digest=hashlib.sha256(key.encode()).digest(),
-                scope=scope,
+            expires_at = rules.end_after_mint(wanted, command.now)
+            administrator_id = await _minter(connection, request.company_id, email, call)
+            recipe = self.checks.new_recipe()
+            key_id = await self._new_key(command, recipe, administrator_id, name, scope, expires_at)
+            return pb.MintKeyResponse(key_id=key_id, key=_stamped(command.now, recipe))
+
+        once = pb.MintKeyRequest()
+        once.CopyFrom(request)
+        # Without a key of its own each request is another one.
+        once.idempotency_key = request.idempotency_key or secrets.token_hex(16)
+        response = await self.commands.run(_about(call, request.company_id), once, pb.MintKeyResponse, work)
+        response.key = self._key_of(response.key)
+        return response
+
+    async def RotateKey(self, request: pb.RotateKeyRequest, call: Call) -> pb.RotateKeyResponse:
+        rules.check_overlap(request.overlap_days)
+        wanted = of_request(request, "expires_at")
+        company_id = (await self._one(request.key_id, call))["company_id"]
+
+        async def work(command: Command) -> pb.RotateKeyResponse:
+            connection, now = command.connection, command.now
+            await queries.key_for_update(connection, request.key_id)
+            # Read under the lock: another rotation may have committed while this one waited for it.
+            old = await queries.key(connection, request.key_id)
+            assert old is not None, "keys are never deleted"
+            rules.check_rotation(old["revoked_at"], old["expires_at"], old["replaced_by"], now)
+            administrator_id = old["administrator_id"]
+            if call.identity.kind == ADMINISTRATOR:
+                administrator_id = call.identity.administrator_id
+            recipe = self.checks.new_recipe()
+            expires_at = rules.end_after_rotation(wanted, old["created_at"], old["expires_at"], now)
+            new_id = await self._new_key(
+                command, recipe, administrator_id, old["name"], old["scope"], expires_at, replaces=old["id"]
             )
-            minted = {"scope": scope, "name": name, "administrator_id": administrator_id}
-            await self.audit.add(connection, call, request.company_id, "key.minted", "key", key_id, {}, minted)
-        return pb.MintKeyResponse(key_id=key_id, key=key)
+            before: dict[str, Any] = {"replaced_by": None}
+            after: dict[str, Any] = {"replaced_by": new_id}
+            if request.overlap_days:
+                end = now + datetime.timedelta(days=request.overlap_days)
+                if old["expires_at"] is None or end < old["expires_at"]:
+                    await queries.set_expiry(connection, old["id"], end)
+                    before["expires_at"], after["expires_at"] = old["expires_at"], end
+            else:
+                before["revoked_at"] = None
+                after["revoked_at"] = await queries.key_revoked_at(connection, old["id"])
+            await command.audit("key.rotated", "key", old["id"], before, after)
+            await invalidation.notify(connection, f"key {old['id']}")
+            found = [await queries.key(connection, key_id) for key_id in (new_id, old["id"])]
+            shown = [_key(row) for row in found if row is not None]
+            return pb.RotateKeyResponse(new_key=shown[0], key=_stamped(now, recipe), old_key=shown[1])
+
+        response = await self.commands.run(_about(call, company_id), request, pb.RotateKeyResponse, work)
+        response.key = self._key_of(response.key)
+        return response
 
     async def RevokeKey(self, request: pb.RevokeKeyRequest, call: Call) -> pb.RevokeKeyResponse:
         async with self.database.transaction() as connection:
             row = await queries.key_for_update(connection, request.key_id)
             if row is None or not may_administer(call, row["company_id"]):
                 raise rules.no_key()
-            revoked_at = row["revoked_at"]
-            if revoked_at is None:
+            key = _key(row)
+            if row["revoked_at"] is None:
                 revoked_at = await queries.key_revoked_at(connection, row["id"])
+                key.revoked_at.FromDatetime(revoked_at)
                 before, after = {"revoked_at": None}, {"revoked_at": revoked_at}
-                await self.audit.add(
+                await self.commands.audit.add(
                     connection, call, row["company_id"], "key.revoked", "key", row["id"], before, after
                 )
             # Also if the key was revoked before: a caller that repeats the call wants to be sure.
             await invalidation.notify(connection, f"key {row['id']}")
-        return pb.RevokeKeyResponse(key=_key(row, revoked_at))
+        return pb.RevokeKeyResponse(key=key)
+
+    async def GetKey(self, request: pb.GetKeyRequest, call: Call) -> pb.GetKeyResponse:
+        return pb.GetKeyResponse(key=_key(await self._one(request.key_id, call)))
 
     async def ListKeys(self, request: pb.ListKeysRequest, call: Call) -> pb.ListKeysResponse:
+        limit = request.limit if request.HasField("limit") else rules.KEYS_A_PAGE
+        if not 1 <= limit <= rules.KEYS_A_PAGE:
+            raise invalid_request(f"limit must be from 1 to {rules.KEYS_A_PAGE}.", "limit")
         if not may_administer(call, request.company_id):
             raise no_company()
         async with self.database.connection() as connection:
             if await companies.company(connection, request.company_id) is None:
                 raise no_company()
-            rows = await queries.keys_of_company(connection, request.company_id)
-        return pb.ListKeysResponse(keys=[_key(row, row["revoked_at"]) for row in rows])
+            rows = await queries.keys_page(
+                connection, request.company_id, request.after_id, limit + 1, active_only=request.active_only
+            )
+        answer = pb.ListKeysResponse(keys=map(_key, rows[:limit]))
+        if len(rows) > limit:
+            answer.next_after_id = rows[limit - 1]["id"]
+        return answer
+
+    async def _one(self, key_id: int, call: Call) -> Record:
+        """Raises Refusal 404, also for a key of a company that the caller does not administer."""
+        async with self.database.connection() as connection:
+            row = await queries.key(connection, key_id)
+        if row is None or not may_administer(call, row["company_id"]):
+            raise rules.no_key()
+        return row
+
+    async def _new_key(
+        self,
+        command: Command,
+        recipe: str,
+        administrator_id: int | None,
+        name: str,
+        scope: str,
+        expires_at: datetime.datetime | None,
+        replaces: int | None = None,
+    ) -> int:
+        """Stores the key of a new recipe; returns its id."""
+        key = self.checks.key_of(recipe)
+        assert key is not None, "a new recipe is of a known ring"
+        key_id = await queries.new_key_id(
+            command.connection,
+            command.company_id,
+            administrator_id=administrator_id,
+            name=name,
+            prefix=rules.visible(key),
+            digest=hashlib.sha256(key.encode()).digest(),
+            scope=scope,
+            expires_at=expires_at,
+            replaces=replaces,
+        )
+        minted: dict[str, Any] = {"scope": scope, "name": name, "administrator_id": administrator_id}
+        minted |= {"expires_at": expires_at} if expires_at else {}
+        minted |= {"replaces": replaces} if replaces else {}
+        await command.audit("key.minted", "key", key_id, {}, minted)
+        return key_id
+
+    def _key_of(self, stamped: str) -> str:
+        """The key of a stored reply; empty if the reply is too old, or if its ring is not known any longer."""
+        stamp, _, recipe = stamped.partition(" ")
+        is_fresh = self.commands.clock().timestamp() - int(stamp) < rules.AGAIN.total_seconds()
+        return (self.checks.key_of(recipe) or "") if is_fresh else ""
 
 
-def _key(row: Record, revoked_at: datetime.datetime | None) -> pb.Key:
+def _stamped(now: datetime.datetime, recipe: str) -> str:
+    """What a stored reply has in place of the key: when it was minted, and its recipe."""
+    return f"{int(now.timestamp())} {recipe}"
+
+
+def _about(call: Call, company_id: int) -> Call:
+    """The call as one about this company: the operator's token names none."""
+    return Call(dataclasses.replace(call.identity, company_id=company_id), call.request_id)
+
+
+async def _minter(connection: Connection, company_id: int, email: str, call: Call) -> int | None:
+    """The administrator on record as the key's minter. Raises Refusal."""
+    administrator_id = call.identity.administrator_id
+    if email:
+        administrator_id = await administrators.administrator_id(connection, company_id, email)
+        if administrator_id is None:
+            raise Refusal(404, "not_found", "No administrator of that company has that email; create one first.")
+    if call.identity.kind == ADMINISTRATOR and administrator_id != call.identity.administrator_id:
+        raise invalid_request("An administrator mints keys in their own name; leave the email out.", status=422)
+    return administrator_id
+
+
+def _key(row: Record) -> pb.Key:
     found = pb.Key(
         id=row["id"],
         company_id=row["company_id"],
@@ -100,8 +222,14 @@ def _key(row: Record, revoked_at: datetime.datetime | None) -> pb.Key:
         prefix=row["prefix"],
         scope=_SCOPE_NUMBERS[row["scope"]],
         administrator_email=row["administrator_email"],
+        administrator_id=row["administrator_id"],
+        administrator_name=row["administrator_name"],
+        replaced_by=row["replaced_by"],
+        replaces=row["replaces"],
+        last_used_address=row["last_used_address"],
+        last_used_for=row["last_used_for"],
     )
-    found.created_at.FromDatetime(row["created_at"])
-    if revoked_at is not None:
-        found.revoked_at.FromDatetime(revoked_at)
+    for name in ("created_at", "revoked_at", "expires_at", "last_used_at"):
+        if row[name] is not None:
+            getattr(found, name).FromDatetime(row[name])
     return found

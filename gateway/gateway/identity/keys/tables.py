@@ -33,6 +33,10 @@ api_key = Table(
     Column("scope", Text, nullable=False),
     instant("created_at"),
     Column("revoked_at", DateTime(timezone=True)),
+    # From then on the key is refused as revoked.
+    Column("expires_at", DateTime(timezone=True)),
+    # The key in whose place a rotation made this one.
+    Column("replaces", BigInteger, ForeignKey("api_key.id", name="api_key_replaces_a_key")),
     UniqueConstraint("digest", name="api_key_digest"),
     ForeignKeyConstraint(
         ["company_id", "administrator_id"],
@@ -43,3 +47,11 @@ api_key = Table(
     CheckConstraint("octet_length(digest) = 32", name="api_key_digest_length"),
 )
 Index("api_key_of_company", api_key.c.company_id, api_key.c.id)
+Index(
+    "api_key_not_revoked",
+    api_key.c.company_id,
+    api_key.c.id,
+    postgresql_where=api_key.c.revoked_at.is_(None),
+)
+# A key is rotated once.
+Index("api_key_replaces", api_key.c.replaces, unique=True, postgresql_where=api_key.c.replaces.is_not(None))

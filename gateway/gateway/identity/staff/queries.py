@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Integer, bindparam, func, insert, or_, select, update
+from sqlalchemy import BigInteger, Boolean, Integer, and_, bindparam, func, insert, or_, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import TEXTS, Statement, param
 from chassis.imports.importer import ImportTable
+from gateway.identity.accounts.tables import account
 from gateway.identity.staff.tables import staff
 
 STAFF = ImportTable(staff, "name", "email", "title", "created_at")
@@ -42,10 +44,20 @@ async def staff_references(
 # The fields of a member of staff that the back office sets.
 _SET = ("name", "email", "title", "external_id")
 _staff_id = bindparam("staff_id", type_=BigInteger)
+_WILD, _ESCAPED = re.compile(r"[\\%_]"), r"\\\g<0>"
 
+# A member with what is known of the account.
+_MEMBERS = select(*staff.c, account.c.id.label("account_id"), account.c.last_sign_in_at).outerjoin_from(
+    staff, account, and_(account.c.company_id == staff.c.company_id, account.c.staff_id == staff.c.id)
+)
+_MEMBER = Statement(_MEMBERS.where(_of_company, staff.c.id == _staff_id))
 _STAFF_PAGE = Statement(
-    select(staff)
-    .where(_of_company, staff.c.id > bindparam("after_id", type_=BigInteger))
+    _MEMBERS.where(
+        _of_company,
+        staff.c.id > bindparam("after_id", type_=BigInteger),
+        func.lower(func.concat_ws(" ", *(staff.c[name] for name in _SET))).like(func.all(param("patterns", TEXTS))),
+        func.coalesce(staff.c.active == param("wanted_active", Boolean), true()),
+    )
     .order_by(staff.c.id)
     .limit(bindparam("rows", type_=Integer))
 )
@@ -63,9 +75,33 @@ _CHANGED = Statement(
 )
 
 
-async def staff_page(database: Database, company_id: int, after_id: int, rows: int) -> list[Record]:
-    """Members of the company's staff ascending by id."""
-    return await database.rows(_STAFF_PAGE, company_id=company_id, after_id=after_id, rows=rows)
+_SET_ACTIVE = Statement(
+    update(staff).where(_of_company, staff.c.id == _staff_id).values(active=bindparam("new_active", type_=Boolean))
+)
+
+
+async def member(on: Connection | Database, company_id: int, staff_id: int) -> Record | None:
+    """The member of staff, with the account's id if they have been invited."""
+    return await on.row(_MEMBER, company_id=company_id, staff_id=staff_id)
+
+
+async def set_active(connection: Connection, company_id: int, staff_id: int, active: bool) -> None:
+    await connection.execute(_SET_ACTIVE, company_id=company_id, staff_id=staff_id, new_active=active)
+
+
+async def staff_page(
+    database: Database, company_id: int, after_id: int, rows: int, words: Sequence[str] = (), active: bool | None = None
+) -> list[Record]:
+    """Members of the company's staff ascending by id, with each of these words and, if given, in this state."""
+    patterns = [f"%{_WILD.sub(_ESCAPED, word.lower())}%" for word in words]
+    return await database.rows(
+        _STAFF_PAGE,
+        company_id=company_id,
+        after_id=after_id,
+        rows=rows,
+        patterns=patterns,
+        wanted_active=active,
+    )
 
 
 async def member_for_update(connection: Connection, company_id: int, staff_id: int) -> Record | None:

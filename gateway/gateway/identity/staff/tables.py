@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Sequence, Table, Text, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Sequence,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 from gateway.identity.rules import NAME_POINTS_MAX
 from gateway.identity.schema import instant, metadata
 
 staff_id = Sequence("staff_id", metadata=metadata, data_type=BigInteger)
 
-# Members of a company's staff, to whom tickets and inspections are assigned. They don't sign in with these rows.
+# Members of a company's staff, to whom tickets and inspections are assigned. Those with an account sign in.
 staff = Table(
     "staff",
     metadata,
@@ -21,6 +32,7 @@ staff = Table(
     Column("email", Text),
     Column("title", Text),
     Column("external_id", Text),
+    Column("active", Boolean, nullable=False, server_default=text("true")),
     instant("created_at"),
     Column("source", Text, nullable=False),
     UniqueConstraint("company_id", "external_id", name="staff_external_id"),

@@ -8,6 +8,7 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, DateTime, Integer, Text, and_, func, literal_column, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
 from chassis.lists.paging import Inside, Pages
@@ -43,6 +44,8 @@ TICKETS_PAGE = Pages(
     request=ListTicketsRequest,
 )
 
+TICKET_CHANGES = Changes("ticket", TICKETS, t.ticket)
+
 _TICKET = Statement(
     TICKETS.where(t.ticket.c.company_id == _company_id, t.ticket.c.id == param("ticket_id", BigInteger))
 )
@@ -73,6 +76,15 @@ async def served(connection: Connection, company_id: int, ticket_id: int) -> Rec
     row = await connection.row(_SERVED, company_id=company_id, ticket_id=ticket_id)
     assert row is not None
     return row
+
+
+_PROPERTY = Statement(select(t.ticket.c.property_id).where(*SAME_TICKET))
+
+
+async def property_of(database: Database, company_id: int, ticket_id: int) -> int | None:
+    """The property of a ticket; None if the ticket does not exist."""
+    found: int | None = await database.value(_PROPERTY, company_id=company_id, ticket_id=ticket_id)
+    return found
 
 
 # This many rows with the longest texts fit a message of 32 MiB.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import datetime
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Interval, case, func, literal_column, select, text, update
+from sqlalchemy import BigInteger, Interval, and_, case, func, literal_column, select, text, update
 
-from chassis.db.database import Connection
+from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
-from chassis.db.statements import CLOCK, Statement, param
+from chassis.db.statements import CLOCK, TIME, Query, Statement, param
 from svc_tickets.policy.rules import STALE_AFTER_HOURS
 from svc_tickets.policy.tables import ticket_policy
 from svc_tickets.tickets import tables as t
@@ -64,6 +65,42 @@ async def restart(connection: Connection, company_id: int, hours_before: int, st
     await connection.execute(
         _RESTART, company_id=company_id, hours_before=hours_before, stale_after_hours=stale_after_hours
     )
+
+
+class StaleCount(NamedTuple):
+    """The tickets of a company that are stale under a threshold, and those of them that it makes stale."""
+
+    stale: int
+    newly_stale: int
+
+
+def _counts() -> Query[StaleCount]:
+    hour = literal_column("interval '1 hour'", Interval)
+    now = param("now", TIME)
+    before, threshold = (param(name, BigInteger) * hour for name in ("hours_before", "stale_after_hours"))
+    # See `_restart`: neither stale yet, nor announced under an earlier threshold.
+    is_new = and_(t.ticket.c.stale_due_at > now, t.ticket.c.stale_due_at - before <= t.ticket.c.quiet_since)
+    return Query(
+        StaleCount,
+        select(func.count().label("stale"), func.count().filter(is_new).label("newly_stale")).where(
+            t.ticket.c.company_id == _company_id,
+            t.ticket.c.stale_due_at.is_not(None),
+            t.ticket.c.quiet_since + threshold <= now,
+        ),
+    )
+
+
+_COUNTS = _counts()
+
+
+async def counted(
+    database: Database, company_id: int, hours_before: int, stale_after_hours: int, now: datetime.datetime
+) -> StaleCount:
+    """What `restart` with these thresholds would make stale at `now`. Reads the company's open tickets of residents."""
+    values = {"hours_before": hours_before, "stale_after_hours": stale_after_hours, "now": now}
+    found = await _COUNTS.row(database, company_id=company_id, **values)
+    assert found is not None
+    return found
 
 
 def due(_day: Any, now: Any) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, func, insert, literal_column, select, text, true, update
+from sqlalchemy import BigInteger, Text, delete, func, insert, literal_column, select, text, true, update
 
 from chassis.auth.identity import Identity
 from chassis.db.database import Connection, Database
@@ -18,7 +18,7 @@ from svc_tickets.policy.queries import PHOTO_REQUIRED
 from svc_tickets.tickets import tables as t
 from svc_tickets.tickets.queries.read import SAME_TICKET, TICKETS
 from svc_tickets.tickets.queries.stale import THRESHOLD_OF_RESIDENTS
-from svc_tickets.tickets.rules import staleness
+from svc_tickets.tickets.rules import fields, staleness
 
 _company_id = param("company_id", BigInteger)
 
@@ -50,8 +50,40 @@ CHANGE_STATUS = DecideOnce(
     updates=(_change_ticket,),
 )
 
+# A photo, over the API. As above, the new version is the ticket's own where nothing changes.
+_SHOWN = ("photo_url", "updated_at", *staleness.COLUMNS)
+_show_photo = (
+    update(t.ticket)
+    .where(*SAME_TICKET, t.ticket.c.version < param("new_version", BigInteger))
+    .values(
+        version=param("new_version", BigInteger),
+        **{name: param(f"new_{name}", t.ticket.c[name].type) for name in _SHOWN},
+    )
+)
+ADD_PHOTO = DecideOnce(
+    schema.idempotency,
+    t.ticket,
+    TICKETS.add_columns(THRESHOLD_OF_RESIDENTS).where(*SAME_TICKET),
+    inserts=(t.ticket_comment,),
+    updates=(_show_photo,),
+)
+
 # In the back office.
 
+# What a ticket says, and its unit and asset. A ticket stays on its property.
+CORRECTED = (
+    "title",
+    "description",
+    "category",
+    "subcategory",
+    "priority",
+    "unit_id",
+    "asset_id",
+    "room",
+    "room_instance",
+    "permission_to_enter",
+    "preferred_access_time",
+)
 EDITABLE = EditableTable(
     t.ticket,
     "status",
@@ -61,10 +93,12 @@ EDITABLE = EditableTable(
     "assignee_id",
     "vendor_id",
     "photo_url",
+    *CORRECTED,
+    "unit_number",
     *staleness.COLUMNS,
 )
 # The columns that the audit log records of a change.
-AUDITED = ("status", "cancellation_reason_code", "assignee_id", "vendor_id", "photo_url")
+AUDITED = ("status", "cancellation_reason_code", "assignee_id", "vendor_id", "photo_url", *CORRECTED)
 EDITED = Statement(
     _ticket_to_change.where(t.ticket.c.company_id == _company_id, t.ticket.c.id == param("entity_id", BigInteger))
 )
@@ -102,6 +136,37 @@ async def lacking(database: Database, company_id: int, named: Mapping[str, int])
             for name, entity_id in named.items()
             if not await connection.value(_KNOWN[name], company_id=company_id, id=entity_id)
         ]
+
+
+def _name(table: Any) -> Statement:
+    return Statement(
+        select(table.c.name).where(table.c.company_id == _company_id, table.c.id == param("id", BigInteger))
+    )
+
+
+_NAMES = {"assignee_id": _name(schema.staff), "vendor_id": _name(schema.vendor)}
+
+
+async def name_of(connection: Connection, company_id: int, field: str, entity_id: int | None) -> str | None:
+    """The name of an assignee or a vendor. field: assignee_id or vendor_id."""
+    if entity_id is None:
+        return None
+    found: str | None = await connection.value(_NAMES[field], company_id=company_id, id=entity_id)
+    return found
+
+
+_UNIT_NUMBER = Statement(
+    select(schema.unit.c.unit_number).where(
+        schema.unit.c.company_id == _company_id, schema.unit.c.id == param("id", BigInteger)
+    )
+)
+
+
+async def unit_number(connection: Connection, company_id: int, unit_id: int | None) -> str | None:
+    if unit_id is None:
+        return None
+    found: str | None = await connection.value(_UNIT_NUMBER, company_id=company_id, id=unit_id)
+    return found
 
 
 _ON_HOLD = Statement(
@@ -167,6 +232,36 @@ async def add_comment(
         actor=by.actor,
     )
     return comment_id
+
+
+_of_photos = (
+    t.ticket_comment.c.company_id == _company_id,
+    t.ticket_comment.c.ticket_id == param("ticket_id", BigInteger),
+    t.ticket_comment.c.kind == literal_column(f"'{fields.PHOTO}'"),
+)
+_REMOVE_PHOTO = Statement(
+    delete(t.ticket_comment)
+    .where(*_of_photos, t.ticket_comment.c.body == param("photo_url", Text))
+    .returning(t.ticket_comment.c.id)
+)
+_NEWEST_PHOTO = Statement(
+    select(t.ticket_comment.c.body)
+    .where(*_of_photos)
+    .order_by(t.ticket_comment.c.created_at.desc(), t.ticket_comment.c.id.desc())
+    .limit(literal_column("1"))
+)
+
+
+async def remove_photo(connection: Connection, company_id: int, ticket_id: int, photo_url: str) -> bool:
+    """Deletes the rows of a photo. Returns whether there was one."""
+    values = {"company_id": company_id, "ticket_id": ticket_id, "photo_url": photo_url}
+    return bool(await connection.rows(_REMOVE_PHOTO, **values))
+
+
+async def newest_photo(connection: Connection, company_id: int, ticket_id: int) -> str | None:
+    """The address of the photo that was added last; None without any."""
+    found: str | None = await connection.value(_NEWEST_PHOTO, company_id=company_id, ticket_id=ticket_id)
+    return found
 
 
 async def add_entry(connection: Connection, by: Identity, entry: Mapping[str, Any]) -> None:

@@ -72,6 +72,11 @@ def no_such_ticket() -> Refusal:
     return Refusal(404, "not_found", "The company has no ticket with that id.")
 
 
+def no_such_photo() -> Refusal:
+    message = "The ticket has no photo with that address; it may have been removed already."
+    return Refusal(404, "not_found", message, "photo_url")
+
+
 def check_photo_url(photo_url: str) -> None:
     """Raises Refusal unless this can be a photo's URL. Pages render it as a link: only http and https are allowed."""
     try:
@@ -81,6 +86,31 @@ def check_photo_url(photo_url: str) -> None:
         good = False
     if not good or any(sign.isspace() or not sign.isprintable() for sign in photo_url):
         raise invalid_request("photo_url must be an absolute http or https address.", "photo_url")
+
+
+def check_version(seen: int | None, now: int) -> None:
+    """Raises Refusal if the ticket has changed since the person saw it. None: any version will do."""
+    if seen is not None and seen != now:
+        raise invalid_request(
+            "Somebody has changed the ticket in the meantime; compare it with yours and save again.", "version", 422
+        )
+
+
+def check_status_seen(seen: str | None, now: str) -> None:
+    """Raises Refusal if the ticket has another status than the person saw. None: any status will do."""
+    if seen is not None and seen != now:
+        raise invalid_request(
+            f"The ticket is {now} now, which somebody made it in the meantime; look at it again.", "from_status", 422
+        )
+
+
+def check_hands_seen(field: str, seen: int | None, now: int | None, name: str | None) -> None:
+    """Raises Refusal if somebody else has the ticket than the person saw. field: assignee_id or vendor_id; seen: 0 for
+    nobody, None if anybody will do; name: of who has it now."""
+    if seen is not None and seen != (now or 0):
+        who = "Nobody" if field == "assignee_id" else "No vendor"
+        message = f"{name or who} has the ticket now, which somebody changed in the meantime; look at it again."
+        raise invalid_request(message, f"from_{field}", 422)
 
 
 def check_vendor(before: int | None, after: int | None, *, on_hold: bool) -> None:

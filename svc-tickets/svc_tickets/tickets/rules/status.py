@@ -120,7 +120,8 @@ def change_status(
     """
     if wanted.status == "Completed" and photo_required and not has_photo:
         raise invalid_request(
-            "The company requires a photo to complete a ticket and this one has none; add one (photo_url) first.",
+            "The company requires a photo to complete a ticket and this one has none; add one (photo_url) first, with "
+            "POST /tickets/{ticket_id}/photos or in the administrator interface.",
             "photo_url",
             422,
         )

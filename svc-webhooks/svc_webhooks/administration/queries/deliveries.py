@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    ColumnCollection,
     ColumnElement,
     Integer,
     LargeBinary,
     Select,
+    Text,
     and_,
     func,
+    literal_column,
     or_,
     select,
     text,
@@ -22,14 +25,15 @@ from sqlalchemy import (
     type_coerce,
     union_all,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.selectable import FromClause
 
 from chassis.db.database import Database
 from chassis.db.rows import array_rows
 from chassis.db.statements import Query, Statement, param
+from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.tables import attempt, delivery
-from svc_webhooks.events.days import NEWEST
 from svc_webhooks.events.tables import event
 from svc_webhooks.schema import Uuid, company
 from svc_webhooks.subscriptions.tables import subscription
@@ -43,7 +47,9 @@ class ShownDelivery(NamedTuple):
     state: str
     due_at: datetime.datetime | None
     attempts: int
+    rung: int
     event: str
+    entity_id: int
     occurred_at: datetime.datetime
     destination_url: str
     health: str
@@ -57,6 +63,7 @@ class ShownAttempt(NamedTuple):
     subscription_id: int
     number: int
     cause: str
+    actor: str
     started_at: datetime.datetime
     duration_milliseconds: int
     connect_milliseconds: int | None
@@ -65,6 +72,7 @@ class ShownAttempt(NamedTuple):
     address: str | None
     status: int | None
     error: str
+    replay_id: int | None
     state: str
     due_at: datetime.datetime | None
     response_excerpt: bytes
@@ -89,6 +97,7 @@ _delivery = (
     delivery.c.state,
     delivery.c.due_at,
     delivery.c.attempts,
+    delivery.c.rung,
 )
 
 
@@ -104,6 +113,7 @@ def _shown(found: FromClause) -> Select[Any]:
         select(
             *found.c,
             event.c.event,
+            event.c.entity_id,
             event.c.occurred_at,
             subscription.c.destination_url,
             subscription.c.health,
@@ -121,7 +131,9 @@ def _shown(found: FromClause) -> Select[Any]:
 
 def _newest(state: str | None) -> Query[ShownDelivery]:
     found = select(*_delivery).where(
-        delivery.c.subscription_id == param("sub_id", BigInteger), delivery.c.event_id < param("before", Uuid)
+        delivery.c.subscription_id == param("sub_id", BigInteger),
+        delivery.c.event_id < param("before", Uuid),
+        delivery.c.event_id >= param("since", Uuid),
     )
     if state is not None:
         found = found.where(_in_state(state))
@@ -140,10 +152,64 @@ async def company_of(database: Database, sub_id: int) -> int | None:
 
 
 async def deliveries_newest(
-    database: Database, sub_id: int, state: str | None, before: uuid.UUID | None, rows: int
+    database: Database, sub_id: int, state: str | None, before: uuid.UUID, since: uuid.UUID, rows: int
 ) -> list[ShownDelivery]:
-    """Newest first. state: only deliveries in it. before: only deliveries of older events."""
-    return await _NEWEST[state].rows(database, sub_id=sub_id, before=before or NEWEST, rows=rows)
+    """Newest first. state: only deliveries in it. before, since: only deliveries of events with ids between these."""
+    return await _NEWEST[state].rows(database, sub_id=sub_id, before=before, since=since, rows=rows)
+
+
+_AFTER = (
+    delivery.c.subscription_id == param("sub_id", BigInteger),
+    delivery.c.event_id > param("after", Uuid),
+    delivery.c.event_id >= param("since", Uuid),
+)
+
+
+def _oldest(state: str | None) -> Query[ShownDelivery]:
+    """Ascending. Only parked ones have an index in this order: of the others in a state, those among the next
+    `looked_at`."""
+    columns: ColumnCollection[str, Any] = delivery.c
+    found = select(*_delivery).where(*_AFTER)
+    if state == rules.PARKED:
+        found = found.where(_in_state(state))
+    elif state is not None:
+        looked_at = found.order_by(delivery.c.event_id).limit(param("looked_at", Integer)).subquery("looked_at")
+        columns = looked_at.c
+        found = select(*columns).where(columns.state == literal_column(f"'{state}'", Text))
+    cut = found.order_by(columns.event_id).limit(param("rows", Integer)).subquery("found")
+    return Query(ShownDelivery, _shown(cut).order_by(cut.c.event_id))
+
+
+_OLDEST = {state: _oldest(state) for state in (None, *rules.DELIVERY_STATES)}
+_REACHED = Statement(
+    select(delivery.c.event_id).where(*_AFTER).order_by(delivery.c.event_id).offset(param("skipped", Integer)).limit(1)
+)
+LOOKED_AT = 5000
+LOOKS_MAX = 4
+
+
+async def deliveries_oldest(
+    database: Database, sub_id: int, state: str | None, after: uuid.UUID, since: uuid.UUID, limit: int
+) -> tuple[list[ShownDelivery], uuid.UUID | None]:
+    """Up to `limit` deliveries of events after one and from another on, ascending, and the event after which the next
+    page begins; None if no page follows. A page can be short, or empty, although another follows: one call looks at a
+    bounded number of deliveries."""
+    found: list[ShownDelivery] = []
+    at = {"sub_id": sub_id, "since": since}
+    has_index = state in (None, rules.PARKED)
+    looked_at = {} if has_index else {"looked_at": LOOKED_AT}
+    for _ in range(LOOKS_MAX):
+        async with database.transaction(BY_INDEX, writes=False) as connection:
+            found += await _OLDEST[state].rows(connection, **at, **looked_at, after=after, rows=limit + 1 - len(found))
+            if len(found) > limit:
+                return found[:limit], found[limit - 1].event_id
+            reached = None
+            if not has_index:
+                reached = await connection.value(_REACHED, **at, after=after, skipped=LOOKED_AT - 1)
+        if reached is None:
+            return found, None
+        after = uuid.UUID(int=reached.int)
+    return found, after
 
 
 # Of one company
@@ -218,6 +284,51 @@ _DELIVERIES_OF_EVENT = Query(ShownDelivery, _shown(_of_event.subquery("found")).
 _DELIVERY = Query(
     ShownDelivery, _shown(_of_event.where(delivery.c.subscription_id == param("sub_id", BigInteger)).subquery("found"))
 )
+
+
+_of_events = select(*_delivery).where(
+    delivery.c.event_id == func.any(param("event_ids", ARRAY(Uuid))),
+    # These limit any plan to the days concerned.
+    delivery.c.event_id >= param("first", Uuid),
+    delivery.c.event_id <= param("last", Uuid),
+)
+OF_EVENTS = Query(ShownDelivery, _shown(_of_events.subquery("found")))
+
+
+async def deliveries_of_events(database: Database, event_ids: Sequence[uuid.UUID]) -> list[ShownDelivery]:
+    """In any order."""
+    if not event_ids:
+        return []
+    async with database.transaction(BY_INDEX, writes=False) as connection:
+        return await OF_EVENTS.rows(connection, event_ids=list(event_ids), first=min(event_ids), last=max(event_ids))
+
+
+class Body(NamedTuple):
+    """The body of an event, which names the record."""
+
+    event_id: uuid.UUID
+    event: str
+    body: bytes
+
+
+BODIES = Query(
+    Body,
+    select(event.c.event_id, event.c.event, event.c.body).where(
+        event.c.event_id == func.any(param("event_ids", ARRAY(Uuid))),
+        event.c.event_id >= param("first", Uuid),
+        event.c.event_id <= param("last", Uuid),
+        func.octet_length(event.c.body) <= param("bytes_max", Integer),
+    ),
+)
+
+
+async def bodies_of(database: Database, event_ids: Sequence[uuid.UUID], bytes_max: int) -> list[Body]:
+    """In any order, without those that are longer."""
+    if not event_ids:
+        return []
+    bounds = {"first": min(event_ids), "last": max(event_ids), "bytes_max": bytes_max}
+    async with database.transaction(BY_INDEX, writes=False) as connection:
+        return await BODIES.rows(connection, event_ids=list(event_ids), **bounds)
 
 
 async def event_by_id(database: Database, event_id: uuid.UUID) -> KeptEvent | None:

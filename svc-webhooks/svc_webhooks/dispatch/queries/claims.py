@@ -55,13 +55,19 @@ class DueSubscription(NamedTuple):
 
 
 class ClaimedDelivery(NamedTuple):
-    """A leased delivery with all data to send it. attempts, rung: before this attempt; see dispatch/tables.py."""
+    """A leased delivery with all data to send it. attempts, rung, state, due_at: before this attempt; see
+    dispatch/tables.py."""
 
     event_id: uuid.UUID
     subscription_id: int
     attempts: int
     rung: int
     fence: int
+    state: str
+    due_at: datetime.datetime | None
+    requested_by: str | None
+    replay_id: int | None
+    resumes_at: datetime.datetime | None
     company_id: int
     destination_url: str
     secret_key_id: str
@@ -159,6 +165,11 @@ def _claim(picked: CTE) -> Query[ClaimedDelivery]:
             delivery.c.attempts,
             delivery.c.rung,
             delivery.c.fence,
+            delivery.c.state,
+            delivery.c.due_at,
+            delivery.c.requested_by,
+            delivery.c.replay_id,
+            delivery.c.resumes_at,
             *(picked.c[column.name] for column in _ITS_SUBSCRIPTION),
         )
         .cte("claimed")
@@ -212,13 +223,34 @@ _CLAIM_DELIVERY = _claim(
 )
 
 
-_given_up = array_rows("given_up", {"event_id": Uuid, "subscription_id": BigInteger, "fence": BigInteger})
+# A paused subscription gets no delivery, but a test, which is none of its deliveries.
+_CLAIM_SETTLED = _claim(
+    select(delivery.c.event_id, delivery.c.subscription_id, *_ITS_SUBSCRIPTION)
+    .select_from(subscription.join(delivery, true()))
+    .where(
+        delivery.c.event_id == param("event_id", Uuid),
+        delivery.c.subscription_id == param("subscription_id", BigInteger),
+        subscription.c.id == param("subscription_id", BigInteger),
+        delivery.c.state == param("state", Text),
+        delivery.c.attempts == param("attempts", Integer),
+        _unleased,
+        _active.is_not(False),
+        or_(text("subscription.health <> 'paused'"), param("state", Text) == param("failed", Text)),
+    )
+    .with_for_update(of=delivery, skip_locked=True)
+    .cte("picked")
+)
+
+
+_given_up = array_rows(
+    "given_up", {"event_id": Uuid, "subscription_id": BigInteger, "fence": BigInteger, "state": Text}
+)
 _GIVE_UP = Statement(
     update(delivery)
     .where(
         same_delivery(delivery, _given_up),
         delivery.c.fence == _given_up.c.fence,
-        delivery.c.state == param("waiting", Text),
+        delivery.c.state == _given_up.c.state,
     )
     .values(leased_until=null())
 )
@@ -237,7 +269,7 @@ async def claims_given_up(database: Database, claimed: Sequence[ClaimedDelivery]
             event_id=[one.event_id for one in claimed],
             subscription_id=[one.subscription_id for one in claimed],
             fence=[one.fence for one in claimed],
-            waiting=rules.WAITING,
+            state=[one.state for one in claimed],
         )
 
 
@@ -277,5 +309,24 @@ async def claimed_delivery(database: Database, event_id: uuid.UUID, subscription
         since = uptime()
         rows = await _CLAIM_DELIVERY.rows(
             connection, event_id=event_id, subscription_id=subscription_id, lease_seconds=lease_seconds
+        )
+    return Claims(rows, since)
+
+
+async def claimed_settled(
+    database: Database, event_id: uuid.UUID, subscription_id: int, state: str, attempts: int, lease_seconds: int
+) -> Claims:
+    """Leases one delivery that has succeeded, or a test, in this state and with so many attempts; none if it has
+    others, is leased or must not be sent now."""
+    async with database.transaction(CLAIMING) as connection:
+        since = uptime()
+        rows = await _CLAIM_SETTLED.rows(
+            connection,
+            event_id=event_id,
+            subscription_id=subscription_id,
+            state=state,
+            attempts=attempts,
+            failed=rules.FAILED,
+            lease_seconds=lease_seconds,
         )
     return Claims(rows, since)

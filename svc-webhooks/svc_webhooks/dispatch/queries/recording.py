@@ -25,7 +25,6 @@ from chassis.db.database import Connection
 from chassis.db.rows import array_rows, columns_of_tuples
 from chassis.db.statements import Statement, param
 from svc_webhooks.by_index import same_delivery
-from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.rules import Attempt
 from svc_webhooks.dispatch.tables import attempt, delivery
 from svc_webhooks.schema import Instant, Uuid
@@ -40,11 +39,13 @@ def _record_attempts() -> Statement:
             "event_id": Uuid,
             "subscription_id": BigInteger,
             "fence": BigInteger,
+            "state_before": Text,
             "number": Integer,
             "rung": SmallInteger,
             "state": Text,
             "due_at": Instant,
             "cause": Text,
+            "actor": Text,
             "started_at": Instant,
             "duration_milliseconds": Integer,
             "connect_milliseconds": Integer,
@@ -54,6 +55,9 @@ def _record_attempts() -> Statement:
             "status": SmallInteger,
             "error": Text,
             "response_excerpt": LargeBinary,
+            "replay_id": BigInteger,
+            "replay_after": BigInteger,
+            "resumes_after": Instant,
         },
     )
     # This and the delete of a subscription wait for each other, so no attempt outlives its subscription.
@@ -64,9 +68,9 @@ def _record_attempts() -> Statement:
         .cte("alive")
     )
     columns = (
-        "event_id", "subscription_id", "number", "cause", "started_at", "duration_milliseconds", "connect_milliseconds",
-        "tls_milliseconds", "first_byte_milliseconds", "address", "status", "error", "response_excerpt", "state",
-        "due_at",
+        "event_id", "subscription_id", "number", "cause", "actor", "started_at", "duration_milliseconds",
+        "connect_milliseconds", "tls_milliseconds", "first_byte_milliseconds", "address", "status", "error",
+        "response_excerpt", "replay_id", "state", "due_at",
     )  # fmt: skip
     moved = (
         update(delivery)
@@ -75,7 +79,7 @@ def _record_attempts() -> Statement:
             same_delivery(delivery, made),
             delivery.c.fence == made.c.fence,
             delivery.c.attempts == made.c.number - literal_column("1"),
-            delivery.c.state == rules.WAITING,
+            delivery.c.state == made.c.state_before,
         )
         .values(
             state=made.c.state,
@@ -83,7 +87,10 @@ def _record_attempts() -> Statement:
             attempts=made.c.number,
             rung=made.c.rung,
             leased_until=null(),
-            settled_at=case((text("made.state <> 'waiting'"), func.now())),
+            settled_at=case((text("made.state <> 'waiting'"), func.coalesce(delivery.c.settled_at, func.now()))),
+            requested_by=null(),
+            replay_id=made.c.replay_after,
+            resumes_at=made.c.resumes_after,
         )
         .returning(
             *(made.c[name] for name in columns), (alive.c.failures_in_a_row > literal_column("0")).label("has_failures")
@@ -106,7 +113,19 @@ _moved = array_rows("moved", {"id": BigInteger, "health": Text, "failures_in_a_r
 _SAVE_HEALTHS = Statement(
     update(subscription)
     .where(subscription.c.id >= _moved.c.id, subscription.c.id <= _moved.c.id)
-    .values(health=_moved.c.health, failures_in_a_row=_moved.c.failures_in_a_row)
+    .values(
+        health=_moved.c.health,
+        failures_in_a_row=_moved.c.failures_in_a_row,
+        # A row of failures that is no longer than before has begun anew within these attempts.
+        failing_since=case(
+            (_moved.c.failures_in_a_row == literal_column("0"), null()),
+            (
+                _moved.c.failures_in_a_row > subscription.c.failures_in_a_row,
+                func.coalesce(subscription.c.failing_since, func.now()),
+            ),
+            else_=func.now(),
+        ),
+    )
 )
 
 

@@ -21,7 +21,7 @@ _gone = (
     .returning(subscription.c.id)
     .cte("gone")
 )
-_DELETE_SUBSCRIPTION = Statement(
+DELETED = Statement(
     insert(erasure)
     .from_select(["subscription_id"], select(_gone.c.id), include_defaults=False)
     .returning(erasure.c.subscription_id)
@@ -34,7 +34,7 @@ async def subscription_deleted(database: Database, company_id: int, sub_id: int)
     It waits for running fan-outs and records, which hold the row FOR KEY SHARE: their rows are erased with the history.
     Later ones find no subscription.
     """
-    return await database.value(_DELETE_SUBSCRIPTION, company_id=company_id, sub_id=sub_id) is not None
+    return await database.value(DELETED, company_id=company_id, sub_id=sub_id) is not None
 
 
 # One process at a time deletes a subscription's history; another process takes another subscription.

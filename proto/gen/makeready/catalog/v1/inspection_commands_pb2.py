@@ -22,11 +22,12 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot_documents__pb2
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.makeready/catalog/v1/inspection_commands.proto\x12\x14makeready.catalog.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\x9b\x03\n\x19ScheduleInspectionRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x13\n\x0bproperty_id\x18\x02 \x01(\x03\x12\r\n\x05title\x18\x03 \x01(\t\x12\x16\n\x0escheduled_date\x18\x04 \x01(\t\x12\x14\n\x07unit_id\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x1c\n\x0finspection_type\x18\x06 \x01(\tH\x01\x88\x01\x01\x12\x18\n\x0b\x61ssignee_id\x18\x07 \x01(\x03H\x02\x88\x01\x01\x12%\n\x18is_compliance_inspection\x18\x08 \x01(\x08H\x03\x88\x01\x01\x12\x1c\n\x0f\x63ompliance_type\x18\t \x01(\tH\x04\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\n \x01(\tH\x05\x88\x01\x01\x12\x0b\n\x03row\x18\x0b \x03(\tB\n\n\x08_unit_idB\x12\n\x10_inspection_typeB\x0e\n\x0c_assignee_idB\x1b\n\x19_is_compliance_inspectionB\x12\n\x10_compliance_typeB\x0e\n\x0c_external_id\"M\n\x1aScheduleInspectionResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\xc4\x03\n\x17UpdateInspectionRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\x12\n\x05title\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x1b\n\x0escheduled_date\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x14\n\x07unit_id\x18\x05 \x01(\x03H\x02\x88\x01\x01\x12\x1c\n\x0finspection_type\x18\x06 \x01(\tH\x03\x88\x01\x01\x12\x18\n\x0b\x61ssignee_id\x18\x07 \x01(\x03H\x04\x88\x01\x01\x12%\n\x18is_compliance_inspection\x18\x08 \x01(\x08H\x05\x88\x01\x01\x12\x1c\n\x0f\x63ompliance_type\x18\t \x01(\tH\x06\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\n \x01(\tH\x07\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x08\n\x06_titleB\x11\n\x0f_scheduled_dateB\n\n\x08_unit_idB\x12\n\x10_inspection_typeB\x0e\n\x0c_assignee_idB\x1b\n\x19_is_compliance_inspectionB\x12\n\x10_compliance_typeB\x0e\n\x0c_external_id\"K\n\x18UpdateInspectionResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"H\n\x16StartInspectionRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\"J\n\x17StartInspectionResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"2\n\x19ListInspectionRowsRequest\x12\x15\n\rinspection_id\x18\x01 \x01(\x03\"O\n\x1aListInspectionRowsResponse\x12\x31\n\x04rows\x18\x01 \x03(\x0b\x32#.makeready.catalog.v1.InspectionRow\"Z\n\x18PassInspectionRowRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\x0e\n\x06row_id\x18\x03 \x01(\x03\"M\n\x19PassInspectionRowResponse\x12\x30\n\x03row\x18\x01 \x01(\x0b\x32#.makeready.catalog.v1.InspectionRow\"\x88\x02\n\x18\x46\x61ilInspectionRowRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\x0e\n\x06row_id\x18\x03 \x01(\x03\x12\x11\n\x04note\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x15\n\x08\x63\x61tegory\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08priority\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x15\n\x08\x61sset_id\x18\x07 \x01(\x03H\x03\x88\x01\x01\x12\x16\n\tphoto_url\x18\x08 \x01(\tH\x04\x88\x01\x01\x42\x07\n\x05_noteB\x0b\n\t_categoryB\x0b\n\t_priorityB\x0b\n\t_asset_idB\x0c\n\n_photo_url\"M\n\x19\x46\x61ilInspectionRowResponse\x12\x30\n\x03row\x18\x01 \x01(\x0b\x32#.makeready.catalog.v1.InspectionRow\"{\n\x19\x43ompleteInspectionRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\x1b\n\x0e\x63ompleted_date\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\x11\n\x0f_completed_date\"M\n\x1a\x43ompleteInspectionResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\x8e\x02\n\rInspectionRow\x12\x0e\n\x06row_id\x18\x01 \x01(\x03\x12\x10\n\x08position\x18\x02 \x01(\x05\x12\r\n\x05label\x18\x03 \x01(\t\x12\x13\n\x06result\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x11\n\x04note\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08\x63\x61tegory\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x15\n\x08priority\x18\x07 \x01(\tH\x03\x88\x01\x01\x12\x15\n\x08\x61sset_id\x18\x08 \x01(\x03H\x04\x88\x01\x01\x12\x16\n\tphoto_url\x18\t \x01(\tH\x05\x88\x01\x01\x42\t\n\x07_resultB\x07\n\x05_noteB\x0b\n\t_categoryB\x0b\n\t_priorityB\x0b\n\t_asset_idB\x0c\n\n_photo_url2\xae\x07\n\x19InspectionCommandsService\x12\x83\x01\n\x12ScheduleInspection\x12/.makeready.catalog.v1.ScheduleInspectionRequest\x1a\x30.makeready.catalog.v1.ScheduleInspectionResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12}\n\x10UpdateInspection\x12-.makeready.catalog.v1.UpdateInspectionRequest\x1a..makeready.catalog.v1.UpdateInspectionResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12z\n\x0fStartInspection\x12,.makeready.catalog.v1.StartInspectionRequest\x1a-.makeready.catalog.v1.StartInspectionResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12\x83\x01\n\x12ListInspectionRows\x12/.makeready.catalog.v1.ListInspectionRowsRequest\x1a\x30.makeready.catalog.v1.ListInspectionRowsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12\x80\x01\n\x11PassInspectionRow\x12..makeready.catalog.v1.PassInspectionRowRequest\x1a/.makeready.catalog.v1.PassInspectionRowResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12\x80\x01\n\x11\x46\x61ilInspectionRow\x12..makeready.catalog.v1.FailInspectionRowRequest\x1a/.makeready.catalog.v1.FailInspectionRowResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12\x83\x01\n\x12\x43ompleteInspection\x12/.makeready.catalog.v1.CompleteInspectionRequest\x1a\x30.makeready.catalog.v1.CompleteInspectionResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.makeready/catalog/v1/inspection_commands.proto\x12\x14makeready.catalog.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\x9b\x03\n\x19ScheduleInspectionRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x13\n\x0bproperty_id\x18\x02 \x01(\x03\x12\r\n\x05title\x18\x03 \x01(\t\x12\x16\n\x0escheduled_date\x18\x04 \x01(\t\x12\x14\n\x07unit_id\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x1c\n\x0finspection_type\x18\x06 \x01(\tH\x01\x88\x01\x01\x12\x18\n\x0b\x61ssignee_id\x18\x07 \x01(\x03H\x02\x88\x01\x01\x12%\n\x18is_compliance_inspection\x18\x08 \x01(\x08H\x03\x88\x01\x01\x12\x1c\n\x0f\x63ompliance_type\x18\t \x01(\tH\x04\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\n \x01(\tH\x05\x88\x01\x01\x12\x0b\n\x03row\x18\x0b \x03(\tB\n\n\x08_unit_idB\x12\n\x10_inspection_typeB\x0e\n\x0c_assignee_idB\x1b\n\x19_is_compliance_inspectionB\x12\n\x10_compliance_typeB\x0e\n\x0c_external_id\"M\n\x1aScheduleInspectionResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\xc4\x03\n\x17UpdateInspectionRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\x12\n\x05title\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x1b\n\x0escheduled_date\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x14\n\x07unit_id\x18\x05 \x01(\x03H\x02\x88\x01\x01\x12\x1c\n\x0finspection_type\x18\x06 \x01(\tH\x03\x88\x01\x01\x12\x18\n\x0b\x61ssignee_id\x18\x07 \x01(\x03H\x04\x88\x01\x01\x12%\n\x18is_compliance_inspection\x18\x08 \x01(\x08H\x05\x88\x01\x01\x12\x1c\n\x0f\x63ompliance_type\x18\t \x01(\tH\x06\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\n \x01(\tH\x07\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x08\n\x06_titleB\x11\n\x0f_scheduled_dateB\n\n\x08_unit_idB\x12\n\x10_inspection_typeB\x0e\n\x0c_assignee_idB\x1b\n\x19_is_compliance_inspectionB\x12\n\x10_compliance_typeB\x0e\n\x0c_external_id\"K\n\x18UpdateInspectionResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"H\n\x16StartInspectionRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\"J\n\x17StartInspectionResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"2\n\x19ListInspectionRowsRequest\x12\x15\n\rinspection_id\x18\x01 \x01(\x03\"O\n\x1aListInspectionRowsResponse\x12\x31\n\x04rows\x18\x01 \x03(\x0b\x32#.makeready.catalog.v1.InspectionRow\"\x84\x01\n\x18PassInspectionRowRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\x0e\n\x06row_id\x18\x03 \x01(\x03\x12\x18\n\x0bseen_result\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x0e\n\x0c_seen_result\"M\n\x19PassInspectionRowResponse\x12\x30\n\x03row\x18\x01 \x01(\x0b\x32#.makeready.catalog.v1.InspectionRow\"\xb2\x02\n\x18\x46\x61ilInspectionRowRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\x0e\n\x06row_id\x18\x03 \x01(\x03\x12\x11\n\x04note\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x15\n\x08\x63\x61tegory\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08priority\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x15\n\x08\x61sset_id\x18\x07 \x01(\x03H\x03\x88\x01\x01\x12\x16\n\tphoto_url\x18\x08 \x01(\tH\x04\x88\x01\x01\x12\x18\n\x0bseen_result\x18\t \x01(\tH\x05\x88\x01\x01\x42\x07\n\x05_noteB\x0b\n\t_categoryB\x0b\n\t_priorityB\x0b\n\t_asset_idB\x0c\n\n_photo_urlB\x0e\n\x0c_seen_result\"M\n\x19\x46\x61ilInspectionRowResponse\x12\x30\n\x03row\x18\x01 \x01(\x0b\x32#.makeready.catalog.v1.InspectionRow\"{\n\x19\x43ompleteInspectionRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\x1b\n\x0e\x63ompleted_date\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\x11\n\x0f_completed_date\"M\n\x1a\x43ompleteInspectionResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"i\n\x17\x43\x61ncelInspectionRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\x13\n\x06reason\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_reason\"c\n\x18\x43\x61ncelInspectionResponse\x12\x15\n\rinspection_id\x18\x01 \x01(\x03\x12\x30\n\x0c\x63\x61ncelled_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"X\n\x17\x41\x64\x64InspectionRowRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\r\n\x05label\x18\x03 \x01(\t\"L\n\x18\x41\x64\x64InspectionRowResponse\x12\x30\n\x03row\x18\x01 \x01(\x0b\x32#.makeready.catalog.v1.InspectionRow\"\\\n\x1aRemoveInspectionRowRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\rinspection_id\x18\x02 \x01(\x03\x12\x0e\n\x06row_id\x18\x03 \x01(\x03\"\x1d\n\x1bRemoveInspectionRowResponse\"\x9b\x03\n\rInspectionRow\x12\x0e\n\x06row_id\x18\x01 \x01(\x03\x12\x10\n\x08position\x18\x02 \x01(\x05\x12\r\n\x05label\x18\x03 \x01(\t\x12\x13\n\x06result\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x11\n\x04note\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08\x63\x61tegory\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x15\n\x08priority\x18\x07 \x01(\tH\x03\x88\x01\x01\x12\x15\n\x08\x61sset_id\x18\x08 \x01(\x03H\x04\x88\x01\x01\x12\x16\n\tphoto_url\x18\t \x01(\tH\x05\x88\x01\x01\x12-\n\tfailed_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0cinspected_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x0cinspected_by\x18\x0c \x01(\tH\x06\x88\x01\x01\x42\t\n\x07_resultB\x07\n\x05_noteB\x0b\n\t_categoryB\x0b\n\t_priorityB\x0b\n\t_asset_idB\x0c\n\n_photo_urlB\x0f\n\r_inspected_by2\xb5\n\n\x19InspectionCommandsService\x12\x83\x01\n\x12ScheduleInspection\x12/.makeready.catalog.v1.ScheduleInspectionRequest\x1a\x30.makeready.catalog.v1.ScheduleInspectionResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12}\n\x10UpdateInspection\x12-.makeready.catalog.v1.UpdateInspectionRequest\x1a..makeready.catalog.v1.UpdateInspectionResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12z\n\x0fStartInspection\x12,.makeready.catalog.v1.StartInspectionRequest\x1a-.makeready.catalog.v1.StartInspectionResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12\x83\x01\n\x12ListInspectionRows\x12/.makeready.catalog.v1.ListInspectionRowsRequest\x1a\x30.makeready.catalog.v1.ListInspectionRowsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12\x80\x01\n\x11PassInspectionRow\x12..makeready.catalog.v1.PassInspectionRowRequest\x1a/.makeready.catalog.v1.PassInspectionRowResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12\x80\x01\n\x11\x46\x61ilInspectionRow\x12..makeready.catalog.v1.FailInspectionRowRequest\x1a/.makeready.catalog.v1.FailInspectionRowResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12\x83\x01\n\x12\x43ompleteInspection\x12/.makeready.catalog.v1.CompleteInspectionRequest\x1a\x30.makeready.catalog.v1.CompleteInspectionResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12}\n\x10\x43\x61ncelInspection\x12-.makeready.catalog.v1.CancelInspectionRequest\x1a..makeready.catalog.v1.CancelInspectionResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12}\n\x10\x41\x64\x64InspectionRow\x12-.makeready.catalog.v1.AddInspectionRowRequest\x1a..makeready.catalog.v1.AddInspectionRowResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12\x86\x01\n\x13RemoveInspectionRow\x12\x30.makeready.catalog.v1.RemoveInspectionRowRequest\x1a\x31.makeready.catalog.v1.RemoveInspectionRowResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,36 +48,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INSPECTIONCOMMANDSSERVICE'].methods_by_name['FailInspectionRow']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
   _globals['_INSPECTIONCOMMANDSSERVICE'].methods_by_name['CompleteInspection']._loaded_options = None
   _globals['_INSPECTIONCOMMANDSSERVICE'].methods_by_name['CompleteInspection']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
-  _globals['_SCHEDULEINSPECTIONREQUEST']._serialized_start=145
-  _globals['_SCHEDULEINSPECTIONREQUEST']._serialized_end=556
-  _globals['_SCHEDULEINSPECTIONRESPONSE']._serialized_start=558
-  _globals['_SCHEDULEINSPECTIONRESPONSE']._serialized_end=635
-  _globals['_UPDATEINSPECTIONREQUEST']._serialized_start=638
-  _globals['_UPDATEINSPECTIONREQUEST']._serialized_end=1090
-  _globals['_UPDATEINSPECTIONRESPONSE']._serialized_start=1092
-  _globals['_UPDATEINSPECTIONRESPONSE']._serialized_end=1167
-  _globals['_STARTINSPECTIONREQUEST']._serialized_start=1169
-  _globals['_STARTINSPECTIONREQUEST']._serialized_end=1241
-  _globals['_STARTINSPECTIONRESPONSE']._serialized_start=1243
-  _globals['_STARTINSPECTIONRESPONSE']._serialized_end=1317
-  _globals['_LISTINSPECTIONROWSREQUEST']._serialized_start=1319
-  _globals['_LISTINSPECTIONROWSREQUEST']._serialized_end=1369
-  _globals['_LISTINSPECTIONROWSRESPONSE']._serialized_start=1371
-  _globals['_LISTINSPECTIONROWSRESPONSE']._serialized_end=1450
-  _globals['_PASSINSPECTIONROWREQUEST']._serialized_start=1452
-  _globals['_PASSINSPECTIONROWREQUEST']._serialized_end=1542
-  _globals['_PASSINSPECTIONROWRESPONSE']._serialized_start=1544
-  _globals['_PASSINSPECTIONROWRESPONSE']._serialized_end=1621
-  _globals['_FAILINSPECTIONROWREQUEST']._serialized_start=1624
-  _globals['_FAILINSPECTIONROWREQUEST']._serialized_end=1888
-  _globals['_FAILINSPECTIONROWRESPONSE']._serialized_start=1890
-  _globals['_FAILINSPECTIONROWRESPONSE']._serialized_end=1967
-  _globals['_COMPLETEINSPECTIONREQUEST']._serialized_start=1969
-  _globals['_COMPLETEINSPECTIONREQUEST']._serialized_end=2092
-  _globals['_COMPLETEINSPECTIONRESPONSE']._serialized_start=2094
-  _globals['_COMPLETEINSPECTIONRESPONSE']._serialized_end=2171
-  _globals['_INSPECTIONROW']._serialized_start=2174
-  _globals['_INSPECTIONROW']._serialized_end=2444
-  _globals['_INSPECTIONCOMMANDSSERVICE']._serialized_start=2447
-  _globals['_INSPECTIONCOMMANDSSERVICE']._serialized_end=3389
+  _globals['_INSPECTIONCOMMANDSSERVICE'].methods_by_name['CancelInspection']._loaded_options = None
+  _globals['_INSPECTIONCOMMANDSSERVICE'].methods_by_name['CancelInspection']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
+  _globals['_INSPECTIONCOMMANDSSERVICE'].methods_by_name['AddInspectionRow']._loaded_options = None
+  _globals['_INSPECTIONCOMMANDSSERVICE'].methods_by_name['AddInspectionRow']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
+  _globals['_INSPECTIONCOMMANDSSERVICE'].methods_by_name['RemoveInspectionRow']._loaded_options = None
+  _globals['_INSPECTIONCOMMANDSSERVICE'].methods_by_name['RemoveInspectionRow']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
+  _globals['_SCHEDULEINSPECTIONREQUEST']._serialized_start=178
+  _globals['_SCHEDULEINSPECTIONREQUEST']._serialized_end=589
+  _globals['_SCHEDULEINSPECTIONRESPONSE']._serialized_start=591
+  _globals['_SCHEDULEINSPECTIONRESPONSE']._serialized_end=668
+  _globals['_UPDATEINSPECTIONREQUEST']._serialized_start=671
+  _globals['_UPDATEINSPECTIONREQUEST']._serialized_end=1123
+  _globals['_UPDATEINSPECTIONRESPONSE']._serialized_start=1125
+  _globals['_UPDATEINSPECTIONRESPONSE']._serialized_end=1200
+  _globals['_STARTINSPECTIONREQUEST']._serialized_start=1202
+  _globals['_STARTINSPECTIONREQUEST']._serialized_end=1274
+  _globals['_STARTINSPECTIONRESPONSE']._serialized_start=1276
+  _globals['_STARTINSPECTIONRESPONSE']._serialized_end=1350
+  _globals['_LISTINSPECTIONROWSREQUEST']._serialized_start=1352
+  _globals['_LISTINSPECTIONROWSREQUEST']._serialized_end=1402
+  _globals['_LISTINSPECTIONROWSRESPONSE']._serialized_start=1404
+  _globals['_LISTINSPECTIONROWSRESPONSE']._serialized_end=1483
+  _globals['_PASSINSPECTIONROWREQUEST']._serialized_start=1486
+  _globals['_PASSINSPECTIONROWREQUEST']._serialized_end=1618
+  _globals['_PASSINSPECTIONROWRESPONSE']._serialized_start=1620
+  _globals['_PASSINSPECTIONROWRESPONSE']._serialized_end=1697
+  _globals['_FAILINSPECTIONROWREQUEST']._serialized_start=1700
+  _globals['_FAILINSPECTIONROWREQUEST']._serialized_end=2006
+  _globals['_FAILINSPECTIONROWRESPONSE']._serialized_start=2008
+  _globals['_FAILINSPECTIONROWRESPONSE']._serialized_end=2085
+  _globals['_COMPLETEINSPECTIONREQUEST']._serialized_start=2087
+  _globals['_COMPLETEINSPECTIONREQUEST']._serialized_end=2210
+  _globals['_COMPLETEINSPECTIONRESPONSE']._serialized_start=2212
+  _globals['_COMPLETEINSPECTIONRESPONSE']._serialized_end=2289
+  _globals['_CANCELINSPECTIONREQUEST']._serialized_start=2291
+  _globals['_CANCELINSPECTIONREQUEST']._serialized_end=2396
+  _globals['_CANCELINSPECTIONRESPONSE']._serialized_start=2398
+  _globals['_CANCELINSPECTIONRESPONSE']._serialized_end=2497
+  _globals['_ADDINSPECTIONROWREQUEST']._serialized_start=2499
+  _globals['_ADDINSPECTIONROWREQUEST']._serialized_end=2587
+  _globals['_ADDINSPECTIONROWRESPONSE']._serialized_start=2589
+  _globals['_ADDINSPECTIONROWRESPONSE']._serialized_end=2665
+  _globals['_REMOVEINSPECTIONROWREQUEST']._serialized_start=2667
+  _globals['_REMOVEINSPECTIONROWREQUEST']._serialized_end=2759
+  _globals['_REMOVEINSPECTIONROWRESPONSE']._serialized_start=2761
+  _globals['_REMOVEINSPECTIONROWRESPONSE']._serialized_end=2790
+  _globals['_INSPECTIONROW']._serialized_start=2793
+  _globals['_INSPECTIONROW']._serialized_end=3204
+  _globals['_INSPECTIONCOMMANDSSERVICE']._serialized_start=3207
+  _globals['_INSPECTIONCOMMANDSSERVICE']._serialized_end=4540
 # @@protoc_insertion_point(module_scope)

@@ -6,6 +6,7 @@ isort:skip_file
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from makeready.common.v1 import documents_pb2 as _documents_pb2
 import builtins as _builtins
@@ -308,21 +309,29 @@ class PassInspectionRowRequest(_message.Message):
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     INSPECTION_ID_FIELD_NUMBER: _builtins.int
     ROW_ID_FIELD_NUMBER: _builtins.int
+    SEEN_RESULT_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     inspection_id: _builtins.int
     row_id: _builtins.int
+    seen_result: _builtins.str
+    """The result that the person saw: passed, failed, or none. The request is refused if somebody else has recorded
+    another one meanwhile; absent: it is not.
+    """
     def __init__(
         self,
         *,
         idempotency_key: _builtins.str = ...,
         inspection_id: _builtins.int = ...,
         row_id: _builtins.int = ...,
+        seen_result: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seen_result", b"_seen_result", "seen_result", b"seen_result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "inspection_id", b"inspection_id", "row_id", b"row_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seen_result", b"_seen_result", "idempotency_key", b"idempotency_key", "inspection_id", b"inspection_id", "row_id", b"row_id", "seen_result", b"seen_result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__seen_result: _TypeAlias = _typing.Literal["seen_result"]  # noqa: Y015
+    _WhichOneofArgType__seen_result: _TypeAlias = _typing.Literal["_seen_result", b"_seen_result"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seen_result) -> _WhichOneofReturnType__seen_result | None: ...
 
 Global___PassInspectionRowRequest: _TypeAlias = PassInspectionRowRequest  # noqa: Y015
 
@@ -358,6 +367,7 @@ class FailInspectionRowRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _builtins.int
     ASSET_ID_FIELD_NUMBER: _builtins.int
     PHOTO_URL_FIELD_NUMBER: _builtins.int
+    SEEN_RESULT_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     inspection_id: _builtins.int
     row_id: _builtins.int
@@ -369,6 +379,10 @@ class FailInspectionRowRequest(_message.Message):
     """The ticket's priority; absent: Medium."""
     asset_id: _builtins.int
     photo_url: _builtins.str
+    seen_result: _builtins.str
+    """The result that the person saw: passed, failed, or none. The request is refused if somebody else has recorded
+    another one meanwhile; absent: it is not.
+    """
     def __init__(
         self,
         *,
@@ -380,10 +394,11 @@ class FailInspectionRowRequest(_message.Message):
         priority: _builtins.str | None = ...,
         asset_id: _builtins.int | None = ...,
         photo_url: _builtins.str | None = ...,
+        seen_result: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_category", b"_category", "_note", b"_note", "_photo_url", b"_photo_url", "_priority", b"_priority", "asset_id", b"asset_id", "category", b"category", "note", b"note", "photo_url", b"photo_url", "priority", b"priority"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_category", b"_category", "_note", b"_note", "_photo_url", b"_photo_url", "_priority", b"_priority", "_seen_result", b"_seen_result", "asset_id", b"asset_id", "category", b"category", "note", b"note", "photo_url", b"photo_url", "priority", b"priority", "seen_result", b"seen_result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_category", b"_category", "_note", b"_note", "_photo_url", b"_photo_url", "_priority", b"_priority", "asset_id", b"asset_id", "category", b"category", "idempotency_key", b"idempotency_key", "inspection_id", b"inspection_id", "note", b"note", "photo_url", b"photo_url", "priority", b"priority", "row_id", b"row_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_category", b"_category", "_note", b"_note", "_photo_url", b"_photo_url", "_priority", b"_priority", "_seen_result", b"_seen_result", "asset_id", b"asset_id", "category", b"category", "idempotency_key", b"idempotency_key", "inspection_id", b"inspection_id", "note", b"note", "photo_url", b"photo_url", "priority", b"priority", "row_id", b"row_id", "seen_result", b"seen_result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__asset_id: _TypeAlias = _typing.Literal["asset_id"]  # noqa: Y015
     _WhichOneofArgType__asset_id: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id"]  # noqa: Y015
@@ -395,6 +410,8 @@ class FailInspectionRowRequest(_message.Message):
     _WhichOneofArgType__photo_url: _TypeAlias = _typing.Literal["_photo_url", b"_photo_url"]  # noqa: Y015
     _WhichOneofReturnType__priority: _TypeAlias = _typing.Literal["priority"]  # noqa: Y015
     _WhichOneofArgType__priority: _TypeAlias = _typing.Literal["_priority", b"_priority"]  # noqa: Y015
+    _WhichOneofReturnType__seen_result: _TypeAlias = _typing.Literal["seen_result"]  # noqa: Y015
+    _WhichOneofArgType__seen_result: _TypeAlias = _typing.Literal["_seen_result", b"_seen_result"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__asset_id) -> _WhichOneofReturnType__asset_id | None: ...
     @_typing.overload
@@ -405,6 +422,8 @@ class FailInspectionRowRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__photo_url) -> _WhichOneofReturnType__photo_url | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seen_result) -> _WhichOneofReturnType__seen_result | None: ...
 
 Global___FailInspectionRowRequest: _TypeAlias = FailInspectionRowRequest  # noqa: Y015
 
@@ -477,6 +496,143 @@ class CompleteInspectionResponse(_message.Message):
 Global___CompleteInspectionResponse: _TypeAlias = CompleteInspectionResponse  # noqa: Y015
 
 @_typing.final
+class CancelInspectionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    INSPECTION_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    inspection_id: _builtins.int
+    reason: _builtins.str
+    """Why, for people who open the inspection later; at most 500 characters."""
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        inspection_id: _builtins.int = ...,
+        reason: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reason", b"_reason", "reason", b"reason"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reason", b"_reason", "idempotency_key", b"idempotency_key", "inspection_id", b"inspection_id", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__reason: _TypeAlias = _typing.Literal["reason"]  # noqa: Y015
+    _WhichOneofArgType__reason: _TypeAlias = _typing.Literal["_reason", b"_reason"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reason) -> _WhichOneofReturnType__reason | None: ...
+
+Global___CancelInspectionRequest: _TypeAlias = CancelInspectionRequest  # noqa: Y015
+
+@_typing.final
+class CancelInspectionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSPECTION_ID_FIELD_NUMBER: _builtins.int
+    CANCELLED_AT_FIELD_NUMBER: _builtins.int
+    inspection_id: _builtins.int
+    @_builtins.property
+    def cancelled_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        inspection_id: _builtins.int = ...,
+        cancelled_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancelled_at", b"cancelled_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancelled_at", b"cancelled_at", "inspection_id", b"inspection_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelInspectionResponse: _TypeAlias = CancelInspectionResponse  # noqa: Y015
+
+@_typing.final
+class AddInspectionRowRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    INSPECTION_ID_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    inspection_id: _builtins.int
+    label: _builtins.str
+    """What is looked at; at most 150 characters."""
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        inspection_id: _builtins.int = ...,
+        label: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "inspection_id", b"inspection_id", "label", b"label"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddInspectionRowRequest: _TypeAlias = AddInspectionRowRequest  # noqa: Y015
+
+@_typing.final
+class AddInspectionRowResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROW_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def row(self) -> Global___InspectionRow: ...
+    def __init__(
+        self,
+        *,
+        row: Global___InspectionRow | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["row", b"row"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["row", b"row"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddInspectionRowResponse: _TypeAlias = AddInspectionRowResponse  # noqa: Y015
+
+@_typing.final
+class RemoveInspectionRowRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    INSPECTION_ID_FIELD_NUMBER: _builtins.int
+    ROW_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    inspection_id: _builtins.int
+    row_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        inspection_id: _builtins.int = ...,
+        row_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "inspection_id", b"inspection_id", "row_id", b"row_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveInspectionRowRequest: _TypeAlias = RemoveInspectionRowRequest  # noqa: Y015
+
+@_typing.final
+class RemoveInspectionRowResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveInspectionRowResponse: _TypeAlias = RemoveInspectionRowResponse  # noqa: Y015
+
+@_typing.final
 class InspectionRow(_message.Message):
     """InspectionRow is one item of an inspection's checklist."""
 
@@ -491,9 +647,12 @@ class InspectionRow(_message.Message):
     PRIORITY_FIELD_NUMBER: _builtins.int
     ASSET_ID_FIELD_NUMBER: _builtins.int
     PHOTO_URL_FIELD_NUMBER: _builtins.int
+    FAILED_AT_FIELD_NUMBER: _builtins.int
+    INSPECTED_AT_FIELD_NUMBER: _builtins.int
+    INSPECTED_BY_FIELD_NUMBER: _builtins.int
     row_id: _builtins.int
     position: _builtins.int
-    """From 1."""
+    """From 1, without gaps."""
     label: _builtins.str
     result: _builtins.str
     """`passed` or `failed`; absent until the row is inspected."""
@@ -503,6 +662,17 @@ class InspectionRow(_message.Message):
     priority: _builtins.str
     asset_id: _builtins.int
     photo_url: _builtins.str
+    inspected_by: _builtins.str
+    @_builtins.property
+    def failed_at(self) -> _timestamp_pb2.Timestamp:
+        """ListInspectionRows alone has the fields from here on.
+        When the row first failed, and its ticket was opened; absent if it never failed.
+        """
+
+    @_builtins.property
+    def inspected_at(self) -> _timestamp_pb2.Timestamp:
+        """When its result was last recorded, and by whom as the audit log spells it, for example "staff:12"."""
+
     def __init__(
         self,
         *,
@@ -515,15 +685,20 @@ class InspectionRow(_message.Message):
         priority: _builtins.str | None = ...,
         asset_id: _builtins.int | None = ...,
         photo_url: _builtins.str | None = ...,
+        failed_at: _timestamp_pb2.Timestamp | None = ...,
+        inspected_at: _timestamp_pb2.Timestamp | None = ...,
+        inspected_by: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_category", b"_category", "_note", b"_note", "_photo_url", b"_photo_url", "_priority", b"_priority", "_result", b"_result", "asset_id", b"asset_id", "category", b"category", "note", b"note", "photo_url", b"photo_url", "priority", b"priority", "result", b"result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_category", b"_category", "_inspected_by", b"_inspected_by", "_note", b"_note", "_photo_url", b"_photo_url", "_priority", b"_priority", "_result", b"_result", "asset_id", b"asset_id", "category", b"category", "failed_at", b"failed_at", "inspected_at", b"inspected_at", "inspected_by", b"inspected_by", "note", b"note", "photo_url", b"photo_url", "priority", b"priority", "result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_category", b"_category", "_note", b"_note", "_photo_url", b"_photo_url", "_priority", b"_priority", "_result", b"_result", "asset_id", b"asset_id", "category", b"category", "label", b"label", "note", b"note", "photo_url", b"photo_url", "position", b"position", "priority", b"priority", "result", b"result", "row_id", b"row_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_category", b"_category", "_inspected_by", b"_inspected_by", "_note", b"_note", "_photo_url", b"_photo_url", "_priority", b"_priority", "_result", b"_result", "asset_id", b"asset_id", "category", b"category", "failed_at", b"failed_at", "inspected_at", b"inspected_at", "inspected_by", b"inspected_by", "label", b"label", "note", b"note", "photo_url", b"photo_url", "position", b"position", "priority", b"priority", "result", b"result", "row_id", b"row_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__asset_id: _TypeAlias = _typing.Literal["asset_id"]  # noqa: Y015
     _WhichOneofArgType__asset_id: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id"]  # noqa: Y015
     _WhichOneofReturnType__category: _TypeAlias = _typing.Literal["category"]  # noqa: Y015
     _WhichOneofArgType__category: _TypeAlias = _typing.Literal["_category", b"_category"]  # noqa: Y015
+    _WhichOneofReturnType__inspected_by: _TypeAlias = _typing.Literal["inspected_by"]  # noqa: Y015
+    _WhichOneofArgType__inspected_by: _TypeAlias = _typing.Literal["_inspected_by", b"_inspected_by"]  # noqa: Y015
     _WhichOneofReturnType__note: _TypeAlias = _typing.Literal["note"]  # noqa: Y015
     _WhichOneofArgType__note: _TypeAlias = _typing.Literal["_note", b"_note"]  # noqa: Y015
     _WhichOneofReturnType__photo_url: _TypeAlias = _typing.Literal["photo_url"]  # noqa: Y015
@@ -536,6 +711,8 @@ class InspectionRow(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__asset_id) -> _WhichOneofReturnType__asset_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__category) -> _WhichOneofReturnType__category | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__inspected_by) -> _WhichOneofReturnType__inspected_by | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__note) -> _WhichOneofReturnType__note | None: ...
     @_typing.overload

@@ -71,6 +71,21 @@ class InspectionCommandsServiceStub:
                 request_serializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CompleteInspectionRequest.SerializeToString,
                 response_deserializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CompleteInspectionResponse.FromString,
                 _registered_method=True)
+        self.CancelInspection = channel.unary_unary(
+                '/makeready.catalog.v1.InspectionCommandsService/CancelInspection',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CancelInspectionRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CancelInspectionResponse.FromString,
+                _registered_method=True)
+        self.AddInspectionRow = channel.unary_unary(
+                '/makeready.catalog.v1.InspectionCommandsService/AddInspectionRow',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.AddInspectionRowRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.AddInspectionRowResponse.FromString,
+                _registered_method=True)
+        self.RemoveInspectionRow = channel.unary_unary(
+                '/makeready.catalog.v1.InspectionCommandsService/RemoveInspectionRow',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.RemoveInspectionRowRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.RemoveInspectionRowResponse.FromString,
+                _registered_method=True)
 
 
 class InspectionCommandsServiceServicer:
@@ -127,6 +142,28 @@ class InspectionCommandsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CancelInspection(self, request, context):
+        """Scheduled or In Progress -> cancelled, for good. The public API then serves the inspection no more, and it never
+        becomes stale. Tickets of rows that failed stay.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AddInspectionRow(self, request, context):
+        """Adds a row after the last one of an open inspection.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveInspectionRow(self, request, context):
+        """Removes a row of an open inspection that has no result and never failed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_InspectionCommandsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -164,6 +201,21 @@ def add_InspectionCommandsServiceServicer_to_server(servicer, server):
                     servicer.CompleteInspection,
                     request_deserializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CompleteInspectionRequest.FromString,
                     response_serializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CompleteInspectionResponse.SerializeToString,
+            ),
+            'CancelInspection': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelInspection,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CancelInspectionRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CancelInspectionResponse.SerializeToString,
+            ),
+            'AddInspectionRow': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddInspectionRow,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.AddInspectionRowRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.AddInspectionRowResponse.SerializeToString,
+            ),
+            'RemoveInspectionRow': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveInspectionRow,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.RemoveInspectionRowRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.RemoveInspectionRowResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -357,6 +409,87 @@ class InspectionCommandsService:
             '/makeready.catalog.v1.InspectionCommandsService/CompleteInspection',
             makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CompleteInspectionRequest.SerializeToString,
             makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CompleteInspectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelInspection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.InspectionCommandsService/CancelInspection',
+            makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CancelInspectionRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.CancelInspectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddInspectionRow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.InspectionCommandsService/AddInspectionRow',
+            makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.AddInspectionRowRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.AddInspectionRowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveInspectionRow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.InspectionCommandsService/RemoveInspectionRow',
+            makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.RemoveInspectionRowRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_inspection__commands__pb2.RemoveInspectionRowResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,6 +49,14 @@ class InspectionCommandsServiceStub:
     """Fails a row. The failure opens a ticket, once for each row."""
     CompleteInspection: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.CompleteInspectionRequest, _inspection_commands_pb2.CompleteInspectionResponse]
     """Scheduled or In Progress -> Completed, once all rows have a result. It failed if a row failed, else it passed."""
+    CancelInspection: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.CancelInspectionRequest, _inspection_commands_pb2.CancelInspectionResponse]
+    """Scheduled or In Progress -> cancelled, for good. The public API then serves the inspection no more, and it never
+    becomes stale. Tickets of rows that failed stay.
+    """
+    AddInspectionRow: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.AddInspectionRowRequest, _inspection_commands_pb2.AddInspectionRowResponse]
+    """Adds a row after the last one of an open inspection."""
+    RemoveInspectionRow: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.RemoveInspectionRowRequest, _inspection_commands_pb2.RemoveInspectionRowResponse]
+    """Removes a row of an open inspection that has no result and never failed."""
 
 @_typing.type_check_only
 class InspectionCommandsServiceAsyncStub(InspectionCommandsServiceStub):
@@ -71,6 +79,14 @@ class InspectionCommandsServiceAsyncStub(InspectionCommandsServiceStub):
     """Fails a row. The failure opens a ticket, once for each row."""
     CompleteInspection: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.CompleteInspectionRequest, _inspection_commands_pb2.CompleteInspectionResponse]  # type: ignore[assignment]
     """Scheduled or In Progress -> Completed, once all rows have a result. It failed if a row failed, else it passed."""
+    CancelInspection: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.CancelInspectionRequest, _inspection_commands_pb2.CancelInspectionResponse]  # type: ignore[assignment]
+    """Scheduled or In Progress -> cancelled, for good. The public API then serves the inspection no more, and it never
+    becomes stale. Tickets of rows that failed stay.
+    """
+    AddInspectionRow: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.AddInspectionRowRequest, _inspection_commands_pb2.AddInspectionRowResponse]  # type: ignore[assignment]
+    """Adds a row after the last one of an open inspection."""
+    RemoveInspectionRow: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.RemoveInspectionRowRequest, _inspection_commands_pb2.RemoveInspectionRowResponse]  # type: ignore[assignment]
+    """Removes a row of an open inspection that has no result and never failed."""
 
 class InspectionCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
     """InspectionCommandsService plans and records a company's inspections: those of operations, and acceptance walks that
@@ -132,5 +148,31 @@ class InspectionCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspection_commands_pb2.CompleteInspectionResponse, _abc.Awaitable[_inspection_commands_pb2.CompleteInspectionResponse]]:
         """Scheduled or In Progress -> Completed, once all rows have a result. It failed if a row failed, else it passed."""
+
+    @_abc_1.abstractmethod
+    def CancelInspection(
+        self,
+        request: _inspection_commands_pb2.CancelInspectionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspection_commands_pb2.CancelInspectionResponse, _abc.Awaitable[_inspection_commands_pb2.CancelInspectionResponse]]:
+        """Scheduled or In Progress -> cancelled, for good. The public API then serves the inspection no more, and it never
+        becomes stale. Tickets of rows that failed stay.
+        """
+
+    @_abc_1.abstractmethod
+    def AddInspectionRow(
+        self,
+        request: _inspection_commands_pb2.AddInspectionRowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspection_commands_pb2.AddInspectionRowResponse, _abc.Awaitable[_inspection_commands_pb2.AddInspectionRowResponse]]:
+        """Adds a row after the last one of an open inspection."""
+
+    @_abc_1.abstractmethod
+    def RemoveInspectionRow(
+        self,
+        request: _inspection_commands_pb2.RemoveInspectionRowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspection_commands_pb2.RemoveInspectionRowResponse, _abc.Awaitable[_inspection_commands_pb2.RemoveInspectionRowResponse]]:
+        """Removes a row of an open inspection that has no result and never failed."""
 
 def add_InspectionCommandsServiceServicer_to_server(servicer: InspectionCommandsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -26,7 +26,7 @@ from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&makeready/catalog/v1/inspections.proto\x12\x14makeready.catalog.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xcd\x01\n\x16ListInspectionsRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12;\n\x06status\x18\x05 \x01(\x0e\x32&.makeready.catalog.v1.InspectionStatusH\x02\x88\x01\x01\x42\x0e\n\x0c_property_idB\n\n\x08_unit_idB\t\n\x07_status\"B\n\x17ListInspectionsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"-\n\x14GetInspectionRequest\x12\x15\n\rinspection_id\x18\x01 \x01(\x03\"H\n\x15GetInspectionResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"i\n\x18ImportInspectionsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\"O\n\x19ImportInspectionsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult*\xc9\x01\n\x10InspectionStatus\x12!\n\x1dINSPECTION_STATUS_UNSPECIFIED\x10\x00\x12.\n\x1bINSPECTION_STATUS_SCHEDULED\x10\x01\x1a\r\xb2\xbb\x18\tScheduled\x12\x32\n\x1dINSPECTION_STATUS_IN_PROGRESS\x10\x02\x1a\x0f\xb2\xbb\x18\x0bIn Progress\x12.\n\x1bINSPECTION_STATUS_COMPLETED\x10\x03\x1a\r\xb2\xbb\x18\tCompleted2\x8a\x03\n\x12InspectionsService\x12|\n\x0fListInspections\x12,.makeready.catalog.v1.ListInspectionsRequest\x1a-.makeready.catalog.v1.ListInspectionsResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12v\n\rGetInspection\x12*.makeready.catalog.v1.GetInspectionRequest\x1a+.makeready.catalog.v1.GetInspectionResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12~\n\x11ImportInspections\x12..makeready.catalog.v1.ImportInspectionsRequest\x1a/.makeready.catalog.v1.ImportInspectionsResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&makeready/catalog/v1/inspections.proto\x12\x14makeready.catalog.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xcd\x01\n\x16ListInspectionsRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12;\n\x06status\x18\x05 \x01(\x0e\x32&.makeready.catalog.v1.InspectionStatusH\x02\x88\x01\x01\x42\x0e\n\x0c_property_idB\n\n\x08_unit_idB\t\n\x07_status\"B\n\x17ListInspectionsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"-\n\x14GetInspectionRequest\x12\x15\n\rinspection_id\x18\x01 \x01(\x03\"H\n\x15GetInspectionResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"Q\n\x1cListInspectionChangesRequest\x12\x10\n\x08position\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x10\n\x08\x66rom_now\x18\x03 \x01(\x08\"H\n\x1dListInspectionChangesResponse\x12\'\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Feed\"\x82\x01\n\x18ImportInspectionsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\"O\n\x19ImportInspectionsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult*\xc9\x01\n\x10InspectionStatus\x12!\n\x1dINSPECTION_STATUS_UNSPECIFIED\x10\x00\x12.\n\x1bINSPECTION_STATUS_SCHEDULED\x10\x01\x1a\r\xb2\xbb\x18\tScheduled\x12\x32\n\x1dINSPECTION_STATUS_IN_PROGRESS\x10\x02\x1a\x0f\xb2\xbb\x18\x0bIn Progress\x12.\n\x1bINSPECTION_STATUS_COMPLETED\x10\x03\x1a\r\xb2\xbb\x18\tCompleted2\x9c\x04\n\x12InspectionsService\x12|\n\x0fListInspections\x12,.makeready.catalog.v1.ListInspectionsRequest\x1a-.makeready.catalog.v1.ListInspectionsResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12v\n\rGetInspection\x12*.makeready.catalog.v1.GetInspectionRequest\x1a+.makeready.catalog.v1.GetInspectionResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12\x8e\x01\n\x15ListInspectionChanges\x12\x32.makeready.catalog.v1.ListInspectionChangesRequest\x1a\x33.makeready.catalog.v1.ListInspectionChangesResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12\x7f\n\x11ImportInspections\x12..makeready.catalog.v1.ImportInspectionsRequest\x1a/.makeready.catalog.v1.ImportInspectionsResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,10 +43,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INSPECTIONSSERVICE'].methods_by_name['ListInspections']._serialized_options = b'\220\002\001\252\273\030\001\001\310\273\030\002'
   _globals['_INSPECTIONSSERVICE'].methods_by_name['GetInspection']._loaded_options = None
   _globals['_INSPECTIONSSERVICE'].methods_by_name['GetInspection']._serialized_options = b'\220\002\001\252\273\030\001\001\310\273\030\002'
+  _globals['_INSPECTIONSSERVICE'].methods_by_name['ListInspectionChanges']._loaded_options = None
+  _globals['_INSPECTIONSSERVICE'].methods_by_name['ListInspectionChanges']._serialized_options = b'\220\002\001\252\273\030\001\001\310\273\030\002'
   _globals['_INSPECTIONSSERVICE'].methods_by_name['ImportInspections']._loaded_options = None
-  _globals['_INSPECTIONSSERVICE'].methods_by_name['ImportInspections']._serialized_options = b'\220\002\002\252\273\030\001\003'
-  _globals['_INSPECTIONSTATUS']._serialized_start=722
-  _globals['_INSPECTIONSTATUS']._serialized_end=923
+  _globals['_INSPECTIONSSERVICE'].methods_by_name['ImportInspections']._serialized_options = b'\220\002\002\252\273\030\002\003\005'
+  _globals['_INSPECTIONSTATUS']._serialized_start=905
+  _globals['_INSPECTIONSTATUS']._serialized_end=1106
   _globals['_LISTINSPECTIONSREQUEST']._serialized_start=137
   _globals['_LISTINSPECTIONSREQUEST']._serialized_end=342
   _globals['_LISTINSPECTIONSRESPONSE']._serialized_start=344
@@ -55,10 +57,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETINSPECTIONREQUEST']._serialized_end=457
   _globals['_GETINSPECTIONRESPONSE']._serialized_start=459
   _globals['_GETINSPECTIONRESPONSE']._serialized_end=531
-  _globals['_IMPORTINSPECTIONSREQUEST']._serialized_start=533
-  _globals['_IMPORTINSPECTIONSREQUEST']._serialized_end=638
-  _globals['_IMPORTINSPECTIONSRESPONSE']._serialized_start=640
-  _globals['_IMPORTINSPECTIONSRESPONSE']._serialized_end=719
-  _globals['_INSPECTIONSSERVICE']._serialized_start=926
-  _globals['_INSPECTIONSSERVICE']._serialized_end=1320
+  _globals['_LISTINSPECTIONCHANGESREQUEST']._serialized_start=533
+  _globals['_LISTINSPECTIONCHANGESREQUEST']._serialized_end=614
+  _globals['_LISTINSPECTIONCHANGESRESPONSE']._serialized_start=616
+  _globals['_LISTINSPECTIONCHANGESRESPONSE']._serialized_end=688
+  _globals['_IMPORTINSPECTIONSREQUEST']._serialized_start=691
+  _globals['_IMPORTINSPECTIONSREQUEST']._serialized_end=821
+  _globals['_IMPORTINSPECTIONSRESPONSE']._serialized_start=823
+  _globals['_IMPORTINSPECTIONSRESPONSE']._serialized_end=902
+  _globals['_INSPECTIONSSERVICE']._serialized_start=1109
+  _globals['_INSPECTIONSSERVICE']._serialized_end=1649
 # @@protoc_insertion_point(module_scope)

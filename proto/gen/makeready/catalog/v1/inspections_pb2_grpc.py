@@ -45,6 +45,11 @@ class InspectionsServiceStub:
                 request_serializer=makeready_dot_catalog_dot_v1_dot_inspections__pb2.GetInspectionRequest.SerializeToString,
                 response_deserializer=makeready_dot_catalog_dot_v1_dot_inspections__pb2.GetInspectionResponse.FromString,
                 _registered_method=True)
+        self.ListInspectionChanges = channel.unary_unary(
+                '/makeready.catalog.v1.InspectionsService/ListInspectionChanges',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_inspections__pb2.ListInspectionChangesRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_inspections__pb2.ListInspectionChangesResponse.FromString,
+                _registered_method=True)
         self.ImportInspections = channel.unary_unary(
                 '/makeready.catalog.v1.InspectionsService/ImportInspections',
                 request_serializer=makeready_dot_catalog_dot_v1_dot_inspections__pb2.ImportInspectionsRequest.SerializeToString,
@@ -70,6 +75,13 @@ class InspectionsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListInspectionChanges(self, request, context):
+        """Lists inspections in the order of their last change; one that is served no more is gone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportInspections(self, request, context):
         """Upserts inspections by external_id.
         """
@@ -89,6 +101,11 @@ def add_InspectionsServiceServicer_to_server(servicer, server):
                     servicer.GetInspection,
                     request_deserializer=makeready_dot_catalog_dot_v1_dot_inspections__pb2.GetInspectionRequest.FromString,
                     response_serializer=makeready_dot_catalog_dot_v1_dot_inspections__pb2.GetInspectionResponse.SerializeToString,
+            ),
+            'ListInspectionChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListInspectionChanges,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_inspections__pb2.ListInspectionChangesRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_inspections__pb2.ListInspectionChangesResponse.SerializeToString,
             ),
             'ImportInspections': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportInspections,
@@ -151,6 +168,33 @@ class InspectionsService:
             '/makeready.catalog.v1.InspectionsService/GetInspection',
             makeready_dot_catalog_dot_v1_dot_inspections__pb2.GetInspectionRequest.SerializeToString,
             makeready_dot_catalog_dot_v1_dot_inspections__pb2.GetInspectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListInspectionChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.InspectionsService/ListInspectionChanges',
+            makeready_dot_catalog_dot_v1_dot_inspections__pb2.ListInspectionChangesRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_inspections__pb2.ListInspectionChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

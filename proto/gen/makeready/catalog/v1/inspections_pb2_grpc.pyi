@@ -37,6 +37,8 @@ class InspectionsServiceStub:
     """Lists inspections ascending by id (spec 4.8)."""
     GetInspection: _grpc.UnaryUnaryMultiCallable[_inspections_pb2.GetInspectionRequest, _inspections_pb2.GetInspectionResponse]
     """Fetches one inspection (spec 4.8)."""
+    ListInspectionChanges: _grpc.UnaryUnaryMultiCallable[_inspections_pb2.ListInspectionChangesRequest, _inspections_pb2.ListInspectionChangesResponse]
+    """Lists inspections in the order of their last change; one that is served no more is gone."""
     ImportInspections: _grpc.UnaryUnaryMultiCallable[_inspections_pb2.ImportInspectionsRequest, _inspections_pb2.ImportInspectionsResponse]
     """Upserts inspections by external_id."""
 
@@ -49,6 +51,8 @@ class InspectionsServiceAsyncStub(InspectionsServiceStub):
     """Lists inspections ascending by id (spec 4.8)."""
     GetInspection: _aio.UnaryUnaryMultiCallable[_inspections_pb2.GetInspectionRequest, _inspections_pb2.GetInspectionResponse]  # type: ignore[assignment]
     """Fetches one inspection (spec 4.8)."""
+    ListInspectionChanges: _aio.UnaryUnaryMultiCallable[_inspections_pb2.ListInspectionChangesRequest, _inspections_pb2.ListInspectionChangesResponse]  # type: ignore[assignment]
+    """Lists inspections in the order of their last change; one that is served no more is gone."""
     ImportInspections: _aio.UnaryUnaryMultiCallable[_inspections_pb2.ImportInspectionsRequest, _inspections_pb2.ImportInspectionsResponse]  # type: ignore[assignment]
     """Upserts inspections by external_id."""
 
@@ -70,6 +74,14 @@ class InspectionsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspections_pb2.GetInspectionResponse, _abc.Awaitable[_inspections_pb2.GetInspectionResponse]]:
         """Fetches one inspection (spec 4.8)."""
+
+    @_abc_1.abstractmethod
+    def ListInspectionChanges(
+        self,
+        request: _inspections_pb2.ListInspectionChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspections_pb2.ListInspectionChangesResponse, _abc.Awaitable[_inspections_pb2.ListInspectionChangesResponse]]:
+        """Lists inspections in the order of their last change; one that is served no more is gone."""
 
     @_abc_1.abstractmethod
     def ImportInspections(

@@ -346,3 +346,100 @@ class RecordReadingResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecordReadingResponse: _TypeAlias = RecordReadingResponse  # noqa: Y015
+
+@_typing.final
+class CorrectReadingRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    METER_ID_FIELD_NUMBER: _builtins.int
+    READING_ID_FIELD_NUMBER: _builtins.int
+    PERIOD_START_FIELD_NUMBER: _builtins.int
+    PERIOD_END_FIELD_NUMBER: _builtins.int
+    CONSUMPTION_FIELD_NUMBER: _builtins.int
+    UNIT_OF_MEASURE_FIELD_NUMBER: _builtins.int
+    COST_FIELD_NUMBER: _builtins.int
+    IS_ESTIMATED_FIELD_NUMBER: _builtins.int
+    EXTERNAL_ID_FIELD_NUMBER: _builtins.int
+    CLEAR_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    meter_id: _builtins.int
+    reading_id: _builtins.int
+    period_start: _builtins.str
+    period_end: _builtins.str
+    consumption: _builtins.float
+    unit_of_measure: _builtins.str
+    cost: _builtins.float
+    is_estimated: _builtins.bool
+    external_id: _builtins.str
+    @_builtins.property
+    def clear(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        meter_id: _builtins.int = ...,
+        reading_id: _builtins.int = ...,
+        period_start: _builtins.str | None = ...,
+        period_end: _builtins.str | None = ...,
+        consumption: _builtins.float | None = ...,
+        unit_of_measure: _builtins.str | None = ...,
+        cost: _builtins.float | None = ...,
+        is_estimated: _builtins.bool | None = ...,
+        external_id: _builtins.str | None = ...,
+        clear: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_consumption", b"_consumption", "_cost", b"_cost", "_external_id", b"_external_id", "_is_estimated", b"_is_estimated", "_period_end", b"_period_end", "_period_start", b"_period_start", "_unit_of_measure", b"_unit_of_measure", "consumption", b"consumption", "cost", b"cost", "external_id", b"external_id", "is_estimated", b"is_estimated", "period_end", b"period_end", "period_start", b"period_start", "unit_of_measure", b"unit_of_measure"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_consumption", b"_consumption", "_cost", b"_cost", "_external_id", b"_external_id", "_is_estimated", b"_is_estimated", "_period_end", b"_period_end", "_period_start", b"_period_start", "_unit_of_measure", b"_unit_of_measure", "clear", b"clear", "consumption", b"consumption", "cost", b"cost", "external_id", b"external_id", "idempotency_key", b"idempotency_key", "is_estimated", b"is_estimated", "meter_id", b"meter_id", "period_end", b"period_end", "period_start", b"period_start", "reading_id", b"reading_id", "unit_of_measure", b"unit_of_measure"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__consumption: _TypeAlias = _typing.Literal["consumption"]  # noqa: Y015
+    _WhichOneofArgType__consumption: _TypeAlias = _typing.Literal["_consumption", b"_consumption"]  # noqa: Y015
+    _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
+    _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
+    _WhichOneofReturnType__external_id: _TypeAlias = _typing.Literal["external_id"]  # noqa: Y015
+    _WhichOneofArgType__external_id: _TypeAlias = _typing.Literal["_external_id", b"_external_id"]  # noqa: Y015
+    _WhichOneofReturnType__is_estimated: _TypeAlias = _typing.Literal["is_estimated"]  # noqa: Y015
+    _WhichOneofArgType__is_estimated: _TypeAlias = _typing.Literal["_is_estimated", b"_is_estimated"]  # noqa: Y015
+    _WhichOneofReturnType__period_end: _TypeAlias = _typing.Literal["period_end"]  # noqa: Y015
+    _WhichOneofArgType__period_end: _TypeAlias = _typing.Literal["_period_end", b"_period_end"]  # noqa: Y015
+    _WhichOneofReturnType__period_start: _TypeAlias = _typing.Literal["period_start"]  # noqa: Y015
+    _WhichOneofArgType__period_start: _TypeAlias = _typing.Literal["_period_start", b"_period_start"]  # noqa: Y015
+    _WhichOneofReturnType__unit_of_measure: _TypeAlias = _typing.Literal["unit_of_measure"]  # noqa: Y015
+    _WhichOneofArgType__unit_of_measure: _TypeAlias = _typing.Literal["_unit_of_measure", b"_unit_of_measure"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__consumption) -> _WhichOneofReturnType__consumption | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cost) -> _WhichOneofReturnType__cost | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__external_id) -> _WhichOneofReturnType__external_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__is_estimated) -> _WhichOneofReturnType__is_estimated | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__period_end) -> _WhichOneofReturnType__period_end | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__period_start) -> _WhichOneofReturnType__period_start | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unit_of_measure) -> _WhichOneofReturnType__unit_of_measure | None: ...
+
+Global___CorrectReadingRequest: _TypeAlias = CorrectReadingRequest  # noqa: Y015
+
+@_typing.final
+class CorrectReadingResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def document(self) -> _documents_pb2.Document: ...
+    def __init__(
+        self,
+        *,
+        document: _documents_pb2.Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectReadingResponse: _TypeAlias = CorrectReadingResponse  # noqa: Y015

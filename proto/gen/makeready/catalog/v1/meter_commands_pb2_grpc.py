@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class MeterCommandsServiceStub:
-    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    """MeterCommandsService adds and changes meters, and records and corrects readings. A change leaves absent optional fields unchanged
     and sets the fields that `clear` names to null.
     """
 
@@ -51,10 +51,15 @@ class MeterCommandsServiceStub:
                 request_serializer=makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.RecordReadingRequest.SerializeToString,
                 response_deserializer=makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.RecordReadingResponse.FromString,
                 _registered_method=True)
+        self.CorrectReading = channel.unary_unary(
+                '/makeready.catalog.v1.MeterCommandsService/CorrectReading',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.CorrectReadingRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.CorrectReadingResponse.FromString,
+                _registered_method=True)
 
 
 class MeterCommandsServiceServicer:
-    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    """MeterCommandsService adds and changes meters, and records and corrects readings. A change leaves absent optional fields unchanged
     and sets the fields that `clear` names to null.
     """
 
@@ -79,6 +84,14 @@ class MeterCommandsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CorrectReading(self, request, context):
+        """Corrects a reading that was recorded wrongly. It stays the same reading, of the same meter; the audit log has what
+        it was before.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MeterCommandsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -97,6 +110,11 @@ def add_MeterCommandsServiceServicer_to_server(servicer, server):
                     request_deserializer=makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.RecordReadingRequest.FromString,
                     response_serializer=makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.RecordReadingResponse.SerializeToString,
             ),
+            'CorrectReading': grpc.unary_unary_rpc_method_handler(
+                    servicer.CorrectReading,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.CorrectReadingRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.CorrectReadingResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'makeready.catalog.v1.MeterCommandsService', rpc_method_handlers)
@@ -106,7 +124,7 @@ def add_MeterCommandsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MeterCommandsService:
-    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    """MeterCommandsService adds and changes meters, and records and corrects readings. A change leaves absent optional fields unchanged
     and sets the fields that `clear` names to null.
     """
 
@@ -181,6 +199,33 @@ class MeterCommandsService:
             '/makeready.catalog.v1.MeterCommandsService/RecordReading',
             makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.RecordReadingRequest.SerializeToString,
             makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.RecordReadingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CorrectReading(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.MeterCommandsService/CorrectReading',
+            makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.CorrectReadingRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_meter__commands__pb2.CorrectReadingResponse.FromString,
             options,
             channel_credentials,
             insecure,

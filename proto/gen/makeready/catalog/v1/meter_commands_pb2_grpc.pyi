@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MeterCommandsServiceStub:
-    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    """MeterCommandsService adds and changes meters, and records and corrects readings. A change leaves absent optional fields unchanged
     and sets the fields that `clear` names to null.
     """
 
@@ -41,10 +41,14 @@ class MeterCommandsServiceStub:
     """Changes a meter. A meter that is no longer in use has is_active false."""
     RecordReading: _grpc.UnaryUnaryMultiCallable[_meter_commands_pb2.RecordReadingRequest, _meter_commands_pb2.RecordReadingResponse]
     """Records a meter's consumption in a period."""
+    CorrectReading: _grpc.UnaryUnaryMultiCallable[_meter_commands_pb2.CorrectReadingRequest, _meter_commands_pb2.CorrectReadingResponse]
+    """Corrects a reading that was recorded wrongly. It stays the same reading, of the same meter; the audit log has what
+    it was before.
+    """
 
 @_typing.type_check_only
 class MeterCommandsServiceAsyncStub(MeterCommandsServiceStub):
-    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    """MeterCommandsService adds and changes meters, and records and corrects readings. A change leaves absent optional fields unchanged
     and sets the fields that `clear` names to null.
     """
 
@@ -55,9 +59,13 @@ class MeterCommandsServiceAsyncStub(MeterCommandsServiceStub):
     """Changes a meter. A meter that is no longer in use has is_active false."""
     RecordReading: _aio.UnaryUnaryMultiCallable[_meter_commands_pb2.RecordReadingRequest, _meter_commands_pb2.RecordReadingResponse]  # type: ignore[assignment]
     """Records a meter's consumption in a period."""
+    CorrectReading: _aio.UnaryUnaryMultiCallable[_meter_commands_pb2.CorrectReadingRequest, _meter_commands_pb2.CorrectReadingResponse]  # type: ignore[assignment]
+    """Corrects a reading that was recorded wrongly. It stays the same reading, of the same meter; the audit log has what
+    it was before.
+    """
 
 class MeterCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    """MeterCommandsService adds and changes meters, and records and corrects readings. A change leaves absent optional fields unchanged
     and sets the fields that `clear` names to null.
     """
 
@@ -84,5 +92,15 @@ class MeterCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_meter_commands_pb2.RecordReadingResponse, _abc.Awaitable[_meter_commands_pb2.RecordReadingResponse]]:
         """Records a meter's consumption in a period."""
+
+    @_abc_1.abstractmethod
+    def CorrectReading(
+        self,
+        request: _meter_commands_pb2.CorrectReadingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_meter_commands_pb2.CorrectReadingResponse, _abc.Awaitable[_meter_commands_pb2.CorrectReadingResponse]]:
+        """Corrects a reading that was recorded wrongly. It stays the same reading, of the same meter; the audit log has what
+        it was before.
+        """
 
 def add_MeterCommandsServiceServicer_to_server(servicer: MeterCommandsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

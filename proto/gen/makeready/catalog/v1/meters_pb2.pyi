@@ -125,6 +125,53 @@ class GetMeterResponse(_message.Message):
 Global___GetMeterResponse: _TypeAlias = GetMeterResponse  # noqa: Y015
 
 @_typing.final
+class ListMeterChangesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    FROM_NOW_FIELD_NUMBER: _builtins.int
+    position: _builtins.bytes
+    """Where to go on: the `position` of an earlier feed; empty for the beginning."""
+    limit: _builtins.int
+    from_now: _builtins.bool
+    """Answers no documents, and the position behind all that has changed until now."""
+    def __init__(
+        self,
+        *,
+        position: _builtins.bytes = ...,
+        limit: _builtins.int = ...,
+        from_now: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_now", b"from_now", "limit", b"limit", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMeterChangesRequest: _TypeAlias = ListMeterChangesRequest  # noqa: Y015
+
+@_typing.final
+class ListMeterChangesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FEED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def feed(self) -> _documents_pb2.Feed: ...
+    def __init__(
+        self,
+        *,
+        feed: _documents_pb2.Feed | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["feed", b"feed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feed", b"feed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMeterChangesResponse: _TypeAlias = ListMeterChangesResponse  # noqa: Y015
+
+@_typing.final
 class ListReadingsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -170,12 +217,114 @@ class ListReadingsResponse(_message.Message):
 Global___ListReadingsResponse: _TypeAlias = ListReadingsResponse  # noqa: Y015
 
 @_typing.final
+class ListReadingChangesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    FROM_NOW_FIELD_NUMBER: _builtins.int
+    position: _builtins.bytes
+    """Where to go on: the `position` of an earlier feed; empty for the beginning."""
+    limit: _builtins.int
+    from_now: _builtins.bool
+    """Answers no documents, and the position behind all that has changed until now."""
+    def __init__(
+        self,
+        *,
+        position: _builtins.bytes = ...,
+        limit: _builtins.int = ...,
+        from_now: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_now", b"from_now", "limit", b"limit", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReadingChangesRequest: _TypeAlias = ListReadingChangesRequest  # noqa: Y015
+
+@_typing.final
+class ListReadingChangesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FEED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def feed(self) -> _documents_pb2.Feed: ...
+    def __init__(
+        self,
+        *,
+        feed: _documents_pb2.Feed | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["feed", b"feed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feed", b"feed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReadingChangesResponse: _TypeAlias = ListReadingChangesResponse  # noqa: Y015
+
+@_typing.final
+class ListReadingsOfAllMetersRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_METER_ID_FIELD_NUMBER: _builtins.int
+    AFTER_ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    after_meter_id: _builtins.int
+    """The meter of the last reading of the page before, and that reading; 0 for the first page."""
+    after_id: _builtins.int
+    limit: _builtins.int
+    def __init__(
+        self,
+        *,
+        after_meter_id: _builtins.int = ...,
+        after_id: _builtins.int = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_id", b"after_id", "after_meter_id", b"after_meter_id", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReadingsOfAllMetersRequest: _TypeAlias = ListReadingsOfAllMetersRequest  # noqa: Y015
+
+@_typing.final
+class ListReadingsOfAllMetersResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_FIELD_NUMBER: _builtins.int
+    NEXT_AFTER_METER_ID_FIELD_NUMBER: _builtins.int
+    next_after_meter_id: _builtins.int
+    """The meter of the page's last reading, beside the page's next_after_id."""
+    @_builtins.property
+    def page(self) -> _documents_pb2.Page: ...
+    def __init__(
+        self,
+        *,
+        page: _documents_pb2.Page | None = ...,
+        next_after_meter_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["page", b"page"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_after_meter_id", b"next_after_meter_id", "page", b"page"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReadingsOfAllMetersResponse: _TypeAlias = ListReadingsOfAllMetersResponse  # noqa: Y015
+
+@_typing.final
 class ImportMetersRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ROWS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
+    idempotency_key: _builtins.str
+    """A batch that is sent again with its key gets the outcomes of the first time, for 30 days. Without a key its rows are
+    then unchanged. A dry run ignores it.
+    """
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(
@@ -183,10 +332,11 @@ class ImportMetersRequest(_message.Message):
         *,
         rows: _abc.Iterable[_documents_pb2.ImportRow] | None = ...,
         dry_run: _builtins.bool = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "idempotency_key", b"idempotency_key", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -218,7 +368,12 @@ class ImportReadingsRequest(_message.Message):
 
     ROWS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
+    idempotency_key: _builtins.str
+    """A batch that is sent again with its key gets the outcomes of the first time, for 30 days. Without a key its rows are
+    then unchanged. A dry run ignores it.
+    """
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(
@@ -226,10 +381,11 @@ class ImportReadingsRequest(_message.Message):
         *,
         rows: _abc.Iterable[_documents_pb2.ImportRow] | None = ...,
         dry_run: _builtins.bool = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "idempotency_key", b"idempotency_key", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

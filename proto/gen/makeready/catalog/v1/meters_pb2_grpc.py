@@ -50,6 +50,21 @@ class MetersServiceStub:
                 request_serializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsRequest.SerializeToString,
                 response_deserializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsResponse.FromString,
                 _registered_method=True)
+        self.ListMeterChanges = channel.unary_unary(
+                '/makeready.catalog.v1.MetersService/ListMeterChanges',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListMeterChangesRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListMeterChangesResponse.FromString,
+                _registered_method=True)
+        self.ListReadingChanges = channel.unary_unary(
+                '/makeready.catalog.v1.MetersService/ListReadingChanges',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingChangesRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingChangesResponse.FromString,
+                _registered_method=True)
+        self.ListReadingsOfAllMeters = channel.unary_unary(
+                '/makeready.catalog.v1.MetersService/ListReadingsOfAllMeters',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsOfAllMetersRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsOfAllMetersResponse.FromString,
+                _registered_method=True)
         self.ImportMeters = channel.unary_unary(
                 '/makeready.catalog.v1.MetersService/ImportMeters',
                 request_serializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ImportMetersRequest.SerializeToString,
@@ -87,6 +102,27 @@ class MetersServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMeterChanges(self, request, context):
+        """Lists meters in the order of their last change, inactive ones too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReadingChanges(self, request, context):
+        """Lists the readings of all meters in the order of their last change.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReadingsOfAllMeters(self, request, context):
+        """Lists the readings of all meters, ascending by meter and id.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportMeters(self, request, context):
         """Upserts meters by external_id.
         """
@@ -118,6 +154,21 @@ def add_MetersServiceServicer_to_server(servicer, server):
                     servicer.ListReadings,
                     request_deserializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsRequest.FromString,
                     response_serializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsResponse.SerializeToString,
+            ),
+            'ListMeterChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMeterChanges,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListMeterChangesRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListMeterChangesResponse.SerializeToString,
+            ),
+            'ListReadingChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReadingChanges,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingChangesRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingChangesResponse.SerializeToString,
+            ),
+            'ListReadingsOfAllMeters': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReadingsOfAllMeters,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsOfAllMetersRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsOfAllMetersResponse.SerializeToString,
             ),
             'ImportMeters': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportMeters,
@@ -212,6 +263,87 @@ class MetersService:
             '/makeready.catalog.v1.MetersService/ListReadings',
             makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsRequest.SerializeToString,
             makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMeterChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.MetersService/ListMeterChanges',
+            makeready_dot_catalog_dot_v1_dot_meters__pb2.ListMeterChangesRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_meters__pb2.ListMeterChangesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReadingChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.MetersService/ListReadingChanges',
+            makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingChangesRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingChangesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReadingsOfAllMeters(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.MetersService/ListReadingsOfAllMeters',
+            makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsOfAllMetersRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_meters__pb2.ListReadingsOfAllMetersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,12 @@ class MetersServiceStub:
     """Fetches one meter (spec 4.10)."""
     ListReadings: _grpc.UnaryUnaryMultiCallable[_meters_pb2.ListReadingsRequest, _meters_pb2.ListReadingsResponse]
     """Lists the readings of one meter ascending by id (spec 4.10)."""
+    ListMeterChanges: _grpc.UnaryUnaryMultiCallable[_meters_pb2.ListMeterChangesRequest, _meters_pb2.ListMeterChangesResponse]
+    """Lists meters in the order of their last change, inactive ones too."""
+    ListReadingChanges: _grpc.UnaryUnaryMultiCallable[_meters_pb2.ListReadingChangesRequest, _meters_pb2.ListReadingChangesResponse]
+    """Lists the readings of all meters in the order of their last change."""
+    ListReadingsOfAllMeters: _grpc.UnaryUnaryMultiCallable[_meters_pb2.ListReadingsOfAllMetersRequest, _meters_pb2.ListReadingsOfAllMetersResponse]
+    """Lists the readings of all meters, ascending by meter and id."""
     ImportMeters: _grpc.UnaryUnaryMultiCallable[_meters_pb2.ImportMetersRequest, _meters_pb2.ImportMetersResponse]
     """Upserts meters by external_id."""
     ImportReadings: _grpc.UnaryUnaryMultiCallable[_meters_pb2.ImportReadingsRequest, _meters_pb2.ImportReadingsResponse]
@@ -55,6 +61,12 @@ class MetersServiceAsyncStub(MetersServiceStub):
     """Fetches one meter (spec 4.10)."""
     ListReadings: _aio.UnaryUnaryMultiCallable[_meters_pb2.ListReadingsRequest, _meters_pb2.ListReadingsResponse]  # type: ignore[assignment]
     """Lists the readings of one meter ascending by id (spec 4.10)."""
+    ListMeterChanges: _aio.UnaryUnaryMultiCallable[_meters_pb2.ListMeterChangesRequest, _meters_pb2.ListMeterChangesResponse]  # type: ignore[assignment]
+    """Lists meters in the order of their last change, inactive ones too."""
+    ListReadingChanges: _aio.UnaryUnaryMultiCallable[_meters_pb2.ListReadingChangesRequest, _meters_pb2.ListReadingChangesResponse]  # type: ignore[assignment]
+    """Lists the readings of all meters in the order of their last change."""
+    ListReadingsOfAllMeters: _aio.UnaryUnaryMultiCallable[_meters_pb2.ListReadingsOfAllMetersRequest, _meters_pb2.ListReadingsOfAllMetersResponse]  # type: ignore[assignment]
+    """Lists the readings of all meters, ascending by meter and id."""
     ImportMeters: _aio.UnaryUnaryMultiCallable[_meters_pb2.ImportMetersRequest, _meters_pb2.ImportMetersResponse]  # type: ignore[assignment]
     """Upserts meters by external_id."""
     ImportReadings: _aio.UnaryUnaryMultiCallable[_meters_pb2.ImportReadingsRequest, _meters_pb2.ImportReadingsResponse]  # type: ignore[assignment]
@@ -86,6 +98,30 @@ class MetersServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_meters_pb2.ListReadingsResponse, _abc.Awaitable[_meters_pb2.ListReadingsResponse]]:
         """Lists the readings of one meter ascending by id (spec 4.10)."""
+
+    @_abc_1.abstractmethod
+    def ListMeterChanges(
+        self,
+        request: _meters_pb2.ListMeterChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_meters_pb2.ListMeterChangesResponse, _abc.Awaitable[_meters_pb2.ListMeterChangesResponse]]:
+        """Lists meters in the order of their last change, inactive ones too."""
+
+    @_abc_1.abstractmethod
+    def ListReadingChanges(
+        self,
+        request: _meters_pb2.ListReadingChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_meters_pb2.ListReadingChangesResponse, _abc.Awaitable[_meters_pb2.ListReadingChangesResponse]]:
+        """Lists the readings of all meters in the order of their last change."""
+
+    @_abc_1.abstractmethod
+    def ListReadingsOfAllMeters(
+        self,
+        request: _meters_pb2.ListReadingsOfAllMetersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_meters_pb2.ListReadingsOfAllMetersResponse, _abc.Awaitable[_meters_pb2.ListReadingsOfAllMetersResponse]]:
+        """Lists the readings of all meters, ascending by meter and id."""
 
     @_abc_1.abstractmethod
     def ImportMeters(

@@ -40,6 +40,7 @@ class Notice(_message.Message):
     PUBLISHED_AT_FIELD_NUMBER: _builtins.int
     EXTERNAL_ID_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    PROPERTY_NAME_FIELD_NUMBER: _builtins.int
     notice_id: _builtins.int
     property_id: _builtins.int
     subject: _builtins.str
@@ -53,6 +54,7 @@ class Notice(_message.Message):
     url: _builtins.str
     external_id: _builtins.str
     source: _builtins.str
+    property_name: _builtins.str
     @_builtins.property
     def unit_id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The units that the notice is for; none: an area, or the whole property."""
@@ -82,10 +84,11 @@ class Notice(_message.Message):
         published_at: _timestamp_pb2.Timestamp | None = ...,
         external_id: _builtins.str | None = ...,
         source: _builtins.str = ...,
+        property_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_area", b"_area", "_external_id", b"_external_id", "area", b"area", "created_at", b"created_at", "external_id", b"external_id", "published_at", b"published_at", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_area", b"_area", "_external_id", b"_external_id", "area", b"area", "body", b"body", "created_at", b"created_at", "external_id", b"external_id", "notice_id", b"notice_id", "property_id", b"property_id", "published_at", b"published_at", "source", b"source", "subject", b"subject", "unit", b"unit", "unit_id", b"unit_id", "updated_at", b"updated_at", "url", b"url", "when", b"when"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_area", b"_area", "_external_id", b"_external_id", "area", b"area", "body", b"body", "created_at", b"created_at", "external_id", b"external_id", "notice_id", b"notice_id", "property_id", b"property_id", "property_name", b"property_name", "published_at", b"published_at", "source", b"source", "subject", b"subject", "unit", b"unit", "unit_id", b"unit_id", "updated_at", b"updated_at", "url", b"url", "when", b"when"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__area: _TypeAlias = _typing.Literal["area"]  # noqa: Y015
     _WhichOneofArgType__area: _TypeAlias = _typing.Literal["_area", b"_area"]  # noqa: Y015
@@ -97,6 +100,77 @@ class Notice(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__external_id) -> _WhichOneofReturnType__external_id | None: ...
 
 Global___Notice: _TypeAlias = Notice  # noqa: Y015
+
+@_typing.final
+class GetNoticeRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NOTICE_ID_FIELD_NUMBER: _builtins.int
+    notice_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        notice_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notice_id", b"notice_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetNoticeRequest: _TypeAlias = GetNoticeRequest  # noqa: Y015
+
+@_typing.final
+class GetNoticeResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NOTICE_FIELD_NUMBER: _builtins.int
+    UNITS_FIELD_NUMBER: _builtins.int
+    EVENT_DATA_FIELD_NUMBER: _builtins.int
+    event_data: _builtins.bytes
+    """The data of property.notice.published, as a JSON object. While the notice is composed, as if it were published now."""
+    @_builtins.property
+    def notice(self) -> Global___Notice: ...
+    @_builtins.property
+    def units(self) -> _containers.RepeatedCompositeFieldContainer[Global___NoticeUnit]:
+        """The units that it is for, in the order of their names; none: an area, or the whole property."""
+
+    def __init__(
+        self,
+        *,
+        notice: Global___Notice | None = ...,
+        units: _abc.Iterable[Global___NoticeUnit] | None = ...,
+        event_data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_data", b"event_data", "notice", b"notice", "units", b"units"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetNoticeResponse: _TypeAlias = GetNoticeResponse  # noqa: Y015
+
+@_typing.final
+class NoticeUnit(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    unit_id: _builtins.int
+    name: _builtins.str
+    def __init__(
+        self,
+        *,
+        unit_id: _builtins.int = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "unit_id", b"unit_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NoticeUnit: _TypeAlias = NoticeUnit  # noqa: Y015
 
 @_typing.final
 class ComposeNoticeRequest(_message.Message):
@@ -181,6 +255,7 @@ class UpdateNoticeRequest(_message.Message):
     AREA_FIELD_NUMBER: _builtins.int
     EXTERNAL_ID_FIELD_NUMBER: _builtins.int
     WHOLE_PROPERTY_FIELD_NUMBER: _builtins.int
+    AS_OF_FIELD_NUMBER: _builtins.int
     CLEAR_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     notice_id: _builtins.int
@@ -197,6 +272,10 @@ class UpdateNoticeRequest(_message.Message):
         """Replaces the notice's units or area."""
 
     @_builtins.property
+    def as_of(self) -> _timestamp_pb2.Timestamp:
+        """The notice's updated_at as its editor has read it: 422 if it has changed since; absent: not checked."""
+
+    @_builtins.property
     def clear(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
@@ -210,11 +289,12 @@ class UpdateNoticeRequest(_message.Message):
         area: _builtins.str | None = ...,
         external_id: _builtins.str | None = ...,
         whole_property: _builtins.bool | None = ...,
+        as_of: _timestamp_pb2.Timestamp | None = ...,
         clear: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_area", b"_area", "_body", b"_body", "_external_id", b"_external_id", "_subject", b"_subject", "_when", b"_when", "_whole_property", b"_whole_property", "area", b"area", "body", b"body", "external_id", b"external_id", "subject", b"subject", "when", b"when", "whole_property", b"whole_property"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_area", b"_area", "_body", b"_body", "_external_id", b"_external_id", "_subject", b"_subject", "_when", b"_when", "_whole_property", b"_whole_property", "area", b"area", "as_of", b"as_of", "body", b"body", "external_id", b"external_id", "subject", b"subject", "when", b"when", "whole_property", b"whole_property"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_area", b"_area", "_body", b"_body", "_external_id", b"_external_id", "_subject", b"_subject", "_when", b"_when", "_whole_property", b"_whole_property", "area", b"area", "body", b"body", "clear", b"clear", "external_id", b"external_id", "idempotency_key", b"idempotency_key", "notice_id", b"notice_id", "subject", b"subject", "unit_id", b"unit_id", "when", b"when", "whole_property", b"whole_property"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_area", b"_area", "_body", b"_body", "_external_id", b"_external_id", "_subject", b"_subject", "_when", b"_when", "_whole_property", b"_whole_property", "area", b"area", "as_of", b"as_of", "body", b"body", "clear", b"clear", "external_id", b"external_id", "idempotency_key", b"idempotency_key", "notice_id", b"notice_id", "subject", b"subject", "unit_id", b"unit_id", "when", b"when", "whole_property", b"whole_property"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__area: _TypeAlias = _typing.Literal["area"]  # noqa: Y015
     _WhichOneofArgType__area: _TypeAlias = _typing.Literal["_area", b"_area"]  # noqa: Y015
@@ -269,17 +349,23 @@ class PublishNoticeRequest(_message.Message):
 
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     NOTICE_ID_FIELD_NUMBER: _builtins.int
+    AS_OF_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     notice_id: _builtins.int
+    @_builtins.property
+    def as_of(self) -> _timestamp_pb2.Timestamp:
+        """The notice's updated_at as its publisher has read it: 422 if it has changed since; absent: not checked."""
+
     def __init__(
         self,
         *,
         idempotency_key: _builtins.str = ...,
         notice_id: _builtins.int = ...,
+        as_of: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "notice_id", b"notice_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "idempotency_key", b"idempotency_key", "notice_id", b"notice_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -306,41 +392,183 @@ class PublishNoticeResponse(_message.Message):
 Global___PublishNoticeResponse: _TypeAlias = PublishNoticeResponse  # noqa: Y015
 
 @_typing.final
+class DiscardNoticeRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    NOTICE_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    notice_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        notice_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "notice_id", b"notice_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiscardNoticeRequest: _TypeAlias = DiscardNoticeRequest  # noqa: Y015
+
+@_typing.final
+class DiscardNoticeResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NOTICE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def notice(self) -> Global___Notice:
+        """As it was."""
+
+    def __init__(
+        self,
+        *,
+        notice: Global___Notice | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiscardNoticeResponse: _TypeAlias = DiscardNoticeResponse  # noqa: Y015
+
+@_typing.final
+class PreviewNoticeRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROPERTY_ID_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    WHEN_FIELD_NUMBER: _builtins.int
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    AREA_FIELD_NUMBER: _builtins.int
+    NOTICE_ID_FIELD_NUMBER: _builtins.int
+    property_id: _builtins.int
+    subject: _builtins.str
+    body: _builtins.str
+    when: _builtins.str
+    area: _builtins.str
+    notice_id: _builtins.int
+    """The notice that is being changed, for the link in the event's data; absent: a new one, whose link has the id 0."""
+    @_builtins.property
+    def unit_id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Units of the property; not together with area. Neither: the whole property."""
+
+    def __init__(
+        self,
+        *,
+        property_id: _builtins.int = ...,
+        subject: _builtins.str = ...,
+        body: _builtins.str = ...,
+        when: _builtins.str = ...,
+        unit_id: _abc.Iterable[_builtins.int] | None = ...,
+        area: _builtins.str | None = ...,
+        notice_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_area", b"_area", "_notice_id", b"_notice_id", "area", b"area", "notice_id", b"notice_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_area", b"_area", "_notice_id", b"_notice_id", "area", b"area", "body", b"body", "notice_id", b"notice_id", "property_id", b"property_id", "subject", b"subject", "unit_id", b"unit_id", "when", b"when"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__area: _TypeAlias = _typing.Literal["area"]  # noqa: Y015
+    _WhichOneofArgType__area: _TypeAlias = _typing.Literal["_area", b"_area"]  # noqa: Y015
+    _WhichOneofReturnType__notice_id: _TypeAlias = _typing.Literal["notice_id"]  # noqa: Y015
+    _WhichOneofArgType__notice_id: _TypeAlias = _typing.Literal["_notice_id", b"_notice_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__area) -> _WhichOneofReturnType__area | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__notice_id) -> _WhichOneofReturnType__notice_id | None: ...
+
+Global___PreviewNoticeRequest: _TypeAlias = PreviewNoticeRequest  # noqa: Y015
+
+@_typing.final
+class PreviewNoticeResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NOTICE_FIELD_NUMBER: _builtins.int
+    UNITS_FIELD_NUMBER: _builtins.int
+    EVENT_DATA_FIELD_NUMBER: _builtins.int
+    event_data: _builtins.bytes
+    """The data of property.notice.published, as a JSON object, as if it were published now."""
+    @_builtins.property
+    def notice(self) -> Global___Notice: ...
+    @_builtins.property
+    def units(self) -> _containers.RepeatedCompositeFieldContainer[Global___NoticeUnit]:
+        """The units that it is for, in the order of their names; none: an area, or the whole property."""
+
+    def __init__(
+        self,
+        *,
+        notice: Global___Notice | None = ...,
+        units: _abc.Iterable[Global___NoticeUnit] | None = ...,
+        event_data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_data", b"event_data", "notice", b"notice", "units", b"units"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewNoticeResponse: _TypeAlias = PreviewNoticeResponse  # noqa: Y015
+
+@_typing.final
 class ListNoticesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PROPERTY_ID_FIELD_NUMBER: _builtins.int
     AFTER_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
+    PUBLISHED_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
     property_id: _builtins.int
     """Only notices of this property."""
     after_id: _builtins.int
     """Only notices with a higher id; absent: from the first one."""
     limit: _builtins.int
     """1 to 200; absent: 50."""
+    newest_first: _builtins.bool
+    """True: notices that are being composed come first, then those published last. Without after_id."""
+    published: _builtins.bool
+    """Only published notices, or only those that are being composed. With newest_first alone."""
+    after: _builtins.str
+    """`next` of the page before this one. With newest_first alone."""
     def __init__(
         self,
         *,
         property_id: _builtins.int | None = ...,
         after_id: _builtins.int | None = ...,
         limit: _builtins.int | None = ...,
+        newest_first: _builtins.bool = ...,
+        published: _builtins.bool | None = ...,
+        after: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "after_id", b"after_id", "limit", b"limit", "property_id", b"property_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "_published", b"_published", "after", b"after", "after_id", b"after_id", "limit", b"limit", "property_id", b"property_id", "published", b"published"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "after_id", b"after_id", "limit", b"limit", "property_id", b"property_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "_published", b"_published", "after", b"after", "after_id", b"after_id", "limit", b"limit", "newest_first", b"newest_first", "property_id", b"property_id", "published", b"published"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__after: _TypeAlias = _typing.Literal["after"]  # noqa: Y015
+    _WhichOneofArgType__after: _TypeAlias = _typing.Literal["_after", b"_after"]  # noqa: Y015
     _WhichOneofReturnType__after_id: _TypeAlias = _typing.Literal["after_id"]  # noqa: Y015
     _WhichOneofArgType__after_id: _TypeAlias = _typing.Literal["_after_id", b"_after_id"]  # noqa: Y015
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
     _WhichOneofReturnType__property_id: _TypeAlias = _typing.Literal["property_id"]  # noqa: Y015
     _WhichOneofArgType__property_id: _TypeAlias = _typing.Literal["_property_id", b"_property_id"]  # noqa: Y015
+    _WhichOneofReturnType__published: _TypeAlias = _typing.Literal["published"]  # noqa: Y015
+    _WhichOneofArgType__published: _TypeAlias = _typing.Literal["_published", b"_published"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after) -> _WhichOneofReturnType__after | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__after_id) -> _WhichOneofReturnType__after_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__property_id) -> _WhichOneofReturnType__property_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__published) -> _WhichOneofReturnType__published | None: ...
 
 Global___ListNoticesRequest: _TypeAlias = ListNoticesRequest  # noqa: Y015
 
@@ -349,20 +577,67 @@ class ListNoticesResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NOTICES_FIELD_NUMBER: _builtins.int
+    NEXT_FIELD_NUMBER: _builtins.int
+    next: _builtins.str
+    """`after` of the next page of a list with newest_first; absent if no page follows."""
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Notice]: ...
     def __init__(
         self,
         *,
         notices: _abc.Iterable[Global___Notice] | None = ...,
+        next: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next", b"_next", "next", b"next"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next", b"_next", "next", b"next", "notices", b"notices"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next: _TypeAlias = _typing.Literal["next"]  # noqa: Y015
+    _WhichOneofArgType__next: _TypeAlias = _typing.Literal["_next", b"_next"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next) -> _WhichOneofReturnType__next | None: ...
+
+Global___ListNoticesResponse: _TypeAlias = ListNoticesResponse  # noqa: Y015
+
+@_typing.final
+class CountNoticesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["notices", b"notices"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListNoticesResponse: _TypeAlias = ListNoticesResponse  # noqa: Y015
+Global___CountNoticesRequest: _TypeAlias = CountNoticesRequest  # noqa: Y015
+
+@_typing.final
+class CountNoticesResponse(_message.Message):
+    """CountNoticesResponse counts notices. No count is above 1000: more are counted as 1000."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DRAFTS_FIELD_NUMBER: _builtins.int
+    PUBLISHED_LATELY_FIELD_NUMBER: _builtins.int
+    drafts: _builtins.int
+    """Being composed."""
+    published_lately: _builtins.int
+    """Published within the last 30 days."""
+    def __init__(
+        self,
+        *,
+        drafts: _builtins.int = ...,
+        published_lately: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["drafts", b"drafts", "published_lately", b"published_lately"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountNoticesResponse: _TypeAlias = CountNoticesResponse  # noqa: Y015
 
 @_typing.final
 class ImportNoticesRequest(_message.Message):
@@ -371,9 +646,14 @@ class ImportNoticesRequest(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     events: _builtins.bool
     """Whether property.notice.published fires for notices that the rows publish."""
+    idempotency_key: _builtins.str
+    """A batch that is sent again with its key gets the outcomes of the first time, for 30 days. Without a key its rows are
+    then unchanged. A dry run ignores it.
+    """
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(
@@ -382,10 +662,11 @@ class ImportNoticesRequest(_message.Message):
         rows: _abc.Iterable[_documents_pb2.ImportRow] | None = ...,
         dry_run: _builtins.bool = ...,
         events: _builtins.bool = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "idempotency_key", b"idempotency_key", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

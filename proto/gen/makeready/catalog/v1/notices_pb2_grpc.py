@@ -50,10 +50,30 @@ class NoticesServiceStub:
                 request_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.PublishNoticeRequest.SerializeToString,
                 response_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.PublishNoticeResponse.FromString,
                 _registered_method=True)
+        self.DiscardNotice = channel.unary_unary(
+                '/makeready.catalog.v1.NoticesService/DiscardNotice',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.DiscardNoticeRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.DiscardNoticeResponse.FromString,
+                _registered_method=True)
+        self.PreviewNotice = channel.unary_unary(
+                '/makeready.catalog.v1.NoticesService/PreviewNotice',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.PreviewNoticeRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.PreviewNoticeResponse.FromString,
+                _registered_method=True)
+        self.GetNotice = channel.unary_unary(
+                '/makeready.catalog.v1.NoticesService/GetNotice',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.GetNoticeRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.GetNoticeResponse.FromString,
+                _registered_method=True)
         self.ListNotices = channel.unary_unary(
                 '/makeready.catalog.v1.NoticesService/ListNotices',
                 request_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.ListNoticesRequest.SerializeToString,
                 response_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.ListNoticesResponse.FromString,
+                _registered_method=True)
+        self.CountNotices = channel.unary_unary(
+                '/makeready.catalog.v1.NoticesService/CountNotices',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.CountNoticesRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.CountNoticesResponse.FromString,
                 _registered_method=True)
         self.ImportNotices = channel.unary_unary(
                 '/makeready.catalog.v1.NoticesService/ImportNotices',
@@ -87,8 +107,36 @@ class NoticesServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DiscardNotice(self, request, context):
+        """Deletes a notice that is not published yet. The audit log has its text.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PreviewNotice(self, request, context):
+        """Returns a notice as it would be composed, with the data of its event. Stores nothing; texts may be missing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetNotice(self, request, context):
+        """Fetches one notice, with its units and the data of its event.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListNotices(self, request, context):
-        """Lists the company's notices ascending by id.
+        """Lists the company's notices ascending by id, or the newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountNotices(self, request, context):
+        """Counts the company's notices.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -119,10 +167,30 @@ def add_NoticesServiceServicer_to_server(servicer, server):
                     request_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.PublishNoticeRequest.FromString,
                     response_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.PublishNoticeResponse.SerializeToString,
             ),
+            'DiscardNotice': grpc.unary_unary_rpc_method_handler(
+                    servicer.DiscardNotice,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.DiscardNoticeRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.DiscardNoticeResponse.SerializeToString,
+            ),
+            'PreviewNotice': grpc.unary_unary_rpc_method_handler(
+                    servicer.PreviewNotice,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.PreviewNoticeRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.PreviewNoticeResponse.SerializeToString,
+            ),
+            'GetNotice': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetNotice,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.GetNoticeRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.GetNoticeResponse.SerializeToString,
+            ),
             'ListNotices': grpc.unary_unary_rpc_method_handler(
                     servicer.ListNotices,
                     request_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.ListNoticesRequest.FromString,
                     response_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.ListNoticesResponse.SerializeToString,
+            ),
+            'CountNotices': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountNotices,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.CountNoticesRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_notices__pb2.CountNoticesResponse.SerializeToString,
             ),
             'ImportNotices': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportNotices,
@@ -223,6 +291,87 @@ class NoticesService:
             _registered_method=True)
 
     @staticmethod
+    def DiscardNotice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.NoticesService/DiscardNotice',
+            makeready_dot_catalog_dot_v1_dot_notices__pb2.DiscardNoticeRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_notices__pb2.DiscardNoticeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PreviewNotice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.NoticesService/PreviewNotice',
+            makeready_dot_catalog_dot_v1_dot_notices__pb2.PreviewNoticeRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_notices__pb2.PreviewNoticeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetNotice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.NoticesService/GetNotice',
+            makeready_dot_catalog_dot_v1_dot_notices__pb2.GetNoticeRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_notices__pb2.GetNoticeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListNotices(request,
             target,
             options=(),
@@ -239,6 +388,33 @@ class NoticesService:
             '/makeready.catalog.v1.NoticesService/ListNotices',
             makeready_dot_catalog_dot_v1_dot_notices__pb2.ListNoticesRequest.SerializeToString,
             makeready_dot_catalog_dot_v1_dot_notices__pb2.ListNoticesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountNotices(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.NoticesService/CountNotices',
+            makeready_dot_catalog_dot_v1_dot_notices__pb2.CountNoticesRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_notices__pb2.CountNoticesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,8 +39,16 @@ class NoticesServiceStub:
     """Changes a notice that is not published yet."""
     PublishNotice: _grpc.UnaryUnaryMultiCallable[_notices_pb2.PublishNoticeRequest, _notices_pb2.PublishNoticeResponse]
     """Publishes a notice, which can't change after that. For a published notice it does nothing."""
+    DiscardNotice: _grpc.UnaryUnaryMultiCallable[_notices_pb2.DiscardNoticeRequest, _notices_pb2.DiscardNoticeResponse]
+    """Deletes a notice that is not published yet. The audit log has its text."""
+    PreviewNotice: _grpc.UnaryUnaryMultiCallable[_notices_pb2.PreviewNoticeRequest, _notices_pb2.PreviewNoticeResponse]
+    """Returns a notice as it would be composed, with the data of its event. Stores nothing; texts may be missing."""
+    GetNotice: _grpc.UnaryUnaryMultiCallable[_notices_pb2.GetNoticeRequest, _notices_pb2.GetNoticeResponse]
+    """Fetches one notice, with its units and the data of its event."""
     ListNotices: _grpc.UnaryUnaryMultiCallable[_notices_pb2.ListNoticesRequest, _notices_pb2.ListNoticesResponse]
-    """Lists the company's notices ascending by id."""
+    """Lists the company's notices ascending by id, or the newest first."""
+    CountNotices: _grpc.UnaryUnaryMultiCallable[_notices_pb2.CountNoticesRequest, _notices_pb2.CountNoticesResponse]
+    """Counts the company's notices."""
     ImportNotices: _grpc.UnaryUnaryMultiCallable[_notices_pb2.ImportNoticesRequest, _notices_pb2.ImportNoticesResponse]
     """Upserts notices by external_id."""
 
@@ -55,8 +63,16 @@ class NoticesServiceAsyncStub(NoticesServiceStub):
     """Changes a notice that is not published yet."""
     PublishNotice: _aio.UnaryUnaryMultiCallable[_notices_pb2.PublishNoticeRequest, _notices_pb2.PublishNoticeResponse]  # type: ignore[assignment]
     """Publishes a notice, which can't change after that. For a published notice it does nothing."""
+    DiscardNotice: _aio.UnaryUnaryMultiCallable[_notices_pb2.DiscardNoticeRequest, _notices_pb2.DiscardNoticeResponse]  # type: ignore[assignment]
+    """Deletes a notice that is not published yet. The audit log has its text."""
+    PreviewNotice: _aio.UnaryUnaryMultiCallable[_notices_pb2.PreviewNoticeRequest, _notices_pb2.PreviewNoticeResponse]  # type: ignore[assignment]
+    """Returns a notice as it would be composed, with the data of its event. Stores nothing; texts may be missing."""
+    GetNotice: _aio.UnaryUnaryMultiCallable[_notices_pb2.GetNoticeRequest, _notices_pb2.GetNoticeResponse]  # type: ignore[assignment]
+    """Fetches one notice, with its units and the data of its event."""
     ListNotices: _aio.UnaryUnaryMultiCallable[_notices_pb2.ListNoticesRequest, _notices_pb2.ListNoticesResponse]  # type: ignore[assignment]
-    """Lists the company's notices ascending by id."""
+    """Lists the company's notices ascending by id, or the newest first."""
+    CountNotices: _aio.UnaryUnaryMultiCallable[_notices_pb2.CountNoticesRequest, _notices_pb2.CountNoticesResponse]  # type: ignore[assignment]
+    """Counts the company's notices."""
     ImportNotices: _aio.UnaryUnaryMultiCallable[_notices_pb2.ImportNoticesRequest, _notices_pb2.ImportNoticesResponse]  # type: ignore[assignment]
     """Upserts notices by external_id."""
 
@@ -88,12 +104,44 @@ class NoticesServiceServicer(metaclass=_abc_1.ABCMeta):
         """Publishes a notice, which can't change after that. For a published notice it does nothing."""
 
     @_abc_1.abstractmethod
+    def DiscardNotice(
+        self,
+        request: _notices_pb2.DiscardNoticeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_notices_pb2.DiscardNoticeResponse, _abc.Awaitable[_notices_pb2.DiscardNoticeResponse]]:
+        """Deletes a notice that is not published yet. The audit log has its text."""
+
+    @_abc_1.abstractmethod
+    def PreviewNotice(
+        self,
+        request: _notices_pb2.PreviewNoticeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_notices_pb2.PreviewNoticeResponse, _abc.Awaitable[_notices_pb2.PreviewNoticeResponse]]:
+        """Returns a notice as it would be composed, with the data of its event. Stores nothing; texts may be missing."""
+
+    @_abc_1.abstractmethod
+    def GetNotice(
+        self,
+        request: _notices_pb2.GetNoticeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_notices_pb2.GetNoticeResponse, _abc.Awaitable[_notices_pb2.GetNoticeResponse]]:
+        """Fetches one notice, with its units and the data of its event."""
+
+    @_abc_1.abstractmethod
     def ListNotices(
         self,
         request: _notices_pb2.ListNoticesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_notices_pb2.ListNoticesResponse, _abc.Awaitable[_notices_pb2.ListNoticesResponse]]:
-        """Lists the company's notices ascending by id."""
+        """Lists the company's notices ascending by id, or the newest first."""
+
+    @_abc_1.abstractmethod
+    def CountNotices(
+        self,
+        request: _notices_pb2.CountNoticesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_notices_pb2.CountNoticesResponse, _abc.Awaitable[_notices_pb2.CountNoticesResponse]]:
+        """Counts the company's notices."""
 
     @_abc_1.abstractmethod
     def ImportNotices(

@@ -45,6 +45,11 @@ class PropertiesServiceStub:
                 request_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetPropertyRequest.SerializeToString,
                 response_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetPropertyResponse.FromString,
                 _registered_method=True)
+        self.ListPropertyChanges = channel.unary_unary(
+                '/makeready.catalog.v1.PropertiesService/ListPropertyChanges',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListPropertyChangesRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListPropertyChangesResponse.FromString,
+                _registered_method=True)
         self.ImportProperties = channel.unary_unary(
                 '/makeready.catalog.v1.PropertiesService/ImportProperties',
                 request_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ImportPropertiesRequest.SerializeToString,
@@ -70,6 +75,13 @@ class PropertiesServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListPropertyChanges(self, request, context):
+        """Lists properties in the order of their last change.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportProperties(self, request, context):
         """Upserts properties by external_id.
         """
@@ -89,6 +101,11 @@ def add_PropertiesServiceServicer_to_server(servicer, server):
                     servicer.GetProperty,
                     request_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetPropertyRequest.FromString,
                     response_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetPropertyResponse.SerializeToString,
+            ),
+            'ListPropertyChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPropertyChanges,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListPropertyChangesRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListPropertyChangesResponse.SerializeToString,
             ),
             'ImportProperties': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportProperties,
@@ -162,6 +179,33 @@ class PropertiesService:
             _registered_method=True)
 
     @staticmethod
+    def ListPropertyChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.PropertiesService/ListPropertyChanges',
+            makeready_dot_catalog_dot_v1_dot_places__pb2.ListPropertyChangesRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_places__pb2.ListPropertyChangesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ImportProperties(request,
             target,
             options=(),
@@ -209,6 +253,11 @@ class UnitsServiceStub:
                 request_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetUnitRequest.SerializeToString,
                 response_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetUnitResponse.FromString,
                 _registered_method=True)
+        self.ListUnitChanges = channel.unary_unary(
+                '/makeready.catalog.v1.UnitsService/ListUnitChanges',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListUnitChangesRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListUnitChangesResponse.FromString,
+                _registered_method=True)
         self.ImportUnits = channel.unary_unary(
                 '/makeready.catalog.v1.UnitsService/ImportUnits',
                 request_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ImportUnitsRequest.SerializeToString,
@@ -234,6 +283,13 @@ class UnitsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListUnitChanges(self, request, context):
+        """Lists units in the order of their last change: of their status and of the names that they show too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportUnits(self, request, context):
         """Upserts units by external_id.
         """
@@ -253,6 +309,11 @@ def add_UnitsServiceServicer_to_server(servicer, server):
                     servicer.GetUnit,
                     request_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetUnitRequest.FromString,
                     response_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetUnitResponse.SerializeToString,
+            ),
+            'ListUnitChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUnitChanges,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListUnitChangesRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListUnitChangesResponse.SerializeToString,
             ),
             'ImportUnits': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportUnits,
@@ -326,6 +387,33 @@ class UnitsService:
             _registered_method=True)
 
     @staticmethod
+    def ListUnitChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.UnitsService/ListUnitChanges',
+            makeready_dot_catalog_dot_v1_dot_places__pb2.ListUnitChangesRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_places__pb2.ListUnitChangesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ImportUnits(request,
             target,
             options=(),
@@ -373,6 +461,11 @@ class AssetsServiceStub:
                 request_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetAssetRequest.SerializeToString,
                 response_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetAssetResponse.FromString,
                 _registered_method=True)
+        self.ListAssetChanges = channel.unary_unary(
+                '/makeready.catalog.v1.AssetsService/ListAssetChanges',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListAssetChangesRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListAssetChangesResponse.FromString,
+                _registered_method=True)
         self.ImportAssets = channel.unary_unary(
                 '/makeready.catalog.v1.AssetsService/ImportAssets',
                 request_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ImportAssetsRequest.SerializeToString,
@@ -398,6 +491,13 @@ class AssetsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAssetChanges(self, request, context):
+        """Lists assets in the order of their last change, retired ones too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportAssets(self, request, context):
         """Upserts assets by external_id.
         """
@@ -417,6 +517,11 @@ def add_AssetsServiceServicer_to_server(servicer, server):
                     servicer.GetAsset,
                     request_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetAssetRequest.FromString,
                     response_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.GetAssetResponse.SerializeToString,
+            ),
+            'ListAssetChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAssetChanges,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListAssetChangesRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_places__pb2.ListAssetChangesResponse.SerializeToString,
             ),
             'ImportAssets': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportAssets,
@@ -479,6 +584,33 @@ class AssetsService:
             '/makeready.catalog.v1.AssetsService/GetAsset',
             makeready_dot_catalog_dot_v1_dot_places__pb2.GetAssetRequest.SerializeToString,
             makeready_dot_catalog_dot_v1_dot_places__pb2.GetAssetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAssetChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.AssetsService/ListAssetChanges',
+            makeready_dot_catalog_dot_v1_dot_places__pb2.ListAssetChangesRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_places__pb2.ListAssetChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,8 @@ class PropertiesServiceStub:
     """Lists properties ascending by id (spec 4.3)."""
     GetProperty: _grpc.UnaryUnaryMultiCallable[_places_pb2.GetPropertyRequest, _places_pb2.GetPropertyResponse]
     """Fetches one property (spec 4.3)."""
+    ListPropertyChanges: _grpc.UnaryUnaryMultiCallable[_places_pb2.ListPropertyChangesRequest, _places_pb2.ListPropertyChangesResponse]
+    """Lists properties in the order of their last change."""
     ImportProperties: _grpc.UnaryUnaryMultiCallable[_places_pb2.ImportPropertiesRequest, _places_pb2.ImportPropertiesResponse]
     """Upserts properties by external_id."""
 
@@ -49,6 +51,8 @@ class PropertiesServiceAsyncStub(PropertiesServiceStub):
     """Lists properties ascending by id (spec 4.3)."""
     GetProperty: _aio.UnaryUnaryMultiCallable[_places_pb2.GetPropertyRequest, _places_pb2.GetPropertyResponse]  # type: ignore[assignment]
     """Fetches one property (spec 4.3)."""
+    ListPropertyChanges: _aio.UnaryUnaryMultiCallable[_places_pb2.ListPropertyChangesRequest, _places_pb2.ListPropertyChangesResponse]  # type: ignore[assignment]
+    """Lists properties in the order of their last change."""
     ImportProperties: _aio.UnaryUnaryMultiCallable[_places_pb2.ImportPropertiesRequest, _places_pb2.ImportPropertiesResponse]  # type: ignore[assignment]
     """Upserts properties by external_id."""
 
@@ -72,6 +76,14 @@ class PropertiesServiceServicer(metaclass=_abc_1.ABCMeta):
         """Fetches one property (spec 4.3)."""
 
     @_abc_1.abstractmethod
+    def ListPropertyChanges(
+        self,
+        request: _places_pb2.ListPropertyChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_places_pb2.ListPropertyChangesResponse, _abc.Awaitable[_places_pb2.ListPropertyChangesResponse]]:
+        """Lists properties in the order of their last change."""
+
+    @_abc_1.abstractmethod
     def ImportProperties(
         self,
         request: _places_pb2.ImportPropertiesRequest,
@@ -92,6 +104,8 @@ class UnitsServiceStub:
     """Lists units ascending by id (spec 4.4)."""
     GetUnit: _grpc.UnaryUnaryMultiCallable[_places_pb2.GetUnitRequest, _places_pb2.GetUnitResponse]
     """Fetches one unit (spec 4.4)."""
+    ListUnitChanges: _grpc.UnaryUnaryMultiCallable[_places_pb2.ListUnitChangesRequest, _places_pb2.ListUnitChangesResponse]
+    """Lists units in the order of their last change: of their status and of the names that they show too."""
     ImportUnits: _grpc.UnaryUnaryMultiCallable[_places_pb2.ImportUnitsRequest, _places_pb2.ImportUnitsResponse]
     """Upserts units by external_id."""
 
@@ -104,6 +118,8 @@ class UnitsServiceAsyncStub(UnitsServiceStub):
     """Lists units ascending by id (spec 4.4)."""
     GetUnit: _aio.UnaryUnaryMultiCallable[_places_pb2.GetUnitRequest, _places_pb2.GetUnitResponse]  # type: ignore[assignment]
     """Fetches one unit (spec 4.4)."""
+    ListUnitChanges: _aio.UnaryUnaryMultiCallable[_places_pb2.ListUnitChangesRequest, _places_pb2.ListUnitChangesResponse]  # type: ignore[assignment]
+    """Lists units in the order of their last change: of their status and of the names that they show too."""
     ImportUnits: _aio.UnaryUnaryMultiCallable[_places_pb2.ImportUnitsRequest, _places_pb2.ImportUnitsResponse]  # type: ignore[assignment]
     """Upserts units by external_id."""
 
@@ -127,6 +143,14 @@ class UnitsServiceServicer(metaclass=_abc_1.ABCMeta):
         """Fetches one unit (spec 4.4)."""
 
     @_abc_1.abstractmethod
+    def ListUnitChanges(
+        self,
+        request: _places_pb2.ListUnitChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_places_pb2.ListUnitChangesResponse, _abc.Awaitable[_places_pb2.ListUnitChangesResponse]]:
+        """Lists units in the order of their last change: of their status and of the names that they show too."""
+
+    @_abc_1.abstractmethod
     def ImportUnits(
         self,
         request: _places_pb2.ImportUnitsRequest,
@@ -147,6 +171,8 @@ class AssetsServiceStub:
     """Lists assets ascending by id, retired ones too (spec 4.6)."""
     GetAsset: _grpc.UnaryUnaryMultiCallable[_places_pb2.GetAssetRequest, _places_pb2.GetAssetResponse]
     """Fetches one asset (spec 4.6)."""
+    ListAssetChanges: _grpc.UnaryUnaryMultiCallable[_places_pb2.ListAssetChangesRequest, _places_pb2.ListAssetChangesResponse]
+    """Lists assets in the order of their last change, retired ones too."""
     ImportAssets: _grpc.UnaryUnaryMultiCallable[_places_pb2.ImportAssetsRequest, _places_pb2.ImportAssetsResponse]
     """Upserts assets by external_id."""
 
@@ -159,6 +185,8 @@ class AssetsServiceAsyncStub(AssetsServiceStub):
     """Lists assets ascending by id, retired ones too (spec 4.6)."""
     GetAsset: _aio.UnaryUnaryMultiCallable[_places_pb2.GetAssetRequest, _places_pb2.GetAssetResponse]  # type: ignore[assignment]
     """Fetches one asset (spec 4.6)."""
+    ListAssetChanges: _aio.UnaryUnaryMultiCallable[_places_pb2.ListAssetChangesRequest, _places_pb2.ListAssetChangesResponse]  # type: ignore[assignment]
+    """Lists assets in the order of their last change, retired ones too."""
     ImportAssets: _aio.UnaryUnaryMultiCallable[_places_pb2.ImportAssetsRequest, _places_pb2.ImportAssetsResponse]  # type: ignore[assignment]
     """Upserts assets by external_id."""
 
@@ -180,6 +208,14 @@ class AssetsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_places_pb2.GetAssetResponse, _abc.Awaitable[_places_pb2.GetAssetResponse]]:
         """Fetches one asset (spec 4.6)."""
+
+    @_abc_1.abstractmethod
+    def ListAssetChanges(
+        self,
+        request: _places_pb2.ListAssetChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_places_pb2.ListAssetChangesResponse, _abc.Awaitable[_places_pb2.ListAssetChangesResponse]]:
+        """Lists assets in the order of their last change, retired ones too."""
 
     @_abc_1.abstractmethod
     def ImportAssets(

@@ -26,7 +26,7 @@ from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/catalog/v1/vendors.proto\x12\x14makeready.catalog.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"5\n\x12ListVendorsRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\">\n\x13ListVendorsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"%\n\x10GetVendorRequest\x12\x11\n\tvendor_id\x18\x01 \x01(\x03\"D\n\x11GetVendorResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"e\n\x14ImportVendorsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\"K\n\x15ImportVendorsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult2\xe2\x02\n\x0eVendorsService\x12p\n\x0bListVendors\x12(.makeready.catalog.v1.ListVendorsRequest\x1a).makeready.catalog.v1.ListVendorsResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12j\n\tGetVendor\x12&.makeready.catalog.v1.GetVendorRequest\x1a\'.makeready.catalog.v1.GetVendorResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12r\n\rImportVendors\x12*.makeready.catalog.v1.ImportVendorsRequest\x1a+.makeready.catalog.v1.ImportVendorsResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/catalog/v1/vendors.proto\x12\x14makeready.catalog.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"5\n\x12ListVendorsRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\">\n\x13ListVendorsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"%\n\x10GetVendorRequest\x12\x11\n\tvendor_id\x18\x01 \x01(\x03\"D\n\x11GetVendorResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"M\n\x18ListVendorChangesRequest\x12\x10\n\x08position\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x10\n\x08\x66rom_now\x18\x03 \x01(\x08\"D\n\x19ListVendorChangesResponse\x12\'\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Feed\"~\n\x14ImportVendorsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\"K\n\x15ImportVendorsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult2\xe8\x03\n\x0eVendorsService\x12p\n\x0bListVendors\x12(.makeready.catalog.v1.ListVendorsRequest\x1a).makeready.catalog.v1.ListVendorsResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12j\n\tGetVendor\x12&.makeready.catalog.v1.GetVendorRequest\x1a\'.makeready.catalog.v1.GetVendorResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12\x82\x01\n\x11ListVendorChanges\x12..makeready.catalog.v1.ListVendorChangesRequest\x1a/.makeready.catalog.v1.ListVendorChangesResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12s\n\rImportVendors\x12*.makeready.catalog.v1.ImportVendorsRequest\x1a+.makeready.catalog.v1.ImportVendorsResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,8 +37,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VENDORSSERVICE'].methods_by_name['ListVendors']._serialized_options = b'\220\002\001\252\273\030\001\001\310\273\030\002'
   _globals['_VENDORSSERVICE'].methods_by_name['GetVendor']._loaded_options = None
   _globals['_VENDORSSERVICE'].methods_by_name['GetVendor']._serialized_options = b'\220\002\001\252\273\030\001\001\310\273\030\002'
+  _globals['_VENDORSSERVICE'].methods_by_name['ListVendorChanges']._loaded_options = None
+  _globals['_VENDORSSERVICE'].methods_by_name['ListVendorChanges']._serialized_options = b'\220\002\001\252\273\030\001\001\310\273\030\002'
   _globals['_VENDORSSERVICE'].methods_by_name['ImportVendors']._loaded_options = None
-  _globals['_VENDORSSERVICE'].methods_by_name['ImportVendors']._serialized_options = b'\220\002\002\252\273\030\001\003'
+  _globals['_VENDORSSERVICE'].methods_by_name['ImportVendors']._serialized_options = b'\220\002\002\252\273\030\002\003\005'
   _globals['_LISTVENDORSREQUEST']._serialized_start=132
   _globals['_LISTVENDORSREQUEST']._serialized_end=185
   _globals['_LISTVENDORSRESPONSE']._serialized_start=187
@@ -47,10 +49,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETVENDORREQUEST']._serialized_end=288
   _globals['_GETVENDORRESPONSE']._serialized_start=290
   _globals['_GETVENDORRESPONSE']._serialized_end=358
-  _globals['_IMPORTVENDORSREQUEST']._serialized_start=360
-  _globals['_IMPORTVENDORSREQUEST']._serialized_end=461
-  _globals['_IMPORTVENDORSRESPONSE']._serialized_start=463
-  _globals['_IMPORTVENDORSRESPONSE']._serialized_end=538
-  _globals['_VENDORSSERVICE']._serialized_start=541
-  _globals['_VENDORSSERVICE']._serialized_end=895
+  _globals['_LISTVENDORCHANGESREQUEST']._serialized_start=360
+  _globals['_LISTVENDORCHANGESREQUEST']._serialized_end=437
+  _globals['_LISTVENDORCHANGESRESPONSE']._serialized_start=439
+  _globals['_LISTVENDORCHANGESRESPONSE']._serialized_end=507
+  _globals['_IMPORTVENDORSREQUEST']._serialized_start=509
+  _globals['_IMPORTVENDORSREQUEST']._serialized_end=635
+  _globals['_IMPORTVENDORSRESPONSE']._serialized_start=637
+  _globals['_IMPORTVENDORSRESPONSE']._serialized_end=712
+  _globals['_VENDORSSERVICE']._serialized_start=715
+  _globals['_VENDORSSERVICE']._serialized_end=1203
 # @@protoc_insertion_point(module_scope)

@@ -45,6 +45,11 @@ class VendorsServiceStub:
                 request_serializer=makeready_dot_catalog_dot_v1_dot_vendors__pb2.GetVendorRequest.SerializeToString,
                 response_deserializer=makeready_dot_catalog_dot_v1_dot_vendors__pb2.GetVendorResponse.FromString,
                 _registered_method=True)
+        self.ListVendorChanges = channel.unary_unary(
+                '/makeready.catalog.v1.VendorsService/ListVendorChanges',
+                request_serializer=makeready_dot_catalog_dot_v1_dot_vendors__pb2.ListVendorChangesRequest.SerializeToString,
+                response_deserializer=makeready_dot_catalog_dot_v1_dot_vendors__pb2.ListVendorChangesResponse.FromString,
+                _registered_method=True)
         self.ImportVendors = channel.unary_unary(
                 '/makeready.catalog.v1.VendorsService/ImportVendors',
                 request_serializer=makeready_dot_catalog_dot_v1_dot_vendors__pb2.ImportVendorsRequest.SerializeToString,
@@ -70,6 +75,13 @@ class VendorsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListVendorChanges(self, request, context):
+        """Lists vendors in the order of their last change, inactive ones too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportVendors(self, request, context):
         """Upserts vendors by external_id.
         """
@@ -89,6 +101,11 @@ def add_VendorsServiceServicer_to_server(servicer, server):
                     servicer.GetVendor,
                     request_deserializer=makeready_dot_catalog_dot_v1_dot_vendors__pb2.GetVendorRequest.FromString,
                     response_serializer=makeready_dot_catalog_dot_v1_dot_vendors__pb2.GetVendorResponse.SerializeToString,
+            ),
+            'ListVendorChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListVendorChanges,
+                    request_deserializer=makeready_dot_catalog_dot_v1_dot_vendors__pb2.ListVendorChangesRequest.FromString,
+                    response_serializer=makeready_dot_catalog_dot_v1_dot_vendors__pb2.ListVendorChangesResponse.SerializeToString,
             ),
             'ImportVendors': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportVendors,
@@ -151,6 +168,33 @@ class VendorsService:
             '/makeready.catalog.v1.VendorsService/GetVendor',
             makeready_dot_catalog_dot_v1_dot_vendors__pb2.GetVendorRequest.SerializeToString,
             makeready_dot_catalog_dot_v1_dot_vendors__pb2.GetVendorResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListVendorChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.catalog.v1.VendorsService/ListVendorChanges',
+            makeready_dot_catalog_dot_v1_dot_vendors__pb2.ListVendorChangesRequest.SerializeToString,
+            makeready_dot_catalog_dot_v1_dot_vendors__pb2.ListVendorChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

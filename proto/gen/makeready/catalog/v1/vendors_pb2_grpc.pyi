@@ -37,6 +37,8 @@ class VendorsServiceStub:
     """Lists vendors ascending by id, inactive ones too (spec 4.7)."""
     GetVendor: _grpc.UnaryUnaryMultiCallable[_vendors_pb2.GetVendorRequest, _vendors_pb2.GetVendorResponse]
     """Fetches one vendor (spec 4.7)."""
+    ListVendorChanges: _grpc.UnaryUnaryMultiCallable[_vendors_pb2.ListVendorChangesRequest, _vendors_pb2.ListVendorChangesResponse]
+    """Lists vendors in the order of their last change, inactive ones too."""
     ImportVendors: _grpc.UnaryUnaryMultiCallable[_vendors_pb2.ImportVendorsRequest, _vendors_pb2.ImportVendorsResponse]
     """Upserts vendors by external_id."""
 
@@ -49,6 +51,8 @@ class VendorsServiceAsyncStub(VendorsServiceStub):
     """Lists vendors ascending by id, inactive ones too (spec 4.7)."""
     GetVendor: _aio.UnaryUnaryMultiCallable[_vendors_pb2.GetVendorRequest, _vendors_pb2.GetVendorResponse]  # type: ignore[assignment]
     """Fetches one vendor (spec 4.7)."""
+    ListVendorChanges: _aio.UnaryUnaryMultiCallable[_vendors_pb2.ListVendorChangesRequest, _vendors_pb2.ListVendorChangesResponse]  # type: ignore[assignment]
+    """Lists vendors in the order of their last change, inactive ones too."""
     ImportVendors: _aio.UnaryUnaryMultiCallable[_vendors_pb2.ImportVendorsRequest, _vendors_pb2.ImportVendorsResponse]  # type: ignore[assignment]
     """Upserts vendors by external_id."""
 
@@ -70,6 +74,14 @@ class VendorsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_vendors_pb2.GetVendorResponse, _abc.Awaitable[_vendors_pb2.GetVendorResponse]]:
         """Fetches one vendor (spec 4.7)."""
+
+    @_abc_1.abstractmethod
+    def ListVendorChanges(
+        self,
+        request: _vendors_pb2.ListVendorChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_vendors_pb2.ListVendorChangesResponse, _abc.Awaitable[_vendors_pb2.ListVendorChangesResponse]]:
+        """Lists vendors in the order of their last change, inactive ones too."""
 
     @_abc_1.abstractmethod
     def ImportVendors(

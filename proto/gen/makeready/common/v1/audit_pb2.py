@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmakeready/common/v1/audit.proto\x12\x13makeready.common.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\x80\x01\n\x10ListAuditRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x17\n\nsubject_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x16\n\tbefore_id\x18\x03 \x01(\x03H\x01\x88\x01\x01\x12\r\n\x05limit\x18\x04 \x01(\x05\x42\r\n\x0b_subject_idB\x0c\n\n_before_id\"E\n\x11ListAuditResponse\x12\x30\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1f.makeready.common.v1.AuditEntry\"\xc0\x01\n\nAuditEntry\x12\n\n\x02id\x18\x01 \x01(\x03\x12/\n\x0brecorded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x04 \x01(\t\x12\x0f\n\x07subject\x18\x05 \x01(\t\x12\x12\n\nsubject_id\x18\x06 \x01(\x03\x12\x0e\n\x06\x62\x65\x66ore\x18\x07 \x01(\x0c\x12\r\n\x05\x61\x66ter\x18\x08 \x01(\x0c\x12\x12\n\nrequest_id\x18\t \x01(\t2u\n\x0c\x41uditService\x12\x65\n\tListAudit\x12%.makeready.common.v1.ListAuditRequest\x1a&.makeready.common.v1.ListAuditResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmakeready/common/v1/audit.proto\x12\x13makeready.common.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\x9c\x02\n\x10ListAuditRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x17\n\nsubject_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x16\n\tbefore_id\x18\x03 \x01(\x03H\x01\x88\x01\x01\x12\r\n\x05limit\x18\x04 \x01(\x05\x12\x12\n\x05\x61\x63tor\x18\x05 \x01(\tH\x02\x88\x01\x01\x12)\n\x05since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\nrequest_id\x18\x08 \x01(\tH\x03\x88\x01\x01\x42\r\n\x0b_subject_idB\x0c\n\n_before_idB\x08\n\x06_actorB\r\n\x0b_request_id\"u\n\x11ListAuditResponse\x12\x30\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1f.makeready.common.v1.AuditEntry\x12\x1b\n\x0enext_before_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x11\n\x0f_next_before_id\"\xc0\x01\n\nAuditEntry\x12\n\n\x02id\x18\x01 \x01(\x03\x12/\n\x0brecorded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x04 \x01(\t\x12\x0f\n\x07subject\x18\x05 \x01(\t\x12\x12\n\nsubject_id\x18\x06 \x01(\x03\x12\x0e\n\x06\x62\x65\x66ore\x18\x07 \x01(\x0c\x12\r\n\x05\x61\x66ter\x18\x08 \x01(\x0c\x12\x12\n\nrequest_id\x18\t \x01(\t2v\n\x0c\x41uditService\x12\x66\n\tListAudit\x12%.makeready.common.v1.ListAuditRequest\x1a&.makeready.common.v1.ListAuditResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,13 +34,13 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.common.v1.audit_p
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_AUDITSERVICE'].methods_by_name['ListAudit']._loaded_options = None
-  _globals['_AUDITSERVICE'].methods_by_name['ListAudit']._serialized_options = b'\220\002\001\252\273\030\002\003\005'
+  _globals['_AUDITSERVICE'].methods_by_name['ListAudit']._serialized_options = b'\220\002\001\252\273\030\003\003\005\004'
   _globals['_LISTAUDITREQUEST']._serialized_start=125
-  _globals['_LISTAUDITREQUEST']._serialized_end=253
-  _globals['_LISTAUDITRESPONSE']._serialized_start=255
-  _globals['_LISTAUDITRESPONSE']._serialized_end=324
-  _globals['_AUDITENTRY']._serialized_start=327
-  _globals['_AUDITENTRY']._serialized_end=519
-  _globals['_AUDITSERVICE']._serialized_start=521
-  _globals['_AUDITSERVICE']._serialized_end=638
+  _globals['_LISTAUDITREQUEST']._serialized_end=409
+  _globals['_LISTAUDITRESPONSE']._serialized_start=411
+  _globals['_LISTAUDITRESPONSE']._serialized_end=528
+  _globals['_AUDITENTRY']._serialized_start=531
+  _globals['_AUDITENTRY']._serialized_end=723
+  _globals['_AUDITSERVICE']._serialized_start=725
+  _globals['_AUDITSERVICE']._serialized_end=843
 # @@protoc_insertion_point(module_scope)

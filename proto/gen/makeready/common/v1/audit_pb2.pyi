@@ -27,6 +27,10 @@ class ListAuditRequest(_message.Message):
     SUBJECT_ID_FIELD_NUMBER: _builtins.int
     BEFORE_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    ACTOR_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     subject: _builtins.str
     """Only entries about this kind of record, for example "ticket"; empty: all."""
     subject_id: _builtins.int
@@ -35,6 +39,16 @@ class ListAuditRequest(_message.Message):
     """Only entries before this one; absent: from the newest one."""
     limit: _builtins.int
     """1 to 200."""
+    actor: _builtins.str
+    """Only entries of this actor, for example "administrator:7"; absent: of all."""
+    request_id: _builtins.str
+    """Only entries of this request; absent: of all."""
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """Only entries recorded at `since` or later, and before `until`."""
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
         self,
         *,
@@ -42,17 +56,29 @@ class ListAuditRequest(_message.Message):
         subject_id: _builtins.int | None = ...,
         before_id: _builtins.int | None = ...,
         limit: _builtins.int = ...,
+        actor: _builtins.str | None = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        request_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_before_id", b"_before_id", "_subject_id", b"_subject_id", "before_id", b"before_id", "subject_id", b"subject_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_actor", b"_actor", "_before_id", b"_before_id", "_request_id", b"_request_id", "_subject_id", b"_subject_id", "actor", b"actor", "before_id", b"before_id", "request_id", b"request_id", "since", b"since", "subject_id", b"subject_id", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_before_id", b"_before_id", "_subject_id", b"_subject_id", "before_id", b"before_id", "limit", b"limit", "subject", b"subject", "subject_id", b"subject_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_actor", b"_actor", "_before_id", b"_before_id", "_request_id", b"_request_id", "_subject_id", b"_subject_id", "actor", b"actor", "before_id", b"before_id", "limit", b"limit", "request_id", b"request_id", "since", b"since", "subject", b"subject", "subject_id", b"subject_id", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__actor: _TypeAlias = _typing.Literal["actor"]  # noqa: Y015
+    _WhichOneofArgType__actor: _TypeAlias = _typing.Literal["_actor", b"_actor"]  # noqa: Y015
     _WhichOneofReturnType__before_id: _TypeAlias = _typing.Literal["before_id"]  # noqa: Y015
     _WhichOneofArgType__before_id: _TypeAlias = _typing.Literal["_before_id", b"_before_id"]  # noqa: Y015
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
     _WhichOneofReturnType__subject_id: _TypeAlias = _typing.Literal["subject_id"]  # noqa: Y015
     _WhichOneofArgType__subject_id: _TypeAlias = _typing.Literal["_subject_id", b"_subject_id"]  # noqa: Y015
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__actor) -> _WhichOneofReturnType__actor | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__before_id) -> _WhichOneofReturnType__before_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__subject_id) -> _WhichOneofReturnType__subject_id | None: ...
 
@@ -63,18 +89,26 @@ class ListAuditResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ENTRIES_FIELD_NUMBER: _builtins.int
+    NEXT_BEFORE_ID_FIELD_NUMBER: _builtins.int
+    next_before_id: _builtins.int
+    """The before_id of the next page; absent if no page follows. One call looks through a bounded number of entries, so a
+    page can be short, or empty, although another follows.
+    """
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___AuditEntry]: ...
     def __init__(
         self,
         *,
         entries: _abc.Iterable[Global___AuditEntry] | None = ...,
+        next_before_id: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_before_id", b"_next_before_id", "next_before_id", b"next_before_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_before_id", b"_next_before_id", "entries", b"entries", "next_before_id", b"next_before_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__next_before_id: _TypeAlias = _typing.Literal["next_before_id"]  # noqa: Y015
+    _WhichOneofArgType__next_before_id: _TypeAlias = _typing.Literal["_next_before_id", b"_next_before_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_before_id) -> _WhichOneofReturnType__next_before_id | None: ...
 
 Global___ListAuditResponse: _TypeAlias = ListAuditResponse  # noqa: Y015
 

@@ -47,7 +47,7 @@ class AuditServiceServicer:
     """
 
     def ListAudit(self, request, context):
-        """Lists the entries of the token's company, the newest first.
+        """Lists the entries of the token's company, the newest first. Staff see those of one record that they may open.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

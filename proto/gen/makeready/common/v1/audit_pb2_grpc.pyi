@@ -34,7 +34,7 @@ class AuditServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AuditServiceAsyncStub: ...
     ListAudit: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListAuditRequest, _audit_pb2.ListAuditResponse]
-    """Lists the entries of the token's company, the newest first."""
+    """Lists the entries of the token's company, the newest first. Staff see those of one record that they may open."""
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
@@ -42,7 +42,7 @@ class AuditServiceAsyncStub(AuditServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListAudit: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListAuditRequest, _audit_pb2.ListAuditResponse]  # type: ignore[assignment]
-    """Lists the entries of the token's company, the newest first."""
+    """Lists the entries of the token's company, the newest first. Staff see those of one record that they may open."""
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
     """AuditService lists the commands of a context's back office and their effects. Every context serves it."""
@@ -53,6 +53,6 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _audit_pb2.ListAuditRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.ListAuditResponse, _abc.Awaitable[_audit_pb2.ListAuditResponse]]:
-        """Lists the entries of the token's company, the newest first."""
+        """Lists the entries of the token's company, the newest first. Staff see those of one record that they may open."""
 
 def add_AuditServiceServicer_to_server(servicer: AuditServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

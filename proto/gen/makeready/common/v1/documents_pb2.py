@@ -24,25 +24,29 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#makeready/common/v1/documents.proto\x12\x13makeready.common.v1\"<\n\x08\x44ocument\x12\x0c\n\x04json\x18\x01 \x01(\x0c\x12\x11\n\tentity_id\x18\x02 \x01(\x03\x12\x0f\n\x07version\x18\x03 \x01(\x03\"B\n\x04Page\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x1a\n\rnext_after_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_next_after_id\"<\n\nWriteReply\x12\x0e\n\x06status\x18\x01 \x01(\x05\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"8\n\x07Refusal\x12\x0e\n\x06status\x18\x01 \x01(\x05\x12\x0c\n\x04\x63ode\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"\'\n\tImportRow\x12\x0c\n\x04line\x18\x01 \x01(\x03\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"p\n\x0cImportResult\x12\x0c\n\x04line\x18\x01 \x01(\x03\x12\x33\n\x07outcome\x18\x02 \x01(\x0e\x32\".makeready.common.v1.ImportOutcome\x12\r\n\x05\x66ield\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t*\xa2\x01\n\rImportOutcome\x12\x1e\n\x1aIMPORT_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n\x16IMPORT_OUTCOME_CREATED\x10\x01\x12\x1a\n\x16IMPORT_OUTCOME_CHANGED\x10\x02\x12\x1c\n\x18IMPORT_OUTCOME_UNCHANGED\x10\x03\x12\x1b\n\x17IMPORT_OUTCOME_REJECTED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#makeready/common/v1/documents.proto\x12\x13makeready.common.v1\"<\n\x08\x44ocument\x12\x0c\n\x04json\x18\x01 \x01(\x0c\x12\x11\n\tentity_id\x18\x02 \x01(\x03\x12\x0f\n\x07version\x18\x03 \x01(\x03\"Y\n\x04Page\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x1a\n\rnext_after_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\rnext_position\x18\x03 \x01(\x0c\x42\x10\n\x0e_next_after_id\"9\n\x04\x46\x65\x65\x64\x12\x11\n\tdocuments\x18\x01 \x03(\x0c\x12\x10\n\x08position\x18\x02 \x01(\x0c\x12\x0c\n\x04more\x18\x03 \x01(\x08\"<\n\nWriteReply\x12\x0e\n\x06status\x18\x01 \x01(\x05\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"G\n\x07Refusal\x12\x0e\n\x06status\x18\x01 \x01(\x05\x12\x0c\n\x04\x63ode\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\r\n\x05\x66ield\x18\x04 \x01(\t\"\'\n\tImportRow\x12\x0c\n\x04line\x18\x01 \x01(\x03\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"p\n\x0cImportResult\x12\x0c\n\x04line\x18\x01 \x01(\x03\x12\x33\n\x07outcome\x18\x02 \x01(\x0e\x32\".makeready.common.v1.ImportOutcome\x12\r\n\x05\x66ield\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\"A\n\x0bImportReply\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult*\xa2\x01\n\rImportOutcome\x12\x1e\n\x1aIMPORT_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n\x16IMPORT_OUTCOME_CREATED\x10\x01\x12\x1a\n\x16IMPORT_OUTCOME_CHANGED\x10\x02\x12\x1c\n\x18IMPORT_OUTCOME_UNCHANGED\x10\x03\x12\x1b\n\x17IMPORT_OUTCOME_REJECTED\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.common.v1.documents_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_IMPORTOUTCOME']._serialized_start=466
-  _globals['_IMPORTOUTCOME']._serialized_end=628
+  _globals['_IMPORTOUTCOME']._serialized_start=630
+  _globals['_IMPORTOUTCOME']._serialized_end=792
   _globals['_DOCUMENT']._serialized_start=60
   _globals['_DOCUMENT']._serialized_end=120
   _globals['_PAGE']._serialized_start=122
-  _globals['_PAGE']._serialized_end=188
-  _globals['_WRITEREPLY']._serialized_start=190
-  _globals['_WRITEREPLY']._serialized_end=250
-  _globals['_REFUSAL']._serialized_start=252
-  _globals['_REFUSAL']._serialized_end=308
-  _globals['_IMPORTROW']._serialized_start=310
-  _globals['_IMPORTROW']._serialized_end=349
-  _globals['_IMPORTRESULT']._serialized_start=351
-  _globals['_IMPORTRESULT']._serialized_end=463
+  _globals['_PAGE']._serialized_end=211
+  _globals['_FEED']._serialized_start=213
+  _globals['_FEED']._serialized_end=270
+  _globals['_WRITEREPLY']._serialized_start=272
+  _globals['_WRITEREPLY']._serialized_end=332
+  _globals['_REFUSAL']._serialized_start=334
+  _globals['_REFUSAL']._serialized_end=405
+  _globals['_IMPORTROW']._serialized_start=407
+  _globals['_IMPORTROW']._serialized_end=446
+  _globals['_IMPORTRESULT']._serialized_start=448
+  _globals['_IMPORTRESULT']._serialized_end=560
+  _globals['_IMPORTREPLY']._serialized_start=562
+  _globals['_IMPORTREPLY']._serialized_end=627
 # @@protoc_insertion_point(module_scope)

@@ -3,8 +3,10 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
@@ -76,25 +78,63 @@ class Page(_message.Message):
 
     DATA_FIELD_NUMBER: _builtins.int
     NEXT_AFTER_ID_FIELD_NUMBER: _builtins.int
+    NEXT_POSITION_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
     """A JSON array of records, ascending by id."""
     next_after_id: _builtins.int
     """The last id of this page; absent if no page follows."""
+    next_position: _builtins.bytes
+    """Of a list whose request has a `position`: the position behind this page, instead of the last id; empty if no page
+    follows.
+    """
     def __init__(
         self,
         *,
         data: _builtins.bytes = ...,
         next_after_id: _builtins.int | None = ...,
+        next_position: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "next_after_id", b"next_after_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "data", b"data", "next_after_id", b"next_after_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "data", b"data", "next_after_id", b"next_after_id", "next_position", b"next_position"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__next_after_id: _TypeAlias = _typing.Literal["next_after_id"]  # noqa: Y015
     _WhichOneofArgType__next_after_id: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next_after_id) -> _WhichOneofReturnType__next_after_id | None: ...
 
 Global___Page: _TypeAlias = Page  # noqa: Y015
+
+@_typing.final
+class Feed(_message.Message):
+    """Feed is one page of records in the order of their last change, or of events in the order in which they happened."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    position: _builtins.bytes
+    """The service's own position behind the page's last document; a page that starts here repeats and leaves out none. Never empty."""
+    more: _builtins.bool
+    """True if another document waits behind the position."""
+    @_builtins.property
+    def documents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """The JSON objects of the page, one each, UTF-8, exactly as the caller receives them."""
+
+    def __init__(
+        self,
+        *,
+        documents: _abc.Iterable[_builtins.bytes] | None = ...,
+        position: _builtins.bytes = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents", "more", b"more", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Feed: _TypeAlias = Feed  # noqa: Y015
 
 @_typing.final
 class WriteReply(_message.Message):
@@ -135,22 +175,26 @@ class Refusal(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     CODE_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
     status: _builtins.int
     """The HTTP status."""
     code: _builtins.str
     """The stable code of spec 7."""
     message: _builtins.str
     """One sentence that names cause and remedy."""
+    field: _builtins.str
+    """The field at fault, by its public name, for example "destination_url"; empty if none is."""
     def __init__(
         self,
         *,
         status: _builtins.int = ...,
         code: _builtins.str = ...,
         message: _builtins.str = ...,
+        field: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "message", b"message", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "field", b"field", "message", b"message", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -212,3 +256,25 @@ class ImportResult(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ImportResult: _TypeAlias = ImportResult  # noqa: Y015
+
+@_typing.final
+class ImportReply(_message.Message):
+    """ImportReply is the stored reply of a batch that had an idempotency key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___ImportResult]: ...
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___ImportResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportReply: _TypeAlias = ImportReply  # noqa: Y015

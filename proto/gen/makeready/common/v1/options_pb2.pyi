@@ -78,6 +78,7 @@ Global___AskedScope: _TypeAlias = AskedScope  # noqa: Y015
 ALLOWED_FIELD_NUMBER: _builtins.int
 SCOPE_FIELD_NUMBER: _builtins.int
 SERVICES_FIELD_NUMBER: _builtins.int
+STEP_UP_FIELD_NUMBER: _builtins.int
 LABEL_FIELD_NUMBER: _builtins.int
 ISSUER_FIELD_NUMBER: _builtins.int
 OPENED_BY_FIELD_NUMBER: _builtins.int
@@ -88,6 +89,8 @@ scope: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, 
 """The scope that the RPC asks of an integration. An RPC has one if, and only if, it allows KIND_INTEGRATION."""
 services: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, _containers.RepeatedScalarFieldContainer[_builtins.str]]
 """The services that may call the RPC as a service. An RPC has some if, and only if, it allows KIND_SERVICE."""
+step_up: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, _builtins.bool]
+"""A person who calls must have confirmed within the last 10 minutes who they are; others get 403 step_up_required."""
 label: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.EnumValueOptions, _builtins.str]
 """How the public API spells the value, for example "In Progress"."""
 issuer: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.EnumValueOptions, _builtins.str]

@@ -67,6 +67,7 @@ class Event(_message.Message):
     PUBLIC_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
     INSPECTION_ROW_FAILED_FIELD_NUMBER: _builtins.int
+    PERSON_FORGOTTEN_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
     """UUIDv7 as text, made with the outbox row; for a public event, its public event_id."""
@@ -82,6 +83,8 @@ class Event(_message.Message):
     @_builtins.property
     def inspection_row_failed(self) -> Global___InspectionRowFailed: ...
     @_builtins.property
+    def person_forgotten(self) -> Global___PersonForgotten: ...
+    @_builtins.property
     def more(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Only in NATS messages: later events of the same subject in this message, each an Event."""
 
@@ -95,13 +98,14 @@ class Event(_message.Message):
         public: Global___PublicEvent | None = ...,
         references: Global___References | None = ...,
         inspection_row_failed: Global___InspectionRowFailed | None = ...,
+        person_forgotten: Global___PersonForgotten | None = ...,
         more: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "inspection_row_failed", b"inspection_row_failed", "occurred_at", b"occurred_at", "public", b"public", "references", b"references"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "inspection_row_failed", b"inspection_row_failed", "occurred_at", b"occurred_at", "person_forgotten", b"person_forgotten", "public", b"public", "references", b"references"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_id", b"company_id", "content", b"content", "event_id", b"event_id", "inspection_row_failed", b"inspection_row_failed", "more", b"more", "occurred_at", b"occurred_at", "public", b"public", "references", b"references", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_id", b"company_id", "content", b"content", "event_id", b"event_id", "inspection_row_failed", b"inspection_row_failed", "more", b"more", "occurred_at", b"occurred_at", "person_forgotten", b"person_forgotten", "public", b"public", "references", b"references", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["public", "references", "inspection_row_failed"]  # noqa: Y015
+    _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["public", "references", "inspection_row_failed", "person_forgotten"]  # noqa: Y015
     _WhichOneofArgType_content: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_content) -> _WhichOneofReturnType_content | None: ...
 
@@ -209,6 +213,41 @@ class InspectionRowFailed(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__unit_id) -> _WhichOneofReturnType__unit_id | None: ...
 
 Global___InspectionRowFailed: _TypeAlias = InspectionRowFailed  # noqa: Y015
+
+@_typing.final
+class PersonForgotten(_message.Message):
+    """PersonForgotten makes svc-tickets remove the marked texts of tickets. It says nothing of the person."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTY_ID_FIELD_NUMBER: _builtins.int
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    TICKET_TEXTS_FIELD_NUMBER: _builtins.int
+    ACTOR_FIELD_NUMBER: _builtins.int
+    party_id: _builtins.int
+    unit_id: _builtins.int
+    """The unit that the person lived in: texts of other units' tickets stay."""
+    actor: _builtins.str
+    """The administrator, as in the audit log."""
+    @_builtins.property
+    def ticket_texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """As TicketViewsService/ListTicketTexts names them."""
+
+    def __init__(
+        self,
+        *,
+        party_id: _builtins.int = ...,
+        unit_id: _builtins.int = ...,
+        ticket_texts: _abc.Iterable[_builtins.str] | None = ...,
+        actor: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "party_id", b"party_id", "ticket_texts", b"ticket_texts", "unit_id", b"unit_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PersonForgotten: _TypeAlias = PersonForgotten  # noqa: Y015
 
 @_typing.final
 class References(_message.Message):

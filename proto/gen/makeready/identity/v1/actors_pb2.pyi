@@ -3,8 +3,10 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -66,3 +68,79 @@ class IssueActorTokenResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___IssueActorTokenResponse: _TypeAlias = IssueActorTokenResponse  # noqa: Y015
+
+@_typing.final
+class BatchGetActorsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTORS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def actors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """As records and audit entries have them: "administrator:7", "staff:7", "caller:7" (an API key), "api_key:7". At most
+        500.
+        """
+
+    def __init__(
+        self,
+        *,
+        actors: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchGetActorsRequest: _TypeAlias = BatchGetActorsRequest  # noqa: Y015
+
+@_typing.final
+class BatchGetActorsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTORS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def actors(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedActor]:
+        """Those who exist, in the order of the request; others are left out."""
+
+    def __init__(
+        self,
+        *,
+        actors: _abc.Iterable[Global___NamedActor] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchGetActorsResponse: _TypeAlias = BatchGetActorsResponse  # noqa: Y015
+
+@_typing.final
+class NamedActor(_message.Message):
+    """NamedActor is an actor and its name."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTOR_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    ACTIVE_FIELD_NUMBER: _builtins.int
+    actor: _builtins.str
+    """As in the request."""
+    name: _builtins.str
+    """The person's name, or what the administrator called the key."""
+    active: _builtins.bool
+    """False: deactivated, ended or revoked."""
+    def __init__(
+        self,
+        *,
+        actor: _builtins.str = ...,
+        name: _builtins.str = ...,
+        active: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "actor", b"actor", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NamedActor: _TypeAlias = NamedActor  # noqa: Y015

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ActorsServiceStub:
-    """ActorsService issues tokens with which the people of a company call other services.
+    """ActorsService issues tokens with which the people of a company call other services, and names actors for people.
     """
 
     def __init__(self, channel):
@@ -40,14 +40,26 @@ class ActorsServiceStub:
                 request_serializer=makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenRequest.SerializeToString,
                 response_deserializer=makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenResponse.FromString,
                 _registered_method=True)
+        self.BatchGetActors = channel.unary_unary(
+                '/makeready.identity.v1.ActorsService/BatchGetActors',
+                request_serializer=makeready_dot_identity_dot_v1_dot_actors__pb2.BatchGetActorsRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_actors__pb2.BatchGetActorsResponse.FromString,
+                _registered_method=True)
 
 
 class ActorsServiceServicer:
-    """ActorsService issues tokens with which the people of a company call other services.
+    """ActorsService issues tokens with which the people of a company call other services, and names actors for people.
     """
 
     def IssueActorToken(self, request, context):
         """Returns a token for the named person and one service, valid for less than a minute.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BatchGetActors(self, request, context):
+        """Names the actors of the caller's company for people: those of audit entries and records.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -61,6 +73,11 @@ def add_ActorsServiceServicer_to_server(servicer, server):
                     request_deserializer=makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenRequest.FromString,
                     response_serializer=makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenResponse.SerializeToString,
             ),
+            'BatchGetActors': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchGetActors,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_actors__pb2.BatchGetActorsRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_actors__pb2.BatchGetActorsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'makeready.identity.v1.ActorsService', rpc_method_handlers)
@@ -70,7 +87,7 @@ def add_ActorsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ActorsService:
-    """ActorsService issues tokens with which the people of a company call other services.
+    """ActorsService issues tokens with which the people of a company call other services, and names actors for people.
     """
 
     @staticmethod
@@ -90,6 +107,33 @@ class ActorsService:
             '/makeready.identity.v1.ActorsService/IssueActorToken',
             makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenRequest.SerializeToString,
             makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BatchGetActors(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.identity.v1.ActorsService/BatchGetActors',
+            makeready_dot_identity_dot_v1_dot_actors__pb2.BatchGetActorsRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_actors__pb2.BatchGetActorsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ActorsServiceStub:
-    """ActorsService issues tokens with which the people of a company call other services."""
+    """ActorsService issues tokens with which the people of a company call other services, and names actors for people."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -35,17 +35,21 @@ class ActorsServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ActorsServiceAsyncStub: ...
     IssueActorToken: _grpc.UnaryUnaryMultiCallable[_actors_pb2.IssueActorTokenRequest, _actors_pb2.IssueActorTokenResponse]
     """Returns a token for the named person and one service, valid for less than a minute."""
+    BatchGetActors: _grpc.UnaryUnaryMultiCallable[_actors_pb2.BatchGetActorsRequest, _actors_pb2.BatchGetActorsResponse]
+    """Names the actors of the caller's company for people: those of audit entries and records."""
 
 @_typing.type_check_only
 class ActorsServiceAsyncStub(ActorsServiceStub):
-    """ActorsService issues tokens with which the people of a company call other services."""
+    """ActorsService issues tokens with which the people of a company call other services, and names actors for people."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     IssueActorToken: _aio.UnaryUnaryMultiCallable[_actors_pb2.IssueActorTokenRequest, _actors_pb2.IssueActorTokenResponse]  # type: ignore[assignment]
     """Returns a token for the named person and one service, valid for less than a minute."""
+    BatchGetActors: _aio.UnaryUnaryMultiCallable[_actors_pb2.BatchGetActorsRequest, _actors_pb2.BatchGetActorsResponse]  # type: ignore[assignment]
+    """Names the actors of the caller's company for people: those of audit entries and records."""
 
 class ActorsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ActorsService issues tokens with which the people of a company call other services."""
+    """ActorsService issues tokens with which the people of a company call other services, and names actors for people."""
 
     @_abc_1.abstractmethod
     def IssueActorToken(
@@ -54,5 +58,13 @@ class ActorsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_actors_pb2.IssueActorTokenResponse, _abc.Awaitable[_actors_pb2.IssueActorTokenResponse]]:
         """Returns a token for the named person and one service, valid for less than a minute."""
+
+    @_abc_1.abstractmethod
+    def BatchGetActors(
+        self,
+        request: _actors_pb2.BatchGetActorsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_actors_pb2.BatchGetActorsResponse, _abc.Awaitable[_actors_pb2.BatchGetActorsResponse]]:
+        """Names the actors of the caller's company for people: those of audit entries and records."""
 
 def add_ActorsServiceServicer_to_server(servicer: ActorsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

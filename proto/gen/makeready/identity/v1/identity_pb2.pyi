@@ -90,26 +90,41 @@ class UpdateCompanyRequest(_message.Message):
     COMPANY_ID_FIELD_NUMBER: _builtins.int
     ACTIVE_FIELD_NUMBER: _builtins.int
     TIMEZONE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    SECOND_FACTOR_REQUIRED_FIELD_NUMBER: _builtins.int
     company_id: _builtins.int
     active: _builtins.bool
     timezone: _builtins.str
+    name: _builtins.str
+    second_factor_required: _builtins.bool
+    """Whether administrators must have a second factor."""
     def __init__(
         self,
         *,
         company_id: _builtins.int = ...,
         active: _builtins.bool | None = ...,
         timezone: _builtins.str | None = ...,
+        name: _builtins.str | None = ...,
+        second_factor_required: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_timezone", b"_timezone", "active", b"active", "timezone", b"timezone"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_name", b"_name", "_second_factor_required", b"_second_factor_required", "_timezone", b"_timezone", "active", b"active", "name", b"name", "second_factor_required", b"second_factor_required", "timezone", b"timezone"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_timezone", b"_timezone", "active", b"active", "company_id", b"company_id", "timezone", b"timezone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_name", b"_name", "_second_factor_required", b"_second_factor_required", "_timezone", b"_timezone", "active", b"active", "company_id", b"company_id", "name", b"name", "second_factor_required", b"second_factor_required", "timezone", b"timezone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__active: _TypeAlias = _typing.Literal["active"]  # noqa: Y015
     _WhichOneofArgType__active: _TypeAlias = _typing.Literal["_active", b"_active"]  # noqa: Y015
+    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
+    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    _WhichOneofReturnType__second_factor_required: _TypeAlias = _typing.Literal["second_factor_required"]  # noqa: Y015
+    _WhichOneofArgType__second_factor_required: _TypeAlias = _typing.Literal["_second_factor_required", b"_second_factor_required"]  # noqa: Y015
     _WhichOneofReturnType__timezone: _TypeAlias = _typing.Literal["timezone"]  # noqa: Y015
     _WhichOneofArgType__timezone: _TypeAlias = _typing.Literal["_timezone", b"_timezone"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__active) -> _WhichOneofReturnType__active | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__second_factor_required) -> _WhichOneofReturnType__second_factor_required | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__timezone) -> _WhichOneofReturnType__timezone | None: ...
 
@@ -134,6 +149,45 @@ class UpdateCompanyResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UpdateCompanyResponse: _TypeAlias = UpdateCompanyResponse  # noqa: Y015
+
+@_typing.final
+class GetCompanyRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPANY_ID_FIELD_NUMBER: _builtins.int
+    company_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        company_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_id", b"company_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCompanyRequest: _TypeAlias = GetCompanyRequest  # noqa: Y015
+
+@_typing.final
+class GetCompanyResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPANY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def company(self) -> Global___Company: ...
+    def __init__(
+        self,
+        *,
+        company: Global___Company | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["company", b"company"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["company", b"company"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCompanyResponse: _TypeAlias = GetCompanyResponse  # noqa: Y015
 
 @_typing.final
 class ListCompaniesRequest(_message.Message):
@@ -179,10 +233,13 @@ class Company(_message.Message):
     ACTIVE_FIELD_NUMBER: _builtins.int
     TIMEZONE_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
+    SECOND_FACTOR_REQUIRED_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     name: _builtins.str
     active: _builtins.bool
     timezone: _builtins.str
+    second_factor_required: _builtins.bool
+    """Administrators without a second factor can only add one."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
@@ -193,10 +250,11 @@ class Company(_message.Message):
         active: _builtins.bool = ...,
         timezone: _builtins.str = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
+        second_factor_required: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "created_at", b"created_at", "id", b"id", "name", b"name", "timezone", b"timezone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "created_at", b"created_at", "id", b"id", "name", b"name", "second_factor_required", b"second_factor_required", "timezone", b"timezone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -258,11 +316,19 @@ class MintKeyRequest(_message.Message):
     SCOPE_FIELD_NUMBER: _builtins.int
     ADMINISTRATOR_EMAIL_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
     company_id: _builtins.int
     scope: Global___Scope.ValueType
     administrator_email: _builtins.str
     """The minting administrator's email; empty: none on record, or the administrator who calls."""
     name: _builtins.str
+    idempotency_key: _builtins.str
+    """Empty: the request sent again mints another key."""
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """From then on the key is refused as revoked. A future instant; absent: the key does not expire."""
+
     def __init__(
         self,
         *,
@@ -270,12 +336,16 @@ class MintKeyRequest(_message.Message):
         scope: Global___Scope.ValueType = ...,
         administrator_email: _builtins.str = ...,
         name: _builtins.str = ...,
+        idempotency_key: _builtins.str = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expires_at", b"_expires_at", "expires_at", b"expires_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["administrator_email", b"administrator_email", "company_id", b"company_id", "name", b"name", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expires_at", b"_expires_at", "administrator_email", b"administrator_email", "company_id", b"company_id", "expires_at", b"expires_at", "idempotency_key", b"idempotency_key", "name", b"name", "scope", b"scope"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__expires_at: _TypeAlias = _typing.Literal["expires_at"]  # noqa: Y015
+    _WhichOneofArgType__expires_at: _TypeAlias = _typing.Literal["_expires_at", b"_expires_at"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expires_at) -> _WhichOneofReturnType__expires_at | None: ...
 
 Global___MintKeyRequest: _TypeAlias = MintKeyRequest  # noqa: Y015
 
@@ -287,7 +357,7 @@ class MintKeyResponse(_message.Message):
     KEY_FIELD_NUMBER: _builtins.int
     key_id: _builtins.int
     key: _builtins.str
-    """The bearer key, returned only this once."""
+    """The bearer key, which no other RPC returns. Empty if the request was sent again after 24 hours."""
     def __init__(
         self,
         *,
@@ -301,6 +371,114 @@ class MintKeyResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MintKeyResponse: _TypeAlias = MintKeyResponse  # noqa: Y015
+
+@_typing.final
+class RotateKeyRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    OVERLAP_DAYS_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    key_id: _builtins.int
+    """An active key that no other one replaces yet."""
+    overlap_days: _builtins.int
+    """For how many days the old key goes on working, 0 to 30; 0: it is revoked at once."""
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """When the new key ends, a future instant. Absent: after as long a time as the old key was minted for, or never if
+        the old key does not expire.
+        """
+
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        key_id: _builtins.int = ...,
+        overlap_days: _builtins.int = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expires_at", b"_expires_at", "expires_at", b"expires_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expires_at", b"_expires_at", "expires_at", b"expires_at", "idempotency_key", b"idempotency_key", "key_id", b"key_id", "overlap_days", b"overlap_days"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expires_at: _TypeAlias = _typing.Literal["expires_at"]  # noqa: Y015
+    _WhichOneofArgType__expires_at: _TypeAlias = _typing.Literal["_expires_at", b"_expires_at"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expires_at) -> _WhichOneofReturnType__expires_at | None: ...
+
+Global___RotateKeyRequest: _TypeAlias = RotateKeyRequest  # noqa: Y015
+
+@_typing.final
+class RotateKeyResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NEW_KEY_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    OLD_KEY_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """The new bearer key, which no other RPC returns. Empty if the request was sent again after 24 hours."""
+    @_builtins.property
+    def new_key(self) -> Global___Key:
+        """The new key, without the key itself."""
+
+    @_builtins.property
+    def old_key(self) -> Global___Key:
+        """The old key. Its expires_at or revoked_at is its end."""
+
+    def __init__(
+        self,
+        *,
+        new_key: Global___Key | None = ...,
+        key: _builtins.str = ...,
+        old_key: Global___Key | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["new_key", b"new_key", "old_key", b"old_key"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "new_key", b"new_key", "old_key", b"old_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RotateKeyResponse: _TypeAlias = RotateKeyResponse  # noqa: Y015
+
+@_typing.final
+class GetKeyRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    key_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        key_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetKeyRequest: _TypeAlias = GetKeyRequest  # noqa: Y015
+
+@_typing.final
+class GetKeyResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def key(self) -> Global___Key: ...
+    def __init__(
+        self,
+        *,
+        key: Global___Key | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["key", b"key"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetKeyResponse: _TypeAlias = GetKeyResponse  # noqa: Y015
 
 @_typing.final
 class RevokeKeyRequest(_message.Message):
@@ -346,17 +524,36 @@ class ListKeysRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COMPANY_ID_FIELD_NUMBER: _builtins.int
+    AFTER_ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    ACTIVE_ONLY_FIELD_NUMBER: _builtins.int
     company_id: _builtins.int
+    after_id: _builtins.int
+    """Only keys with a higher id; absent: from the first one."""
+    limit: _builtins.int
+    """1 to 200; absent: 200."""
+    active_only: _builtins.bool
+    """Only keys that are neither revoked nor expired."""
     def __init__(
         self,
         *,
         company_id: _builtins.int = ...,
+        after_id: _builtins.int | None = ...,
+        limit: _builtins.int | None = ...,
+        active_only: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "after_id", b"after_id", "limit", b"limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_id", b"company_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "active_only", b"active_only", "after_id", b"after_id", "company_id", b"company_id", "limit", b"limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__after_id: _TypeAlias = _typing.Literal["after_id"]  # noqa: Y015
+    _WhichOneofArgType__after_id: _TypeAlias = _typing.Literal["_after_id", b"_after_id"]  # noqa: Y015
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after_id) -> _WhichOneofReturnType__after_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
 
 Global___ListKeysRequest: _TypeAlias = ListKeysRequest  # noqa: Y015
 
@@ -365,18 +562,24 @@ class ListKeysResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     KEYS_FIELD_NUMBER: _builtins.int
+    NEXT_AFTER_ID_FIELD_NUMBER: _builtins.int
+    next_after_id: _builtins.int
+    """The last id of this page; absent if no page follows."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___Key]: ...
     def __init__(
         self,
         *,
         keys: _abc.Iterable[Global___Key] | None = ...,
+        next_after_id: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "next_after_id", b"next_after_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "keys", b"keys", "next_after_id", b"next_after_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__next_after_id: _TypeAlias = _typing.Literal["next_after_id"]  # noqa: Y015
+    _WhichOneofArgType__next_after_id: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_after_id) -> _WhichOneofReturnType__next_after_id | None: ...
 
 Global___ListKeysResponse: _TypeAlias = ListKeysResponse  # noqa: Y015
 
@@ -392,6 +595,14 @@ class Key(_message.Message):
     CREATED_AT_FIELD_NUMBER: _builtins.int
     REVOKED_AT_FIELD_NUMBER: _builtins.int
     ADMINISTRATOR_EMAIL_FIELD_NUMBER: _builtins.int
+    ADMINISTRATOR_ID_FIELD_NUMBER: _builtins.int
+    ADMINISTRATOR_NAME_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    REPLACED_BY_FIELD_NUMBER: _builtins.int
+    REPLACES_FIELD_NUMBER: _builtins.int
+    LAST_USED_AT_FIELD_NUMBER: _builtins.int
+    LAST_USED_ADDRESS_FIELD_NUMBER: _builtins.int
+    LAST_USED_FOR_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     company_id: _builtins.int
     name: _builtins.str
@@ -400,10 +611,29 @@ class Key(_message.Message):
     scope: Global___Scope.ValueType
     administrator_email: _builtins.str
     """The minting administrator's email; empty: none is on record."""
+    administrator_id: _builtins.int
+    """Absent: no administrator is on record."""
+    administrator_name: _builtins.str
+    replaced_by: _builtins.int
+    """The key that a rotation made in place of this one."""
+    replaces: _builtins.int
+    """The key in whose place a rotation made this one."""
+    last_used_address: _builtins.str
+    """The address that the request came from."""
+    last_used_for: _builtins.str
+    """The request's method and route, for example "GET /tickets/{ticket_id}"."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def revoked_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """From then on the key is refused as revoked; absent: it does not expire."""
+
+    @_builtins.property
+    def last_used_at(self) -> _timestamp_pb2.Timestamp:
+        """The last request with this key, while it was active, up to half a minute ago. Absent: none is on record."""
+
     def __init__(
         self,
         *,
@@ -415,11 +645,30 @@ class Key(_message.Message):
         created_at: _timestamp_pb2.Timestamp | None = ...,
         revoked_at: _timestamp_pb2.Timestamp | None = ...,
         administrator_email: _builtins.str = ...,
+        administrator_id: _builtins.int | None = ...,
+        administrator_name: _builtins.str = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+        replaced_by: _builtins.int | None = ...,
+        replaces: _builtins.int | None = ...,
+        last_used_at: _timestamp_pb2.Timestamp | None = ...,
+        last_used_address: _builtins.str = ...,
+        last_used_for: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "revoked_at", b"revoked_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_administrator_id", b"_administrator_id", "_replaced_by", b"_replaced_by", "_replaces", b"_replaces", "administrator_id", b"administrator_id", "created_at", b"created_at", "expires_at", b"expires_at", "last_used_at", b"last_used_at", "replaced_by", b"replaced_by", "replaces", b"replaces", "revoked_at", b"revoked_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["administrator_email", b"administrator_email", "company_id", b"company_id", "created_at", b"created_at", "id", b"id", "name", b"name", "prefix", b"prefix", "revoked_at", b"revoked_at", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_administrator_id", b"_administrator_id", "_replaced_by", b"_replaced_by", "_replaces", b"_replaces", "administrator_email", b"administrator_email", "administrator_id", b"administrator_id", "administrator_name", b"administrator_name", "company_id", b"company_id", "created_at", b"created_at", "expires_at", b"expires_at", "id", b"id", "last_used_address", b"last_used_address", "last_used_at", b"last_used_at", "last_used_for", b"last_used_for", "name", b"name", "prefix", b"prefix", "replaced_by", b"replaced_by", "replaces", b"replaces", "revoked_at", b"revoked_at", "scope", b"scope"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__administrator_id: _TypeAlias = _typing.Literal["administrator_id"]  # noqa: Y015
+    _WhichOneofArgType__administrator_id: _TypeAlias = _typing.Literal["_administrator_id", b"_administrator_id"]  # noqa: Y015
+    _WhichOneofReturnType__replaced_by: _TypeAlias = _typing.Literal["replaced_by"]  # noqa: Y015
+    _WhichOneofArgType__replaced_by: _TypeAlias = _typing.Literal["_replaced_by", b"_replaced_by"]  # noqa: Y015
+    _WhichOneofReturnType__replaces: _TypeAlias = _typing.Literal["replaces"]  # noqa: Y015
+    _WhichOneofArgType__replaces: _TypeAlias = _typing.Literal["_replaces", b"_replaces"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__administrator_id) -> _WhichOneofReturnType__administrator_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__replaced_by) -> _WhichOneofReturnType__replaced_by | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__replaces) -> _WhichOneofReturnType__replaces | None: ...
 
 Global___Key: _TypeAlias = Key  # noqa: Y015

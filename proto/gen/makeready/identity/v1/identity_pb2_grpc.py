@@ -45,6 +45,11 @@ class CompaniesServiceStub:
                 request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.UpdateCompanyRequest.SerializeToString,
                 response_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.UpdateCompanyResponse.FromString,
                 _registered_method=True)
+        self.GetCompany = channel.unary_unary(
+                '/makeready.identity.v1.CompaniesService/GetCompany',
+                request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.GetCompanyRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.GetCompanyResponse.FromString,
+                _registered_method=True)
         self.ListCompanies = channel.unary_unary(
                 '/makeready.identity.v1.CompaniesService/ListCompanies',
                 request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.ListCompaniesRequest.SerializeToString,
@@ -70,6 +75,13 @@ class CompaniesServiceServicer:
 
     def UpdateCompany(self, request, context):
         """Changes a company; absent fields stay. Only the operator may change active.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCompany(self, request, context):
+        """Returns a company with its settings. Another company does not exist for an administrator.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -101,6 +113,11 @@ def add_CompaniesServiceServicer_to_server(servicer, server):
                     servicer.UpdateCompany,
                     request_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.UpdateCompanyRequest.FromString,
                     response_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.UpdateCompanyResponse.SerializeToString,
+            ),
+            'GetCompany': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCompany,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.GetCompanyRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.GetCompanyResponse.SerializeToString,
             ),
             'ListCompanies': grpc.unary_unary_rpc_method_handler(
                     servicer.ListCompanies,
@@ -168,6 +185,33 @@ class CompaniesService:
             '/makeready.identity.v1.CompaniesService/UpdateCompany',
             makeready_dot_identity_dot_v1_dot_identity__pb2.UpdateCompanyRequest.SerializeToString,
             makeready_dot_identity_dot_v1_dot_identity__pb2.UpdateCompanyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCompany(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.identity.v1.CompaniesService/GetCompany',
+            makeready_dot_identity_dot_v1_dot_identity__pb2.GetCompanyRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_identity__pb2.GetCompanyResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -248,10 +292,20 @@ class KeysServiceStub:
                 request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.MintKeyRequest.SerializeToString,
                 response_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.MintKeyResponse.FromString,
                 _registered_method=True)
+        self.RotateKey = channel.unary_unary(
+                '/makeready.identity.v1.KeysService/RotateKey',
+                request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RotateKeyRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RotateKeyResponse.FromString,
+                _registered_method=True)
         self.RevokeKey = channel.unary_unary(
                 '/makeready.identity.v1.KeysService/RevokeKey',
                 request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyRequest.SerializeToString,
                 response_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyResponse.FromString,
+                _registered_method=True)
+        self.GetKey = channel.unary_unary(
+                '/makeready.identity.v1.KeysService/GetKey',
+                request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.GetKeyRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.GetKeyResponse.FromString,
                 _registered_method=True)
         self.ListKeys = channel.unary_unary(
                 '/makeready.identity.v1.KeysService/ListKeys',
@@ -265,7 +319,15 @@ class KeysServiceServicer:
     """
 
     def MintKey(self, request, context):
-        """Mints a key and returns it, only this once.
+        """Mints a key and returns it. The same request with the same idempotency_key gets the same key again for 24 hours.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RotateKey(self, request, context):
+        """Mints a key with the name and the scope of another, which ends after an overlap. The same request with the same
+        idempotency_key gets the same key again for 24 hours.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -278,8 +340,15 @@ class KeysServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetKey(self, request, context):
+        """Returns a key, without the key itself. A key of another company does not exist for an administrator.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListKeys(self, request, context):
-        """Lists a company's keys, without the keys themselves.
+        """Lists a company's keys ascending by id, without the keys themselves.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -293,10 +362,20 @@ def add_KeysServiceServicer_to_server(servicer, server):
                     request_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.MintKeyRequest.FromString,
                     response_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.MintKeyResponse.SerializeToString,
             ),
+            'RotateKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateKey,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RotateKeyRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RotateKeyResponse.SerializeToString,
+            ),
             'RevokeKey': grpc.unary_unary_rpc_method_handler(
                     servicer.RevokeKey,
                     request_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyRequest.FromString,
                     response_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyResponse.SerializeToString,
+            ),
+            'GetKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetKey,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.GetKeyRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.GetKeyResponse.SerializeToString,
             ),
             'ListKeys': grpc.unary_unary_rpc_method_handler(
                     servicer.ListKeys,
@@ -343,6 +422,33 @@ class KeysService:
             _registered_method=True)
 
     @staticmethod
+    def RotateKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.identity.v1.KeysService/RotateKey',
+            makeready_dot_identity_dot_v1_dot_identity__pb2.RotateKeyRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_identity__pb2.RotateKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def RevokeKey(request,
             target,
             options=(),
@@ -359,6 +465,33 @@ class KeysService:
             '/makeready.identity.v1.KeysService/RevokeKey',
             makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyRequest.SerializeToString,
             makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.identity.v1.KeysService/GetKey',
+            makeready_dot_identity_dot_v1_dot_identity__pb2.GetKeyRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_identity__pb2.GetKeyResponse.FromString,
             options,
             channel_credentials,
             insecure,

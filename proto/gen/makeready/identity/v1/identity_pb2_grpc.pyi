@@ -37,6 +37,8 @@ class CompaniesServiceStub:
     """Creates a company."""
     UpdateCompany: _grpc.UnaryUnaryMultiCallable[_identity_pb2.UpdateCompanyRequest, _identity_pb2.UpdateCompanyResponse]
     """Changes a company; absent fields stay. Only the operator may change active."""
+    GetCompany: _grpc.UnaryUnaryMultiCallable[_identity_pb2.GetCompanyRequest, _identity_pb2.GetCompanyResponse]
+    """Returns a company with its settings. Another company does not exist for an administrator."""
     ListCompanies: _grpc.UnaryUnaryMultiCallable[_identity_pb2.ListCompaniesRequest, _identity_pb2.ListCompaniesResponse]
     """Lists all companies ascending by id."""
     CreateAdministrator: _grpc.UnaryUnaryMultiCallable[_identity_pb2.CreateAdministratorRequest, _identity_pb2.CreateAdministratorResponse]
@@ -51,6 +53,8 @@ class CompaniesServiceAsyncStub(CompaniesServiceStub):
     """Creates a company."""
     UpdateCompany: _aio.UnaryUnaryMultiCallable[_identity_pb2.UpdateCompanyRequest, _identity_pb2.UpdateCompanyResponse]  # type: ignore[assignment]
     """Changes a company; absent fields stay. Only the operator may change active."""
+    GetCompany: _aio.UnaryUnaryMultiCallable[_identity_pb2.GetCompanyRequest, _identity_pb2.GetCompanyResponse]  # type: ignore[assignment]
+    """Returns a company with its settings. Another company does not exist for an administrator."""
     ListCompanies: _aio.UnaryUnaryMultiCallable[_identity_pb2.ListCompaniesRequest, _identity_pb2.ListCompaniesResponse]  # type: ignore[assignment]
     """Lists all companies ascending by id."""
     CreateAdministrator: _aio.UnaryUnaryMultiCallable[_identity_pb2.CreateAdministratorRequest, _identity_pb2.CreateAdministratorResponse]  # type: ignore[assignment]
@@ -74,6 +78,14 @@ class CompaniesServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_identity_pb2.UpdateCompanyResponse, _abc.Awaitable[_identity_pb2.UpdateCompanyResponse]]:
         """Changes a company; absent fields stay. Only the operator may change active."""
+
+    @_abc_1.abstractmethod
+    def GetCompany(
+        self,
+        request: _identity_pb2.GetCompanyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_identity_pb2.GetCompanyResponse, _abc.Awaitable[_identity_pb2.GetCompanyResponse]]:
+        """Returns a company with its settings. Another company does not exist for an administrator."""
 
     @_abc_1.abstractmethod
     def ListCompanies(
@@ -101,11 +113,17 @@ class KeysServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> KeysServiceAsyncStub: ...
     MintKey: _grpc.UnaryUnaryMultiCallable[_identity_pb2.MintKeyRequest, _identity_pb2.MintKeyResponse]
-    """Mints a key and returns it, only this once."""
+    """Mints a key and returns it. The same request with the same idempotency_key gets the same key again for 24 hours."""
+    RotateKey: _grpc.UnaryUnaryMultiCallable[_identity_pb2.RotateKeyRequest, _identity_pb2.RotateKeyResponse]
+    """Mints a key with the name and the scope of another, which ends after an overlap. The same request with the same
+    idempotency_key gets the same key again for 24 hours.
+    """
     RevokeKey: _grpc.UnaryUnaryMultiCallable[_identity_pb2.RevokeKeyRequest, _identity_pb2.RevokeKeyResponse]
     """Revokes a key. It takes effect everywhere within a second."""
+    GetKey: _grpc.UnaryUnaryMultiCallable[_identity_pb2.GetKeyRequest, _identity_pb2.GetKeyResponse]
+    """Returns a key, without the key itself. A key of another company does not exist for an administrator."""
     ListKeys: _grpc.UnaryUnaryMultiCallable[_identity_pb2.ListKeysRequest, _identity_pb2.ListKeysResponse]
-    """Lists a company's keys, without the keys themselves."""
+    """Lists a company's keys ascending by id, without the keys themselves."""
 
 @_typing.type_check_only
 class KeysServiceAsyncStub(KeysServiceStub):
@@ -113,11 +131,17 @@ class KeysServiceAsyncStub(KeysServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     MintKey: _aio.UnaryUnaryMultiCallable[_identity_pb2.MintKeyRequest, _identity_pb2.MintKeyResponse]  # type: ignore[assignment]
-    """Mints a key and returns it, only this once."""
+    """Mints a key and returns it. The same request with the same idempotency_key gets the same key again for 24 hours."""
+    RotateKey: _aio.UnaryUnaryMultiCallable[_identity_pb2.RotateKeyRequest, _identity_pb2.RotateKeyResponse]  # type: ignore[assignment]
+    """Mints a key with the name and the scope of another, which ends after an overlap. The same request with the same
+    idempotency_key gets the same key again for 24 hours.
+    """
     RevokeKey: _aio.UnaryUnaryMultiCallable[_identity_pb2.RevokeKeyRequest, _identity_pb2.RevokeKeyResponse]  # type: ignore[assignment]
     """Revokes a key. It takes effect everywhere within a second."""
+    GetKey: _aio.UnaryUnaryMultiCallable[_identity_pb2.GetKeyRequest, _identity_pb2.GetKeyResponse]  # type: ignore[assignment]
+    """Returns a key, without the key itself. A key of another company does not exist for an administrator."""
     ListKeys: _aio.UnaryUnaryMultiCallable[_identity_pb2.ListKeysRequest, _identity_pb2.ListKeysResponse]  # type: ignore[assignment]
-    """Lists a company's keys, without the keys themselves."""
+    """Lists a company's keys ascending by id, without the keys themselves."""
 
 class KeysServiceServicer(metaclass=_abc_1.ABCMeta):
     """KeysService owns API keys. An administrator sees only those of the own company."""
@@ -128,7 +152,17 @@ class KeysServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _identity_pb2.MintKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_identity_pb2.MintKeyResponse, _abc.Awaitable[_identity_pb2.MintKeyResponse]]:
-        """Mints a key and returns it, only this once."""
+        """Mints a key and returns it. The same request with the same idempotency_key gets the same key again for 24 hours."""
+
+    @_abc_1.abstractmethod
+    def RotateKey(
+        self,
+        request: _identity_pb2.RotateKeyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_identity_pb2.RotateKeyResponse, _abc.Awaitable[_identity_pb2.RotateKeyResponse]]:
+        """Mints a key with the name and the scope of another, which ends after an overlap. The same request with the same
+        idempotency_key gets the same key again for 24 hours.
+        """
 
     @_abc_1.abstractmethod
     def RevokeKey(
@@ -139,11 +173,19 @@ class KeysServiceServicer(metaclass=_abc_1.ABCMeta):
         """Revokes a key. It takes effect everywhere within a second."""
 
     @_abc_1.abstractmethod
+    def GetKey(
+        self,
+        request: _identity_pb2.GetKeyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_identity_pb2.GetKeyResponse, _abc.Awaitable[_identity_pb2.GetKeyResponse]]:
+        """Returns a key, without the key itself. A key of another company does not exist for an administrator."""
+
+    @_abc_1.abstractmethod
     def ListKeys(
         self,
         request: _identity_pb2.ListKeysRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_identity_pb2.ListKeysResponse, _abc.Awaitable[_identity_pb2.ListKeysResponse]]:
-        """Lists a company's keys, without the keys themselves."""
+        """Lists a company's keys ascending by id, without the keys themselves."""
 
 def add_KeysServiceServicer_to_server(servicer: KeysServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from makeready.identity.v1 import sessions_pb2 as _sessions_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -30,6 +31,9 @@ class Staff(_message.Message):
     EXTERNAL_ID_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    ACTIVE_FIELD_NUMBER: _builtins.int
+    INVITED_FIELD_NUMBER: _builtins.int
+    LAST_SIGN_IN_AT_FIELD_NUMBER: _builtins.int
     staff_id: _builtins.int
     name: _builtins.str
     email: _builtins.str
@@ -37,8 +41,16 @@ class Staff(_message.Message):
     external_id: _builtins.str
     source: _builtins.str
     """How the record was created, for example "import"."""
+    active: _builtins.bool
+    """False: ended."""
+    invited: _builtins.bool
+    """Has an account; whether they can sign in depends on active and on a password or passkey."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def last_sign_in_at(self) -> _timestamp_pb2.Timestamp:
+        """Absent: never."""
+
     def __init__(
         self,
         *,
@@ -49,10 +61,13 @@ class Staff(_message.Message):
         external_id: _builtins.str | None = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         source: _builtins.str = ...,
+        active: _builtins.bool = ...,
+        invited: _builtins.bool = ...,
+        last_sign_in_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_email", b"_email", "_external_id", b"_external_id", "_title", b"_title", "created_at", b"created_at", "email", b"email", "external_id", b"external_id", "title", b"title"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_email", b"_email", "_external_id", b"_external_id", "_title", b"_title", "created_at", b"created_at", "email", b"email", "external_id", b"external_id", "last_sign_in_at", b"last_sign_in_at", "title", b"title"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_email", b"_email", "_external_id", b"_external_id", "_title", b"_title", "created_at", b"created_at", "email", b"email", "external_id", b"external_id", "name", b"name", "source", b"source", "staff_id", b"staff_id", "title", b"title"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_email", b"_email", "_external_id", b"_external_id", "_title", b"_title", "active", b"active", "created_at", b"created_at", "email", b"email", "external_id", b"external_id", "invited", b"invited", "last_sign_in_at", b"last_sign_in_at", "name", b"name", "source", b"source", "staff_id", b"staff_id", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__email: _TypeAlias = _typing.Literal["email"]  # noqa: Y015
     _WhichOneofArgType__email: _TypeAlias = _typing.Literal["_email", b"_email"]  # noqa: Y015
@@ -210,28 +225,44 @@ class ListStaffRequest(_message.Message):
 
     AFTER_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    WORDS_FIELD_NUMBER: _builtins.int
+    ACTIVE_FIELD_NUMBER: _builtins.int
     after_id: _builtins.int
     """Only members with a higher id; absent: from the first one."""
     limit: _builtins.int
     """1 to 200; absent: 200."""
+    words: _builtins.str
+    """Only those of whom name, title, e-mail or external id have each of these words; absent: all."""
+    active: _builtins.bool
+    """Only those who are active, or who have ended; absent: all."""
     def __init__(
         self,
         *,
         after_id: _builtins.int | None = ...,
         limit: _builtins.int | None = ...,
+        words: _builtins.str | None = ...,
+        active: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "after_id", b"after_id", "limit", b"limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_after_id", b"_after_id", "_limit", b"_limit", "_words", b"_words", "active", b"active", "after_id", b"after_id", "limit", b"limit", "words", b"words"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "after_id", b"after_id", "limit", b"limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_after_id", b"_after_id", "_limit", b"_limit", "_words", b"_words", "active", b"active", "after_id", b"after_id", "limit", b"limit", "words", b"words"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__active: _TypeAlias = _typing.Literal["active"]  # noqa: Y015
+    _WhichOneofArgType__active: _TypeAlias = _typing.Literal["_active", b"_active"]  # noqa: Y015
     _WhichOneofReturnType__after_id: _TypeAlias = _typing.Literal["after_id"]  # noqa: Y015
     _WhichOneofArgType__after_id: _TypeAlias = _typing.Literal["_after_id", b"_after_id"]  # noqa: Y015
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    _WhichOneofReturnType__words: _TypeAlias = _typing.Literal["words"]  # noqa: Y015
+    _WhichOneofArgType__words: _TypeAlias = _typing.Literal["_words", b"_words"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__active) -> _WhichOneofReturnType__active | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__after_id) -> _WhichOneofReturnType__after_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__words) -> _WhichOneofReturnType__words | None: ...
 
 Global___ListStaffRequest: _TypeAlias = ListStaffRequest  # noqa: Y015
 
@@ -260,3 +291,172 @@ class ListStaffResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next_after_id) -> _WhichOneofReturnType__next_after_id | None: ...
 
 Global___ListStaffResponse: _TypeAlias = ListStaffResponse  # noqa: Y015
+
+@_typing.final
+class GetStaffRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STAFF_ID_FIELD_NUMBER: _builtins.int
+    staff_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        staff_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["staff_id", b"staff_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStaffRequest: _TypeAlias = GetStaffRequest  # noqa: Y015
+
+@_typing.final
+class GetStaffResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STAFF_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def staff(self) -> Global___Staff: ...
+    def __init__(
+        self,
+        *,
+        staff: Global___Staff | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["staff", b"staff"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["staff", b"staff"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStaffResponse: _TypeAlias = GetStaffResponse  # noqa: Y015
+
+@_typing.final
+class InviteStaffRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    STAFF_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    staff_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        staff_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "staff_id", b"staff_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InviteStaffRequest: _TypeAlias = InviteStaffRequest  # noqa: Y015
+
+@_typing.final
+class InviteStaffResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STAFF_FIELD_NUMBER: _builtins.int
+    LINK_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def staff(self) -> Global___Staff: ...
+    @_builtins.property
+    def link(self) -> _sessions_pb2.Link: ...
+    def __init__(
+        self,
+        *,
+        staff: Global___Staff | None = ...,
+        link: _sessions_pb2.Link | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["link", b"link", "staff", b"staff"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["link", b"link", "staff", b"staff"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InviteStaffResponse: _TypeAlias = InviteStaffResponse  # noqa: Y015
+
+@_typing.final
+class EndStaffRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    STAFF_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    staff_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        staff_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "staff_id", b"staff_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndStaffRequest: _TypeAlias = EndStaffRequest  # noqa: Y015
+
+@_typing.final
+class EndStaffResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STAFF_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def staff(self) -> Global___Staff: ...
+    def __init__(
+        self,
+        *,
+        staff: Global___Staff | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["staff", b"staff"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["staff", b"staff"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndStaffResponse: _TypeAlias = EndStaffResponse  # noqa: Y015
+
+@_typing.final
+class ReinstateStaffRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    STAFF_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    staff_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        staff_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "staff_id", b"staff_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReinstateStaffRequest: _TypeAlias = ReinstateStaffRequest  # noqa: Y015
+
+@_typing.final
+class ReinstateStaffResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STAFF_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def staff(self) -> Global___Staff: ...
+    def __init__(
+        self,
+        *,
+        staff: Global___Staff | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["staff", b"staff"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["staff", b"staff"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReinstateStaffResponse: _TypeAlias = ReinstateStaffResponse  # noqa: Y015

@@ -50,6 +50,26 @@ class StaffCommandsServiceStub:
                 request_serializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ListStaffRequest.SerializeToString,
                 response_deserializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ListStaffResponse.FromString,
                 _registered_method=True)
+        self.GetStaff = channel.unary_unary(
+                '/makeready.identity.v1.StaffCommandsService/GetStaff',
+                request_serializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.GetStaffRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.GetStaffResponse.FromString,
+                _registered_method=True)
+        self.InviteStaff = channel.unary_unary(
+                '/makeready.identity.v1.StaffCommandsService/InviteStaff',
+                request_serializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.InviteStaffRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.InviteStaffResponse.FromString,
+                _registered_method=True)
+        self.EndStaff = channel.unary_unary(
+                '/makeready.identity.v1.StaffCommandsService/EndStaff',
+                request_serializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.EndStaffRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.EndStaffResponse.FromString,
+                _registered_method=True)
+        self.ReinstateStaff = channel.unary_unary(
+                '/makeready.identity.v1.StaffCommandsService/ReinstateStaff',
+                request_serializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ReinstateStaffRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ReinstateStaffResponse.FromString,
+                _registered_method=True)
 
 
 class StaffCommandsServiceServicer:
@@ -77,6 +97,35 @@ class StaffCommandsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetStaff(self, request, context):
+        """Returns a member of staff.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def InviteStaff(self, request, context):
+        """Lets a member of staff sign in, by the e-mail on record: makes an account and an invitation. The same request again
+        makes no second account, but a new link.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndStaff(self, request, context):
+        """Ends a member of staff: their sessions and sign-in end, their record and work stay.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReinstateStaff(self, request, context):
+        """Takes an ended member of staff back.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_StaffCommandsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +143,26 @@ def add_StaffCommandsServiceServicer_to_server(servicer, server):
                     servicer.ListStaff,
                     request_deserializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ListStaffRequest.FromString,
                     response_serializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ListStaffResponse.SerializeToString,
+            ),
+            'GetStaff': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStaff,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.GetStaffRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.GetStaffResponse.SerializeToString,
+            ),
+            'InviteStaff': grpc.unary_unary_rpc_method_handler(
+                    servicer.InviteStaff,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.InviteStaffRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.InviteStaffResponse.SerializeToString,
+            ),
+            'EndStaff': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndStaff,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.EndStaffRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.EndStaffResponse.SerializeToString,
+            ),
+            'ReinstateStaff': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReinstateStaff,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ReinstateStaffRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ReinstateStaffResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +247,114 @@ class StaffCommandsService:
             '/makeready.identity.v1.StaffCommandsService/ListStaff',
             makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ListStaffRequest.SerializeToString,
             makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ListStaffResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStaff(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.identity.v1.StaffCommandsService/GetStaff',
+            makeready_dot_identity_dot_v1_dot_staff__commands__pb2.GetStaffRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_staff__commands__pb2.GetStaffResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InviteStaff(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.identity.v1.StaffCommandsService/InviteStaff',
+            makeready_dot_identity_dot_v1_dot_staff__commands__pb2.InviteStaffRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_staff__commands__pb2.InviteStaffResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndStaff(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.identity.v1.StaffCommandsService/EndStaff',
+            makeready_dot_identity_dot_v1_dot_staff__commands__pb2.EndStaffRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_staff__commands__pb2.EndStaffResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReinstateStaff(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.identity.v1.StaffCommandsService/ReinstateStaff',
+            makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ReinstateStaffRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_staff__commands__pb2.ReinstateStaffResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,16 @@ class StaffCommandsServiceStub:
     """Changes a member of staff. Absent fields stay; fields that `clear` names become null."""
     ListStaff: _grpc.UnaryUnaryMultiCallable[_staff_commands_pb2.ListStaffRequest, _staff_commands_pb2.ListStaffResponse]
     """Lists the company's staff ascending by id."""
+    GetStaff: _grpc.UnaryUnaryMultiCallable[_staff_commands_pb2.GetStaffRequest, _staff_commands_pb2.GetStaffResponse]
+    """Returns a member of staff."""
+    InviteStaff: _grpc.UnaryUnaryMultiCallable[_staff_commands_pb2.InviteStaffRequest, _staff_commands_pb2.InviteStaffResponse]
+    """Lets a member of staff sign in, by the e-mail on record: makes an account and an invitation. The same request again
+    makes no second account, but a new link.
+    """
+    EndStaff: _grpc.UnaryUnaryMultiCallable[_staff_commands_pb2.EndStaffRequest, _staff_commands_pb2.EndStaffResponse]
+    """Ends a member of staff: their sessions and sign-in end, their record and work stay."""
+    ReinstateStaff: _grpc.UnaryUnaryMultiCallable[_staff_commands_pb2.ReinstateStaffRequest, _staff_commands_pb2.ReinstateStaffResponse]
+    """Takes an ended member of staff back."""
 
 @_typing.type_check_only
 class StaffCommandsServiceAsyncStub(StaffCommandsServiceStub):
@@ -51,6 +61,16 @@ class StaffCommandsServiceAsyncStub(StaffCommandsServiceStub):
     """Changes a member of staff. Absent fields stay; fields that `clear` names become null."""
     ListStaff: _aio.UnaryUnaryMultiCallable[_staff_commands_pb2.ListStaffRequest, _staff_commands_pb2.ListStaffResponse]  # type: ignore[assignment]
     """Lists the company's staff ascending by id."""
+    GetStaff: _aio.UnaryUnaryMultiCallable[_staff_commands_pb2.GetStaffRequest, _staff_commands_pb2.GetStaffResponse]  # type: ignore[assignment]
+    """Returns a member of staff."""
+    InviteStaff: _aio.UnaryUnaryMultiCallable[_staff_commands_pb2.InviteStaffRequest, _staff_commands_pb2.InviteStaffResponse]  # type: ignore[assignment]
+    """Lets a member of staff sign in, by the e-mail on record: makes an account and an invitation. The same request again
+    makes no second account, but a new link.
+    """
+    EndStaff: _aio.UnaryUnaryMultiCallable[_staff_commands_pb2.EndStaffRequest, _staff_commands_pb2.EndStaffResponse]  # type: ignore[assignment]
+    """Ends a member of staff: their sessions and sign-in end, their record and work stay."""
+    ReinstateStaff: _aio.UnaryUnaryMultiCallable[_staff_commands_pb2.ReinstateStaffRequest, _staff_commands_pb2.ReinstateStaffResponse]  # type: ignore[assignment]
+    """Takes an ended member of staff back."""
 
 class StaffCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
     """StaffCommandsService adds, changes and lists the members of a company's staff."""
@@ -78,5 +98,39 @@ class StaffCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_staff_commands_pb2.ListStaffResponse, _abc.Awaitable[_staff_commands_pb2.ListStaffResponse]]:
         """Lists the company's staff ascending by id."""
+
+    @_abc_1.abstractmethod
+    def GetStaff(
+        self,
+        request: _staff_commands_pb2.GetStaffRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_staff_commands_pb2.GetStaffResponse, _abc.Awaitable[_staff_commands_pb2.GetStaffResponse]]:
+        """Returns a member of staff."""
+
+    @_abc_1.abstractmethod
+    def InviteStaff(
+        self,
+        request: _staff_commands_pb2.InviteStaffRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_staff_commands_pb2.InviteStaffResponse, _abc.Awaitable[_staff_commands_pb2.InviteStaffResponse]]:
+        """Lets a member of staff sign in, by the e-mail on record: makes an account and an invitation. The same request again
+        makes no second account, but a new link.
+        """
+
+    @_abc_1.abstractmethod
+    def EndStaff(
+        self,
+        request: _staff_commands_pb2.EndStaffRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_staff_commands_pb2.EndStaffResponse, _abc.Awaitable[_staff_commands_pb2.EndStaffResponse]]:
+        """Ends a member of staff: their sessions and sign-in end, their record and work stay."""
+
+    @_abc_1.abstractmethod
+    def ReinstateStaff(
+        self,
+        request: _staff_commands_pb2.ReinstateStaffRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_staff_commands_pb2.ReinstateStaffResponse, _abc.Awaitable[_staff_commands_pb2.ReinstateStaffResponse]]:
+        """Takes an ended member of staff back."""
 
 def add_StaffCommandsServiceServicer_to_server(servicer: StaffCommandsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

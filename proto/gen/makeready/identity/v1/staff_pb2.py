@@ -27,7 +27,7 @@ from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_o
 from makeready.events.v1 import events_pb2 as makeready_dot_events_dot_v1_dot_events__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!makeready/identity/v1/staff.proto\x12\x15makeready.identity.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\x1a makeready/events/v1/events.proto\"S\n\x12ImportStaffRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\"I\n\x13ImportStaffResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult\"M\n\x14\x42\x61tchGetStaffRequest\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\x0b\n\x03ids\x18\x02 \x03(\x03\x12\x14\n\x0c\x65xternal_ids\x18\x03 \x03(\t\"K\n\x15\x42\x61tchGetStaffResponse\x12\x32\n\x05staff\x18\x01 \x03(\x0b\x32#.makeready.events.v1.StaffReference2\x93\x02\n\x0cStaffService\x12n\n\x0bImportStaff\x12).makeready.identity.v1.ImportStaffRequest\x1a*.makeready.identity.v1.ImportStaffResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x12\x92\x01\n\rBatchGetStaff\x12+.makeready.identity.v1.BatchGetStaffRequest\x1a,.makeready.identity.v1.BatchGetStaffResponse\"&\x90\x02\x01\xaa\xbb\x18\x01\x02\xd2\xbb\x18\x0bsvc-catalog\xd2\xbb\x18\x0bsvc-ticketsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!makeready/identity/v1/staff.proto\x12\x15makeready.identity.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\x1a makeready/events/v1/events.proto\"l\n\x12ImportStaffRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x03 \x01(\t\"I\n\x13ImportStaffResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult\"M\n\x14\x42\x61tchGetStaffRequest\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\x0b\n\x03ids\x18\x02 \x03(\x03\x12\x14\n\x0c\x65xternal_ids\x18\x03 \x03(\t\"K\n\x15\x42\x61tchGetStaffResponse\x12\x32\n\x05staff\x18\x01 \x03(\x0b\x32#.makeready.events.v1.StaffReference2\x94\x02\n\x0cStaffService\x12o\n\x0bImportStaff\x12).makeready.identity.v1.ImportStaffRequest\x1a*.makeready.identity.v1.ImportStaffResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12\x92\x01\n\rBatchGetStaff\x12+.makeready.identity.v1.BatchGetStaffRequest\x1a,.makeready.identity.v1.BatchGetStaffResponse\"&\x90\x02\x01\xaa\xbb\x18\x01\x02\xd2\xbb\x18\x0bsvc-catalog\xd2\xbb\x18\x0bsvc-ticketsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,17 +35,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.identity.v1.staff
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_STAFFSERVICE'].methods_by_name['ImportStaff']._loaded_options = None
-  _globals['_STAFFSERVICE'].methods_by_name['ImportStaff']._serialized_options = b'\220\002\002\252\273\030\001\003'
+  _globals['_STAFFSERVICE'].methods_by_name['ImportStaff']._serialized_options = b'\220\002\002\252\273\030\002\003\005'
   _globals['_STAFFSERVICE'].methods_by_name['BatchGetStaff']._loaded_options = None
   _globals['_STAFFSERVICE'].methods_by_name['BatchGetStaff']._serialized_options = b'\220\002\001\252\273\030\001\002\322\273\030\013svc-catalog\322\273\030\013svc-tickets'
   _globals['_IMPORTSTAFFREQUEST']._serialized_start=166
-  _globals['_IMPORTSTAFFREQUEST']._serialized_end=249
-  _globals['_IMPORTSTAFFRESPONSE']._serialized_start=251
-  _globals['_IMPORTSTAFFRESPONSE']._serialized_end=324
-  _globals['_BATCHGETSTAFFREQUEST']._serialized_start=326
-  _globals['_BATCHGETSTAFFREQUEST']._serialized_end=403
-  _globals['_BATCHGETSTAFFRESPONSE']._serialized_start=405
-  _globals['_BATCHGETSTAFFRESPONSE']._serialized_end=480
-  _globals['_STAFFSERVICE']._serialized_start=483
-  _globals['_STAFFSERVICE']._serialized_end=758
+  _globals['_IMPORTSTAFFREQUEST']._serialized_end=274
+  _globals['_IMPORTSTAFFRESPONSE']._serialized_start=276
+  _globals['_IMPORTSTAFFRESPONSE']._serialized_end=349
+  _globals['_BATCHGETSTAFFREQUEST']._serialized_start=351
+  _globals['_BATCHGETSTAFFREQUEST']._serialized_end=428
+  _globals['_BATCHGETSTAFFRESPONSE']._serialized_start=430
+  _globals['_BATCHGETSTAFFRESPONSE']._serialized_end=505
+  _globals['_STAFFSERVICE']._serialized_start=508
+  _globals['_STAFFSERVICE']._serialized_end=784
 # @@protoc_insertion_point(module_scope)

@@ -3,8 +3,11 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 from makeready.common.v1 import documents_pb2 as _documents_pb2
 import builtins as _builtins
 import sys
@@ -108,3 +111,306 @@ class RecordMoveInResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecordMoveInResponse: _TypeAlias = RecordMoveInResponse  # noqa: Y015
+
+@_typing.final
+class ListResidenciesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    BEFORE_TURN_ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    unit_id: _builtins.int
+    before_turn_id: _builtins.int
+    """Only residencies before this one."""
+    limit: _builtins.int
+    """1 to 200; absent: 50."""
+    def __init__(
+        self,
+        *,
+        unit_id: _builtins.int = ...,
+        before_turn_id: _builtins.int | None = ...,
+        limit: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_before_turn_id", b"_before_turn_id", "_limit", b"_limit", "before_turn_id", b"before_turn_id", "limit", b"limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_before_turn_id", b"_before_turn_id", "_limit", b"_limit", "before_turn_id", b"before_turn_id", "limit", b"limit", "unit_id", b"unit_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__before_turn_id: _TypeAlias = _typing.Literal["before_turn_id"]  # noqa: Y015
+    _WhichOneofArgType__before_turn_id: _TypeAlias = _typing.Literal["_before_turn_id", b"_before_turn_id"]  # noqa: Y015
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before_turn_id) -> _WhichOneofReturnType__before_turn_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+
+Global___ListResidenciesRequest: _TypeAlias = ListResidenciesRequest  # noqa: Y015
+
+@_typing.final
+class ListResidenciesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESIDENCIES_FIELD_NUMBER: _builtins.int
+    NEXT_BEFORE_TURN_ID_FIELD_NUMBER: _builtins.int
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    UNIT_FIELD_NUMBER: _builtins.int
+    PROPERTY_ID_FIELD_NUMBER: _builtins.int
+    PROPERTY_FIELD_NUMBER: _builtins.int
+    next_before_turn_id: _builtins.int
+    """The start of the next page; absent on the last page."""
+    unit_id: _builtins.int
+    unit: _builtins.str
+    """The unit's name."""
+    property_id: _builtins.int
+    property: _builtins.str
+    """The property's name."""
+    @_builtins.property
+    def residencies(self) -> _containers.RepeatedCompositeFieldContainer[Global___Residency]: ...
+    def __init__(
+        self,
+        *,
+        residencies: _abc.Iterable[Global___Residency] | None = ...,
+        next_before_turn_id: _builtins.int | None = ...,
+        unit_id: _builtins.int = ...,
+        unit: _builtins.str = ...,
+        property_id: _builtins.int = ...,
+        property: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_before_turn_id", b"_next_before_turn_id", "next_before_turn_id", b"next_before_turn_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_before_turn_id", b"_next_before_turn_id", "next_before_turn_id", b"next_before_turn_id", "property", b"property", "property_id", b"property_id", "residencies", b"residencies", "unit", b"unit", "unit_id", b"unit_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next_before_turn_id: _TypeAlias = _typing.Literal["next_before_turn_id"]  # noqa: Y015
+    _WhichOneofArgType__next_before_turn_id: _TypeAlias = _typing.Literal["_next_before_turn_id", b"_next_before_turn_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_before_turn_id) -> _WhichOneofReturnType__next_before_turn_id | None: ...
+
+Global___ListResidenciesResponse: _TypeAlias = ListResidenciesResponse  # noqa: Y015
+
+@_typing.final
+class Residency(_message.Message):
+    """Residency is one turn of a unit, with what a public record lacks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TURN_ID_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    MOVE_IN_DATE_FIELD_NUMBER: _builtins.int
+    MOVE_OUT_DATE_FIELD_NUMBER: _builtins.int
+    PROJECTED_READY_ON_FIELD_NUMBER: _builtins.int
+    OCCUPANCY_SOURCE_FIELD_NUMBER: _builtins.int
+    OCCUPANCY_FED_AT_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    UPDATED_AT_FIELD_NUMBER: _builtins.int
+    EXTERNAL_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    NOTICE_EXTERNAL_ID_FIELD_NUMBER: _builtins.int
+    NTV_REASON_CODE_FIELD_NUMBER: _builtins.int
+    DEPARTURE_DESTINATION_CODE_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
+    LEASE_FIELD_NUMBER: _builtins.int
+    PARTIES_FIELD_NUMBER: _builtins.int
+    turn_id: _builtins.int
+    status: _builtins.str
+    """"Active", "Completed" or "Cancelled"."""
+    move_in_date: _builtins.str
+    """Dates as YYYY-MM-DD."""
+    move_out_date: _builtins.str
+    projected_ready_on: _builtins.str
+    occupancy_source: _builtins.str
+    """The slug of the system that feeds the turn; absent when staff manage it."""
+    external_id: _builtins.str
+    source: _builtins.str
+    """"api", "staff" or "import"."""
+    notice_external_id: _builtins.str
+    """The fields of the last notice."""
+    ntv_reason_code: _builtins.str
+    departure_destination_code: _builtins.str
+    notes: _builtins.str
+    @_builtins.property
+    def occupancy_fed_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def updated_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def lease(self) -> Global___Lease:
+        """Absent if the move-in came with a file."""
+
+    @_builtins.property
+    def parties(self) -> _containers.RepeatedCompositeFieldContainer[Global___Party]:
+        """In their stored order."""
+
+    def __init__(
+        self,
+        *,
+        turn_id: _builtins.int = ...,
+        status: _builtins.str = ...,
+        move_in_date: _builtins.str | None = ...,
+        move_out_date: _builtins.str | None = ...,
+        projected_ready_on: _builtins.str | None = ...,
+        occupancy_source: _builtins.str | None = ...,
+        occupancy_fed_at: _timestamp_pb2.Timestamp | None = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        updated_at: _timestamp_pb2.Timestamp | None = ...,
+        external_id: _builtins.str | None = ...,
+        source: _builtins.str = ...,
+        notice_external_id: _builtins.str | None = ...,
+        ntv_reason_code: _builtins.str | None = ...,
+        departure_destination_code: _builtins.str | None = ...,
+        notes: _builtins.str | None = ...,
+        lease: Global___Lease | None = ...,
+        parties: _abc.Iterable[Global___Party] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code", "_external_id", b"_external_id", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_notes", b"_notes", "_notice_external_id", b"_notice_external_id", "_ntv_reason_code", b"_ntv_reason_code", "_occupancy_fed_at", b"_occupancy_fed_at", "_occupancy_source", b"_occupancy_source", "_projected_ready_on", b"_projected_ready_on", "created_at", b"created_at", "departure_destination_code", b"departure_destination_code", "external_id", b"external_id", "lease", b"lease", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "notes", b"notes", "notice_external_id", b"notice_external_id", "ntv_reason_code", b"ntv_reason_code", "occupancy_fed_at", b"occupancy_fed_at", "occupancy_source", b"occupancy_source", "projected_ready_on", b"projected_ready_on", "updated_at", b"updated_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code", "_external_id", b"_external_id", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_notes", b"_notes", "_notice_external_id", b"_notice_external_id", "_ntv_reason_code", b"_ntv_reason_code", "_occupancy_fed_at", b"_occupancy_fed_at", "_occupancy_source", b"_occupancy_source", "_projected_ready_on", b"_projected_ready_on", "created_at", b"created_at", "departure_destination_code", b"departure_destination_code", "external_id", b"external_id", "lease", b"lease", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "notes", b"notes", "notice_external_id", b"notice_external_id", "ntv_reason_code", b"ntv_reason_code", "occupancy_fed_at", b"occupancy_fed_at", "occupancy_source", b"occupancy_source", "parties", b"parties", "projected_ready_on", b"projected_ready_on", "source", b"source", "status", b"status", "turn_id", b"turn_id", "updated_at", b"updated_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__departure_destination_code: _TypeAlias = _typing.Literal["departure_destination_code"]  # noqa: Y015
+    _WhichOneofArgType__departure_destination_code: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code"]  # noqa: Y015
+    _WhichOneofReturnType__external_id: _TypeAlias = _typing.Literal["external_id"]  # noqa: Y015
+    _WhichOneofArgType__external_id: _TypeAlias = _typing.Literal["_external_id", b"_external_id"]  # noqa: Y015
+    _WhichOneofReturnType__move_in_date: _TypeAlias = _typing.Literal["move_in_date"]  # noqa: Y015
+    _WhichOneofArgType__move_in_date: _TypeAlias = _typing.Literal["_move_in_date", b"_move_in_date"]  # noqa: Y015
+    _WhichOneofReturnType__move_out_date: _TypeAlias = _typing.Literal["move_out_date"]  # noqa: Y015
+    _WhichOneofArgType__move_out_date: _TypeAlias = _typing.Literal["_move_out_date", b"_move_out_date"]  # noqa: Y015
+    _WhichOneofReturnType__notes: _TypeAlias = _typing.Literal["notes"]  # noqa: Y015
+    _WhichOneofArgType__notes: _TypeAlias = _typing.Literal["_notes", b"_notes"]  # noqa: Y015
+    _WhichOneofReturnType__notice_external_id: _TypeAlias = _typing.Literal["notice_external_id"]  # noqa: Y015
+    _WhichOneofArgType__notice_external_id: _TypeAlias = _typing.Literal["_notice_external_id", b"_notice_external_id"]  # noqa: Y015
+    _WhichOneofReturnType__ntv_reason_code: _TypeAlias = _typing.Literal["ntv_reason_code"]  # noqa: Y015
+    _WhichOneofArgType__ntv_reason_code: _TypeAlias = _typing.Literal["_ntv_reason_code", b"_ntv_reason_code"]  # noqa: Y015
+    _WhichOneofReturnType__occupancy_fed_at: _TypeAlias = _typing.Literal["occupancy_fed_at"]  # noqa: Y015
+    _WhichOneofArgType__occupancy_fed_at: _TypeAlias = _typing.Literal["_occupancy_fed_at", b"_occupancy_fed_at"]  # noqa: Y015
+    _WhichOneofReturnType__occupancy_source: _TypeAlias = _typing.Literal["occupancy_source"]  # noqa: Y015
+    _WhichOneofArgType__occupancy_source: _TypeAlias = _typing.Literal["_occupancy_source", b"_occupancy_source"]  # noqa: Y015
+    _WhichOneofReturnType__projected_ready_on: _TypeAlias = _typing.Literal["projected_ready_on"]  # noqa: Y015
+    _WhichOneofArgType__projected_ready_on: _TypeAlias = _typing.Literal["_projected_ready_on", b"_projected_ready_on"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__departure_destination_code) -> _WhichOneofReturnType__departure_destination_code | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__external_id) -> _WhichOneofReturnType__external_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__move_in_date) -> _WhichOneofReturnType__move_in_date | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__move_out_date) -> _WhichOneofReturnType__move_out_date | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__notes) -> _WhichOneofReturnType__notes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__notice_external_id) -> _WhichOneofReturnType__notice_external_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ntv_reason_code) -> _WhichOneofReturnType__ntv_reason_code | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__occupancy_fed_at) -> _WhichOneofReturnType__occupancy_fed_at | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__occupancy_source) -> _WhichOneofReturnType__occupancy_source | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__projected_ready_on) -> _WhichOneofReturnType__projected_ready_on | None: ...
+
+Global___Residency: _TypeAlias = Residency  # noqa: Y015
+
+@_typing.final
+class Lease(_message.Message):
+    """Lease is the lease of a residency."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    LEASE_TYPE_FIELD_NUMBER: _builtins.int
+    START_DATE_FIELD_NUMBER: _builtins.int
+    END_DATE_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    lease_type: _builtins.str
+    """"fixed_term" or "month_to_month"."""
+    start_date: _builtins.str
+    end_date: _builtins.str
+    """Absent from month to month."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        lease_type: _builtins.str = ...,
+        start_date: _builtins.str = ...,
+        end_date: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_date", b"_end_date", "end_date", b"end_date"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_date", b"_end_date", "end_date", b"end_date", "id", b"id", "lease_type", b"lease_type", "start_date", b"start_date"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_date: _TypeAlias = _typing.Literal["end_date"]  # noqa: Y015
+    _WhichOneofArgType__end_date: _TypeAlias = _typing.Literal["_end_date", b"_end_date"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_date) -> _WhichOneofReturnType__end_date | None: ...
+
+Global___Lease: _TypeAlias = Lease  # noqa: Y015
+
+@_typing.final
+class Party(_message.Message):
+    """Party is a party of a lease."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    FIRST_NAME_FIELD_NUMBER: _builtins.int
+    LAST_NAME_FIELD_NUMBER: _builtins.int
+    EMAIL_FIELD_NUMBER: _builtins.int
+    PHONE_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    EXTERNAL_ID_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_AT_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    first_name: _builtins.str
+    last_name: _builtins.str
+    email: _builtins.str
+    phone: _builtins.str
+    role: _builtins.str
+    """"leaseholder" or "guarantor"; absent if none was sent."""
+    external_id: _builtins.str
+    @_builtins.property
+    def forgotten_at(self) -> _timestamp_pb2.Timestamp:
+        """When the person was forgotten: only the role is left. Absent: the person was not forgotten."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        first_name: _builtins.str | None = ...,
+        last_name: _builtins.str | None = ...,
+        email: _builtins.str | None = ...,
+        phone: _builtins.str | None = ...,
+        role: _builtins.str | None = ...,
+        external_id: _builtins.str | None = ...,
+        forgotten_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_email", b"_email", "_external_id", b"_external_id", "_first_name", b"_first_name", "_forgotten_at", b"_forgotten_at", "_last_name", b"_last_name", "_phone", b"_phone", "_role", b"_role", "email", b"email", "external_id", b"external_id", "first_name", b"first_name", "forgotten_at", b"forgotten_at", "last_name", b"last_name", "phone", b"phone", "role", b"role"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_email", b"_email", "_external_id", b"_external_id", "_first_name", b"_first_name", "_forgotten_at", b"_forgotten_at", "_last_name", b"_last_name", "_phone", b"_phone", "_role", b"_role", "email", b"email", "external_id", b"external_id", "first_name", b"first_name", "forgotten_at", b"forgotten_at", "id", b"id", "last_name", b"last_name", "phone", b"phone", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__email: _TypeAlias = _typing.Literal["email"]  # noqa: Y015
+    _WhichOneofArgType__email: _TypeAlias = _typing.Literal["_email", b"_email"]  # noqa: Y015
+    _WhichOneofReturnType__external_id: _TypeAlias = _typing.Literal["external_id"]  # noqa: Y015
+    _WhichOneofArgType__external_id: _TypeAlias = _typing.Literal["_external_id", b"_external_id"]  # noqa: Y015
+    _WhichOneofReturnType__first_name: _TypeAlias = _typing.Literal["first_name"]  # noqa: Y015
+    _WhichOneofArgType__first_name: _TypeAlias = _typing.Literal["_first_name", b"_first_name"]  # noqa: Y015
+    _WhichOneofReturnType__forgotten_at: _TypeAlias = _typing.Literal["forgotten_at"]  # noqa: Y015
+    _WhichOneofArgType__forgotten_at: _TypeAlias = _typing.Literal["_forgotten_at", b"_forgotten_at"]  # noqa: Y015
+    _WhichOneofReturnType__last_name: _TypeAlias = _typing.Literal["last_name"]  # noqa: Y015
+    _WhichOneofArgType__last_name: _TypeAlias = _typing.Literal["_last_name", b"_last_name"]  # noqa: Y015
+    _WhichOneofReturnType__phone: _TypeAlias = _typing.Literal["phone"]  # noqa: Y015
+    _WhichOneofArgType__phone: _TypeAlias = _typing.Literal["_phone", b"_phone"]  # noqa: Y015
+    _WhichOneofReturnType__role: _TypeAlias = _typing.Literal["role"]  # noqa: Y015
+    _WhichOneofArgType__role: _TypeAlias = _typing.Literal["_role", b"_role"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__email) -> _WhichOneofReturnType__email | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__external_id) -> _WhichOneofReturnType__external_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_name) -> _WhichOneofReturnType__first_name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__forgotten_at) -> _WhichOneofReturnType__forgotten_at | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__last_name) -> _WhichOneofReturnType__last_name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__phone) -> _WhichOneofReturnType__phone | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__role) -> _WhichOneofReturnType__role | None: ...
+
+Global___Party: _TypeAlias = Party  # noqa: Y015

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ResidenciesServiceStub:
-    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5).
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5), and shows them to people.
     """
 
     def __init__(self, channel):
@@ -45,10 +45,15 @@ class ResidenciesServiceStub:
                 request_serializer=makeready_dot_occupancy_dot_v1_dot_residencies__pb2.RecordMoveInRequest.SerializeToString,
                 response_deserializer=makeready_dot_occupancy_dot_v1_dot_residencies__pb2.RecordMoveInResponse.FromString,
                 _registered_method=True)
+        self.ListResidencies = channel.unary_unary(
+                '/makeready.occupancy.v1.ResidenciesService/ListResidencies',
+                request_serializer=makeready_dot_occupancy_dot_v1_dot_residencies__pb2.ListResidenciesRequest.SerializeToString,
+                response_deserializer=makeready_dot_occupancy_dot_v1_dot_residencies__pb2.ListResidenciesResponse.FromString,
+                _registered_method=True)
 
 
 class ResidenciesServiceServicer:
-    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5).
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5), and shows them to people.
     """
 
     def RecordNotice(self, request, context):
@@ -60,6 +65,14 @@ class ResidenciesServiceServicer:
 
     def RecordMoveIn(self, request, context):
         """Records a new resident's tenancy.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListResidencies(self, request, context):
+        """Lists a unit's residencies, newest first, with the e-mail addresses and phone numbers of their parties. A page that has
+        some is an entry in the audit log, unit.contacts_viewed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -78,6 +91,11 @@ def add_ResidenciesServiceServicer_to_server(servicer, server):
                     request_deserializer=makeready_dot_occupancy_dot_v1_dot_residencies__pb2.RecordMoveInRequest.FromString,
                     response_serializer=makeready_dot_occupancy_dot_v1_dot_residencies__pb2.RecordMoveInResponse.SerializeToString,
             ),
+            'ListResidencies': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListResidencies,
+                    request_deserializer=makeready_dot_occupancy_dot_v1_dot_residencies__pb2.ListResidenciesRequest.FromString,
+                    response_serializer=makeready_dot_occupancy_dot_v1_dot_residencies__pb2.ListResidenciesResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'makeready.occupancy.v1.ResidenciesService', rpc_method_handlers)
@@ -87,7 +105,7 @@ def add_ResidenciesServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ResidenciesService:
-    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5).
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5), and shows them to people.
     """
 
     @staticmethod
@@ -134,6 +152,33 @@ class ResidenciesService:
             '/makeready.occupancy.v1.ResidenciesService/RecordMoveIn',
             makeready_dot_occupancy_dot_v1_dot_residencies__pb2.RecordMoveInRequest.SerializeToString,
             makeready_dot_occupancy_dot_v1_dot_residencies__pb2.RecordMoveInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListResidencies(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.occupancy.v1.ResidenciesService/ListResidencies',
+            makeready_dot_occupancy_dot_v1_dot_residencies__pb2.ListResidenciesRequest.SerializeToString,
+            makeready_dot_occupancy_dot_v1_dot_residencies__pb2.ListResidenciesResponse.FromString,
             options,
             channel_credentials,
             insecure,

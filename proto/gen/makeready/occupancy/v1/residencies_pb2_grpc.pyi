@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ResidenciesServiceStub:
-    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5)."""
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5), and shows them to people."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -37,19 +37,27 @@ class ResidenciesServiceStub:
     """Records a departure on the unit's current resident."""
     RecordMoveIn: _grpc.UnaryUnaryMultiCallable[_residencies_pb2.RecordMoveInRequest, _residencies_pb2.RecordMoveInResponse]
     """Records a new resident's tenancy."""
+    ListResidencies: _grpc.UnaryUnaryMultiCallable[_residencies_pb2.ListResidenciesRequest, _residencies_pb2.ListResidenciesResponse]
+    """Lists a unit's residencies, newest first, with the e-mail addresses and phone numbers of their parties. A page that has
+    some is an entry in the audit log, unit.contacts_viewed.
+    """
 
 @_typing.type_check_only
 class ResidenciesServiceAsyncStub(ResidenciesServiceStub):
-    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5)."""
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5), and shows them to people."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     RecordNotice: _aio.UnaryUnaryMultiCallable[_residencies_pb2.RecordNoticeRequest, _residencies_pb2.RecordNoticeResponse]  # type: ignore[assignment]
     """Records a departure on the unit's current resident."""
     RecordMoveIn: _aio.UnaryUnaryMultiCallable[_residencies_pb2.RecordMoveInRequest, _residencies_pb2.RecordMoveInResponse]  # type: ignore[assignment]
     """Records a new resident's tenancy."""
+    ListResidencies: _aio.UnaryUnaryMultiCallable[_residencies_pb2.ListResidenciesRequest, _residencies_pb2.ListResidenciesResponse]  # type: ignore[assignment]
+    """Lists a unit's residencies, newest first, with the e-mail addresses and phone numbers of their parties. A page that has
+    some is an entry in the audit log, unit.contacts_viewed.
+    """
 
 class ResidenciesServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5)."""
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5), and shows them to people."""
 
     @_abc_1.abstractmethod
     def RecordNotice(
@@ -66,5 +74,15 @@ class ResidenciesServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_residencies_pb2.RecordMoveInResponse, _abc.Awaitable[_residencies_pb2.RecordMoveInResponse]]:
         """Records a new resident's tenancy."""
+
+    @_abc_1.abstractmethod
+    def ListResidencies(
+        self,
+        request: _residencies_pb2.ListResidenciesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_residencies_pb2.ListResidenciesResponse, _abc.Awaitable[_residencies_pb2.ListResidenciesResponse]]:
+        """Lists a unit's residencies, newest first, with the e-mail addresses and phone numbers of their parties. A page that has
+        some is an entry in the audit log, unit.contacts_viewed.
+        """
 
 def add_ResidenciesServiceServicer_to_server(servicer: ResidenciesServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -22,43 +22,95 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot_documents__pb2
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
+from makeready.occupancy.v1 import turn_tasks_pb2 as makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'makeready/occupancy/v1/turn_board.proto\x12\x16makeready.occupancy.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xc3\x02\n\tBoardUnit\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x13\n\x0bproperty_id\x18\x03 \x01(\x03\x12\x10\n\x08property\x18\x04 \x01(\t\x12\x18\n\x0bunit_status\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07turn_id\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12\x19\n\x0cmove_in_date\x18\x07 \x01(\tH\x02\x88\x01\x01\x12\x1a\n\rmove_out_date\x18\x08 \x01(\tH\x03\x88\x01\x01\x12\x1f\n\x12projected_ready_on\x18\t \x01(\tH\x04\x88\x01\x01\x12\x12\n\ntasks_open\x18\n \x01(\x05\x42\x0e\n\x0c_unit_statusB\n\n\x08_turn_idB\x0f\n\r_move_in_dateB\x10\n\x0e_move_out_dateB\x15\n\x13_projected_ready_on\"~\n\x10ListBoardRequest\x12\x18\n\x0bproperty_id\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08\x61\x66ter_id\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12\x12\n\x05limit\x18\x03 \x01(\x05H\x02\x88\x01\x01\x42\x0e\n\x0c_property_idB\x0b\n\t_after_idB\x08\n\x06_limit\"s\n\x11ListBoardResponse\x12\x30\n\x05units\x18\x01 \x03(\x0b\x32!.makeready.occupancy.v1.BoardUnit\x12\x1a\n\rnext_after_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_next_after_id\"U\n\x14SetUnitStatusRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07unit_id\x18\x02 \x01(\x03\x12\x13\n\x0bunit_status\x18\x03 \x01(\t\"H\n\x15SetUnitStatusResponse\x12/\n\x04unit\x18\x01 \x01(\x0b\x32!.makeready.occupancy.v1.BoardUnit\"\x86\x01\n\x13ScheduleTurnRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\x12\x1f\n\x12projected_ready_on\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x15\n\x13_projected_ready_on\"G\n\x14ScheduleTurnResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"?\n\x13\x43\x61ncelNoticeRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07unit_id\x18\x02 \x01(\x03\"G\n\x14\x43\x61ncelNoticeResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document2\xe8\x03\n\x10TurnBoardService\x12l\n\tListBoard\x12(.makeready.occupancy.v1.ListBoardRequest\x1a).makeready.occupancy.v1.ListBoardResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12x\n\rSetUnitStatus\x12,.makeready.occupancy.v1.SetUnitStatusRequest\x1a-.makeready.occupancy.v1.SetUnitStatusResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0cScheduleTurn\x12+.makeready.occupancy.v1.ScheduleTurnRequest\x1a,.makeready.occupancy.v1.ScheduleTurnResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0c\x43\x61ncelNotice\x12+.makeready.occupancy.v1.CancelNoticeRequest\x1a,.makeready.occupancy.v1.CancelNoticeResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'makeready/occupancy/v1/turn_board.proto\x12\x16makeready.occupancy.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\x1a\'makeready/occupancy/v1/turn_tasks.proto\"\xca\x04\n\tBoardUnit\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x13\n\x0bproperty_id\x18\x03 \x01(\x03\x12\x10\n\x08property\x18\x04 \x01(\t\x12\x18\n\x0bunit_status\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07turn_id\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12\x19\n\x0cmove_in_date\x18\x07 \x01(\tH\x02\x88\x01\x01\x12\x1a\n\rmove_out_date\x18\x08 \x01(\tH\x03\x88\x01\x01\x12\x1f\n\x12projected_ready_on\x18\t \x01(\tH\x04\x88\x01\x01\x12\x12\n\ntasks_open\x18\n \x01(\x05\x12:\n\x11unit_status_since\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x05\x88\x01\x01\x12\x18\n\x10since_or_earlier\x18\x0c \x01(\x08\x12\x19\n\x0cnext_move_in\x18\r \x01(\tH\x06\x88\x01\x01\x12\x12\n\ntasks_late\x18\x0e \x01(\x05\x12/\n\x05tasks\x18\x0f \x03(\x0b\x32 .makeready.occupancy.v1.TurnTask\x12\x18\n\x0b\x65mpty_since\x18\x10 \x01(\tH\x07\x88\x01\x01\x42\x0e\n\x0c_unit_statusB\n\n\x08_turn_idB\x0f\n\r_move_in_dateB\x10\n\x0e_move_out_dateB\x15\n\x13_projected_ready_onB\x14\n\x12_unit_status_sinceB\x0f\n\r_next_move_inB\x0e\n\x0c_empty_since\"\xda\x01\n\x10ListBoardRequest\x12\x18\n\x0bproperty_id\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08\x61\x66ter_id\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12\x12\n\x05limit\x18\x03 \x01(\x05H\x02\x88\x01\x01\x12\x15\n\runit_statuses\x18\x04 \x03(\t\x12\x11\n\tunder_way\x18\x05 \x01(\x08\x12\x12\n\x05\x61\x66ter\x18\x06 \x01(\tH\x03\x88\x01\x01\x12\x12\n\nwith_tasks\x18\x07 \x01(\x08\x42\x0e\n\x0c_property_idB\x0b\n\t_after_idB\x08\n\x06_limitB\x08\n\x06_after\"\x9b\x01\n\x11ListBoardResponse\x12\x30\n\x05units\x18\x01 \x03(\x0b\x32!.makeready.occupancy.v1.BoardUnit\x12\x1a\n\rnext_after_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x17\n\nnext_after\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x10\n\x0e_next_after_idB\r\n\x0b_next_after\"&\n\x13GetBoardUnitRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\"\xb4\x01\n\x14GetBoardUnitResponse\x12/\n\x04unit\x18\x01 \x01(\x0b\x32!.makeready.occupancy.v1.BoardUnit\x12\x33\n\tresidents\x18\x02 \x03(\x0b\x32 .makeready.occupancy.v1.Resident\x12\x36\n\x06notice\x18\x03 \x01(\x0b\x32&.makeready.occupancy.v1.NoticeToVacate\"\xe9\x01\n\x0eNoticeToVacate\x12\x15\n\rmove_out_date\x18\x01 \x01(\t\x12\x1c\n\x0fntv_reason_code\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\'\n\x1a\x64\x65parture_destination_code\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05notes\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x05 \x01(\tH\x03\x88\x01\x01\x42\x12\n\x10_ntv_reason_codeB\x1d\n\x1b_departure_destination_codeB\x08\n\x06_notesB\x0e\n\x0c_external_id\"t\n\x08Resident\x12\x17\n\nfirst_name\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tlast_name\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x11\n\x04role\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\r\n\x0b_first_nameB\x0c\n\n_last_nameB\x07\n\x05_role\"=\n\x11\x43ountBoardRequest\x12\x18\n\x0bproperty_id\x18\x01 \x01(\x03H\x00\x88\x01\x01\x42\x0e\n\x0c_property_id\"\xe5\x01\n\x12\x43ountBoardResponse\x12\r\n\x05units\x18\x01 \x01(\x03\x12\x35\n\x08statuses\x18\x02 \x03(\x0b\x32#.makeready.occupancy.v1.StatusCount\x12\x12\n\ntasks_open\x18\x03 \x01(\x03\x12\x12\n\ntasks_late\x18\x04 \x01(\x03\x12\x17\n\ndays_empty\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x39\n\nproperties\x18\x06 \x03(\x0b\x32%.makeready.occupancy.v1.PropertyCountB\r\n\x0b_days_empty\"1\n\x0bStatusCount\x12\x13\n\x0bunit_status\x18\x01 \x01(\t\x12\r\n\x05units\x18\x02 \x01(\x03\"E\n\rPropertyCount\x12\x13\n\x0bproperty_id\x18\x01 \x01(\x03\x12\x10\n\x08property\x18\x02 \x01(\t\x12\r\n\x05units\x18\x03 \x01(\x03\"\xf9\x01\n\x10UnitStatusChange\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12.\n\nchanged_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0b\x66rom_status\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x11\n\tto_status\x18\x04 \x01(\t\x12\x36\n\x05\x63\x61use\x18\x05 \x01(\x0e\x32\'.makeready.occupancy.v1.UnitStatusCause\x12\r\n\x05\x61\x63tor\x18\x06 \x01(\t\x12\x14\n\x07turn_id\x18\x07 \x01(\x03H\x01\x88\x01\x01\x42\x0e\n\x0c_from_statusB\n\n\x08_turn_id\"}\n\x1cListUnitStatusChangesRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x1b\n\x0e\x62\x65\x66ore_version\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\x05limit\x18\x03 \x01(\x05H\x01\x88\x01\x01\x42\x11\n\x0f_before_versionB\x08\n\x06_limit\"\x94\x01\n\x1dListUnitStatusChangesResponse\x12\x39\n\x07\x63hanges\x18\x01 \x03(\x0b\x32(.makeready.occupancy.v1.UnitStatusChange\x12 \n\x13next_before_version\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x16\n\x14_next_before_version\"\x91\x01\n\x14SetUnitStatusRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07unit_id\x18\x02 \x01(\x03\x12\x13\n\x0bunit_status\x18\x03 \x01(\t\x12!\n\x14\x65xpected_unit_status\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x17\n\x15_expected_unit_status\"H\n\x15SetUnitStatusResponse\x12/\n\x04unit\x18\x01 \x01(\x0b\x32!.makeready.occupancy.v1.BoardUnit\"\xbc\x01\n\x13ScheduleTurnRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\x12\x1f\n\x12projected_ready_on\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x1e\n\x11\x65xpected_ready_on\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x15\n\x13_projected_ready_onB\x14\n\x12_expected_ready_on\"G\n\x14ScheduleTurnResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"?\n\x13\x43\x61ncelNoticeRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07unit_id\x18\x02 \x01(\x03\"G\n\x14\x43\x61ncelNoticeResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"=\n\x11\x43\x61ncelTurnRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\"E\n\x12\x43\x61ncelTurnResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document*\x80\x03\n\x0fUnitStatusCause\x12!\n\x1dUNIT_STATUS_CAUSE_UNSPECIFIED\x10\x00\x12(\n\x18UNIT_STATUS_CAUSE_NOTICE\x10\x01\x1a\n\xb2\xbb\x18\x06notice\x12*\n\x19UNIT_STATUS_CAUSE_MOVE_IN\x10\x02\x1a\x0b\xb2\xbb\x18\x07move_in\x12&\n\x17UNIT_STATUS_CAUSE_BOARD\x10\x03\x1a\t\xb2\xbb\x18\x05\x62oard\x12<\n\"UNIT_STATUS_CAUSE_NOTICE_CANCELLED\x10\x04\x1a\x14\xb2\xbb\x18\x10notice_cancelled\x12*\n\x19UNIT_STATUS_CAUSE_VACATED\x10\x05\x1a\x0b\xb2\xbb\x18\x07vacated\x12(\n\x18UNIT_STATUS_CAUSE_IMPORT\x10\x06\x1a\n\xb2\xbb\x18\x06import\x12\x38\n UNIT_STATUS_CAUSE_TURN_CANCELLED\x10\x07\x1a\x12\xb2\xbb\x18\x0eturn_cancelled2\xd1\x07\n\x10TurnBoardService\x12l\n\tListBoard\x12(.makeready.occupancy.v1.ListBoardRequest\x1a).makeready.occupancy.v1.ListBoardResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12t\n\x0cGetBoardUnit\x12+.makeready.occupancy.v1.GetBoardUnitRequest\x1a,.makeready.occupancy.v1.GetBoardUnitResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12n\n\nCountBoard\x12).makeready.occupancy.v1.CountBoardRequest\x1a*.makeready.occupancy.v1.CountBoardResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12\x8f\x01\n\x15ListUnitStatusChanges\x12\x34.makeready.occupancy.v1.ListUnitStatusChangesRequest\x1a\x35.makeready.occupancy.v1.ListUnitStatusChangesResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12x\n\rSetUnitStatus\x12,.makeready.occupancy.v1.SetUnitStatusRequest\x1a-.makeready.occupancy.v1.SetUnitStatusResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0cScheduleTurn\x12+.makeready.occupancy.v1.ScheduleTurnRequest\x1a,.makeready.occupancy.v1.ScheduleTurnResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0c\x43\x61ncelNotice\x12+.makeready.occupancy.v1.CancelNoticeRequest\x1a,.makeready.occupancy.v1.CancelNoticeResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12o\n\nCancelTurn\x12).makeready.occupancy.v1.CancelTurnRequest\x1a*.makeready.occupancy.v1.CancelTurnResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.occupancy.v1.turn_board_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_NOTICE"]._loaded_options = None
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_NOTICE"]._serialized_options = b'\262\273\030\006notice'
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_MOVE_IN"]._loaded_options = None
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_MOVE_IN"]._serialized_options = b'\262\273\030\007move_in'
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_BOARD"]._loaded_options = None
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_BOARD"]._serialized_options = b'\262\273\030\005board'
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_NOTICE_CANCELLED"]._loaded_options = None
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_NOTICE_CANCELLED"]._serialized_options = b'\262\273\030\020notice_cancelled'
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_VACATED"]._loaded_options = None
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_VACATED"]._serialized_options = b'\262\273\030\007vacated'
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_IMPORT"]._loaded_options = None
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_IMPORT"]._serialized_options = b'\262\273\030\006import'
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_TURN_CANCELLED"]._loaded_options = None
+  _globals['_UNITSTATUSCAUSE'].values_by_name["UNIT_STATUS_CAUSE_TURN_CANCELLED"]._serialized_options = b'\262\273\030\016turn_cancelled'
   _globals['_TURNBOARDSERVICE'].methods_by_name['ListBoard']._loaded_options = None
   _globals['_TURNBOARDSERVICE'].methods_by_name['ListBoard']._serialized_options = b'\220\002\001\252\273\030\003\003\005\004'
+  _globals['_TURNBOARDSERVICE'].methods_by_name['GetBoardUnit']._loaded_options = None
+  _globals['_TURNBOARDSERVICE'].methods_by_name['GetBoardUnit']._serialized_options = b'\220\002\001\252\273\030\002\005\004'
+  _globals['_TURNBOARDSERVICE'].methods_by_name['CountBoard']._loaded_options = None
+  _globals['_TURNBOARDSERVICE'].methods_by_name['CountBoard']._serialized_options = b'\220\002\001\252\273\030\002\005\004'
+  _globals['_TURNBOARDSERVICE'].methods_by_name['ListUnitStatusChanges']._loaded_options = None
+  _globals['_TURNBOARDSERVICE'].methods_by_name['ListUnitStatusChanges']._serialized_options = b'\220\002\001\252\273\030\002\005\004'
   _globals['_TURNBOARDSERVICE'].methods_by_name['SetUnitStatus']._loaded_options = None
   _globals['_TURNBOARDSERVICE'].methods_by_name['SetUnitStatus']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
   _globals['_TURNBOARDSERVICE'].methods_by_name['ScheduleTurn']._loaded_options = None
   _globals['_TURNBOARDSERVICE'].methods_by_name['ScheduleTurn']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
   _globals['_TURNBOARDSERVICE'].methods_by_name['CancelNotice']._loaded_options = None
   _globals['_TURNBOARDSERVICE'].methods_by_name['CancelNotice']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
-  _globals['_BOARDUNIT']._serialized_start=140
-  _globals['_BOARDUNIT']._serialized_end=463
-  _globals['_LISTBOARDREQUEST']._serialized_start=465
-  _globals['_LISTBOARDREQUEST']._serialized_end=591
-  _globals['_LISTBOARDRESPONSE']._serialized_start=593
-  _globals['_LISTBOARDRESPONSE']._serialized_end=708
-  _globals['_SETUNITSTATUSREQUEST']._serialized_start=710
-  _globals['_SETUNITSTATUSREQUEST']._serialized_end=795
-  _globals['_SETUNITSTATUSRESPONSE']._serialized_start=797
-  _globals['_SETUNITSTATUSRESPONSE']._serialized_end=869
-  _globals['_SCHEDULETURNREQUEST']._serialized_start=872
-  _globals['_SCHEDULETURNREQUEST']._serialized_end=1006
-  _globals['_SCHEDULETURNRESPONSE']._serialized_start=1008
-  _globals['_SCHEDULETURNRESPONSE']._serialized_end=1079
-  _globals['_CANCELNOTICEREQUEST']._serialized_start=1081
-  _globals['_CANCELNOTICEREQUEST']._serialized_end=1144
-  _globals['_CANCELNOTICERESPONSE']._serialized_start=1146
-  _globals['_CANCELNOTICERESPONSE']._serialized_end=1217
-  _globals['_TURNBOARDSERVICE']._serialized_start=1220
-  _globals['_TURNBOARDSERVICE']._serialized_end=1708
+  _globals['_TURNBOARDSERVICE'].methods_by_name['CancelTurn']._loaded_options = None
+  _globals['_TURNBOARDSERVICE'].methods_by_name['CancelTurn']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
+  _globals['_UNITSTATUSCAUSE']._serialized_start=3464
+  _globals['_UNITSTATUSCAUSE']._serialized_end=3848
+  _globals['_BOARDUNIT']._serialized_start=214
+  _globals['_BOARDUNIT']._serialized_end=800
+  _globals['_LISTBOARDREQUEST']._serialized_start=803
+  _globals['_LISTBOARDREQUEST']._serialized_end=1021
+  _globals['_LISTBOARDRESPONSE']._serialized_start=1024
+  _globals['_LISTBOARDRESPONSE']._serialized_end=1179
+  _globals['_GETBOARDUNITREQUEST']._serialized_start=1181
+  _globals['_GETBOARDUNITREQUEST']._serialized_end=1219
+  _globals['_GETBOARDUNITRESPONSE']._serialized_start=1222
+  _globals['_GETBOARDUNITRESPONSE']._serialized_end=1402
+  _globals['_NOTICETOVACATE']._serialized_start=1405
+  _globals['_NOTICETOVACATE']._serialized_end=1638
+  _globals['_RESIDENT']._serialized_start=1640
+  _globals['_RESIDENT']._serialized_end=1756
+  _globals['_COUNTBOARDREQUEST']._serialized_start=1758
+  _globals['_COUNTBOARDREQUEST']._serialized_end=1819
+  _globals['_COUNTBOARDRESPONSE']._serialized_start=1822
+  _globals['_COUNTBOARDRESPONSE']._serialized_end=2051
+  _globals['_STATUSCOUNT']._serialized_start=2053
+  _globals['_STATUSCOUNT']._serialized_end=2102
+  _globals['_PROPERTYCOUNT']._serialized_start=2104
+  _globals['_PROPERTYCOUNT']._serialized_end=2173
+  _globals['_UNITSTATUSCHANGE']._serialized_start=2176
+  _globals['_UNITSTATUSCHANGE']._serialized_end=2425
+  _globals['_LISTUNITSTATUSCHANGESREQUEST']._serialized_start=2427
+  _globals['_LISTUNITSTATUSCHANGESREQUEST']._serialized_end=2552
+  _globals['_LISTUNITSTATUSCHANGESRESPONSE']._serialized_start=2555
+  _globals['_LISTUNITSTATUSCHANGESRESPONSE']._serialized_end=2703
+  _globals['_SETUNITSTATUSREQUEST']._serialized_start=2706
+  _globals['_SETUNITSTATUSREQUEST']._serialized_end=2851
+  _globals['_SETUNITSTATUSRESPONSE']._serialized_start=2853
+  _globals['_SETUNITSTATUSRESPONSE']._serialized_end=2925
+  _globals['_SCHEDULETURNREQUEST']._serialized_start=2928
+  _globals['_SCHEDULETURNREQUEST']._serialized_end=3116
+  _globals['_SCHEDULETURNRESPONSE']._serialized_start=3118
+  _globals['_SCHEDULETURNRESPONSE']._serialized_end=3189
+  _globals['_CANCELNOTICEREQUEST']._serialized_start=3191
+  _globals['_CANCELNOTICEREQUEST']._serialized_end=3254
+  _globals['_CANCELNOTICERESPONSE']._serialized_start=3256
+  _globals['_CANCELNOTICERESPONSE']._serialized_end=3327
+  _globals['_CANCELTURNREQUEST']._serialized_start=3329
+  _globals['_CANCELTURNREQUEST']._serialized_end=3390
+  _globals['_CANCELTURNRESPONSE']._serialized_start=3392
+  _globals['_CANCELTURNRESPONSE']._serialized_end=3461
+  _globals['_TURNBOARDSERVICE']._serialized_start=3851
+  _globals['_TURNBOARDSERVICE']._serialized_end=4828
 # @@protoc_insertion_point(module_scope)

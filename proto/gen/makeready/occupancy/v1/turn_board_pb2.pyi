@@ -6,8 +6,11 @@ isort:skip_file
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from makeready.common.v1 import documents_pb2 as _documents_pb2
+from makeready.occupancy.v1 import turn_tasks_pb2 as _turn_tasks_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -18,6 +21,38 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _UnitStatusCause:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _UnitStatusCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UnitStatusCause.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    UNIT_STATUS_CAUSE_UNSPECIFIED: _UnitStatusCause.ValueType  # 0
+    UNIT_STATUS_CAUSE_NOTICE: _UnitStatusCause.ValueType  # 1
+    UNIT_STATUS_CAUSE_MOVE_IN: _UnitStatusCause.ValueType  # 2
+    UNIT_STATUS_CAUSE_BOARD: _UnitStatusCause.ValueType  # 3
+    """A person set it on the turn board."""
+    UNIT_STATUS_CAUSE_NOTICE_CANCELLED: _UnitStatusCause.ValueType  # 4
+    UNIT_STATUS_CAUSE_VACATED: _UnitStatusCause.ValueType  # 5
+    """The morning after the move-out date came."""
+    UNIT_STATUS_CAUSE_IMPORT: _UnitStatusCause.ValueType  # 6
+    UNIT_STATUS_CAUSE_TURN_CANCELLED: _UnitStatusCause.ValueType  # 7
+
+class UnitStatusCause(_UnitStatusCause, metaclass=_UnitStatusCauseEnumTypeWrapper):
+    """UnitStatusCause is what changed a unit's status."""
+
+UNIT_STATUS_CAUSE_UNSPECIFIED: UnitStatusCause.ValueType  # 0
+UNIT_STATUS_CAUSE_NOTICE: UnitStatusCause.ValueType  # 1
+UNIT_STATUS_CAUSE_MOVE_IN: UnitStatusCause.ValueType  # 2
+UNIT_STATUS_CAUSE_BOARD: UnitStatusCause.ValueType  # 3
+"""A person set it on the turn board."""
+UNIT_STATUS_CAUSE_NOTICE_CANCELLED: UnitStatusCause.ValueType  # 4
+UNIT_STATUS_CAUSE_VACATED: UnitStatusCause.ValueType  # 5
+"""The morning after the move-out date came."""
+UNIT_STATUS_CAUSE_IMPORT: UnitStatusCause.ValueType  # 6
+UNIT_STATUS_CAUSE_TURN_CANCELLED: UnitStatusCause.ValueType  # 7
+Global___UnitStatusCause: _TypeAlias = UnitStatusCause  # noqa: Y015
 
 @_typing.final
 class BoardUnit(_message.Message):
@@ -35,6 +70,12 @@ class BoardUnit(_message.Message):
     MOVE_OUT_DATE_FIELD_NUMBER: _builtins.int
     PROJECTED_READY_ON_FIELD_NUMBER: _builtins.int
     TASKS_OPEN_FIELD_NUMBER: _builtins.int
+    UNIT_STATUS_SINCE_FIELD_NUMBER: _builtins.int
+    SINCE_OR_EARLIER_FIELD_NUMBER: _builtins.int
+    NEXT_MOVE_IN_FIELD_NUMBER: _builtins.int
+    TASKS_LATE_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    EMPTY_SINCE_FIELD_NUMBER: _builtins.int
     unit_id: _builtins.int
     name: _builtins.str
     property_id: _builtins.int
@@ -49,6 +90,24 @@ class BoardUnit(_message.Message):
     projected_ready_on: _builtins.str
     tasks_open: _builtins.int
     """Open tasks of all turns of the unit."""
+    since_or_earlier: _builtins.bool
+    """Whether the unit may have had its status before `unit_status_since`: a file brought it as the unit's first one."""
+    next_move_in: _builtins.str
+    """The active turn's move-in date, if it is after today by the company's wall clock."""
+    tasks_late: _builtins.int
+    """The open tasks whose scheduled date is before today."""
+    empty_since: _builtins.str
+    """Of a vacant unit and of one that is down: the last move-out date of its newest two turns, if it is before today."""
+    @_builtins.property
+    def unit_status_since(self) -> _timestamp_pb2.Timestamp:
+        """When the unit got its status; absent if that is not on record."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[_turn_tasks_pb2.TurnTask]:
+        """On request: the unit's open tasks and its active turn's completed ones by scheduled date, those without one last. At
+        most 8 tasks; open ones come before completed ones in the choice, and early ones before late ones.
+        """
+
     def __init__(
         self,
         *,
@@ -62,31 +121,49 @@ class BoardUnit(_message.Message):
         move_out_date: _builtins.str | None = ...,
         projected_ready_on: _builtins.str | None = ...,
         tasks_open: _builtins.int = ...,
+        unit_status_since: _timestamp_pb2.Timestamp | None = ...,
+        since_or_earlier: _builtins.bool = ...,
+        next_move_in: _builtins.str | None = ...,
+        tasks_late: _builtins.int = ...,
+        tasks: _abc.Iterable[_turn_tasks_pb2.TurnTask] | None = ...,
+        empty_since: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_projected_ready_on", b"_projected_ready_on", "_turn_id", b"_turn_id", "_unit_status", b"_unit_status", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "projected_ready_on", b"projected_ready_on", "turn_id", b"turn_id", "unit_status", b"unit_status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_empty_since", b"_empty_since", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_next_move_in", b"_next_move_in", "_projected_ready_on", b"_projected_ready_on", "_turn_id", b"_turn_id", "_unit_status", b"_unit_status", "_unit_status_since", b"_unit_status_since", "empty_since", b"empty_since", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "next_move_in", b"next_move_in", "projected_ready_on", b"projected_ready_on", "turn_id", b"turn_id", "unit_status", b"unit_status", "unit_status_since", b"unit_status_since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_projected_ready_on", b"_projected_ready_on", "_turn_id", b"_turn_id", "_unit_status", b"_unit_status", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "name", b"name", "projected_ready_on", b"projected_ready_on", "property", b"property", "property_id", b"property_id", "tasks_open", b"tasks_open", "turn_id", b"turn_id", "unit_id", b"unit_id", "unit_status", b"unit_status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_empty_since", b"_empty_since", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_next_move_in", b"_next_move_in", "_projected_ready_on", b"_projected_ready_on", "_turn_id", b"_turn_id", "_unit_status", b"_unit_status", "_unit_status_since", b"_unit_status_since", "empty_since", b"empty_since", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "name", b"name", "next_move_in", b"next_move_in", "projected_ready_on", b"projected_ready_on", "property", b"property", "property_id", b"property_id", "since_or_earlier", b"since_or_earlier", "tasks", b"tasks", "tasks_late", b"tasks_late", "tasks_open", b"tasks_open", "turn_id", b"turn_id", "unit_id", b"unit_id", "unit_status", b"unit_status", "unit_status_since", b"unit_status_since"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__empty_since: _TypeAlias = _typing.Literal["empty_since"]  # noqa: Y015
+    _WhichOneofArgType__empty_since: _TypeAlias = _typing.Literal["_empty_since", b"_empty_since"]  # noqa: Y015
     _WhichOneofReturnType__move_in_date: _TypeAlias = _typing.Literal["move_in_date"]  # noqa: Y015
     _WhichOneofArgType__move_in_date: _TypeAlias = _typing.Literal["_move_in_date", b"_move_in_date"]  # noqa: Y015
     _WhichOneofReturnType__move_out_date: _TypeAlias = _typing.Literal["move_out_date"]  # noqa: Y015
     _WhichOneofArgType__move_out_date: _TypeAlias = _typing.Literal["_move_out_date", b"_move_out_date"]  # noqa: Y015
+    _WhichOneofReturnType__next_move_in: _TypeAlias = _typing.Literal["next_move_in"]  # noqa: Y015
+    _WhichOneofArgType__next_move_in: _TypeAlias = _typing.Literal["_next_move_in", b"_next_move_in"]  # noqa: Y015
     _WhichOneofReturnType__projected_ready_on: _TypeAlias = _typing.Literal["projected_ready_on"]  # noqa: Y015
     _WhichOneofArgType__projected_ready_on: _TypeAlias = _typing.Literal["_projected_ready_on", b"_projected_ready_on"]  # noqa: Y015
     _WhichOneofReturnType__turn_id: _TypeAlias = _typing.Literal["turn_id"]  # noqa: Y015
     _WhichOneofArgType__turn_id: _TypeAlias = _typing.Literal["_turn_id", b"_turn_id"]  # noqa: Y015
     _WhichOneofReturnType__unit_status: _TypeAlias = _typing.Literal["unit_status"]  # noqa: Y015
     _WhichOneofArgType__unit_status: _TypeAlias = _typing.Literal["_unit_status", b"_unit_status"]  # noqa: Y015
+    _WhichOneofReturnType__unit_status_since: _TypeAlias = _typing.Literal["unit_status_since"]  # noqa: Y015
+    _WhichOneofArgType__unit_status_since: _TypeAlias = _typing.Literal["_unit_status_since", b"_unit_status_since"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__empty_since) -> _WhichOneofReturnType__empty_since | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__move_in_date) -> _WhichOneofReturnType__move_in_date | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__move_out_date) -> _WhichOneofReturnType__move_out_date | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_move_in) -> _WhichOneofReturnType__next_move_in | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__projected_ready_on) -> _WhichOneofReturnType__projected_ready_on | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_id) -> _WhichOneofReturnType__turn_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__unit_status) -> _WhichOneofReturnType__unit_status | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unit_status_since) -> _WhichOneofReturnType__unit_status_since | None: ...
 
 Global___BoardUnit: _TypeAlias = BoardUnit  # noqa: Y015
 
@@ -97,28 +174,52 @@ class ListBoardRequest(_message.Message):
     PROPERTY_ID_FIELD_NUMBER: _builtins.int
     AFTER_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    UNIT_STATUSES_FIELD_NUMBER: _builtins.int
+    UNDER_WAY_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    WITH_TASKS_FIELD_NUMBER: _builtins.int
     property_id: _builtins.int
     after_id: _builtins.int
     """Only units after this one."""
     limit: _builtins.int
     """1 to 5000; absent: 1000."""
+    under_way: _builtins.bool
+    """As `unit_statuses` with all four."""
+    after: _builtins.str
+    """With `unit_statuses` or `under_way`: the page after the one that had this `next_after`."""
+    with_tasks: _builtins.bool
+    """Whether units have `tasks`. At most 200 units then."""
+    @_builtins.property
+    def unit_statuses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only units with one of these statuses: "Notice", "Vacant Not Ready", "Vacant Ready" or "Down". They are in the order
+        of their ready dates, those without one last.
+        """
+
     def __init__(
         self,
         *,
         property_id: _builtins.int | None = ...,
         after_id: _builtins.int | None = ...,
         limit: _builtins.int | None = ...,
+        unit_statuses: _abc.Iterable[_builtins.str] | None = ...,
+        under_way: _builtins.bool = ...,
+        after: _builtins.str | None = ...,
+        with_tasks: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "after_id", b"after_id", "limit", b"limit", "property_id", b"property_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "after", b"after", "after_id", b"after_id", "limit", b"limit", "property_id", b"property_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "after_id", b"after_id", "limit", b"limit", "property_id", b"property_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "after", b"after", "after_id", b"after_id", "limit", b"limit", "property_id", b"property_id", "under_way", b"under_way", "unit_statuses", b"unit_statuses", "with_tasks", b"with_tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__after: _TypeAlias = _typing.Literal["after"]  # noqa: Y015
+    _WhichOneofArgType__after: _TypeAlias = _typing.Literal["_after", b"_after"]  # noqa: Y015
     _WhichOneofReturnType__after_id: _TypeAlias = _typing.Literal["after_id"]  # noqa: Y015
     _WhichOneofArgType__after_id: _TypeAlias = _typing.Literal["_after_id", b"_after_id"]  # noqa: Y015
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
     _WhichOneofReturnType__property_id: _TypeAlias = _typing.Literal["property_id"]  # noqa: Y015
     _WhichOneofArgType__property_id: _TypeAlias = _typing.Literal["_property_id", b"_property_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after) -> _WhichOneofReturnType__after | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__after_id) -> _WhichOneofReturnType__after_id | None: ...
     @_typing.overload
@@ -134,8 +235,11 @@ class ListBoardResponse(_message.Message):
 
     UNITS_FIELD_NUMBER: _builtins.int
     NEXT_AFTER_ID_FIELD_NUMBER: _builtins.int
+    NEXT_AFTER_FIELD_NUMBER: _builtins.int
     next_after_id: _builtins.int
-    """The start of the next page; absent on the last page."""
+    """In the order of ids, the start of the next page; absent on the last page."""
+    next_after: _builtins.str
+    """In the order of ready dates, the start of the next page; absent on the last page."""
     @_builtins.property
     def units(self) -> _containers.RepeatedCompositeFieldContainer[Global___BoardUnit]: ...
     def __init__(
@@ -143,16 +247,394 @@ class ListBoardResponse(_message.Message):
         *,
         units: _abc.Iterable[Global___BoardUnit] | None = ...,
         next_after_id: _builtins.int | None = ...,
+        next_after: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "next_after_id", b"next_after_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_after", b"_next_after", "_next_after_id", b"_next_after_id", "next_after", b"next_after", "next_after_id", b"next_after_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "next_after_id", b"next_after_id", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_after", b"_next_after", "_next_after_id", b"_next_after_id", "next_after", b"next_after", "next_after_id", b"next_after_id", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next_after: _TypeAlias = _typing.Literal["next_after"]  # noqa: Y015
+    _WhichOneofArgType__next_after: _TypeAlias = _typing.Literal["_next_after", b"_next_after"]  # noqa: Y015
     _WhichOneofReturnType__next_after_id: _TypeAlias = _typing.Literal["next_after_id"]  # noqa: Y015
     _WhichOneofArgType__next_after_id: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_after) -> _WhichOneofReturnType__next_after | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next_after_id) -> _WhichOneofReturnType__next_after_id | None: ...
 
 Global___ListBoardResponse: _TypeAlias = ListBoardResponse  # noqa: Y015
+
+@_typing.final
+class GetBoardUnitRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    unit_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        unit_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["unit_id", b"unit_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBoardUnitRequest: _TypeAlias = GetBoardUnitRequest  # noqa: Y015
+
+@_typing.final
+class GetBoardUnitResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNIT_FIELD_NUMBER: _builtins.int
+    RESIDENTS_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def unit(self) -> Global___BoardUnit:
+        """With its tasks."""
+
+    @_builtins.property
+    def residents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resident]:
+        """The parties of the active turn's lease, in their stored order."""
+
+    @_builtins.property
+    def notice(self) -> Global___NoticeToVacate:
+        """The active turn's notice, if it has a move-out date."""
+
+    def __init__(
+        self,
+        *,
+        unit: Global___BoardUnit | None = ...,
+        residents: _abc.Iterable[Global___Resident] | None = ...,
+        notice: Global___NoticeToVacate | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice", "unit", b"unit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice", "residents", b"residents", "unit", b"unit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBoardUnitResponse: _TypeAlias = GetBoardUnitResponse  # noqa: Y015
+
+@_typing.final
+class NoticeToVacate(_message.Message):
+    """NoticeToVacate is a resident's notice as it was recorded last."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOVE_OUT_DATE_FIELD_NUMBER: _builtins.int
+    NTV_REASON_CODE_FIELD_NUMBER: _builtins.int
+    DEPARTURE_DESTINATION_CODE_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
+    EXTERNAL_ID_FIELD_NUMBER: _builtins.int
+    move_out_date: _builtins.str
+    """A date as YYYY-MM-DD."""
+    ntv_reason_code: _builtins.str
+    departure_destination_code: _builtins.str
+    notes: _builtins.str
+    external_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        move_out_date: _builtins.str = ...,
+        ntv_reason_code: _builtins.str | None = ...,
+        departure_destination_code: _builtins.str | None = ...,
+        notes: _builtins.str | None = ...,
+        external_id: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code", "_external_id", b"_external_id", "_notes", b"_notes", "_ntv_reason_code", b"_ntv_reason_code", "departure_destination_code", b"departure_destination_code", "external_id", b"external_id", "notes", b"notes", "ntv_reason_code", b"ntv_reason_code"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code", "_external_id", b"_external_id", "_notes", b"_notes", "_ntv_reason_code", b"_ntv_reason_code", "departure_destination_code", b"departure_destination_code", "external_id", b"external_id", "move_out_date", b"move_out_date", "notes", b"notes", "ntv_reason_code", b"ntv_reason_code"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__departure_destination_code: _TypeAlias = _typing.Literal["departure_destination_code"]  # noqa: Y015
+    _WhichOneofArgType__departure_destination_code: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code"]  # noqa: Y015
+    _WhichOneofReturnType__external_id: _TypeAlias = _typing.Literal["external_id"]  # noqa: Y015
+    _WhichOneofArgType__external_id: _TypeAlias = _typing.Literal["_external_id", b"_external_id"]  # noqa: Y015
+    _WhichOneofReturnType__notes: _TypeAlias = _typing.Literal["notes"]  # noqa: Y015
+    _WhichOneofArgType__notes: _TypeAlias = _typing.Literal["_notes", b"_notes"]  # noqa: Y015
+    _WhichOneofReturnType__ntv_reason_code: _TypeAlias = _typing.Literal["ntv_reason_code"]  # noqa: Y015
+    _WhichOneofArgType__ntv_reason_code: _TypeAlias = _typing.Literal["_ntv_reason_code", b"_ntv_reason_code"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__departure_destination_code) -> _WhichOneofReturnType__departure_destination_code | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__external_id) -> _WhichOneofReturnType__external_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__notes) -> _WhichOneofReturnType__notes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ntv_reason_code) -> _WhichOneofReturnType__ntv_reason_code | None: ...
+
+Global___NoticeToVacate: _TypeAlias = NoticeToVacate  # noqa: Y015
+
+@_typing.final
+class Resident(_message.Message):
+    """Resident is a party of a lease, without e-mail address and phone number."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_NAME_FIELD_NUMBER: _builtins.int
+    LAST_NAME_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    first_name: _builtins.str
+    last_name: _builtins.str
+    role: _builtins.str
+    """"leaseholder" or "guarantor"; absent if none was sent."""
+    def __init__(
+        self,
+        *,
+        first_name: _builtins.str | None = ...,
+        last_name: _builtins.str | None = ...,
+        role: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_name", b"_first_name", "_last_name", b"_last_name", "_role", b"_role", "first_name", b"first_name", "last_name", b"last_name", "role", b"role"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_name", b"_first_name", "_last_name", b"_last_name", "_role", b"_role", "first_name", b"first_name", "last_name", b"last_name", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__first_name: _TypeAlias = _typing.Literal["first_name"]  # noqa: Y015
+    _WhichOneofArgType__first_name: _TypeAlias = _typing.Literal["_first_name", b"_first_name"]  # noqa: Y015
+    _WhichOneofReturnType__last_name: _TypeAlias = _typing.Literal["last_name"]  # noqa: Y015
+    _WhichOneofArgType__last_name: _TypeAlias = _typing.Literal["_last_name", b"_last_name"]  # noqa: Y015
+    _WhichOneofReturnType__role: _TypeAlias = _typing.Literal["role"]  # noqa: Y015
+    _WhichOneofArgType__role: _TypeAlias = _typing.Literal["_role", b"_role"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_name) -> _WhichOneofReturnType__first_name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__last_name) -> _WhichOneofReturnType__last_name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__role) -> _WhichOneofReturnType__role | None: ...
+
+Global___Resident: _TypeAlias = Resident  # noqa: Y015
+
+@_typing.final
+class CountBoardRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROPERTY_ID_FIELD_NUMBER: _builtins.int
+    property_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        property_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_property_id", b"_property_id", "property_id", b"property_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_property_id", b"_property_id", "property_id", b"property_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__property_id: _TypeAlias = _typing.Literal["property_id"]  # noqa: Y015
+    _WhichOneofArgType__property_id: _TypeAlias = _typing.Literal["_property_id", b"_property_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__property_id) -> _WhichOneofReturnType__property_id | None: ...
+
+Global___CountBoardRequest: _TypeAlias = CountBoardRequest  # noqa: Y015
+
+@_typing.final
+class CountBoardResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNITS_FIELD_NUMBER: _builtins.int
+    STATUSES_FIELD_NUMBER: _builtins.int
+    TASKS_OPEN_FIELD_NUMBER: _builtins.int
+    TASKS_LATE_FIELD_NUMBER: _builtins.int
+    DAYS_EMPTY_FIELD_NUMBER: _builtins.int
+    PROPERTIES_FIELD_NUMBER: _builtins.int
+    units: _builtins.int
+    """All units."""
+    tasks_open: _builtins.int
+    tasks_late: _builtins.int
+    """Open tasks whose scheduled date is before today, by the company's wall clock."""
+    days_empty: _builtins.int
+    """The mean number of days from a move-out to the next move-in, over those of the newest 200 turns whose move-in was
+    in the last 365 days; absent if there are none.
+    """
+    @_builtins.property
+    def statuses(self) -> _containers.RepeatedCompositeFieldContainer[Global___StatusCount]:
+        """The statuses that units have, in the order of a turn. Without a property, those on their way to ready alone."""
+
+    @_builtins.property
+    def properties(self) -> _containers.RepeatedCompositeFieldContainer[Global___PropertyCount]:
+        """Without a property: the properties that have units on their way to ready, by name; at most 500."""
+
+    def __init__(
+        self,
+        *,
+        units: _builtins.int = ...,
+        statuses: _abc.Iterable[Global___StatusCount] | None = ...,
+        tasks_open: _builtins.int = ...,
+        tasks_late: _builtins.int = ...,
+        days_empty: _builtins.int | None = ...,
+        properties: _abc.Iterable[Global___PropertyCount] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_days_empty", b"_days_empty", "days_empty", b"days_empty"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_days_empty", b"_days_empty", "days_empty", b"days_empty", "properties", b"properties", "statuses", b"statuses", "tasks_late", b"tasks_late", "tasks_open", b"tasks_open", "units", b"units"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__days_empty: _TypeAlias = _typing.Literal["days_empty"]  # noqa: Y015
+    _WhichOneofArgType__days_empty: _TypeAlias = _typing.Literal["_days_empty", b"_days_empty"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__days_empty) -> _WhichOneofReturnType__days_empty | None: ...
+
+Global___CountBoardResponse: _TypeAlias = CountBoardResponse  # noqa: Y015
+
+@_typing.final
+class StatusCount(_message.Message):
+    """StatusCount is the number of units with a status."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNIT_STATUS_FIELD_NUMBER: _builtins.int
+    UNITS_FIELD_NUMBER: _builtins.int
+    unit_status: _builtins.str
+    """Empty: units without a status."""
+    units: _builtins.int
+    def __init__(
+        self,
+        *,
+        unit_status: _builtins.str = ...,
+        units: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["unit_status", b"unit_status", "units", b"units"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StatusCount: _TypeAlias = StatusCount  # noqa: Y015
+
+@_typing.final
+class PropertyCount(_message.Message):
+    """PropertyCount is the number of units on their way to ready in a property."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROPERTY_ID_FIELD_NUMBER: _builtins.int
+    PROPERTY_FIELD_NUMBER: _builtins.int
+    UNITS_FIELD_NUMBER: _builtins.int
+    property_id: _builtins.int
+    property: _builtins.str
+    units: _builtins.int
+    def __init__(
+        self,
+        *,
+        property_id: _builtins.int = ...,
+        property: _builtins.str = ...,
+        units: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["property", b"property", "property_id", b"property_id", "units", b"units"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PropertyCount: _TypeAlias = PropertyCount  # noqa: Y015
+
+@_typing.final
+class UnitStatusChange(_message.Message):
+    """UnitStatusChange is one change of a unit's status."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    CHANGED_AT_FIELD_NUMBER: _builtins.int
+    FROM_STATUS_FIELD_NUMBER: _builtins.int
+    TO_STATUS_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    ACTOR_FIELD_NUMBER: _builtins.int
+    TURN_ID_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Ascends with the unit's changes."""
+    from_status: _builtins.str
+    """Absent for the unit's first status."""
+    to_status: _builtins.str
+    cause: Global___UnitStatusCause.ValueType
+    actor: _builtins.str
+    """As the audit log spells it, for example "staff:12" or "caller:3"."""
+    turn_id: _builtins.int
+    """The unit's active turn after the change; absent if it had none."""
+    @_builtins.property
+    def changed_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        changed_at: _timestamp_pb2.Timestamp | None = ...,
+        from_status: _builtins.str | None = ...,
+        to_status: _builtins.str = ...,
+        cause: Global___UnitStatusCause.ValueType = ...,
+        actor: _builtins.str = ...,
+        turn_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_from_status", b"_from_status", "_turn_id", b"_turn_id", "changed_at", b"changed_at", "from_status", b"from_status", "turn_id", b"turn_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_from_status", b"_from_status", "_turn_id", b"_turn_id", "actor", b"actor", "cause", b"cause", "changed_at", b"changed_at", "from_status", b"from_status", "to_status", b"to_status", "turn_id", b"turn_id", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__from_status: _TypeAlias = _typing.Literal["from_status"]  # noqa: Y015
+    _WhichOneofArgType__from_status: _TypeAlias = _typing.Literal["_from_status", b"_from_status"]  # noqa: Y015
+    _WhichOneofReturnType__turn_id: _TypeAlias = _typing.Literal["turn_id"]  # noqa: Y015
+    _WhichOneofArgType__turn_id: _TypeAlias = _typing.Literal["_turn_id", b"_turn_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__from_status) -> _WhichOneofReturnType__from_status | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_id) -> _WhichOneofReturnType__turn_id | None: ...
+
+Global___UnitStatusChange: _TypeAlias = UnitStatusChange  # noqa: Y015
+
+@_typing.final
+class ListUnitStatusChangesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    BEFORE_VERSION_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    unit_id: _builtins.int
+    before_version: _builtins.int
+    """Only changes before this one."""
+    limit: _builtins.int
+    """1 to 200; absent: 50."""
+    def __init__(
+        self,
+        *,
+        unit_id: _builtins.int = ...,
+        before_version: _builtins.int | None = ...,
+        limit: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_before_version", b"_before_version", "_limit", b"_limit", "before_version", b"before_version", "limit", b"limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_before_version", b"_before_version", "_limit", b"_limit", "before_version", b"before_version", "limit", b"limit", "unit_id", b"unit_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__before_version: _TypeAlias = _typing.Literal["before_version"]  # noqa: Y015
+    _WhichOneofArgType__before_version: _TypeAlias = _typing.Literal["_before_version", b"_before_version"]  # noqa: Y015
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before_version) -> _WhichOneofReturnType__before_version | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+
+Global___ListUnitStatusChangesRequest: _TypeAlias = ListUnitStatusChangesRequest  # noqa: Y015
+
+@_typing.final
+class ListUnitStatusChangesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGES_FIELD_NUMBER: _builtins.int
+    NEXT_BEFORE_VERSION_FIELD_NUMBER: _builtins.int
+    next_before_version: _builtins.int
+    """The start of the next page; absent on the last page."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnitStatusChange]: ...
+    def __init__(
+        self,
+        *,
+        changes: _abc.Iterable[Global___UnitStatusChange] | None = ...,
+        next_before_version: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_before_version", b"_next_before_version", "next_before_version", b"next_before_version"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_before_version", b"_next_before_version", "changes", b"changes", "next_before_version", b"next_before_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next_before_version: _TypeAlias = _typing.Literal["next_before_version"]  # noqa: Y015
+    _WhichOneofArgType__next_before_version: _TypeAlias = _typing.Literal["_next_before_version", b"_next_before_version"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_before_version) -> _WhichOneofReturnType__next_before_version | None: ...
+
+Global___ListUnitStatusChangesResponse: _TypeAlias = ListUnitStatusChangesResponse  # noqa: Y015
 
 @_typing.final
 class SetUnitStatusRequest(_message.Message):
@@ -161,21 +643,27 @@ class SetUnitStatusRequest(_message.Message):
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     UNIT_ID_FIELD_NUMBER: _builtins.int
     UNIT_STATUS_FIELD_NUMBER: _builtins.int
+    EXPECTED_UNIT_STATUS_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     unit_id: _builtins.int
     unit_status: _builtins.str
+    expected_unit_status: _builtins.str
+    """Refused if the unit has another status by now. Empty: it had none."""
     def __init__(
         self,
         *,
         idempotency_key: _builtins.str = ...,
         unit_id: _builtins.int = ...,
         unit_status: _builtins.str = ...,
+        expected_unit_status: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_unit_status", b"_expected_unit_status", "expected_unit_status", b"expected_unit_status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "unit_id", b"unit_id", "unit_status", b"unit_status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_unit_status", b"_expected_unit_status", "expected_unit_status", b"expected_unit_status", "idempotency_key", b"idempotency_key", "unit_id", b"unit_id", "unit_status", b"unit_status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__expected_unit_status: _TypeAlias = _typing.Literal["expected_unit_status"]  # noqa: Y015
+    _WhichOneofArgType__expected_unit_status: _TypeAlias = _typing.Literal["_expected_unit_status", b"_expected_unit_status"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_unit_status) -> _WhichOneofReturnType__expected_unit_status | None: ...
 
 Global___SetUnitStatusRequest: _TypeAlias = SetUnitStatusRequest  # noqa: Y015
 
@@ -206,10 +694,13 @@ class ScheduleTurnRequest(_message.Message):
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     TURN_ID_FIELD_NUMBER: _builtins.int
     PROJECTED_READY_ON_FIELD_NUMBER: _builtins.int
+    EXPECTED_READY_ON_FIELD_NUMBER: _builtins.int
     CLEAR_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     turn_id: _builtins.int
     projected_ready_on: _builtins.str
+    expected_ready_on: _builtins.str
+    """Refused if the turn has another ready date by now. Empty: it had none."""
     @_builtins.property
     def clear(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -218,14 +709,20 @@ class ScheduleTurnRequest(_message.Message):
         idempotency_key: _builtins.str = ...,
         turn_id: _builtins.int = ...,
         projected_ready_on: _builtins.str | None = ...,
+        expected_ready_on: _builtins.str | None = ...,
         clear: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_projected_ready_on", b"_projected_ready_on", "projected_ready_on", b"projected_ready_on"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_ready_on", b"_expected_ready_on", "_projected_ready_on", b"_projected_ready_on", "expected_ready_on", b"expected_ready_on", "projected_ready_on", b"projected_ready_on"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_projected_ready_on", b"_projected_ready_on", "clear", b"clear", "idempotency_key", b"idempotency_key", "projected_ready_on", b"projected_ready_on", "turn_id", b"turn_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_ready_on", b"_expected_ready_on", "_projected_ready_on", b"_projected_ready_on", "clear", b"clear", "expected_ready_on", b"expected_ready_on", "idempotency_key", b"idempotency_key", "projected_ready_on", b"projected_ready_on", "turn_id", b"turn_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expected_ready_on: _TypeAlias = _typing.Literal["expected_ready_on"]  # noqa: Y015
+    _WhichOneofArgType__expected_ready_on: _TypeAlias = _typing.Literal["_expected_ready_on", b"_expected_ready_on"]  # noqa: Y015
     _WhichOneofReturnType__projected_ready_on: _TypeAlias = _typing.Literal["projected_ready_on"]  # noqa: Y015
     _WhichOneofArgType__projected_ready_on: _TypeAlias = _typing.Literal["_projected_ready_on", b"_projected_ready_on"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_ready_on) -> _WhichOneofReturnType__expected_ready_on | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__projected_ready_on) -> _WhichOneofReturnType__projected_ready_on | None: ...
 
 Global___ScheduleTurnRequest: _TypeAlias = ScheduleTurnRequest  # noqa: Y015
@@ -291,3 +788,45 @@ class CancelNoticeResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CancelNoticeResponse: _TypeAlias = CancelNoticeResponse  # noqa: Y015
+
+@_typing.final
+class CancelTurnRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    TURN_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    turn_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        turn_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "turn_id", b"turn_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelTurnRequest: _TypeAlias = CancelTurnRequest  # noqa: Y015
+
+@_typing.final
+class CancelTurnResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def document(self) -> _documents_pb2.Document: ...
+    def __init__(
+        self,
+        *,
+        document: _documents_pb2.Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelTurnResponse: _TypeAlias = CancelTurnResponse  # noqa: Y015

@@ -41,6 +41,21 @@ class TurnBoardServiceStub:
                 request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListBoardRequest.SerializeToString,
                 response_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListBoardResponse.FromString,
                 _registered_method=True)
+        self.GetBoardUnit = channel.unary_unary(
+                '/makeready.occupancy.v1.TurnBoardService/GetBoardUnit',
+                request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.GetBoardUnitRequest.SerializeToString,
+                response_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.GetBoardUnitResponse.FromString,
+                _registered_method=True)
+        self.CountBoard = channel.unary_unary(
+                '/makeready.occupancy.v1.TurnBoardService/CountBoard',
+                request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CountBoardRequest.SerializeToString,
+                response_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CountBoardResponse.FromString,
+                _registered_method=True)
+        self.ListUnitStatusChanges = channel.unary_unary(
+                '/makeready.occupancy.v1.TurnBoardService/ListUnitStatusChanges',
+                request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListUnitStatusChangesRequest.SerializeToString,
+                response_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListUnitStatusChangesResponse.FromString,
+                _registered_method=True)
         self.SetUnitStatus = channel.unary_unary(
                 '/makeready.occupancy.v1.TurnBoardService/SetUnitStatus',
                 request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.SetUnitStatusRequest.SerializeToString,
@@ -56,6 +71,11 @@ class TurnBoardServiceStub:
                 request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelNoticeRequest.SerializeToString,
                 response_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelNoticeResponse.FromString,
                 _registered_method=True)
+        self.CancelTurn = channel.unary_unary(
+                '/makeready.occupancy.v1.TurnBoardService/CancelTurn',
+                request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelTurnRequest.SerializeToString,
+                response_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelTurnResponse.FromString,
+                _registered_method=True)
 
 
 class TurnBoardServiceServicer:
@@ -64,7 +84,29 @@ class TurnBoardServiceServicer:
     """
 
     def ListBoard(self, request, context):
-        """Lists units ascending by id, each with its status, its active turn and its number of open tasks.
+        """Lists units with their status, their active turn and their open tasks: all units ascending by id, or those on their
+        way to ready by their ready date.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetBoardUnit(self, request, context):
+        """Fetches one unit, with the names of the residents of its active turn.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountBoard(self, request, context):
+        """Counts the units and open tasks of the company, or of one property.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUnitStatusChanges(self, request, context):
+        """Lists the changes of a unit's status, newest first. Changes from before they were recorded are unknown.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -92,6 +134,14 @@ class TurnBoardServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CancelTurn(self, request, context):
+        """Cancels an active turn, whose residency did not take place. Its open tasks are cancelled. A unit that was Occupied or on
+        Notice becomes Vacant Not Ready; then turn.status_changed fires.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TurnBoardServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -99,6 +149,21 @@ def add_TurnBoardServiceServicer_to_server(servicer, server):
                     servicer.ListBoard,
                     request_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListBoardRequest.FromString,
                     response_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListBoardResponse.SerializeToString,
+            ),
+            'GetBoardUnit': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetBoardUnit,
+                    request_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.GetBoardUnitRequest.FromString,
+                    response_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.GetBoardUnitResponse.SerializeToString,
+            ),
+            'CountBoard': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountBoard,
+                    request_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CountBoardRequest.FromString,
+                    response_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CountBoardResponse.SerializeToString,
+            ),
+            'ListUnitStatusChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUnitStatusChanges,
+                    request_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListUnitStatusChangesRequest.FromString,
+                    response_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListUnitStatusChangesResponse.SerializeToString,
             ),
             'SetUnitStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.SetUnitStatus,
@@ -114,6 +179,11 @@ def add_TurnBoardServiceServicer_to_server(servicer, server):
                     servicer.CancelNotice,
                     request_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelNoticeRequest.FromString,
                     response_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelNoticeResponse.SerializeToString,
+            ),
+            'CancelTurn': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelTurn,
+                    request_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelTurnRequest.FromString,
+                    response_serializer=makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelTurnResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -145,6 +215,87 @@ class TurnBoardService:
             '/makeready.occupancy.v1.TurnBoardService/ListBoard',
             makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListBoardRequest.SerializeToString,
             makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListBoardResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetBoardUnit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.occupancy.v1.TurnBoardService/GetBoardUnit',
+            makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.GetBoardUnitRequest.SerializeToString,
+            makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.GetBoardUnitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountBoard(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.occupancy.v1.TurnBoardService/CountBoard',
+            makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CountBoardRequest.SerializeToString,
+            makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CountBoardResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUnitStatusChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.occupancy.v1.TurnBoardService/ListUnitStatusChanges',
+            makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListUnitStatusChangesRequest.SerializeToString,
+            makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.ListUnitStatusChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -226,6 +377,33 @@ class TurnBoardService:
             '/makeready.occupancy.v1.TurnBoardService/CancelNotice',
             makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelNoticeRequest.SerializeToString,
             makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelNoticeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelTurn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.occupancy.v1.TurnBoardService/CancelTurn',
+            makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelTurnRequest.SerializeToString,
+            makeready_dot_occupancy_dot_v1_dot_turn__board__pb2.CancelTurnResponse.FromString,
             options,
             channel_credentials,
             insecure,

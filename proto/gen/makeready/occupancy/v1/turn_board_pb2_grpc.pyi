@@ -36,7 +36,15 @@ class TurnBoardServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TurnBoardServiceAsyncStub: ...
     ListBoard: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.ListBoardRequest, _turn_board_pb2.ListBoardResponse]
-    """Lists units ascending by id, each with its status, its active turn and its number of open tasks."""
+    """Lists units with their status, their active turn and their open tasks: all units ascending by id, or those on their
+    way to ready by their ready date.
+    """
+    GetBoardUnit: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.GetBoardUnitRequest, _turn_board_pb2.GetBoardUnitResponse]
+    """Fetches one unit, with the names of the residents of its active turn."""
+    CountBoard: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.CountBoardRequest, _turn_board_pb2.CountBoardResponse]
+    """Counts the units and open tasks of the company, or of one property."""
+    ListUnitStatusChanges: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.ListUnitStatusChangesRequest, _turn_board_pb2.ListUnitStatusChangesResponse]
+    """Lists the changes of a unit's status, newest first. Changes from before they were recorded are unknown."""
     SetUnitStatus: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.SetUnitStatusRequest, _turn_board_pb2.SetUnitStatusResponse]
     """Sets a unit's status. Fires turn.status_changed if the status changes and the unit has a turn."""
     ScheduleTurn: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.ScheduleTurnRequest, _turn_board_pb2.ScheduleTurnResponse]
@@ -44,6 +52,10 @@ class TurnBoardServiceStub:
     CancelNotice: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.CancelNoticeRequest, _turn_board_pb2.CancelNoticeResponse]
     """Cancels the notice of a unit's resident, who stays. It clears both dates, sets the unit to Occupied, and cancels
     the turn's open tasks.
+    """
+    CancelTurn: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.CancelTurnRequest, _turn_board_pb2.CancelTurnResponse]
+    """Cancels an active turn, whose residency did not take place. Its open tasks are cancelled. A unit that was Occupied or on
+    Notice becomes Vacant Not Ready; then turn.status_changed fires.
     """
 
 @_typing.type_check_only
@@ -54,7 +66,15 @@ class TurnBoardServiceAsyncStub(TurnBoardServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListBoard: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.ListBoardRequest, _turn_board_pb2.ListBoardResponse]  # type: ignore[assignment]
-    """Lists units ascending by id, each with its status, its active turn and its number of open tasks."""
+    """Lists units with their status, their active turn and their open tasks: all units ascending by id, or those on their
+    way to ready by their ready date.
+    """
+    GetBoardUnit: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.GetBoardUnitRequest, _turn_board_pb2.GetBoardUnitResponse]  # type: ignore[assignment]
+    """Fetches one unit, with the names of the residents of its active turn."""
+    CountBoard: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.CountBoardRequest, _turn_board_pb2.CountBoardResponse]  # type: ignore[assignment]
+    """Counts the units and open tasks of the company, or of one property."""
+    ListUnitStatusChanges: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.ListUnitStatusChangesRequest, _turn_board_pb2.ListUnitStatusChangesResponse]  # type: ignore[assignment]
+    """Lists the changes of a unit's status, newest first. Changes from before they were recorded are unknown."""
     SetUnitStatus: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.SetUnitStatusRequest, _turn_board_pb2.SetUnitStatusResponse]  # type: ignore[assignment]
     """Sets a unit's status. Fires turn.status_changed if the status changes and the unit has a turn."""
     ScheduleTurn: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.ScheduleTurnRequest, _turn_board_pb2.ScheduleTurnResponse]  # type: ignore[assignment]
@@ -62,6 +82,10 @@ class TurnBoardServiceAsyncStub(TurnBoardServiceStub):
     CancelNotice: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.CancelNoticeRequest, _turn_board_pb2.CancelNoticeResponse]  # type: ignore[assignment]
     """Cancels the notice of a unit's resident, who stays. It clears both dates, sets the unit to Occupied, and cancels
     the turn's open tasks.
+    """
+    CancelTurn: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.CancelTurnRequest, _turn_board_pb2.CancelTurnResponse]  # type: ignore[assignment]
+    """Cancels an active turn, whose residency did not take place. Its open tasks are cancelled. A unit that was Occupied or on
+    Notice becomes Vacant Not Ready; then turn.status_changed fires.
     """
 
 class TurnBoardServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -75,7 +99,33 @@ class TurnBoardServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_board_pb2.ListBoardRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_board_pb2.ListBoardResponse, _abc.Awaitable[_turn_board_pb2.ListBoardResponse]]:
-        """Lists units ascending by id, each with its status, its active turn and its number of open tasks."""
+        """Lists units with their status, their active turn and their open tasks: all units ascending by id, or those on their
+        way to ready by their ready date.
+        """
+
+    @_abc_1.abstractmethod
+    def GetBoardUnit(
+        self,
+        request: _turn_board_pb2.GetBoardUnitRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_board_pb2.GetBoardUnitResponse, _abc.Awaitable[_turn_board_pb2.GetBoardUnitResponse]]:
+        """Fetches one unit, with the names of the residents of its active turn."""
+
+    @_abc_1.abstractmethod
+    def CountBoard(
+        self,
+        request: _turn_board_pb2.CountBoardRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_board_pb2.CountBoardResponse, _abc.Awaitable[_turn_board_pb2.CountBoardResponse]]:
+        """Counts the units and open tasks of the company, or of one property."""
+
+    @_abc_1.abstractmethod
+    def ListUnitStatusChanges(
+        self,
+        request: _turn_board_pb2.ListUnitStatusChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_board_pb2.ListUnitStatusChangesResponse, _abc.Awaitable[_turn_board_pb2.ListUnitStatusChangesResponse]]:
+        """Lists the changes of a unit's status, newest first. Changes from before they were recorded are unknown."""
 
     @_abc_1.abstractmethod
     def SetUnitStatus(
@@ -101,6 +151,16 @@ class TurnBoardServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_turn_board_pb2.CancelNoticeResponse, _abc.Awaitable[_turn_board_pb2.CancelNoticeResponse]]:
         """Cancels the notice of a unit's resident, who stays. It clears both dates, sets the unit to Occupied, and cancels
         the turn's open tasks.
+        """
+
+    @_abc_1.abstractmethod
+    def CancelTurn(
+        self,
+        request: _turn_board_pb2.CancelTurnRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_board_pb2.CancelTurnResponse, _abc.Awaitable[_turn_board_pb2.CancelTurnResponse]]:
+        """Cancels an active turn, whose residency did not take place. Its open tasks are cancelled. A unit that was Occupied or on
+        Notice becomes Vacant Not Ready; then turn.status_changed fires.
         """
 
 def add_TurnBoardServiceServicer_to_server(servicer: TurnBoardServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -339,15 +339,168 @@ class ListTasksResponse(_message.Message):
 Global___ListTasksResponse: _TypeAlias = ListTasksResponse  # noqa: Y015
 
 @_typing.final
+class PlacedTask(_message.Message):
+    """PlacedTask is a task with the unit and the property that it is done in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    UNIT_FIELD_NUMBER: _builtins.int
+    PROPERTY_ID_FIELD_NUMBER: _builtins.int
+    PROPERTY_FIELD_NUMBER: _builtins.int
+    unit: _builtins.str
+    """The unit's name."""
+    property_id: _builtins.int
+    property: _builtins.str
+    """The property's name."""
+    @_builtins.property
+    def task(self) -> Global___TurnTask: ...
+    def __init__(
+        self,
+        *,
+        task: Global___TurnTask | None = ...,
+        unit: _builtins.str = ...,
+        property_id: _builtins.int = ...,
+        property: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["property", b"property", "property_id", b"property_id", "task", b"task", "unit", b"unit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlacedTask: _TypeAlias = PlacedTask  # noqa: Y015
+
+@_typing.final
+class GetTaskRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    task_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        task_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["task_id", b"task_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTaskRequest: _TypeAlias = GetTaskRequest  # noqa: Y015
+
+@_typing.final
+class GetTaskResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def task(self) -> Global___PlacedTask: ...
+    def __init__(
+        self,
+        *,
+        task: Global___PlacedTask | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTaskResponse: _TypeAlias = GetTaskResponse  # noqa: Y015
+
+@_typing.final
+class ListOpenTasksRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROPERTY_ID_FIELD_NUMBER: _builtins.int
+    LATE_FIELD_NUMBER: _builtins.int
+    DUE_BY_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    property_id: _builtins.int
+    late: _builtins.bool
+    """Only tasks whose scheduled date is before today, by the company's wall clock."""
+    due_by: _builtins.str
+    """Only tasks with a scheduled date on or before this one, as YYYY-MM-DD."""
+    after: _builtins.str
+    """The page after the one that had this `next_after`."""
+    limit: _builtins.int
+    """1 to 200; absent: 50."""
+    def __init__(
+        self,
+        *,
+        property_id: _builtins.int | None = ...,
+        late: _builtins.bool = ...,
+        due_by: _builtins.str | None = ...,
+        after: _builtins.str | None = ...,
+        limit: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_due_by", b"_due_by", "_limit", b"_limit", "_property_id", b"_property_id", "after", b"after", "due_by", b"due_by", "limit", b"limit", "property_id", b"property_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_due_by", b"_due_by", "_limit", b"_limit", "_property_id", b"_property_id", "after", b"after", "due_by", b"due_by", "late", b"late", "limit", b"limit", "property_id", b"property_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__after: _TypeAlias = _typing.Literal["after"]  # noqa: Y015
+    _WhichOneofArgType__after: _TypeAlias = _typing.Literal["_after", b"_after"]  # noqa: Y015
+    _WhichOneofReturnType__due_by: _TypeAlias = _typing.Literal["due_by"]  # noqa: Y015
+    _WhichOneofArgType__due_by: _TypeAlias = _typing.Literal["_due_by", b"_due_by"]  # noqa: Y015
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    _WhichOneofReturnType__property_id: _TypeAlias = _typing.Literal["property_id"]  # noqa: Y015
+    _WhichOneofArgType__property_id: _TypeAlias = _typing.Literal["_property_id", b"_property_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after) -> _WhichOneofReturnType__after | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__due_by) -> _WhichOneofReturnType__due_by | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__property_id) -> _WhichOneofReturnType__property_id | None: ...
+
+Global___ListOpenTasksRequest: _TypeAlias = ListOpenTasksRequest  # noqa: Y015
+
+@_typing.final
+class ListOpenTasksResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASKS_FIELD_NUMBER: _builtins.int
+    NEXT_AFTER_FIELD_NUMBER: _builtins.int
+    next_after: _builtins.str
+    """The start of the next page; absent on the last page."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlacedTask]: ...
+    def __init__(
+        self,
+        *,
+        tasks: _abc.Iterable[Global___PlacedTask] | None = ...,
+        next_after: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_after", b"_next_after", "next_after", b"next_after"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_after", b"_next_after", "next_after", b"next_after", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next_after: _TypeAlias = _typing.Literal["next_after"]  # noqa: Y015
+    _WhichOneofArgType__next_after: _TypeAlias = _typing.Literal["_next_after", b"_next_after"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_after) -> _WhichOneofReturnType__next_after | None: ...
+
+Global___ListOpenTasksResponse: _TypeAlias = ListOpenTasksResponse  # noqa: Y015
+
+@_typing.final
 class ImportTurnTasksRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ROWS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     events: _builtins.bool
     """Whether the public events fire."""
+    idempotency_key: _builtins.str
+    """A batch that is sent again with its key gets the outcomes of the first time, for 30 days. Without a key its rows are
+    then unchanged. A dry run ignores it.
+    """
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(
@@ -356,10 +509,11 @@ class ImportTurnTasksRequest(_message.Message):
         rows: _abc.Iterable[_documents_pb2.ImportRow] | None = ...,
         dry_run: _builtins.bool = ...,
         events: _builtins.bool = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "idempotency_key", b"idempotency_key", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -61,6 +61,16 @@ class TurnTasksServiceStub:
                 request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListTasksRequest.SerializeToString,
                 response_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListTasksResponse.FromString,
                 _registered_method=True)
+        self.GetTask = channel.unary_unary(
+                '/makeready.occupancy.v1.TurnTasksService/GetTask',
+                request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.GetTaskRequest.SerializeToString,
+                response_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.GetTaskResponse.FromString,
+                _registered_method=True)
+        self.ListOpenTasks = channel.unary_unary(
+                '/makeready.occupancy.v1.TurnTasksService/ListOpenTasks',
+                request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListOpenTasksRequest.SerializeToString,
+                response_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListOpenTasksResponse.FromString,
+                _registered_method=True)
         self.ImportTurnTasks = channel.unary_unary(
                 '/makeready.occupancy.v1.TurnTasksService/ImportTurnTasks',
                 request_serializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ImportTurnTasksRequest.SerializeToString,
@@ -108,6 +118,20 @@ class TurnTasksServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetTask(self, request, context):
+        """Fetches one task, with the names of its unit and of its property.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListOpenTasks(self, request, context):
+        """Lists the company's open tasks by their scheduled date; those without a date come last.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportTurnTasks(self, request, context):
         """Upserts tasks by external_id.
         """
@@ -142,6 +166,16 @@ def add_TurnTasksServiceServicer_to_server(servicer, server):
                     servicer.ListTasks,
                     request_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListTasksRequest.FromString,
                     response_serializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListTasksResponse.SerializeToString,
+            ),
+            'GetTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTask,
+                    request_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.GetTaskRequest.FromString,
+                    response_serializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.GetTaskResponse.SerializeToString,
+            ),
+            'ListOpenTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOpenTasks,
+                    request_deserializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListOpenTasksRequest.FromString,
+                    response_serializer=makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListOpenTasksResponse.SerializeToString,
             ),
             'ImportTurnTasks': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportTurnTasks,
@@ -286,6 +320,60 @@ class TurnTasksService:
             '/makeready.occupancy.v1.TurnTasksService/ListTasks',
             makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListTasksRequest.SerializeToString,
             makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.occupancy.v1.TurnTasksService/GetTask',
+            makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.GetTaskRequest.SerializeToString,
+            makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.GetTaskResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOpenTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.occupancy.v1.TurnTasksService/ListOpenTasks',
+            makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListOpenTasksRequest.SerializeToString,
+            makeready_dot_occupancy_dot_v1_dot_turn__tasks__pb2.ListOpenTasksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -45,6 +45,10 @@ class TurnTasksServiceStub:
     """Cancels an open task."""
     ListTasks: _grpc.UnaryUnaryMultiCallable[_turn_tasks_pb2.ListTasksRequest, _turn_tasks_pb2.ListTasksResponse]
     """Lists a turn's tasks ascending by id, completed and cancelled ones too."""
+    GetTask: _grpc.UnaryUnaryMultiCallable[_turn_tasks_pb2.GetTaskRequest, _turn_tasks_pb2.GetTaskResponse]
+    """Fetches one task, with the names of its unit and of its property."""
+    ListOpenTasks: _grpc.UnaryUnaryMultiCallable[_turn_tasks_pb2.ListOpenTasksRequest, _turn_tasks_pb2.ListOpenTasksResponse]
+    """Lists the company's open tasks by their scheduled date; those without a date come last."""
     ImportTurnTasks: _grpc.UnaryUnaryMultiCallable[_turn_tasks_pb2.ImportTurnTasksRequest, _turn_tasks_pb2.ImportTurnTasksResponse]
     """Upserts tasks by external_id."""
 
@@ -65,6 +69,10 @@ class TurnTasksServiceAsyncStub(TurnTasksServiceStub):
     """Cancels an open task."""
     ListTasks: _aio.UnaryUnaryMultiCallable[_turn_tasks_pb2.ListTasksRequest, _turn_tasks_pb2.ListTasksResponse]  # type: ignore[assignment]
     """Lists a turn's tasks ascending by id, completed and cancelled ones too."""
+    GetTask: _aio.UnaryUnaryMultiCallable[_turn_tasks_pb2.GetTaskRequest, _turn_tasks_pb2.GetTaskResponse]  # type: ignore[assignment]
+    """Fetches one task, with the names of its unit and of its property."""
+    ListOpenTasks: _aio.UnaryUnaryMultiCallable[_turn_tasks_pb2.ListOpenTasksRequest, _turn_tasks_pb2.ListOpenTasksResponse]  # type: ignore[assignment]
+    """Lists the company's open tasks by their scheduled date; those without a date come last."""
     ImportTurnTasks: _aio.UnaryUnaryMultiCallable[_turn_tasks_pb2.ImportTurnTasksRequest, _turn_tasks_pb2.ImportTurnTasksResponse]  # type: ignore[assignment]
     """Upserts tasks by external_id."""
 
@@ -112,6 +120,22 @@ class TurnTasksServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_turn_tasks_pb2.ListTasksResponse, _abc.Awaitable[_turn_tasks_pb2.ListTasksResponse]]:
         """Lists a turn's tasks ascending by id, completed and cancelled ones too."""
+
+    @_abc_1.abstractmethod
+    def GetTask(
+        self,
+        request: _turn_tasks_pb2.GetTaskRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_tasks_pb2.GetTaskResponse, _abc.Awaitable[_turn_tasks_pb2.GetTaskResponse]]:
+        """Fetches one task, with the names of its unit and of its property."""
+
+    @_abc_1.abstractmethod
+    def ListOpenTasks(
+        self,
+        request: _turn_tasks_pb2.ListOpenTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_tasks_pb2.ListOpenTasksResponse, _abc.Awaitable[_turn_tasks_pb2.ListOpenTasksResponse]]:
+        """Lists the company's open tasks by their scheduled date; those without a date come last."""
 
     @_abc_1.abstractmethod
     def ImportTurnTasks(

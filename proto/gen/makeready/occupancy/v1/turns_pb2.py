@@ -27,7 +27,7 @@ from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/occupancy/v1/turns.proto\x12\x16makeready.occupancy.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\x8d\x02\n\x10ListTurnsRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x37\n\x06status\x18\x05 \x01(\x0e\x32\".makeready.occupancy.v1.TurnStatusH\x02\x88\x01\x01\x12\x36\n\rupdated_since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x03\x88\x01\x01\x42\x0e\n\x0c_property_idB\n\n\x08_unit_idB\t\n\x07_statusB\x10\n\x0e_updated_since\"<\n\x11ListTurnsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"!\n\x0eGetTurnRequest\x12\x0f\n\x07turn_id\x18\x01 \x01(\x03\"B\n\x0fGetTurnResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"c\n\x12ImportTurnsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\"I\n\x13ImportTurnsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult*\xa1\x01\n\nTurnStatus\x12\x1b\n\x17TURN_STATUS_UNSPECIFIED\x10\x00\x12\"\n\x12TURN_STATUS_ACTIVE\x10\x01\x1a\n\xb2\xbb\x18\x06\x41\x63tive\x12(\n\x15TURN_STATUS_COMPLETED\x10\x02\x1a\r\xb2\xbb\x18\tCompleted\x12(\n\x15TURN_STATUS_CANCELLED\x10\x03\x1a\r\xb2\xbb\x18\tCancelled2\xda\x02\n\x0cTurnsService\x12n\n\tListTurns\x12(.makeready.occupancy.v1.ListTurnsRequest\x1a).makeready.occupancy.v1.ListTurnsResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12h\n\x07GetTurn\x12&.makeready.occupancy.v1.GetTurnRequest\x1a\'.makeready.occupancy.v1.GetTurnResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12p\n\x0bImportTurns\x12*.makeready.occupancy.v1.ImportTurnsRequest\x1a+.makeready.occupancy.v1.ImportTurnsResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/occupancy/v1/turns.proto\x12\x16makeready.occupancy.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\x8d\x02\n\x10ListTurnsRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x37\n\x06status\x18\x05 \x01(\x0e\x32\".makeready.occupancy.v1.TurnStatusH\x02\x88\x01\x01\x12\x36\n\rupdated_since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x03\x88\x01\x01\x42\x0e\n\x0c_property_idB\n\n\x08_unit_idB\t\n\x07_statusB\x10\n\x0e_updated_since\"<\n\x11ListTurnsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"!\n\x0eGetTurnRequest\x12\x0f\n\x07turn_id\x18\x01 \x01(\x03\"B\n\x0fGetTurnResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"K\n\x16ListTurnChangesRequest\x12\x10\n\x08position\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x10\n\x08\x66rom_now\x18\x03 \x01(\x08\"B\n\x17ListTurnChangesResponse\x12\'\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Feed\"|\n\x12ImportTurnsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\"I\n\x13ImportTurnsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult*\xa1\x01\n\nTurnStatus\x12\x1b\n\x17TURN_STATUS_UNSPECIFIED\x10\x00\x12\"\n\x12TURN_STATUS_ACTIVE\x10\x01\x1a\n\xb2\xbb\x18\x06\x41\x63tive\x12(\n\x15TURN_STATUS_COMPLETED\x10\x02\x1a\r\xb2\xbb\x18\tCompleted\x12(\n\x15TURN_STATUS_CANCELLED\x10\x03\x1a\r\xb2\xbb\x18\tCancelled2\xe2\x03\n\x0cTurnsService\x12p\n\tListTurns\x12(.makeready.occupancy.v1.ListTurnsRequest\x1a).makeready.occupancy.v1.ListTurnsResponse\"\x0e\x90\x02\x01\xaa\xbb\x18\x03\x01\x05\x04\xc8\xbb\x18\x02\x12j\n\x07GetTurn\x12&.makeready.occupancy.v1.GetTurnRequest\x1a\'.makeready.occupancy.v1.GetTurnResponse\"\x0e\x90\x02\x01\xaa\xbb\x18\x03\x01\x05\x04\xc8\xbb\x18\x02\x12\x80\x01\n\x0fListTurnChanges\x12..makeready.occupancy.v1.ListTurnChangesRequest\x1a/.makeready.occupancy.v1.ListTurnChangesResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12q\n\x0bImportTurns\x12*.makeready.occupancy.v1.ImportTurnsRequest\x1a+.makeready.occupancy.v1.ImportTurnsResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,13 +41,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TURNSTATUS'].values_by_name["TURN_STATUS_CANCELLED"]._loaded_options = None
   _globals['_TURNSTATUS'].values_by_name["TURN_STATUS_CANCELLED"]._serialized_options = b'\262\273\030\tCancelled'
   _globals['_TURNSSERVICE'].methods_by_name['ListTurns']._loaded_options = None
-  _globals['_TURNSSERVICE'].methods_by_name['ListTurns']._serialized_options = b'\220\002\001\252\273\030\001\001\310\273\030\002'
+  _globals['_TURNSSERVICE'].methods_by_name['ListTurns']._serialized_options = b'\220\002\001\252\273\030\003\001\005\004\310\273\030\002'
   _globals['_TURNSSERVICE'].methods_by_name['GetTurn']._loaded_options = None
-  _globals['_TURNSSERVICE'].methods_by_name['GetTurn']._serialized_options = b'\220\002\001\252\273\030\001\001\310\273\030\002'
+  _globals['_TURNSSERVICE'].methods_by_name['GetTurn']._serialized_options = b'\220\002\001\252\273\030\003\001\005\004\310\273\030\002'
+  _globals['_TURNSSERVICE'].methods_by_name['ListTurnChanges']._loaded_options = None
+  _globals['_TURNSSERVICE'].methods_by_name['ListTurnChanges']._serialized_options = b'\220\002\001\252\273\030\001\001\310\273\030\002'
   _globals['_TURNSSERVICE'].methods_by_name['ImportTurns']._loaded_options = None
-  _globals['_TURNSSERVICE'].methods_by_name['ImportTurns']._serialized_options = b'\220\002\002\252\273\030\001\003'
-  _globals['_TURNSTATUS']._serialized_start=781
-  _globals['_TURNSTATUS']._serialized_end=942
+  _globals['_TURNSSERVICE'].methods_by_name['ImportTurns']._serialized_options = b'\220\002\002\252\273\030\002\003\005'
+  _globals['_TURNSTATUS']._serialized_start=951
+  _globals['_TURNSTATUS']._serialized_end=1112
   _globals['_LISTTURNSREQUEST']._serialized_start=168
   _globals['_LISTTURNSREQUEST']._serialized_end=437
   _globals['_LISTTURNSRESPONSE']._serialized_start=439
@@ -56,10 +58,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETTURNREQUEST']._serialized_end=534
   _globals['_GETTURNRESPONSE']._serialized_start=536
   _globals['_GETTURNRESPONSE']._serialized_end=602
-  _globals['_IMPORTTURNSREQUEST']._serialized_start=604
-  _globals['_IMPORTTURNSREQUEST']._serialized_end=703
-  _globals['_IMPORTTURNSRESPONSE']._serialized_start=705
-  _globals['_IMPORTTURNSRESPONSE']._serialized_end=778
-  _globals['_TURNSSERVICE']._serialized_start=945
-  _globals['_TURNSSERVICE']._serialized_end=1291
+  _globals['_LISTTURNCHANGESREQUEST']._serialized_start=604
+  _globals['_LISTTURNCHANGESREQUEST']._serialized_end=679
+  _globals['_LISTTURNCHANGESRESPONSE']._serialized_start=681
+  _globals['_LISTTURNCHANGESRESPONSE']._serialized_end=747
+  _globals['_IMPORTTURNSREQUEST']._serialized_start=749
+  _globals['_IMPORTTURNSREQUEST']._serialized_end=873
+  _globals['_IMPORTTURNSRESPONSE']._serialized_start=875
+  _globals['_IMPORTTURNSRESPONSE']._serialized_end=948
+  _globals['_TURNSSERVICE']._serialized_start=1115
+  _globals['_TURNSSERVICE']._serialized_end=1597
 # @@protoc_insertion_point(module_scope)

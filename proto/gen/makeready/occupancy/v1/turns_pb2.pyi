@@ -153,15 +153,67 @@ class GetTurnResponse(_message.Message):
 Global___GetTurnResponse: _TypeAlias = GetTurnResponse  # noqa: Y015
 
 @_typing.final
+class ListTurnChangesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    FROM_NOW_FIELD_NUMBER: _builtins.int
+    position: _builtins.bytes
+    """Empty for the beginning: all turns."""
+    limit: _builtins.int
+    from_now: _builtins.bool
+    """Asks for the position of this moment, without documents."""
+    def __init__(
+        self,
+        *,
+        position: _builtins.bytes = ...,
+        limit: _builtins.int = ...,
+        from_now: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_now", b"from_now", "limit", b"limit", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTurnChangesRequest: _TypeAlias = ListTurnChangesRequest  # noqa: Y015
+
+@_typing.final
+class ListTurnChangesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FEED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def feed(self) -> _documents_pb2.Feed: ...
+    def __init__(
+        self,
+        *,
+        feed: _documents_pb2.Feed | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["feed", b"feed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feed", b"feed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTurnChangesResponse: _TypeAlias = ListTurnChangesResponse  # noqa: Y015
+
+@_typing.final
 class ImportTurnsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ROWS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     events: _builtins.bool
     """Whether the public events fire."""
+    idempotency_key: _builtins.str
+    """A batch that is sent again with its key gets the outcomes of the first time, for 30 days. Without a key its rows are
+    then unchanged. A dry run ignores it.
+    """
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(
@@ -170,10 +222,11 @@ class ImportTurnsRequest(_message.Message):
         rows: _abc.Iterable[_documents_pb2.ImportRow] | None = ...,
         dry_run: _builtins.bool = ...,
         events: _builtins.bool = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "idempotency_key", b"idempotency_key", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

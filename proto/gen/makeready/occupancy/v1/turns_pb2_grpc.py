@@ -45,6 +45,11 @@ class TurnsServiceStub:
                 request_serializer=makeready_dot_occupancy_dot_v1_dot_turns__pb2.GetTurnRequest.SerializeToString,
                 response_deserializer=makeready_dot_occupancy_dot_v1_dot_turns__pb2.GetTurnResponse.FromString,
                 _registered_method=True)
+        self.ListTurnChanges = channel.unary_unary(
+                '/makeready.occupancy.v1.TurnsService/ListTurnChanges',
+                request_serializer=makeready_dot_occupancy_dot_v1_dot_turns__pb2.ListTurnChangesRequest.SerializeToString,
+                response_deserializer=makeready_dot_occupancy_dot_v1_dot_turns__pb2.ListTurnChangesResponse.FromString,
+                _registered_method=True)
         self.ImportTurns = channel.unary_unary(
                 '/makeready.occupancy.v1.TurnsService/ImportTurns',
                 request_serializer=makeready_dot_occupancy_dot_v1_dot_turns__pb2.ImportTurnsRequest.SerializeToString,
@@ -70,6 +75,13 @@ class TurnsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListTurnChanges(self, request, context):
+        """Lists turns in the order of their last change, each once, at its latest state.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportTurns(self, request, context):
         """Upserts turns by external_id.
         """
@@ -89,6 +101,11 @@ def add_TurnsServiceServicer_to_server(servicer, server):
                     servicer.GetTurn,
                     request_deserializer=makeready_dot_occupancy_dot_v1_dot_turns__pb2.GetTurnRequest.FromString,
                     response_serializer=makeready_dot_occupancy_dot_v1_dot_turns__pb2.GetTurnResponse.SerializeToString,
+            ),
+            'ListTurnChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTurnChanges,
+                    request_deserializer=makeready_dot_occupancy_dot_v1_dot_turns__pb2.ListTurnChangesRequest.FromString,
+                    response_serializer=makeready_dot_occupancy_dot_v1_dot_turns__pb2.ListTurnChangesResponse.SerializeToString,
             ),
             'ImportTurns': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportTurns,
@@ -151,6 +168,33 @@ class TurnsService:
             '/makeready.occupancy.v1.TurnsService/GetTurn',
             makeready_dot_occupancy_dot_v1_dot_turns__pb2.GetTurnRequest.SerializeToString,
             makeready_dot_occupancy_dot_v1_dot_turns__pb2.GetTurnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTurnChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.occupancy.v1.TurnsService/ListTurnChanges',
+            makeready_dot_occupancy_dot_v1_dot_turns__pb2.ListTurnChangesRequest.SerializeToString,
+            makeready_dot_occupancy_dot_v1_dot_turns__pb2.ListTurnChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,8 @@ class TurnsServiceStub:
     """Lists turns ascending by id (spec 4.9)."""
     GetTurn: _grpc.UnaryUnaryMultiCallable[_turns_pb2.GetTurnRequest, _turns_pb2.GetTurnResponse]
     """Fetches one turn (spec 4.9)."""
+    ListTurnChanges: _grpc.UnaryUnaryMultiCallable[_turns_pb2.ListTurnChangesRequest, _turns_pb2.ListTurnChangesResponse]
+    """Lists turns in the order of their last change, each once, at its latest state."""
     ImportTurns: _grpc.UnaryUnaryMultiCallable[_turns_pb2.ImportTurnsRequest, _turns_pb2.ImportTurnsResponse]
     """Upserts turns by external_id."""
 
@@ -49,6 +51,8 @@ class TurnsServiceAsyncStub(TurnsServiceStub):
     """Lists turns ascending by id (spec 4.9)."""
     GetTurn: _aio.UnaryUnaryMultiCallable[_turns_pb2.GetTurnRequest, _turns_pb2.GetTurnResponse]  # type: ignore[assignment]
     """Fetches one turn (spec 4.9)."""
+    ListTurnChanges: _aio.UnaryUnaryMultiCallable[_turns_pb2.ListTurnChangesRequest, _turns_pb2.ListTurnChangesResponse]  # type: ignore[assignment]
+    """Lists turns in the order of their last change, each once, at its latest state."""
     ImportTurns: _aio.UnaryUnaryMultiCallable[_turns_pb2.ImportTurnsRequest, _turns_pb2.ImportTurnsResponse]  # type: ignore[assignment]
     """Upserts turns by external_id."""
 
@@ -70,6 +74,14 @@ class TurnsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_turns_pb2.GetTurnResponse, _abc.Awaitable[_turns_pb2.GetTurnResponse]]:
         """Fetches one turn (spec 4.9)."""
+
+    @_abc_1.abstractmethod
+    def ListTurnChanges(
+        self,
+        request: _turns_pb2.ListTurnChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turns_pb2.ListTurnChangesResponse, _abc.Awaitable[_turns_pb2.ListTurnChangesResponse]]:
+        """Lists turns in the order of their last change, each once, at its latest state."""
 
     @_abc_1.abstractmethod
     def ImportTurns(

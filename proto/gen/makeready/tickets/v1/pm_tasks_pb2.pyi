@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from makeready.common.v1 import documents_pb2 as _documents_pb2
 import builtins as _builtins
 import sys
@@ -19,6 +20,24 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _PmTaskOrder:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PmTaskOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PmTaskOrder.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PM_TASK_ORDER_UNSPECIFIED: _PmTaskOrder.ValueType  # 0
+    PM_TASK_ORDER_ID: _PmTaskOrder.ValueType  # 1
+    PM_TASK_ORDER_DUE: _PmTaskOrder.ValueType  # 2
+
+class PmTaskOrder(_PmTaskOrder, metaclass=_PmTaskOrderEnumTypeWrapper):
+    """PmTaskOrder is the order of a list of tasks."""
+
+PM_TASK_ORDER_UNSPECIFIED: PmTaskOrder.ValueType  # 0
+PM_TASK_ORDER_ID: PmTaskOrder.ValueType  # 1
+PM_TASK_ORDER_DUE: PmTaskOrder.ValueType  # 2
+Global___PmTaskOrder: _TypeAlias = PmTaskOrder  # noqa: Y015
 
 @_typing.final
 class PmTask(_message.Message):
@@ -447,6 +466,13 @@ class ListPmTasksRequest(_message.Message):
     PROPERTY_ID_FIELD_NUMBER: _builtins.int
     AFTER_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    ASSET_ID_FIELD_NUMBER: _builtins.int
+    DUE_FROM_FIELD_NUMBER: _builtins.int
+    DUE_TO_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
     open: _builtins.bool
     """True: only open tasks; false: only closed ones; absent: all."""
     property_id: _builtins.int
@@ -454,6 +480,16 @@ class ListPmTasksRequest(_message.Message):
     """Only tasks after this one."""
     limit: _builtins.int
     """1 to 1000; absent: 1000."""
+    unit_id: _builtins.int
+    asset_id: _builtins.int
+    due_from: _builtins.str
+    """The first and the last due date, as YYYY-MM-DD."""
+    due_to: _builtins.str
+    order: Global___PmTaskOrder.ValueType
+    """Absent: by id."""
+    after: _builtins.str
+    """The page after or before this cursor of an earlier response, in order of due dates; at most one of them."""
+    before: _builtins.str
     def __init__(
         self,
         *,
@@ -461,27 +497,62 @@ class ListPmTasksRequest(_message.Message):
         property_id: _builtins.int | None = ...,
         after_id: _builtins.int | None = ...,
         limit: _builtins.int | None = ...,
+        unit_id: _builtins.int | None = ...,
+        asset_id: _builtins.int | None = ...,
+        due_from: _builtins.str | None = ...,
+        due_to: _builtins.str | None = ...,
+        order: Global___PmTaskOrder.ValueType | None = ...,
+        after: _builtins.str | None = ...,
+        before: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "_open", b"_open", "_property_id", b"_property_id", "after_id", b"after_id", "limit", b"limit", "open", b"open", "property_id", b"property_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_after_id", b"_after_id", "_asset_id", b"_asset_id", "_before", b"_before", "_due_from", b"_due_from", "_due_to", b"_due_to", "_limit", b"_limit", "_open", b"_open", "_order", b"_order", "_property_id", b"_property_id", "_unit_id", b"_unit_id", "after", b"after", "after_id", b"after_id", "asset_id", b"asset_id", "before", b"before", "due_from", b"due_from", "due_to", b"due_to", "limit", b"limit", "open", b"open", "order", b"order", "property_id", b"property_id", "unit_id", b"unit_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "_open", b"_open", "_property_id", b"_property_id", "after_id", b"after_id", "limit", b"limit", "open", b"open", "property_id", b"property_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_after_id", b"_after_id", "_asset_id", b"_asset_id", "_before", b"_before", "_due_from", b"_due_from", "_due_to", b"_due_to", "_limit", b"_limit", "_open", b"_open", "_order", b"_order", "_property_id", b"_property_id", "_unit_id", b"_unit_id", "after", b"after", "after_id", b"after_id", "asset_id", b"asset_id", "before", b"before", "due_from", b"due_from", "due_to", b"due_to", "limit", b"limit", "open", b"open", "order", b"order", "property_id", b"property_id", "unit_id", b"unit_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__after: _TypeAlias = _typing.Literal["after"]  # noqa: Y015
+    _WhichOneofArgType__after: _TypeAlias = _typing.Literal["_after", b"_after"]  # noqa: Y015
     _WhichOneofReturnType__after_id: _TypeAlias = _typing.Literal["after_id"]  # noqa: Y015
     _WhichOneofArgType__after_id: _TypeAlias = _typing.Literal["_after_id", b"_after_id"]  # noqa: Y015
+    _WhichOneofReturnType__asset_id: _TypeAlias = _typing.Literal["asset_id"]  # noqa: Y015
+    _WhichOneofArgType__asset_id: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id"]  # noqa: Y015
+    _WhichOneofReturnType__before: _TypeAlias = _typing.Literal["before"]  # noqa: Y015
+    _WhichOneofArgType__before: _TypeAlias = _typing.Literal["_before", b"_before"]  # noqa: Y015
+    _WhichOneofReturnType__due_from: _TypeAlias = _typing.Literal["due_from"]  # noqa: Y015
+    _WhichOneofArgType__due_from: _TypeAlias = _typing.Literal["_due_from", b"_due_from"]  # noqa: Y015
+    _WhichOneofReturnType__due_to: _TypeAlias = _typing.Literal["due_to"]  # noqa: Y015
+    _WhichOneofArgType__due_to: _TypeAlias = _typing.Literal["_due_to", b"_due_to"]  # noqa: Y015
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
     _WhichOneofReturnType__open: _TypeAlias = _typing.Literal["open"]  # noqa: Y015
     _WhichOneofArgType__open: _TypeAlias = _typing.Literal["_open", b"_open"]  # noqa: Y015
+    _WhichOneofReturnType__order: _TypeAlias = _typing.Literal["order"]  # noqa: Y015
+    _WhichOneofArgType__order: _TypeAlias = _typing.Literal["_order", b"_order"]  # noqa: Y015
     _WhichOneofReturnType__property_id: _TypeAlias = _typing.Literal["property_id"]  # noqa: Y015
     _WhichOneofArgType__property_id: _TypeAlias = _typing.Literal["_property_id", b"_property_id"]  # noqa: Y015
+    _WhichOneofReturnType__unit_id: _TypeAlias = _typing.Literal["unit_id"]  # noqa: Y015
+    _WhichOneofArgType__unit_id: _TypeAlias = _typing.Literal["_unit_id", b"_unit_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after) -> _WhichOneofReturnType__after | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__after_id) -> _WhichOneofReturnType__after_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__asset_id) -> _WhichOneofReturnType__asset_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before) -> _WhichOneofReturnType__before | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__due_from) -> _WhichOneofReturnType__due_from | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__due_to) -> _WhichOneofReturnType__due_to | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__open) -> _WhichOneofReturnType__open | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__order) -> _WhichOneofReturnType__order | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__property_id) -> _WhichOneofReturnType__property_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unit_id) -> _WhichOneofReturnType__unit_id | None: ...
 
 Global___ListPmTasksRequest: _TypeAlias = ListPmTasksRequest  # noqa: Y015
 
@@ -491,8 +562,13 @@ class ListPmTasksResponse(_message.Message):
 
     TASKS_FIELD_NUMBER: _builtins.int
     NEXT_AFTER_ID_FIELD_NUMBER: _builtins.int
+    NEXT_FIELD_NUMBER: _builtins.int
+    PREVIOUS_FIELD_NUMBER: _builtins.int
     next_after_id: _builtins.int
-    """The start of the next page; absent on the last page."""
+    """The start of the next page, in the order of ids; absent on the last page."""
+    next: _builtins.str
+    """Cursors of the pages after and before this one, in order of due dates; absent where there is none."""
+    previous: _builtins.str
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___PmTask]: ...
     def __init__(
@@ -500,16 +576,142 @@ class ListPmTasksResponse(_message.Message):
         *,
         tasks: _abc.Iterable[Global___PmTask] | None = ...,
         next_after_id: _builtins.int | None = ...,
+        next: _builtins.str | None = ...,
+        previous: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "next_after_id", b"next_after_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next", b"_next", "_next_after_id", b"_next_after_id", "_previous", b"_previous", "next", b"next", "next_after_id", b"next_after_id", "previous", b"previous"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "next_after_id", b"next_after_id", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next", b"_next", "_next_after_id", b"_next_after_id", "_previous", b"_previous", "next", b"next", "next_after_id", b"next_after_id", "previous", b"previous", "tasks", b"tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next: _TypeAlias = _typing.Literal["next"]  # noqa: Y015
+    _WhichOneofArgType__next: _TypeAlias = _typing.Literal["_next", b"_next"]  # noqa: Y015
     _WhichOneofReturnType__next_after_id: _TypeAlias = _typing.Literal["next_after_id"]  # noqa: Y015
     _WhichOneofArgType__next_after_id: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id"]  # noqa: Y015
+    _WhichOneofReturnType__previous: _TypeAlias = _typing.Literal["previous"]  # noqa: Y015
+    _WhichOneofArgType__previous: _TypeAlias = _typing.Literal["_previous", b"_previous"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next) -> _WhichOneofReturnType__next | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next_after_id) -> _WhichOneofReturnType__next_after_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__previous) -> _WhichOneofReturnType__previous | None: ...
 
 Global___ListPmTasksResponse: _TypeAlias = ListPmTasksResponse  # noqa: Y015
+
+@_typing.final
+class GetPmTaskRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PM_TASK_ID_FIELD_NUMBER: _builtins.int
+    pm_task_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        pm_task_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pm_task_id", b"pm_task_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPmTaskRequest: _TypeAlias = GetPmTaskRequest  # noqa: Y015
+
+@_typing.final
+class GetPmTaskResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    ASSET_NAME_FIELD_NUMBER: _builtins.int
+    EARLIER_FIELD_NUMBER: _builtins.int
+    LATER_FIELD_NUMBER: _builtins.int
+    asset_name: _builtins.str
+    """The asset's name."""
+    @_builtins.property
+    def task(self) -> Global___PmTask: ...
+    @_builtins.property
+    def earlier(self) -> _containers.RepeatedCompositeFieldContainer[Global___PmTask]:
+        """The chain of a recurring task: the tasks before and after it, 12 of each at most, in the order of the chain."""
+
+    @_builtins.property
+    def later(self) -> _containers.RepeatedCompositeFieldContainer[Global___PmTask]: ...
+    def __init__(
+        self,
+        *,
+        task: Global___PmTask | None = ...,
+        asset_name: _builtins.str | None = ...,
+        earlier: _abc.Iterable[Global___PmTask] | None = ...,
+        later: _abc.Iterable[Global___PmTask] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_asset_name", b"_asset_name", "asset_name", b"asset_name", "task", b"task"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_asset_name", b"_asset_name", "asset_name", b"asset_name", "earlier", b"earlier", "later", b"later", "task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__asset_name: _TypeAlias = _typing.Literal["asset_name"]  # noqa: Y015
+    _WhichOneofArgType__asset_name: _TypeAlias = _typing.Literal["_asset_name", b"_asset_name"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__asset_name) -> _WhichOneofReturnType__asset_name | None: ...
+
+Global___GetPmTaskResponse: _TypeAlias = GetPmTaskResponse  # noqa: Y015
+
+@_typing.final
+class CountPmTasksRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROPERTY_ID_FIELD_NUMBER: _builtins.int
+    property_id: _builtins.int
+    """Only tasks of this property."""
+    def __init__(
+        self,
+        *,
+        property_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_property_id", b"_property_id", "property_id", b"property_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_property_id", b"_property_id", "property_id", b"property_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__property_id: _TypeAlias = _typing.Literal["property_id"]  # noqa: Y015
+    _WhichOneofArgType__property_id: _TypeAlias = _typing.Literal["_property_id", b"_property_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__property_id) -> _WhichOneofReturnType__property_id | None: ...
+
+Global___CountPmTasksRequest: _TypeAlias = CountPmTasksRequest  # noqa: Y015
+
+@_typing.final
+class CountPmTasksResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TODAY_FIELD_NUMBER: _builtins.int
+    OVERDUE_FIELD_NUMBER: _builtins.int
+    THIS_WEEK_FIELD_NUMBER: _builtins.int
+    LATER_FIELD_NUMBER: _builtins.int
+    NEXT_FIELD_NUMBER: _builtins.int
+    today: _builtins.str
+    """Today in the company's timezone, as YYYY-MM-DD."""
+    overdue: _builtins.int
+    """Due before today; today or within the six days after; later."""
+    this_week: _builtins.int
+    later: _builtins.int
+    @_builtins.property
+    def next(self) -> Global___PmTask:
+        """The open task that is due next, today or later; absent if there is none."""
+
+    def __init__(
+        self,
+        *,
+        today: _builtins.str = ...,
+        overdue: _builtins.int = ...,
+        this_week: _builtins.int = ...,
+        later: _builtins.int = ...,
+        next: Global___PmTask | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next", b"_next", "next", b"next"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next", b"_next", "later", b"later", "next", b"next", "overdue", b"overdue", "this_week", b"this_week", "today", b"today"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next: _TypeAlias = _typing.Literal["next"]  # noqa: Y015
+    _WhichOneofArgType__next: _TypeAlias = _typing.Literal["_next", b"_next"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next) -> _WhichOneofReturnType__next | None: ...
+
+Global___CountPmTasksResponse: _TypeAlias = CountPmTasksResponse  # noqa: Y015
 
 @_typing.final
 class ImportPmTasksRequest(_message.Message):
@@ -518,9 +720,14 @@ class ImportPmTasksRequest(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     events: _builtins.bool
     """Whether pm.stale will fire for tasks that are overdue already."""
+    idempotency_key: _builtins.str
+    """A batch that is sent again with its key gets the outcomes of the first time, for 30 days. Without a key its rows are
+    then unchanged. A dry run ignores it.
+    """
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(
@@ -529,10 +736,11 @@ class ImportPmTasksRequest(_message.Message):
         rows: _abc.Iterable[_documents_pb2.ImportRow] | None = ...,
         dry_run: _builtins.bool = ...,
         events: _builtins.bool = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "idempotency_key", b"idempotency_key", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -56,6 +56,16 @@ class PmTasksServiceStub:
                 request_serializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CancelPmTaskRequest.SerializeToString,
                 response_deserializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CancelPmTaskResponse.FromString,
                 _registered_method=True)
+        self.GetPmTask = channel.unary_unary(
+                '/makeready.tickets.v1.PmTasksService/GetPmTask',
+                request_serializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.GetPmTaskRequest.SerializeToString,
+                response_deserializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.GetPmTaskResponse.FromString,
+                _registered_method=True)
+        self.CountPmTasks = channel.unary_unary(
+                '/makeready.tickets.v1.PmTasksService/CountPmTasks',
+                request_serializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CountPmTasksRequest.SerializeToString,
+                response_deserializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CountPmTasksResponse.FromString,
+                _registered_method=True)
         self.ListPmTasks = channel.unary_unary(
                 '/makeready.tickets.v1.PmTasksService/ListPmTasks',
                 request_serializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.ListPmTasksRequest.SerializeToString,
@@ -101,8 +111,22 @@ class PmTasksServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetPmTask(self, request, context):
+        """Returns one task.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountPmTasks(self, request, context):
+        """Counts open tasks by when they are due, in the company's timezone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPmTasks(self, request, context):
-        """Lists tasks ascending by id.
+        """Lists tasks ascending by id, or by due date.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -137,6 +161,16 @@ def add_PmTasksServiceServicer_to_server(servicer, server):
                     servicer.CancelPmTask,
                     request_deserializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CancelPmTaskRequest.FromString,
                     response_serializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CancelPmTaskResponse.SerializeToString,
+            ),
+            'GetPmTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPmTask,
+                    request_deserializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.GetPmTaskRequest.FromString,
+                    response_serializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.GetPmTaskResponse.SerializeToString,
+            ),
+            'CountPmTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountPmTasks,
+                    request_deserializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CountPmTasksRequest.FromString,
+                    response_serializer=makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CountPmTasksResponse.SerializeToString,
             ),
             'ListPmTasks': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPmTasks,
@@ -259,6 +293,60 @@ class PmTasksService:
             '/makeready.tickets.v1.PmTasksService/CancelPmTask',
             makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CancelPmTaskRequest.SerializeToString,
             makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CancelPmTaskResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPmTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.tickets.v1.PmTasksService/GetPmTask',
+            makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.GetPmTaskRequest.SerializeToString,
+            makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.GetPmTaskResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountPmTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.tickets.v1.PmTasksService/CountPmTasks',
+            makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CountPmTasksRequest.SerializeToString,
+            makeready_dot_tickets_dot_v1_dot_pm__tasks__pb2.CountPmTasksResponse.FromString,
             options,
             channel_credentials,
             insecure,

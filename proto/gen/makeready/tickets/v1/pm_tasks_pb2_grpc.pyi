@@ -43,8 +43,12 @@ class PmTasksServiceStub:
     """Completes a task. A recurring task creates its successor, due one period after its own due date."""
     CancelPmTask: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.CancelPmTaskRequest, _pm_tasks_pb2.CancelPmTaskResponse]
     """Cancels a task. A recurring task then ends: it has no successor."""
+    GetPmTask: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.GetPmTaskRequest, _pm_tasks_pb2.GetPmTaskResponse]
+    """Returns one task."""
+    CountPmTasks: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.CountPmTasksRequest, _pm_tasks_pb2.CountPmTasksResponse]
+    """Counts open tasks by when they are due, in the company's timezone."""
     ListPmTasks: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.ListPmTasksRequest, _pm_tasks_pb2.ListPmTasksResponse]
-    """Lists tasks ascending by id."""
+    """Lists tasks ascending by id, or by due date."""
     ImportPmTasks: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.ImportPmTasksRequest, _pm_tasks_pb2.ImportPmTasksResponse]
     """Upserts tasks by external_id."""
 
@@ -63,8 +67,12 @@ class PmTasksServiceAsyncStub(PmTasksServiceStub):
     """Completes a task. A recurring task creates its successor, due one period after its own due date."""
     CancelPmTask: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.CancelPmTaskRequest, _pm_tasks_pb2.CancelPmTaskResponse]  # type: ignore[assignment]
     """Cancels a task. A recurring task then ends: it has no successor."""
+    GetPmTask: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.GetPmTaskRequest, _pm_tasks_pb2.GetPmTaskResponse]  # type: ignore[assignment]
+    """Returns one task."""
+    CountPmTasks: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.CountPmTasksRequest, _pm_tasks_pb2.CountPmTasksResponse]  # type: ignore[assignment]
+    """Counts open tasks by when they are due, in the company's timezone."""
     ListPmTasks: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.ListPmTasksRequest, _pm_tasks_pb2.ListPmTasksResponse]  # type: ignore[assignment]
-    """Lists tasks ascending by id."""
+    """Lists tasks ascending by id, or by due date."""
     ImportPmTasks: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.ImportPmTasksRequest, _pm_tasks_pb2.ImportPmTasksResponse]  # type: ignore[assignment]
     """Upserts tasks by external_id."""
 
@@ -106,12 +114,28 @@ class PmTasksServiceServicer(metaclass=_abc_1.ABCMeta):
         """Cancels a task. A recurring task then ends: it has no successor."""
 
     @_abc_1.abstractmethod
+    def GetPmTask(
+        self,
+        request: _pm_tasks_pb2.GetPmTaskRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_pm_tasks_pb2.GetPmTaskResponse, _abc.Awaitable[_pm_tasks_pb2.GetPmTaskResponse]]:
+        """Returns one task."""
+
+    @_abc_1.abstractmethod
+    def CountPmTasks(
+        self,
+        request: _pm_tasks_pb2.CountPmTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_pm_tasks_pb2.CountPmTasksResponse, _abc.Awaitable[_pm_tasks_pb2.CountPmTasksResponse]]:
+        """Counts open tasks by when they are due, in the company's timezone."""
+
+    @_abc_1.abstractmethod
     def ListPmTasks(
         self,
         request: _pm_tasks_pb2.ListPmTasksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pm_tasks_pb2.ListPmTasksResponse, _abc.Awaitable[_pm_tasks_pb2.ListPmTasksResponse]]:
-        """Lists tasks ascending by id."""
+        """Lists tasks ascending by id, or by due date."""
 
     @_abc_1.abstractmethod
     def ImportPmTasks(

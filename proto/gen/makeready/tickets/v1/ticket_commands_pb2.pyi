@@ -189,6 +189,141 @@ class OpenTicketResponse(_message.Message):
 Global___OpenTicketResponse: _TypeAlias = OpenTicketResponse  # noqa: Y015
 
 @_typing.final
+class UpdateTicketRequest(_message.Message):
+    """UpdateTicketRequest: absent fields stay. A ticket stays on its property, which its number belongs to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    TICKET_ID_FIELD_NUMBER: _builtins.int
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    CATEGORY_FIELD_NUMBER: _builtins.int
+    SUBCATEGORY_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    ROOM_FIELD_NUMBER: _builtins.int
+    ROOM_INSTANCE_FIELD_NUMBER: _builtins.int
+    PERMISSION_TO_ENTER_FIELD_NUMBER: _builtins.int
+    PREFERRED_ACCESS_TIME_FIELD_NUMBER: _builtins.int
+    ASSET_ID_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    CLEAR_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    ticket_id: _builtins.int
+    unit_id: _builtins.int
+    """A unit of the ticket's property, as the asset is one of it. unit_number becomes the unit's."""
+    title: _builtins.str
+    category: _builtins.str
+    subcategory: _builtins.str
+    priority: _builtins.str
+    description: _builtins.str
+    room: _builtins.str
+    room_instance: _builtins.str
+    permission_to_enter: _builtins.bool
+    preferred_access_time: _builtins.str
+    asset_id: _builtins.int
+    version: _builtins.int
+    """The version that the person saw; refused if the ticket has another one now."""
+    @_builtins.property
+    def clear(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """May name unit_id, subcategory, description, room, room_instance, preferred_access_time and asset_id."""
+
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        ticket_id: _builtins.int = ...,
+        unit_id: _builtins.int | None = ...,
+        title: _builtins.str | None = ...,
+        category: _builtins.str | None = ...,
+        subcategory: _builtins.str | None = ...,
+        priority: _builtins.str | None = ...,
+        description: _builtins.str | None = ...,
+        room: _builtins.str | None = ...,
+        room_instance: _builtins.str | None = ...,
+        permission_to_enter: _builtins.bool | None = ...,
+        preferred_access_time: _builtins.str | None = ...,
+        asset_id: _builtins.int | None = ...,
+        version: _builtins.int | None = ...,
+        clear: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_category", b"_category", "_description", b"_description", "_permission_to_enter", b"_permission_to_enter", "_preferred_access_time", b"_preferred_access_time", "_priority", b"_priority", "_room", b"_room", "_room_instance", b"_room_instance", "_subcategory", b"_subcategory", "_title", b"_title", "_unit_id", b"_unit_id", "_version", b"_version", "asset_id", b"asset_id", "category", b"category", "description", b"description", "permission_to_enter", b"permission_to_enter", "preferred_access_time", b"preferred_access_time", "priority", b"priority", "room", b"room", "room_instance", b"room_instance", "subcategory", b"subcategory", "title", b"title", "unit_id", b"unit_id", "version", b"version"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_category", b"_category", "_description", b"_description", "_permission_to_enter", b"_permission_to_enter", "_preferred_access_time", b"_preferred_access_time", "_priority", b"_priority", "_room", b"_room", "_room_instance", b"_room_instance", "_subcategory", b"_subcategory", "_title", b"_title", "_unit_id", b"_unit_id", "_version", b"_version", "asset_id", b"asset_id", "category", b"category", "clear", b"clear", "description", b"description", "idempotency_key", b"idempotency_key", "permission_to_enter", b"permission_to_enter", "preferred_access_time", b"preferred_access_time", "priority", b"priority", "room", b"room", "room_instance", b"room_instance", "subcategory", b"subcategory", "ticket_id", b"ticket_id", "title", b"title", "unit_id", b"unit_id", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__asset_id: _TypeAlias = _typing.Literal["asset_id"]  # noqa: Y015
+    _WhichOneofArgType__asset_id: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id"]  # noqa: Y015
+    _WhichOneofReturnType__category: _TypeAlias = _typing.Literal["category"]  # noqa: Y015
+    _WhichOneofArgType__category: _TypeAlias = _typing.Literal["_category", b"_category"]  # noqa: Y015
+    _WhichOneofReturnType__description: _TypeAlias = _typing.Literal["description"]  # noqa: Y015
+    _WhichOneofArgType__description: _TypeAlias = _typing.Literal["_description", b"_description"]  # noqa: Y015
+    _WhichOneofReturnType__permission_to_enter: _TypeAlias = _typing.Literal["permission_to_enter"]  # noqa: Y015
+    _WhichOneofArgType__permission_to_enter: _TypeAlias = _typing.Literal["_permission_to_enter", b"_permission_to_enter"]  # noqa: Y015
+    _WhichOneofReturnType__preferred_access_time: _TypeAlias = _typing.Literal["preferred_access_time"]  # noqa: Y015
+    _WhichOneofArgType__preferred_access_time: _TypeAlias = _typing.Literal["_preferred_access_time", b"_preferred_access_time"]  # noqa: Y015
+    _WhichOneofReturnType__priority: _TypeAlias = _typing.Literal["priority"]  # noqa: Y015
+    _WhichOneofArgType__priority: _TypeAlias = _typing.Literal["_priority", b"_priority"]  # noqa: Y015
+    _WhichOneofReturnType__room: _TypeAlias = _typing.Literal["room"]  # noqa: Y015
+    _WhichOneofArgType__room: _TypeAlias = _typing.Literal["_room", b"_room"]  # noqa: Y015
+    _WhichOneofReturnType__room_instance: _TypeAlias = _typing.Literal["room_instance"]  # noqa: Y015
+    _WhichOneofArgType__room_instance: _TypeAlias = _typing.Literal["_room_instance", b"_room_instance"]  # noqa: Y015
+    _WhichOneofReturnType__subcategory: _TypeAlias = _typing.Literal["subcategory"]  # noqa: Y015
+    _WhichOneofArgType__subcategory: _TypeAlias = _typing.Literal["_subcategory", b"_subcategory"]  # noqa: Y015
+    _WhichOneofReturnType__title: _TypeAlias = _typing.Literal["title"]  # noqa: Y015
+    _WhichOneofArgType__title: _TypeAlias = _typing.Literal["_title", b"_title"]  # noqa: Y015
+    _WhichOneofReturnType__unit_id: _TypeAlias = _typing.Literal["unit_id"]  # noqa: Y015
+    _WhichOneofArgType__unit_id: _TypeAlias = _typing.Literal["_unit_id", b"_unit_id"]  # noqa: Y015
+    _WhichOneofReturnType__version: _TypeAlias = _typing.Literal["version"]  # noqa: Y015
+    _WhichOneofArgType__version: _TypeAlias = _typing.Literal["_version", b"_version"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__asset_id) -> _WhichOneofReturnType__asset_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__category) -> _WhichOneofReturnType__category | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__description) -> _WhichOneofReturnType__description | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__permission_to_enter) -> _WhichOneofReturnType__permission_to_enter | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__preferred_access_time) -> _WhichOneofReturnType__preferred_access_time | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__room) -> _WhichOneofReturnType__room | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__room_instance) -> _WhichOneofReturnType__room_instance | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__subcategory) -> _WhichOneofReturnType__subcategory | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__title) -> _WhichOneofReturnType__title | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unit_id) -> _WhichOneofReturnType__unit_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__version) -> _WhichOneofReturnType__version | None: ...
+
+Global___UpdateTicketRequest: _TypeAlias = UpdateTicketRequest  # noqa: Y015
+
+@_typing.final
+class UpdateTicketResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def document(self) -> _documents_pb2.Document: ...
+    def __init__(
+        self,
+        *,
+        document: _documents_pb2.Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateTicketResponse: _TypeAlias = UpdateTicketResponse  # noqa: Y015
+
+@_typing.final
 class AssignTicketRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -196,12 +331,17 @@ class AssignTicketRequest(_message.Message):
     TICKET_ID_FIELD_NUMBER: _builtins.int
     ASSIGNEE_ID_FIELD_NUMBER: _builtins.int
     VENDOR_ID_FIELD_NUMBER: _builtins.int
+    FROM_ASSIGNEE_ID_FIELD_NUMBER: _builtins.int
+    FROM_VENDOR_ID_FIELD_NUMBER: _builtins.int
     CLEAR_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     ticket_id: _builtins.int
     assignee_id: _builtins.int
     vendor_id: _builtins.int
     """Not a vendor on hold, unless the ticket is assigned to it already."""
+    from_assignee_id: _builtins.int
+    """Who had the ticket when the person looked, 0 for nobody; refused if somebody else has it now."""
+    from_vendor_id: _builtins.int
     @_builtins.property
     def clear(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """May name assignee_id and vendor_id."""
@@ -213,18 +353,28 @@ class AssignTicketRequest(_message.Message):
         ticket_id: _builtins.int = ...,
         assignee_id: _builtins.int | None = ...,
         vendor_id: _builtins.int | None = ...,
+        from_assignee_id: _builtins.int | None = ...,
+        from_vendor_id: _builtins.int | None = ...,
         clear: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_assignee_id", b"_assignee_id", "_vendor_id", b"_vendor_id", "assignee_id", b"assignee_id", "vendor_id", b"vendor_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_assignee_id", b"_assignee_id", "_from_assignee_id", b"_from_assignee_id", "_from_vendor_id", b"_from_vendor_id", "_vendor_id", b"_vendor_id", "assignee_id", b"assignee_id", "from_assignee_id", b"from_assignee_id", "from_vendor_id", b"from_vendor_id", "vendor_id", b"vendor_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_assignee_id", b"_assignee_id", "_vendor_id", b"_vendor_id", "assignee_id", b"assignee_id", "clear", b"clear", "idempotency_key", b"idempotency_key", "ticket_id", b"ticket_id", "vendor_id", b"vendor_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_assignee_id", b"_assignee_id", "_from_assignee_id", b"_from_assignee_id", "_from_vendor_id", b"_from_vendor_id", "_vendor_id", b"_vendor_id", "assignee_id", b"assignee_id", "clear", b"clear", "from_assignee_id", b"from_assignee_id", "from_vendor_id", b"from_vendor_id", "idempotency_key", b"idempotency_key", "ticket_id", b"ticket_id", "vendor_id", b"vendor_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__assignee_id: _TypeAlias = _typing.Literal["assignee_id"]  # noqa: Y015
     _WhichOneofArgType__assignee_id: _TypeAlias = _typing.Literal["_assignee_id", b"_assignee_id"]  # noqa: Y015
+    _WhichOneofReturnType__from_assignee_id: _TypeAlias = _typing.Literal["from_assignee_id"]  # noqa: Y015
+    _WhichOneofArgType__from_assignee_id: _TypeAlias = _typing.Literal["_from_assignee_id", b"_from_assignee_id"]  # noqa: Y015
+    _WhichOneofReturnType__from_vendor_id: _TypeAlias = _typing.Literal["from_vendor_id"]  # noqa: Y015
+    _WhichOneofArgType__from_vendor_id: _TypeAlias = _typing.Literal["_from_vendor_id", b"_from_vendor_id"]  # noqa: Y015
     _WhichOneofReturnType__vendor_id: _TypeAlias = _typing.Literal["vendor_id"]  # noqa: Y015
     _WhichOneofArgType__vendor_id: _TypeAlias = _typing.Literal["_vendor_id", b"_vendor_id"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__assignee_id) -> _WhichOneofReturnType__assignee_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__from_assignee_id) -> _WhichOneofReturnType__from_assignee_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__from_vendor_id) -> _WhichOneofReturnType__from_vendor_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__vendor_id) -> _WhichOneofReturnType__vendor_id | None: ...
 
@@ -354,6 +504,52 @@ class AddTicketPhotoResponse(_message.Message):
 Global___AddTicketPhotoResponse: _TypeAlias = AddTicketPhotoResponse  # noqa: Y015
 
 @_typing.final
+class RemoveTicketPhotoRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    TICKET_ID_FIELD_NUMBER: _builtins.int
+    PHOTO_URL_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    ticket_id: _builtins.int
+    photo_url: _builtins.str
+    """The address, as the ticket has it."""
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        ticket_id: _builtins.int = ...,
+        photo_url: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "photo_url", b"photo_url", "ticket_id", b"ticket_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveTicketPhotoRequest: _TypeAlias = RemoveTicketPhotoRequest  # noqa: Y015
+
+@_typing.final
+class RemoveTicketPhotoResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def document(self) -> _documents_pb2.Document: ...
+    def __init__(
+        self,
+        *,
+        document: _documents_pb2.Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveTicketPhotoResponse: _TypeAlias = RemoveTicketPhotoResponse  # noqa: Y015
+
+@_typing.final
 class SetTicketStatusRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -363,6 +559,7 @@ class SetTicketStatusRequest(_message.Message):
     NOTE_FIELD_NUMBER: _builtins.int
     CANCELLATION_REASON_CODE_FIELD_NUMBER: _builtins.int
     CANCELLATION_NOTES_FIELD_NUMBER: _builtins.int
+    FROM_STATUS_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     ticket_id: _builtins.int
     status: _tickets_pb2.TicketStatus.ValueType
@@ -370,6 +567,8 @@ class SetTicketStatusRequest(_message.Message):
     """Spec 4.2 says which status takes which of these."""
     cancellation_reason_code: _builtins.str
     cancellation_notes: _builtins.str
+    from_status: _tickets_pb2.TicketStatus.ValueType
+    """The status that the person saw; refused if the ticket has another one now."""
     def __init__(
         self,
         *,
@@ -379,21 +578,26 @@ class SetTicketStatusRequest(_message.Message):
         note: _builtins.str | None = ...,
         cancellation_reason_code: _builtins.str | None = ...,
         cancellation_notes: _builtins.str | None = ...,
+        from_status: _tickets_pb2.TicketStatus.ValueType | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cancellation_notes", b"_cancellation_notes", "_cancellation_reason_code", b"_cancellation_reason_code", "_note", b"_note", "cancellation_notes", b"cancellation_notes", "cancellation_reason_code", b"cancellation_reason_code", "note", b"note"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cancellation_notes", b"_cancellation_notes", "_cancellation_reason_code", b"_cancellation_reason_code", "_from_status", b"_from_status", "_note", b"_note", "cancellation_notes", b"cancellation_notes", "cancellation_reason_code", b"cancellation_reason_code", "from_status", b"from_status", "note", b"note"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cancellation_notes", b"_cancellation_notes", "_cancellation_reason_code", b"_cancellation_reason_code", "_note", b"_note", "cancellation_notes", b"cancellation_notes", "cancellation_reason_code", b"cancellation_reason_code", "idempotency_key", b"idempotency_key", "note", b"note", "status", b"status", "ticket_id", b"ticket_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cancellation_notes", b"_cancellation_notes", "_cancellation_reason_code", b"_cancellation_reason_code", "_from_status", b"_from_status", "_note", b"_note", "cancellation_notes", b"cancellation_notes", "cancellation_reason_code", b"cancellation_reason_code", "from_status", b"from_status", "idempotency_key", b"idempotency_key", "note", b"note", "status", b"status", "ticket_id", b"ticket_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cancellation_notes: _TypeAlias = _typing.Literal["cancellation_notes"]  # noqa: Y015
     _WhichOneofArgType__cancellation_notes: _TypeAlias = _typing.Literal["_cancellation_notes", b"_cancellation_notes"]  # noqa: Y015
     _WhichOneofReturnType__cancellation_reason_code: _TypeAlias = _typing.Literal["cancellation_reason_code"]  # noqa: Y015
     _WhichOneofArgType__cancellation_reason_code: _TypeAlias = _typing.Literal["_cancellation_reason_code", b"_cancellation_reason_code"]  # noqa: Y015
+    _WhichOneofReturnType__from_status: _TypeAlias = _typing.Literal["from_status"]  # noqa: Y015
+    _WhichOneofArgType__from_status: _TypeAlias = _typing.Literal["_from_status", b"_from_status"]  # noqa: Y015
     _WhichOneofReturnType__note: _TypeAlias = _typing.Literal["note"]  # noqa: Y015
     _WhichOneofArgType__note: _TypeAlias = _typing.Literal["_note", b"_note"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cancellation_notes) -> _WhichOneofReturnType__cancellation_notes | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cancellation_reason_code) -> _WhichOneofReturnType__cancellation_reason_code | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__from_status) -> _WhichOneofReturnType__from_status | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__note) -> _WhichOneofReturnType__note | None: ...
 

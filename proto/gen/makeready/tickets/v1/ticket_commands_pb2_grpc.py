@@ -41,6 +41,11 @@ class TicketCommandsServiceStub:
                 request_serializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.OpenTicketRequest.SerializeToString,
                 response_deserializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.OpenTicketResponse.FromString,
                 _registered_method=True)
+        self.UpdateTicket = channel.unary_unary(
+                '/makeready.tickets.v1.TicketCommandsService/UpdateTicket',
+                request_serializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.UpdateTicketRequest.SerializeToString,
+                response_deserializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.UpdateTicketResponse.FromString,
+                _registered_method=True)
         self.AssignTicket = channel.unary_unary(
                 '/makeready.tickets.v1.TicketCommandsService/AssignTicket',
                 request_serializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.AssignTicketRequest.SerializeToString,
@@ -55,6 +60,11 @@ class TicketCommandsServiceStub:
                 '/makeready.tickets.v1.TicketCommandsService/AddTicketPhoto',
                 request_serializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.AddTicketPhotoRequest.SerializeToString,
                 response_deserializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.AddTicketPhotoResponse.FromString,
+                _registered_method=True)
+        self.RemoveTicketPhoto = channel.unary_unary(
+                '/makeready.tickets.v1.TicketCommandsService/RemoveTicketPhoto',
+                request_serializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.RemoveTicketPhotoRequest.SerializeToString,
+                response_deserializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.RemoveTicketPhotoResponse.FromString,
                 _registered_method=True)
         self.SetTicketStatus = channel.unary_unary(
                 '/makeready.tickets.v1.TicketCommandsService/SetTicketStatus',
@@ -80,6 +90,13 @@ class TicketCommandsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateTicket(self, request, context):
+        """Corrects what a ticket says. No public event: spec 6.1 has none for it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AssignTicket(self, request, context):
         """Assigns a ticket to a member of staff, a vendor, or both, or removes them.
         """
@@ -96,6 +113,13 @@ class TicketCommandsServiceServicer:
 
     def AddTicketPhoto(self, request, context):
         """Adds a photo. The ticket's public record has the newest one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveTicketPhoto(self, request, context):
+        """Removes a photo. If the ticket's public record has it, the newest one that is left takes its place.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -123,6 +147,11 @@ def add_TicketCommandsServiceServicer_to_server(servicer, server):
                     request_deserializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.OpenTicketRequest.FromString,
                     response_serializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.OpenTicketResponse.SerializeToString,
             ),
+            'UpdateTicket': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateTicket,
+                    request_deserializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.UpdateTicketRequest.FromString,
+                    response_serializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.UpdateTicketResponse.SerializeToString,
+            ),
             'AssignTicket': grpc.unary_unary_rpc_method_handler(
                     servicer.AssignTicket,
                     request_deserializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.AssignTicketRequest.FromString,
@@ -137,6 +166,11 @@ def add_TicketCommandsServiceServicer_to_server(servicer, server):
                     servicer.AddTicketPhoto,
                     request_deserializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.AddTicketPhotoRequest.FromString,
                     response_serializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.AddTicketPhotoResponse.SerializeToString,
+            ),
+            'RemoveTicketPhoto': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveTicketPhoto,
+                    request_deserializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.RemoveTicketPhotoRequest.FromString,
+                    response_serializer=makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.RemoveTicketPhotoResponse.SerializeToString,
             ),
             'SetTicketStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.SetTicketStatus,
@@ -178,6 +212,33 @@ class TicketCommandsService:
             '/makeready.tickets.v1.TicketCommandsService/OpenTicket',
             makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.OpenTicketRequest.SerializeToString,
             makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.OpenTicketResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateTicket(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.tickets.v1.TicketCommandsService/UpdateTicket',
+            makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.UpdateTicketRequest.SerializeToString,
+            makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.UpdateTicketResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -259,6 +320,33 @@ class TicketCommandsService:
             '/makeready.tickets.v1.TicketCommandsService/AddTicketPhoto',
             makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.AddTicketPhotoRequest.SerializeToString,
             makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.AddTicketPhotoResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveTicketPhoto(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.tickets.v1.TicketCommandsService/RemoveTicketPhoto',
+            makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.RemoveTicketPhotoRequest.SerializeToString,
+            makeready_dot_tickets_dot_v1_dot_ticket__commands__pb2.RemoveTicketPhotoResponse.FromString,
             options,
             channel_credentials,
             insecure,

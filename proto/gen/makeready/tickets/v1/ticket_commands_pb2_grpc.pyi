@@ -37,12 +37,16 @@ class TicketCommandsServiceStub:
     def __new__(cls, channel: _aio.Channel) -> TicketCommandsServiceAsyncStub: ...
     OpenTicket: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.OpenTicketRequest, _ticket_commands_pb2.OpenTicketResponse]
     """Opens a ticket of a property, for staff or a resident."""
+    UpdateTicket: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.UpdateTicketRequest, _ticket_commands_pb2.UpdateTicketResponse]
+    """Corrects what a ticket says. No public event: spec 6.1 has none for it."""
     AssignTicket: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.AssignTicketRequest, _ticket_commands_pb2.AssignTicketResponse]
     """Assigns a ticket to a member of staff, a vendor, or both, or removes them."""
     CommentOnTicket: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.CommentOnTicketRequest, _ticket_commands_pb2.CommentOnTicketResponse]
     """Adds a comment, which is in no public record."""
     AddTicketPhoto: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.AddTicketPhotoRequest, _ticket_commands_pb2.AddTicketPhotoResponse]
     """Adds a photo. The ticket's public record has the newest one."""
+    RemoveTicketPhoto: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.RemoveTicketPhotoRequest, _ticket_commands_pb2.RemoveTicketPhotoResponse]
+    """Removes a photo. If the ticket's public record has it, the newest one that is left takes its place."""
     SetTicketStatus: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.SetTicketStatusRequest, _ticket_commands_pb2.SetTicketStatusResponse]
     """Changes a ticket's status, by the rules of the public API."""
     ListTicketComments: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.ListTicketCommentsRequest, _ticket_commands_pb2.ListTicketCommentsResponse]
@@ -57,12 +61,16 @@ class TicketCommandsServiceAsyncStub(TicketCommandsServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     OpenTicket: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.OpenTicketRequest, _ticket_commands_pb2.OpenTicketResponse]  # type: ignore[assignment]
     """Opens a ticket of a property, for staff or a resident."""
+    UpdateTicket: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.UpdateTicketRequest, _ticket_commands_pb2.UpdateTicketResponse]  # type: ignore[assignment]
+    """Corrects what a ticket says. No public event: spec 6.1 has none for it."""
     AssignTicket: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.AssignTicketRequest, _ticket_commands_pb2.AssignTicketResponse]  # type: ignore[assignment]
     """Assigns a ticket to a member of staff, a vendor, or both, or removes them."""
     CommentOnTicket: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.CommentOnTicketRequest, _ticket_commands_pb2.CommentOnTicketResponse]  # type: ignore[assignment]
     """Adds a comment, which is in no public record."""
     AddTicketPhoto: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.AddTicketPhotoRequest, _ticket_commands_pb2.AddTicketPhotoResponse]  # type: ignore[assignment]
     """Adds a photo. The ticket's public record has the newest one."""
+    RemoveTicketPhoto: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.RemoveTicketPhotoRequest, _ticket_commands_pb2.RemoveTicketPhotoResponse]  # type: ignore[assignment]
+    """Removes a photo. If the ticket's public record has it, the newest one that is left takes its place."""
     SetTicketStatus: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.SetTicketStatusRequest, _ticket_commands_pb2.SetTicketStatusResponse]  # type: ignore[assignment]
     """Changes a ticket's status, by the rules of the public API."""
     ListTicketComments: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.ListTicketCommentsRequest, _ticket_commands_pb2.ListTicketCommentsResponse]  # type: ignore[assignment]
@@ -80,6 +88,14 @@ class TicketCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_ticket_commands_pb2.OpenTicketResponse, _abc.Awaitable[_ticket_commands_pb2.OpenTicketResponse]]:
         """Opens a ticket of a property, for staff or a resident."""
+
+    @_abc_1.abstractmethod
+    def UpdateTicket(
+        self,
+        request: _ticket_commands_pb2.UpdateTicketRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ticket_commands_pb2.UpdateTicketResponse, _abc.Awaitable[_ticket_commands_pb2.UpdateTicketResponse]]:
+        """Corrects what a ticket says. No public event: spec 6.1 has none for it."""
 
     @_abc_1.abstractmethod
     def AssignTicket(
@@ -104,6 +120,14 @@ class TicketCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_ticket_commands_pb2.AddTicketPhotoResponse, _abc.Awaitable[_ticket_commands_pb2.AddTicketPhotoResponse]]:
         """Adds a photo. The ticket's public record has the newest one."""
+
+    @_abc_1.abstractmethod
+    def RemoveTicketPhoto(
+        self,
+        request: _ticket_commands_pb2.RemoveTicketPhotoRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ticket_commands_pb2.RemoveTicketPhotoResponse, _abc.Awaitable[_ticket_commands_pb2.RemoveTicketPhotoResponse]]:
+        """Removes a photo. If the ticket's public record has it, the newest one that is left takes its place."""
 
     @_abc_1.abstractmethod
     def SetTicketStatus(

@@ -125,6 +125,53 @@ class ListTicketsResponse(_message.Message):
 Global___ListTicketsResponse: _TypeAlias = ListTicketsResponse  # noqa: Y015
 
 @_typing.final
+class ListTicketChangesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    FROM_NOW_FIELD_NUMBER: _builtins.int
+    position: _builtins.bytes
+    """Where the page before ended; empty for the beginning."""
+    limit: _builtins.int
+    from_now: _builtins.bool
+    """Asks for no documents and for the position of this moment."""
+    def __init__(
+        self,
+        *,
+        position: _builtins.bytes = ...,
+        limit: _builtins.int = ...,
+        from_now: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_now", b"from_now", "limit", b"limit", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTicketChangesRequest: _TypeAlias = ListTicketChangesRequest  # noqa: Y015
+
+@_typing.final
+class ListTicketChangesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FEED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def feed(self) -> _documents_pb2.Feed: ...
+    def __init__(
+        self,
+        *,
+        feed: _documents_pb2.Feed | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["feed", b"feed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feed", b"feed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTicketChangesResponse: _TypeAlias = ListTicketChangesResponse  # noqa: Y015
+
+@_typing.final
 class GetTicketRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -253,6 +300,52 @@ class ChangeTicketStatusResponse(_message.Message):
 Global___ChangeTicketStatusResponse: _TypeAlias = ChangeTicketStatusResponse  # noqa: Y015
 
 @_typing.final
+class CreateTicketPhotoRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TICKET_ID_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    ticket_id: _builtins.int
+    idempotency_key: _builtins.str
+    body: _builtins.bytes
+    """The request's body, unchanged."""
+    def __init__(
+        self,
+        *,
+        ticket_id: _builtins.int = ...,
+        idempotency_key: _builtins.str = ...,
+        body: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "idempotency_key", b"idempotency_key", "ticket_id", b"ticket_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateTicketPhotoRequest: _TypeAlias = CreateTicketPhotoRequest  # noqa: Y015
+
+@_typing.final
+class CreateTicketPhotoResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPLY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def reply(self) -> _documents_pb2.WriteReply: ...
+    def __init__(
+        self,
+        *,
+        reply: _documents_pb2.WriteReply | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reply", b"reply"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reply", b"reply"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateTicketPhotoResponse: _TypeAlias = CreateTicketPhotoResponse  # noqa: Y015
+
+@_typing.final
 class ListTicketHistoryRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -362,9 +455,14 @@ class ImportTicketsRequest(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     events: _builtins.bool
     """Whether the public events fire."""
+    idempotency_key: _builtins.str
+    """A batch that is sent again with its key gets the outcomes of the first time, for 30 days. Without a key its rows are
+    then unchanged. A dry run ignores it.
+    """
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(
@@ -373,10 +471,11 @@ class ImportTicketsRequest(_message.Message):
         rows: _abc.Iterable[_documents_pb2.ImportRow] | None = ...,
         dry_run: _builtins.bool = ...,
         events: _builtins.bool = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "idempotency_key", b"idempotency_key", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -401,6 +500,89 @@ class ImportTicketsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ImportTicketsResponse: _TypeAlias = ImportTicketsResponse  # noqa: Y015
+
+@_typing.final
+class GetTicketPolicyRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTicketPolicyRequest: _TypeAlias = GetTicketPolicyRequest  # noqa: Y015
+
+@_typing.final
+class GetTicketPolicyResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PHOTO_REQUIRED_TO_COMPLETE_FIELD_NUMBER: _builtins.int
+    STALE_AFTER_HOURS_FIELD_NUMBER: _builtins.int
+    photo_required_to_complete: _builtins.bool
+    stale_after_hours: _builtins.int
+    def __init__(
+        self,
+        *,
+        photo_required_to_complete: _builtins.bool = ...,
+        stale_after_hours: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["photo_required_to_complete", b"photo_required_to_complete", "stale_after_hours", b"stale_after_hours"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTicketPolicyResponse: _TypeAlias = GetTicketPolicyResponse  # noqa: Y015
+
+@_typing.final
+class CountStaleTicketsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STALE_AFTER_HOURS_FIELD_NUMBER: _builtins.int
+    stale_after_hours: _builtins.int
+    """The threshold; absent: the company's own."""
+    def __init__(
+        self,
+        *,
+        stale_after_hours: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_stale_after_hours", b"_stale_after_hours", "stale_after_hours", b"stale_after_hours"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_stale_after_hours", b"_stale_after_hours", "stale_after_hours", b"stale_after_hours"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__stale_after_hours: _TypeAlias = _typing.Literal["stale_after_hours"]  # noqa: Y015
+    _WhichOneofArgType__stale_after_hours: _TypeAlias = _typing.Literal["_stale_after_hours", b"_stale_after_hours"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stale_after_hours) -> _WhichOneofReturnType__stale_after_hours | None: ...
+
+Global___CountStaleTicketsRequest: _TypeAlias = CountStaleTicketsRequest  # noqa: Y015
+
+@_typing.final
+class CountStaleTicketsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STALE_FIELD_NUMBER: _builtins.int
+    NEWLY_STALE_FIELD_NUMBER: _builtins.int
+    stale: _builtins.int
+    """The company's tickets that are stale now if this is the threshold."""
+    newly_stale: _builtins.int
+    """Those of them that are not stale with the company's own threshold: they are announced soon after the change."""
+    def __init__(
+        self,
+        *,
+        stale: _builtins.int = ...,
+        newly_stale: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["newly_stale", b"newly_stale", "stale", b"stale"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountStaleTicketsResponse: _TypeAlias = CountStaleTicketsResponse  # noqa: Y015
 
 @_typing.final
 class UpdateTicketPolicyRequest(_message.Message):

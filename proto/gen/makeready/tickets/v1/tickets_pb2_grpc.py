@@ -45,6 +45,11 @@ class TicketsServiceStub:
                 request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.GetTicketRequest.SerializeToString,
                 response_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.GetTicketResponse.FromString,
                 _registered_method=True)
+        self.ListTicketChanges = channel.unary_unary(
+                '/makeready.tickets.v1.TicketsService/ListTicketChanges',
+                request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketChangesRequest.SerializeToString,
+                response_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketChangesResponse.FromString,
+                _registered_method=True)
         self.CreateTicket = channel.unary_unary(
                 '/makeready.tickets.v1.TicketsService/CreateTicket',
                 request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketRequest.SerializeToString,
@@ -55,6 +60,11 @@ class TicketsServiceStub:
                 request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ChangeTicketStatusRequest.SerializeToString,
                 response_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ChangeTicketStatusResponse.FromString,
                 _registered_method=True)
+        self.CreateTicketPhoto = channel.unary_unary(
+                '/makeready.tickets.v1.TicketsService/CreateTicketPhoto',
+                request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketPhotoRequest.SerializeToString,
+                response_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketPhotoResponse.FromString,
+                _registered_method=True)
         self.ListTicketHistory = channel.unary_unary(
                 '/makeready.tickets.v1.TicketsService/ListTicketHistory',
                 request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketHistoryRequest.SerializeToString,
@@ -64,6 +74,16 @@ class TicketsServiceStub:
                 '/makeready.tickets.v1.TicketsService/ImportTickets',
                 request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ImportTicketsRequest.SerializeToString,
                 response_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ImportTicketsResponse.FromString,
+                _registered_method=True)
+        self.GetTicketPolicy = channel.unary_unary(
+                '/makeready.tickets.v1.TicketsService/GetTicketPolicy',
+                request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.GetTicketPolicyRequest.SerializeToString,
+                response_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.GetTicketPolicyResponse.FromString,
+                _registered_method=True)
+        self.CountStaleTickets = channel.unary_unary(
+                '/makeready.tickets.v1.TicketsService/CountStaleTickets',
+                request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CountStaleTicketsRequest.SerializeToString,
+                response_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CountStaleTicketsResponse.FromString,
                 _registered_method=True)
         self.UpdateTicketPolicy = channel.unary_unary(
                 '/makeready.tickets.v1.TicketsService/UpdateTicketPolicy',
@@ -90,6 +110,13 @@ class TicketsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListTicketChanges(self, request, context):
+        """Lists tickets in the order of their last change.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateTicket(self, request, context):
         """Opens a ticket (spec 4.2).
         """
@@ -104,6 +131,13 @@ class TicketsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateTicketPhoto(self, request, context):
+        """Adds a photo to a ticket.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListTicketHistory(self, request, context):
         """Lists the changes of a ticket's status, the oldest first.
         """
@@ -113,6 +147,20 @@ class TicketsServiceServicer:
 
     def ImportTickets(self, request, context):
         """Upserts tickets by external_id.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTicketPolicy(self, request, context):
+        """Returns the company's ticket policy.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountStaleTickets(self, request, context):
+        """Counts the tickets that a threshold of the policy would make stale, before it is set.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -138,6 +186,11 @@ def add_TicketsServiceServicer_to_server(servicer, server):
                     request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.GetTicketRequest.FromString,
                     response_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.GetTicketResponse.SerializeToString,
             ),
+            'ListTicketChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTicketChanges,
+                    request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketChangesRequest.FromString,
+                    response_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketChangesResponse.SerializeToString,
+            ),
             'CreateTicket': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateTicket,
                     request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketRequest.FromString,
@@ -148,6 +201,11 @@ def add_TicketsServiceServicer_to_server(servicer, server):
                     request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ChangeTicketStatusRequest.FromString,
                     response_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ChangeTicketStatusResponse.SerializeToString,
             ),
+            'CreateTicketPhoto': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateTicketPhoto,
+                    request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketPhotoRequest.FromString,
+                    response_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketPhotoResponse.SerializeToString,
+            ),
             'ListTicketHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTicketHistory,
                     request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketHistoryRequest.FromString,
@@ -157,6 +215,16 @@ def add_TicketsServiceServicer_to_server(servicer, server):
                     servicer.ImportTickets,
                     request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ImportTicketsRequest.FromString,
                     response_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ImportTicketsResponse.SerializeToString,
+            ),
+            'GetTicketPolicy': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTicketPolicy,
+                    request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.GetTicketPolicyRequest.FromString,
+                    response_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.GetTicketPolicyResponse.SerializeToString,
+            ),
+            'CountStaleTickets': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountStaleTickets,
+                    request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CountStaleTicketsRequest.FromString,
+                    response_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CountStaleTicketsResponse.SerializeToString,
             ),
             'UpdateTicketPolicy': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateTicketPolicy,
@@ -230,6 +298,33 @@ class TicketsService:
             _registered_method=True)
 
     @staticmethod
+    def ListTicketChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.tickets.v1.TicketsService/ListTicketChanges',
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketChangesRequest.SerializeToString,
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketChangesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def CreateTicket(request,
             target,
             options=(),
@@ -284,6 +379,33 @@ class TicketsService:
             _registered_method=True)
 
     @staticmethod
+    def CreateTicketPhoto(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.tickets.v1.TicketsService/CreateTicketPhoto',
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketPhotoRequest.SerializeToString,
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketPhotoResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListTicketHistory(request,
             target,
             options=(),
@@ -327,6 +449,60 @@ class TicketsService:
             '/makeready.tickets.v1.TicketsService/ImportTickets',
             makeready_dot_tickets_dot_v1_dot_tickets__pb2.ImportTicketsRequest.SerializeToString,
             makeready_dot_tickets_dot_v1_dot_tickets__pb2.ImportTicketsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTicketPolicy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.tickets.v1.TicketsService/GetTicketPolicy',
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.GetTicketPolicyRequest.SerializeToString,
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.GetTicketPolicyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountStaleTickets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.tickets.v1.TicketsService/CountStaleTickets',
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.CountStaleTicketsRequest.SerializeToString,
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.CountStaleTicketsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,14 +37,22 @@ class TicketsServiceStub:
     """Lists tickets ascending by id (spec 4.2)."""
     GetTicket: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.GetTicketRequest, _tickets_pb2.GetTicketResponse]
     """Fetches one ticket (spec 4.2)."""
+    ListTicketChanges: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.ListTicketChangesRequest, _tickets_pb2.ListTicketChangesResponse]
+    """Lists tickets in the order of their last change."""
     CreateTicket: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.CreateTicketRequest, _tickets_pb2.CreateTicketResponse]
     """Opens a ticket (spec 4.2)."""
     ChangeTicketStatus: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.ChangeTicketStatusRequest, _tickets_pb2.ChangeTicketStatusResponse]
     """Changes a ticket's status (spec 4.2)."""
+    CreateTicketPhoto: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.CreateTicketPhotoRequest, _tickets_pb2.CreateTicketPhotoResponse]
+    """Adds a photo to a ticket."""
     ListTicketHistory: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.ListTicketHistoryRequest, _tickets_pb2.ListTicketHistoryResponse]
     """Lists the changes of a ticket's status, the oldest first."""
     ImportTickets: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.ImportTicketsRequest, _tickets_pb2.ImportTicketsResponse]
     """Upserts tickets by external_id."""
+    GetTicketPolicy: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.GetTicketPolicyRequest, _tickets_pb2.GetTicketPolicyResponse]
+    """Returns the company's ticket policy."""
+    CountStaleTickets: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.CountStaleTicketsRequest, _tickets_pb2.CountStaleTicketsResponse]
+    """Counts the tickets that a threshold of the policy would make stale, before it is set."""
     UpdateTicketPolicy: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.UpdateTicketPolicyRequest, _tickets_pb2.UpdateTicketPolicyResponse]
     """Changes the company's ticket policy; absent fields stay."""
 
@@ -57,14 +65,22 @@ class TicketsServiceAsyncStub(TicketsServiceStub):
     """Lists tickets ascending by id (spec 4.2)."""
     GetTicket: _aio.UnaryUnaryMultiCallable[_tickets_pb2.GetTicketRequest, _tickets_pb2.GetTicketResponse]  # type: ignore[assignment]
     """Fetches one ticket (spec 4.2)."""
+    ListTicketChanges: _aio.UnaryUnaryMultiCallable[_tickets_pb2.ListTicketChangesRequest, _tickets_pb2.ListTicketChangesResponse]  # type: ignore[assignment]
+    """Lists tickets in the order of their last change."""
     CreateTicket: _aio.UnaryUnaryMultiCallable[_tickets_pb2.CreateTicketRequest, _tickets_pb2.CreateTicketResponse]  # type: ignore[assignment]
     """Opens a ticket (spec 4.2)."""
     ChangeTicketStatus: _aio.UnaryUnaryMultiCallable[_tickets_pb2.ChangeTicketStatusRequest, _tickets_pb2.ChangeTicketStatusResponse]  # type: ignore[assignment]
     """Changes a ticket's status (spec 4.2)."""
+    CreateTicketPhoto: _aio.UnaryUnaryMultiCallable[_tickets_pb2.CreateTicketPhotoRequest, _tickets_pb2.CreateTicketPhotoResponse]  # type: ignore[assignment]
+    """Adds a photo to a ticket."""
     ListTicketHistory: _aio.UnaryUnaryMultiCallable[_tickets_pb2.ListTicketHistoryRequest, _tickets_pb2.ListTicketHistoryResponse]  # type: ignore[assignment]
     """Lists the changes of a ticket's status, the oldest first."""
     ImportTickets: _aio.UnaryUnaryMultiCallable[_tickets_pb2.ImportTicketsRequest, _tickets_pb2.ImportTicketsResponse]  # type: ignore[assignment]
     """Upserts tickets by external_id."""
+    GetTicketPolicy: _aio.UnaryUnaryMultiCallable[_tickets_pb2.GetTicketPolicyRequest, _tickets_pb2.GetTicketPolicyResponse]  # type: ignore[assignment]
+    """Returns the company's ticket policy."""
+    CountStaleTickets: _aio.UnaryUnaryMultiCallable[_tickets_pb2.CountStaleTicketsRequest, _tickets_pb2.CountStaleTicketsResponse]  # type: ignore[assignment]
+    """Counts the tickets that a threshold of the policy would make stale, before it is set."""
     UpdateTicketPolicy: _aio.UnaryUnaryMultiCallable[_tickets_pb2.UpdateTicketPolicyRequest, _tickets_pb2.UpdateTicketPolicyResponse]  # type: ignore[assignment]
     """Changes the company's ticket policy; absent fields stay."""
 
@@ -88,6 +104,14 @@ class TicketsServiceServicer(metaclass=_abc_1.ABCMeta):
         """Fetches one ticket (spec 4.2)."""
 
     @_abc_1.abstractmethod
+    def ListTicketChanges(
+        self,
+        request: _tickets_pb2.ListTicketChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tickets_pb2.ListTicketChangesResponse, _abc.Awaitable[_tickets_pb2.ListTicketChangesResponse]]:
+        """Lists tickets in the order of their last change."""
+
+    @_abc_1.abstractmethod
     def CreateTicket(
         self,
         request: _tickets_pb2.CreateTicketRequest,
@@ -104,6 +128,14 @@ class TicketsServiceServicer(metaclass=_abc_1.ABCMeta):
         """Changes a ticket's status (spec 4.2)."""
 
     @_abc_1.abstractmethod
+    def CreateTicketPhoto(
+        self,
+        request: _tickets_pb2.CreateTicketPhotoRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tickets_pb2.CreateTicketPhotoResponse, _abc.Awaitable[_tickets_pb2.CreateTicketPhotoResponse]]:
+        """Adds a photo to a ticket."""
+
+    @_abc_1.abstractmethod
     def ListTicketHistory(
         self,
         request: _tickets_pb2.ListTicketHistoryRequest,
@@ -118,6 +150,22 @@ class TicketsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_tickets_pb2.ImportTicketsResponse, _abc.Awaitable[_tickets_pb2.ImportTicketsResponse]]:
         """Upserts tickets by external_id."""
+
+    @_abc_1.abstractmethod
+    def GetTicketPolicy(
+        self,
+        request: _tickets_pb2.GetTicketPolicyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tickets_pb2.GetTicketPolicyResponse, _abc.Awaitable[_tickets_pb2.GetTicketPolicyResponse]]:
+        """Returns the company's ticket policy."""
+
+    @_abc_1.abstractmethod
+    def CountStaleTickets(
+        self,
+        request: _tickets_pb2.CountStaleTicketsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tickets_pb2.CountStaleTicketsResponse, _abc.Awaitable[_tickets_pb2.CountStaleTicketsResponse]]:
+        """Counts the tickets that a threshold of the policy would make stale, before it is set."""
 
     @_abc_1.abstractmethod
     def UpdateTicketPolicy(

@@ -10,6 +10,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from makeready.common.v1 import documents_pb2 as _documents_pb2
+from makeready.events.v1 import events_pb2 as _events_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -33,6 +34,8 @@ class _DeliveryStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Deliver
     DELIVERY_STATE_SUCCEEDED: _DeliveryState.ValueType  # 2
     DELIVERY_STATE_PARKED: _DeliveryState.ValueType  # 3
     """The ladder is used up."""
+    DELIVERY_STATE_FAILED: _DeliveryState.ValueType  # 4
+    """A test that did not arrive. It is not sent again."""
 
 class DeliveryState(_DeliveryState, metaclass=_DeliveryStateEnumTypeWrapper):
     """DeliveryState is the state of a delivery."""
@@ -43,6 +46,8 @@ DELIVERY_STATE_WAITING: DeliveryState.ValueType  # 1
 DELIVERY_STATE_SUCCEEDED: DeliveryState.ValueType  # 2
 DELIVERY_STATE_PARKED: DeliveryState.ValueType  # 3
 """The ladder is used up."""
+DELIVERY_STATE_FAILED: DeliveryState.ValueType  # 4
+"""A test that did not arrive. It is not sent again."""
 Global___DeliveryState: _TypeAlias = DeliveryState  # noqa: Y015
 
 class _AttemptCause:
@@ -56,6 +61,14 @@ class _AttemptCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AttemptC
     """It was due."""
     ATTEMPT_CAUSE_RETRY: _AttemptCause.ValueType  # 2
     """An administrator requested another attempt of a parked delivery."""
+    ATTEMPT_CAUSE_MANUAL: _AttemptCause.ValueType  # 3
+    """Someone requested an attempt of a waiting delivery before it was due."""
+    ATTEMPT_CAUSE_RESEND: _AttemptCause.ValueType  # 4
+    """Someone requested that a succeeded delivery is sent again."""
+    ATTEMPT_CAUSE_TEST: _AttemptCause.ValueType  # 5
+    """Someone requested a test of the destination."""
+    ATTEMPT_CAUSE_REPLAY: _AttemptCause.ValueType  # 6
+    """An integration requested that the events of a period are sent again."""
 
 class AttemptCause(_AttemptCause, metaclass=_AttemptCauseEnumTypeWrapper):
     """AttemptCause is the cause of an attempt."""
@@ -65,7 +78,448 @@ ATTEMPT_CAUSE_SWEEP: AttemptCause.ValueType  # 1
 """It was due."""
 ATTEMPT_CAUSE_RETRY: AttemptCause.ValueType  # 2
 """An administrator requested another attempt of a parked delivery."""
+ATTEMPT_CAUSE_MANUAL: AttemptCause.ValueType  # 3
+"""Someone requested an attempt of a waiting delivery before it was due."""
+ATTEMPT_CAUSE_RESEND: AttemptCause.ValueType  # 4
+"""Someone requested that a succeeded delivery is sent again."""
+ATTEMPT_CAUSE_TEST: AttemptCause.ValueType  # 5
+"""Someone requested a test of the destination."""
+ATTEMPT_CAUSE_REPLAY: AttemptCause.ValueType  # 6
+"""An integration requested that the events of a period are sent again."""
 Global___AttemptCause: _TypeAlias = AttemptCause  # noqa: Y015
+
+class _EventEntityType:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EventEntityTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventEntityType.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EVENT_ENTITY_TYPE_UNSPECIFIED: _EventEntityType.ValueType  # 0
+    EVENT_ENTITY_TYPE_INSPECTION: _EventEntityType.ValueType  # 1
+    EVENT_ENTITY_TYPE_NOTICE: _EventEntityType.ValueType  # 2
+    EVENT_ENTITY_TYPE_PM_TASK: _EventEntityType.ValueType  # 3
+    EVENT_ENTITY_TYPE_TICKET: _EventEntityType.ValueType  # 4
+    EVENT_ENTITY_TYPE_TURN: _EventEntityType.ValueType  # 5
+    EVENT_ENTITY_TYPE_VENDOR: _EventEntityType.ValueType  # 6
+
+class EventEntityType(_EventEntityType, metaclass=_EventEntityTypeEnumTypeWrapper):
+    """EventEntityType is the kind of the record that an event is about."""
+
+EVENT_ENTITY_TYPE_UNSPECIFIED: EventEntityType.ValueType  # 0
+EVENT_ENTITY_TYPE_INSPECTION: EventEntityType.ValueType  # 1
+EVENT_ENTITY_TYPE_NOTICE: EventEntityType.ValueType  # 2
+EVENT_ENTITY_TYPE_PM_TASK: EventEntityType.ValueType  # 3
+EVENT_ENTITY_TYPE_TICKET: EventEntityType.ValueType  # 4
+EVENT_ENTITY_TYPE_TURN: EventEntityType.ValueType  # 5
+EVENT_ENTITY_TYPE_VENDOR: EventEntityType.ValueType  # 6
+Global___EventEntityType: _TypeAlias = EventEntityType  # noqa: Y015
+
+class _EventOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EventOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EVENT_OUTCOME_UNSPECIFIED: _EventOutcome.ValueType  # 0
+    EVENT_OUTCOME_NO_DELIVERIES: _EventOutcome.ValueType  # 1
+    """No subscription named the event when it was stored, or those that did are deleted."""
+    EVENT_OUTCOME_WAITING: _EventOutcome.ValueType  # 2
+    """At least one delivery waits, and none is parked."""
+    EVENT_OUTCOME_SUCCEEDED: _EventOutcome.ValueType  # 3
+    """All deliveries succeeded."""
+    EVENT_OUTCOME_UNDELIVERED: _EventOutcome.ValueType  # 4
+    """At least one delivery is parked, or is a test that failed."""
+
+class EventOutcome(_EventOutcome, metaclass=_EventOutcomeEnumTypeWrapper):
+    """EventOutcome sums up the deliveries of an event."""
+
+EVENT_OUTCOME_UNSPECIFIED: EventOutcome.ValueType  # 0
+EVENT_OUTCOME_NO_DELIVERIES: EventOutcome.ValueType  # 1
+"""No subscription named the event when it was stored, or those that did are deleted."""
+EVENT_OUTCOME_WAITING: EventOutcome.ValueType  # 2
+"""At least one delivery waits, and none is parked."""
+EVENT_OUTCOME_SUCCEEDED: EventOutcome.ValueType  # 3
+"""All deliveries succeeded."""
+EVENT_OUTCOME_UNDELIVERED: EventOutcome.ValueType  # 4
+"""At least one delivery is parked, or is a test that failed."""
+Global___EventOutcome: _TypeAlias = EventOutcome  # noqa: Y015
+
+class _StatsStep:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _StatsStepEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StatsStep.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    STATS_STEP_UNSPECIFIED: _StatsStep.ValueType  # 0
+    STATS_STEP_HOUR: _StatsStep.ValueType  # 1
+    STATS_STEP_DAY: _StatsStep.ValueType  # 2
+
+class StatsStep(_StatsStep, metaclass=_StatsStepEnumTypeWrapper):
+    """StatsStep is the length of the periods of delivery statistics. A day is a day in UTC."""
+
+STATS_STEP_UNSPECIFIED: StatsStep.ValueType  # 0
+STATS_STEP_HOUR: StatsStep.ValueType  # 1
+STATS_STEP_DAY: StatsStep.ValueType  # 2
+Global___StatsStep: _TypeAlias = StatsStep  # noqa: Y015
+
+class _SignatureVerdict:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SignatureVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SignatureVerdict.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SIGNATURE_VERDICT_UNSPECIFIED: _SignatureVerdict.ValueType  # 0
+    SIGNATURE_VERDICT_GENUINE: _SignatureVerdict.ValueType  # 1
+    """The secret signed this body at a time that a receiver accepts."""
+    SIGNATURE_VERDICT_STALE: _SignatureVerdict.ValueType  # 2
+    """The secret signed this body, but too long ago, or in the future."""
+    SIGNATURE_VERDICT_RESERIALIZED: _SignatureVerdict.ValueType  # 3
+    """The secret signed the same JSON with other bytes: the body was parsed and written anew."""
+    SIGNATURE_VERDICT_WRONG_SECRET: _SignatureVerdict.ValueType  # 4
+    """The present secret signed neither this body nor the stored one: another secret did, or the content differs."""
+    SIGNATURE_VERDICT_OTHER_BODY: _SignatureVerdict.ValueType  # 5
+    """The secret signed the stored body, and this one has other content."""
+    SIGNATURE_VERDICT_MALFORMED: _SignatureVerdict.ValueType  # 6
+    """The header does not have the form t=SECONDS,v1=HEX."""
+
+class SignatureVerdict(_SignatureVerdict, metaclass=_SignatureVerdictEnumTypeWrapper):
+    """SignatureVerdict is the outcome of checking a Service-Signature header."""
+
+SIGNATURE_VERDICT_UNSPECIFIED: SignatureVerdict.ValueType  # 0
+SIGNATURE_VERDICT_GENUINE: SignatureVerdict.ValueType  # 1
+"""The secret signed this body at a time that a receiver accepts."""
+SIGNATURE_VERDICT_STALE: SignatureVerdict.ValueType  # 2
+"""The secret signed this body, but too long ago, or in the future."""
+SIGNATURE_VERDICT_RESERIALIZED: SignatureVerdict.ValueType  # 3
+"""The secret signed the same JSON with other bytes: the body was parsed and written anew."""
+SIGNATURE_VERDICT_WRONG_SECRET: SignatureVerdict.ValueType  # 4
+"""The present secret signed neither this body nor the stored one: another secret did, or the content differs."""
+SIGNATURE_VERDICT_OTHER_BODY: SignatureVerdict.ValueType  # 5
+"""The secret signed the stored body, and this one has other content."""
+SIGNATURE_VERDICT_MALFORMED: SignatureVerdict.ValueType  # 6
+"""The header does not have the form t=SECONDS,v1=HEX."""
+Global___SignatureVerdict: _TypeAlias = SignatureVerdict  # noqa: Y015
+
+@_typing.final
+class FeedServiceListEventsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    FROM_NOW_FIELD_NUMBER: _builtins.int
+    EVENT_FIELD_NUMBER: _builtins.int
+    ENTITY_TYPE_FIELD_NUMBER: _builtins.int
+    ENTITY_ID_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    position: _builtins.bytes
+    """The position to go on from; empty: from the oldest event that is kept."""
+    limit: _builtins.int
+    from_now: _builtins.bool
+    """Asks for no documents, and for the position behind the newest event."""
+    event: _events_pb2.EventKey.ValueType
+    """Only events with this key."""
+    entity_type: Global___EventEntityType.ValueType
+    """Only events about this kind of record, and about this record of it; both or neither."""
+    entity_id: _builtins.int
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """Only events that were stored at `since` or later, and before `until`."""
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        position: _builtins.bytes = ...,
+        limit: _builtins.int = ...,
+        from_now: _builtins.bool = ...,
+        event: _events_pb2.EventKey.ValueType | None = ...,
+        entity_type: Global___EventEntityType.ValueType | None = ...,
+        entity_id: _builtins.int | None = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_entity_id", b"_entity_id", "_entity_type", b"_entity_type", "_event", b"_event", "entity_id", b"entity_id", "entity_type", b"entity_type", "event", b"event", "since", b"since", "until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_entity_id", b"_entity_id", "_entity_type", b"_entity_type", "_event", b"_event", "entity_id", b"entity_id", "entity_type", b"entity_type", "event", b"event", "from_now", b"from_now", "limit", b"limit", "position", b"position", "since", b"since", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__entity_id: _TypeAlias = _typing.Literal["entity_id"]  # noqa: Y015
+    _WhichOneofArgType__entity_id: _TypeAlias = _typing.Literal["_entity_id", b"_entity_id"]  # noqa: Y015
+    _WhichOneofReturnType__entity_type: _TypeAlias = _typing.Literal["entity_type"]  # noqa: Y015
+    _WhichOneofArgType__entity_type: _TypeAlias = _typing.Literal["_entity_type", b"_entity_type"]  # noqa: Y015
+    _WhichOneofReturnType__event: _TypeAlias = _typing.Literal["event"]  # noqa: Y015
+    _WhichOneofArgType__event: _TypeAlias = _typing.Literal["_event", b"_event"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity_id) -> _WhichOneofReturnType__entity_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity_type) -> _WhichOneofReturnType__entity_type | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__event) -> _WhichOneofReturnType__event | None: ...
+
+Global___FeedServiceListEventsRequest: _TypeAlias = FeedServiceListEventsRequest  # noqa: Y015
+
+@_typing.final
+class FeedServiceListEventsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FEED_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def feed(self) -> _documents_pb2.Feed: ...
+    @_builtins.property
+    def positions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The number of each document in the company's feed, in the same order. The events of a company are numbered 1, 2, 3
+        and so on, without a gap.
+        """
+
+    def __init__(
+        self,
+        *,
+        feed: _documents_pb2.Feed | None = ...,
+        positions: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["feed", b"feed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feed", b"feed", "positions", b"positions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FeedServiceListEventsResponse: _TypeAlias = FeedServiceListEventsResponse  # noqa: Y015
+
+@_typing.final
+class FeedServiceListDeliveriesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    position: _builtins.bytes
+    """The position to go on from; empty: from the oldest delivery that is kept."""
+    limit: _builtins.int
+    state: Global___DeliveryState.ValueType
+    """Only deliveries in this state."""
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """Only deliveries of events that were made at this instant or later."""
+
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+        position: _builtins.bytes = ...,
+        limit: _builtins.int = ...,
+        state: Global___DeliveryState.ValueType | None = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_state", b"_state", "since", b"since", "state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_state", b"_state", "limit", b"limit", "position", b"position", "since", b"since", "state", b"state", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__state: _TypeAlias = _typing.Literal["state"]  # noqa: Y015
+    _WhichOneofArgType__state: _TypeAlias = _typing.Literal["_state", b"_state"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__state) -> _WhichOneofReturnType__state | None: ...
+
+Global___FeedServiceListDeliveriesRequest: _TypeAlias = FeedServiceListDeliveriesRequest  # noqa: Y015
+
+@_typing.final
+class FeedServiceListDeliveriesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def page(self) -> _documents_pb2.Page: ...
+    def __init__(
+        self,
+        *,
+        page: _documents_pb2.Page | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["page", b"page"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page", b"page"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FeedServiceListDeliveriesResponse: _TypeAlias = FeedServiceListDeliveriesResponse  # noqa: Y015
+
+@_typing.final
+class FeedServiceGetDeliveryRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    event_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+        event_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FeedServiceGetDeliveryRequest: _TypeAlias = FeedServiceGetDeliveryRequest  # noqa: Y015
+
+@_typing.final
+class FeedServiceGetDeliveryResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def document(self) -> _documents_pb2.Document: ...
+    def __init__(
+        self,
+        *,
+        document: _documents_pb2.Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FeedServiceGetDeliveryResponse: _TypeAlias = FeedServiceGetDeliveryResponse  # noqa: Y015
+
+@_typing.final
+class TestSubscriptionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    sub_id: _builtins.int
+    body: _builtins.bytes
+    """The request's body, unchanged."""
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        sub_id: _builtins.int = ...,
+        body: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "idempotency_key", b"idempotency_key", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TestSubscriptionRequest: _TypeAlias = TestSubscriptionRequest  # noqa: Y015
+
+@_typing.final
+class TestSubscriptionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPLY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def reply(self) -> _documents_pb2.WriteReply: ...
+    def __init__(
+        self,
+        *,
+        reply: _documents_pb2.WriteReply | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reply", b"reply"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reply", b"reply"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TestSubscriptionResponse: _TypeAlias = TestSubscriptionResponse  # noqa: Y015
+
+@_typing.final
+class CreateReplayRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    sub_id: _builtins.int
+    body: _builtins.bytes
+    """The request's body, unchanged."""
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        sub_id: _builtins.int = ...,
+        body: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "idempotency_key", b"idempotency_key", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateReplayRequest: _TypeAlias = CreateReplayRequest  # noqa: Y015
+
+@_typing.final
+class CreateReplayResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPLY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def reply(self) -> _documents_pb2.WriteReply: ...
+    def __init__(
+        self,
+        *,
+        reply: _documents_pb2.WriteReply | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reply", b"reply"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reply", b"reply"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateReplayResponse: _TypeAlias = CreateReplayResponse  # noqa: Y015
+
+@_typing.final
+class GetReplayRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    REPLAY_ID_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    replay_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+        replay_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["replay_id", b"replay_id", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetReplayRequest: _TypeAlias = GetReplayRequest  # noqa: Y015
+
+@_typing.final
+class GetReplayResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def document(self) -> _documents_pb2.Document: ...
+    def __init__(
+        self,
+        *,
+        document: _documents_pb2.Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetReplayResponse: _TypeAlias = GetReplayResponse  # noqa: Y015
 
 @_typing.final
 class ListSubscriptionsRequest(_message.Message):
@@ -256,12 +710,31 @@ class ListDeliveriesRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     BEFORE_EVENT_ID_FIELD_NUMBER: _builtins.int
+    EVENT_FIELD_NUMBER: _builtins.int
+    ENTITY_TYPE_FIELD_NUMBER: _builtins.int
+    ENTITY_ID_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    WITHOUT_EXCERPTS_FIELD_NUMBER: _builtins.int
     sub_id: _builtins.int
     limit: _builtins.int
     state: Global___DeliveryState.ValueType
     """Only deliveries in this state; unspecified: in any."""
     before_event_id: _builtins.str
     """Only deliveries of events older than this one, for the next page; empty: from the newest one."""
+    event: _builtins.str
+    """Only deliveries of events with this key, for example "ticket.created"; empty: all."""
+    entity_type: _builtins.str
+    """Only deliveries of events about this record; both or neither. Kinds: see Event.entity_type."""
+    entity_id: _builtins.int
+    without_excerpts: _builtins.bool
+    """Whether response_excerpt is left empty, for lists that do not print it."""
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """Only deliveries of events that were made at `since` or later, and before `until`."""
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
         self,
         *,
@@ -269,12 +742,33 @@ class ListDeliveriesRequest(_message.Message):
         limit: _builtins.int = ...,
         state: Global___DeliveryState.ValueType = ...,
         before_event_id: _builtins.str = ...,
+        event: _builtins.str | None = ...,
+        entity_type: _builtins.str | None = ...,
+        entity_id: _builtins.int | None = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        without_excerpts: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_entity_id", b"_entity_id", "_entity_type", b"_entity_type", "_event", b"_event", "_without_excerpts", b"_without_excerpts", "entity_id", b"entity_id", "entity_type", b"entity_type", "event", b"event", "since", b"since", "until", b"until", "without_excerpts", b"without_excerpts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["before_event_id", b"before_event_id", "limit", b"limit", "state", b"state", "sub_id", b"sub_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_entity_id", b"_entity_id", "_entity_type", b"_entity_type", "_event", b"_event", "_without_excerpts", b"_without_excerpts", "before_event_id", b"before_event_id", "entity_id", b"entity_id", "entity_type", b"entity_type", "event", b"event", "limit", b"limit", "since", b"since", "state", b"state", "sub_id", b"sub_id", "until", b"until", "without_excerpts", b"without_excerpts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__entity_id: _TypeAlias = _typing.Literal["entity_id"]  # noqa: Y015
+    _WhichOneofArgType__entity_id: _TypeAlias = _typing.Literal["_entity_id", b"_entity_id"]  # noqa: Y015
+    _WhichOneofReturnType__entity_type: _TypeAlias = _typing.Literal["entity_type"]  # noqa: Y015
+    _WhichOneofArgType__entity_type: _TypeAlias = _typing.Literal["_entity_type", b"_entity_type"]  # noqa: Y015
+    _WhichOneofReturnType__event: _TypeAlias = _typing.Literal["event"]  # noqa: Y015
+    _WhichOneofArgType__event: _TypeAlias = _typing.Literal["_event", b"_event"]  # noqa: Y015
+    _WhichOneofReturnType__without_excerpts: _TypeAlias = _typing.Literal["without_excerpts"]  # noqa: Y015
+    _WhichOneofArgType__without_excerpts: _TypeAlias = _typing.Literal["_without_excerpts", b"_without_excerpts"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity_id) -> _WhichOneofReturnType__entity_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity_type) -> _WhichOneofReturnType__entity_type | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__event) -> _WhichOneofReturnType__event | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__without_excerpts) -> _WhichOneofReturnType__without_excerpts | None: ...
 
 Global___ListDeliveriesRequest: _TypeAlias = ListDeliveriesRequest  # noqa: Y015
 
@@ -283,20 +777,516 @@ class ListDeliveriesResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DELIVERIES_FIELD_NUMBER: _builtins.int
+    NEXT_BEFORE_EVENT_ID_FIELD_NUMBER: _builtins.int
+    next_before_event_id: _builtins.str
+    """The before_event_id of the next page; absent if no page follows. One call looks through a bounded number of
+    deliveries, so a page can be short, or empty, although another follows.
+    """
     @_builtins.property
     def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Delivery]: ...
     def __init__(
         self,
         *,
         deliveries: _abc.Iterable[Global___Delivery] | None = ...,
+        next_before_event_id: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_before_event_id", b"_next_before_event_id", "next_before_event_id", b"next_before_event_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_before_event_id", b"_next_before_event_id", "deliveries", b"deliveries", "next_before_event_id", b"next_before_event_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next_before_event_id: _TypeAlias = _typing.Literal["next_before_event_id"]  # noqa: Y015
+    _WhichOneofArgType__next_before_event_id: _TypeAlias = _typing.Literal["_next_before_event_id", b"_next_before_event_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_before_event_id) -> _WhichOneofReturnType__next_before_event_id | None: ...
+
+Global___ListDeliveriesResponse: _TypeAlias = ListDeliveriesResponse  # noqa: Y015
+
+@_typing.final
+class GetDeliveryRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    event_id: _builtins.str
+    sub_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        event_id: _builtins.str = ...,
+        sub_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id", "sub_id", b"sub_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListDeliveriesResponse: _TypeAlias = ListDeliveriesResponse  # noqa: Y015
+Global___GetDeliveryRequest: _TypeAlias = GetDeliveryRequest  # noqa: Y015
+
+@_typing.final
+class GetDeliveryResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERY_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    FRESH_SIGNATURE_FIELD_NUMBER: _builtins.int
+    body: _builtins.bytes
+    """The exact bytes that every attempt sends."""
+    request_id: _builtins.str
+    """The request that caused the event; empty if none did."""
+    fresh_signature: _builtins.str
+    """A Service-Signature header over the body, made at this moment with the present secret, for a request by hand; empty
+    if the secret can't be opened.
+    """
+    @_builtins.property
+    def delivery(self) -> Global___Delivery:
+        """The attempts have request_headers."""
+
+    def __init__(
+        self,
+        *,
+        delivery: Global___Delivery | None = ...,
+        body: _builtins.bytes = ...,
+        request_id: _builtins.str = ...,
+        fresh_signature: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "delivery", b"delivery", "fresh_signature", b"fresh_signature", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDeliveryResponse: _TypeAlias = GetDeliveryResponse  # noqa: Y015
+
+@_typing.final
+class ListDeliveriesOfRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTITY_TYPE_FIELD_NUMBER: _builtins.int
+    ENTITY_ID_FIELD_NUMBER: _builtins.int
+    BEFORE_EVENT_ID_FIELD_NUMBER: _builtins.int
+    BEFORE_SUB_ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    entity_type: _builtins.str
+    """Kinds: see Event.entity_type."""
+    entity_id: _builtins.int
+    before_event_id: _builtins.str
+    """Only deliveries before this one, for the next page; absent: from the newest one."""
+    before_sub_id: _builtins.int
+    limit: _builtins.int
+    def __init__(
+        self,
+        *,
+        entity_type: _builtins.str = ...,
+        entity_id: _builtins.int = ...,
+        before_event_id: _builtins.str | None = ...,
+        before_sub_id: _builtins.int | None = ...,
+        limit: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_before_event_id", b"_before_event_id", "_before_sub_id", b"_before_sub_id", "_limit", b"_limit", "before_event_id", b"before_event_id", "before_sub_id", b"before_sub_id", "limit", b"limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_before_event_id", b"_before_event_id", "_before_sub_id", b"_before_sub_id", "_limit", b"_limit", "before_event_id", b"before_event_id", "before_sub_id", b"before_sub_id", "entity_id", b"entity_id", "entity_type", b"entity_type", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__before_event_id: _TypeAlias = _typing.Literal["before_event_id"]  # noqa: Y015
+    _WhichOneofArgType__before_event_id: _TypeAlias = _typing.Literal["_before_event_id", b"_before_event_id"]  # noqa: Y015
+    _WhichOneofReturnType__before_sub_id: _TypeAlias = _typing.Literal["before_sub_id"]  # noqa: Y015
+    _WhichOneofArgType__before_sub_id: _TypeAlias = _typing.Literal["_before_sub_id", b"_before_sub_id"]  # noqa: Y015
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before_event_id) -> _WhichOneofReturnType__before_event_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before_sub_id) -> _WhichOneofReturnType__before_sub_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+
+Global___ListDeliveriesOfRequest: _TypeAlias = ListDeliveriesOfRequest  # noqa: Y015
+
+@_typing.final
+class ListDeliveriesOfResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    NEXT_BEFORE_EVENT_ID_FIELD_NUMBER: _builtins.int
+    NEXT_BEFORE_SUB_ID_FIELD_NUMBER: _builtins.int
+    next_before_event_id: _builtins.str
+    """The before_event_id and before_sub_id of the next page; absent if no page follows."""
+    next_before_sub_id: _builtins.int
+    @_builtins.property
+    def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Delivery]:
+        """Newest event first, then by subscription, the highest id first."""
+
+    def __init__(
+        self,
+        *,
+        deliveries: _abc.Iterable[Global___Delivery] | None = ...,
+        next_before_event_id: _builtins.str | None = ...,
+        next_before_sub_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_before_event_id", b"_next_before_event_id", "_next_before_sub_id", b"_next_before_sub_id", "next_before_event_id", b"next_before_event_id", "next_before_sub_id", b"next_before_sub_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_before_event_id", b"_next_before_event_id", "_next_before_sub_id", b"_next_before_sub_id", "deliveries", b"deliveries", "next_before_event_id", b"next_before_event_id", "next_before_sub_id", b"next_before_sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next_before_event_id: _TypeAlias = _typing.Literal["next_before_event_id"]  # noqa: Y015
+    _WhichOneofArgType__next_before_event_id: _TypeAlias = _typing.Literal["_next_before_event_id", b"_next_before_event_id"]  # noqa: Y015
+    _WhichOneofReturnType__next_before_sub_id: _TypeAlias = _typing.Literal["next_before_sub_id"]  # noqa: Y015
+    _WhichOneofArgType__next_before_sub_id: _TypeAlias = _typing.Literal["_next_before_sub_id", b"_next_before_sub_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_before_event_id) -> _WhichOneofReturnType__next_before_event_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_before_sub_id) -> _WhichOneofReturnType__next_before_sub_id | None: ...
+
+Global___ListDeliveriesOfResponse: _TypeAlias = ListDeliveriesOfResponse  # noqa: Y015
+
+@_typing.final
+class GetDeliveryStatsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    step: Global___StatsStep.ValueType
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """The period: at most 31 days. It is extended to whole steps. Absent: 24 hours, or 30 days in steps of a day, until
+        now.
+        """
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+        step: Global___StatsStep.ValueType | None = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_step", b"_step", "since", b"since", "step", b"step", "until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_step", b"_step", "since", b"since", "step", b"step", "sub_id", b"sub_id", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__step: _TypeAlias = _typing.Literal["step"]  # noqa: Y015
+    _WhichOneofArgType__step: _TypeAlias = _typing.Literal["_step", b"_step"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step) -> _WhichOneofReturnType__step | None: ...
+
+Global___GetDeliveryStatsRequest: _TypeAlias = GetDeliveryStatsRequest  # noqa: Y015
+
+@_typing.final
+class GetDeliveryStatsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeliveryStats]:
+        """Ascending, without gaps: a step without attempts has zeros."""
+
+    @_builtins.property
+    def total(self) -> Global___DeliveryStats:
+        """Of the whole period."""
+
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___AnswerCount]:
+        """The answers of the whole period, the most frequent first, at most 20."""
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[Global___DeliveryStats] | None = ...,
+        total: Global___DeliveryStats | None = ...,
+        answers: _abc.Iterable[Global___AnswerCount] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["total", b"total"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "steps", b"steps", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDeliveryStatsResponse: _TypeAlias = GetDeliveryStatsResponse  # noqa: Y015
+
+@_typing.final
+class DeliveryStats(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEGINS_AT_FIELD_NUMBER: _builtins.int
+    SUCCEEDED_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    MEDIAN_MILLISECONDS_FIELD_NUMBER: _builtins.int
+    P95_MILLISECONDS_FIELD_NUMBER: _builtins.int
+    succeeded: _builtins.int
+    """Attempts."""
+    failed: _builtins.int
+    median_milliseconds: _builtins.int
+    """Of the time from the attempt's start to the response's first byte; absent if no attempt had a response."""
+    p95_milliseconds: _builtins.int
+    @_builtins.property
+    def begins_at(self) -> _timestamp_pb2.Timestamp:
+        """When the step begins."""
+
+    def __init__(
+        self,
+        *,
+        begins_at: _timestamp_pb2.Timestamp | None = ...,
+        succeeded: _builtins.int = ...,
+        failed: _builtins.int = ...,
+        median_milliseconds: _builtins.int | None = ...,
+        p95_milliseconds: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_median_milliseconds", b"_median_milliseconds", "_p95_milliseconds", b"_p95_milliseconds", "begins_at", b"begins_at", "median_milliseconds", b"median_milliseconds", "p95_milliseconds", b"p95_milliseconds"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_median_milliseconds", b"_median_milliseconds", "_p95_milliseconds", b"_p95_milliseconds", "begins_at", b"begins_at", "failed", b"failed", "median_milliseconds", b"median_milliseconds", "p95_milliseconds", b"p95_milliseconds", "succeeded", b"succeeded"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__median_milliseconds: _TypeAlias = _typing.Literal["median_milliseconds"]  # noqa: Y015
+    _WhichOneofArgType__median_milliseconds: _TypeAlias = _typing.Literal["_median_milliseconds", b"_median_milliseconds"]  # noqa: Y015
+    _WhichOneofReturnType__p95_milliseconds: _TypeAlias = _typing.Literal["p95_milliseconds"]  # noqa: Y015
+    _WhichOneofArgType__p95_milliseconds: _TypeAlias = _typing.Literal["_p95_milliseconds", b"_p95_milliseconds"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__median_milliseconds) -> _WhichOneofReturnType__median_milliseconds | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__p95_milliseconds) -> _WhichOneofReturnType__p95_milliseconds | None: ...
+
+Global___DeliveryStats: _TypeAlias = DeliveryStats  # noqa: Y015
+
+@_typing.final
+class AnswerCount(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATUS_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    status: _builtins.int
+    """As in Attempt."""
+    error: _builtins.str
+    attempts: _builtins.int
+    def __init__(
+        self,
+        *,
+        status: _builtins.int | None = ...,
+        error: _builtins.str = ...,
+        attempts: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_status", b"_status", "status", b"status"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_status", b"_status", "attempts", b"attempts", "error", b"error", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__status: _TypeAlias = _typing.Literal["status"]  # noqa: Y015
+    _WhichOneofArgType__status: _TypeAlias = _typing.Literal["_status", b"_status"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__status) -> _WhichOneofReturnType__status | None: ...
+
+Global___AnswerCount: _TypeAlias = AnswerCount  # noqa: Y015
+
+@_typing.final
+class CountDeliveriesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    EVENT_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    state: Global___DeliveryState.ValueType
+    """Only deliveries in this state; unspecified: in any."""
+    event: _builtins.str
+    """Only deliveries of events with this key, for example "ticket.created"; empty: all."""
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """Only deliveries of events that were made at `since` or later, and before `until`."""
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+        state: Global___DeliveryState.ValueType | None = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        event: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_event", b"_event", "_state", b"_state", "event", b"event", "since", b"since", "state", b"state", "until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_event", b"_event", "_state", b"_state", "event", b"event", "since", b"since", "state", b"state", "sub_id", b"sub_id", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__event: _TypeAlias = _typing.Literal["event"]  # noqa: Y015
+    _WhichOneofArgType__event: _TypeAlias = _typing.Literal["_event", b"_event"]  # noqa: Y015
+    _WhichOneofReturnType__state: _TypeAlias = _typing.Literal["state"]  # noqa: Y015
+    _WhichOneofArgType__state: _TypeAlias = _typing.Literal["_state", b"_state"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__event) -> _WhichOneofReturnType__event | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__state) -> _WhichOneofReturnType__state | None: ...
+
+Global___CountDeliveriesRequest: _TypeAlias = CountDeliveriesRequest  # noqa: Y015
+
+@_typing.final
+class CountDeliveriesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    FIRST_MADE_AT_FIELD_NUMBER: _builtins.int
+    LAST_MADE_AT_FIELD_NUMBER: _builtins.int
+    FIRST_EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    deliveries: _builtins.int
+    @_builtins.property
+    def first_made_at(self) -> _timestamp_pb2.Timestamp:
+        """When the oldest and the newest of their events were made; absent if there are none."""
+
+    @_builtins.property
+    def last_made_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def first_expires_at(self) -> _timestamp_pb2.Timestamp:
+        """When the oldest is deleted; absent if there are none."""
+
+    def __init__(
+        self,
+        *,
+        deliveries: _builtins.int = ...,
+        first_made_at: _timestamp_pb2.Timestamp | None = ...,
+        last_made_at: _timestamp_pb2.Timestamp | None = ...,
+        first_expires_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["first_expires_at", b"first_expires_at", "first_made_at", b"first_made_at", "last_made_at", b"last_made_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries", "first_expires_at", b"first_expires_at", "first_made_at", b"first_made_at", "last_made_at", b"last_made_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountDeliveriesResponse: _TypeAlias = CountDeliveriesResponse  # noqa: Y015
+
+@_typing.final
+class GetRetryProgressRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """The retried_at of RetryParked. Attempts before it do not count."""
+
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["since", b"since", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRetryProgressRequest: _TypeAlias = GetRetryProgressRequest  # noqa: Y015
+
+@_typing.final
+class GetRetryProgressResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUCCEEDED_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    NEXT_SWEEP_AT_FIELD_NUMBER: _builtins.int
+    succeeded: _builtins.int
+    """Attempts of retries that have arrived, and that have failed: those deliveries are parked again."""
+    failed: _builtins.int
+    waiting: _builtins.int
+    """Deliveries that a retry made due and that were not attempted yet."""
+    @_builtins.property
+    def next_sweep_at(self) -> _timestamp_pb2.Timestamp:
+        """When the next sweep attempts them."""
+
+    def __init__(
+        self,
+        *,
+        succeeded: _builtins.int = ...,
+        failed: _builtins.int = ...,
+        waiting: _builtins.int = ...,
+        next_sweep_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["next_sweep_at", b"next_sweep_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "next_sweep_at", b"next_sweep_at", "succeeded", b"succeeded", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRetryProgressResponse: _TypeAlias = GetRetryProgressResponse  # noqa: Y015
+
+@_typing.final
+class CountUndeliveredRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountUndeliveredRequest: _TypeAlias = CountUndeliveredRequest  # noqa: Y015
+
+@_typing.final
+class CountUndeliveredResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def subscriptions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Undelivered]:
+        """Ascending by subscription."""
+
+    def __init__(
+        self,
+        *,
+        subscriptions: _abc.Iterable[Global___Undelivered] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["subscriptions", b"subscriptions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountUndeliveredResponse: _TypeAlias = CountUndeliveredResponse  # noqa: Y015
+
+@_typing.final
+class Undelivered(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    NEXT_DUE_AT_FIELD_NUMBER: _builtins.int
+    PARKED_FIELD_NUMBER: _builtins.int
+    HELD_BY_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    waiting: _builtins.int
+    parked: _builtins.int
+    held_by: _builtins.str
+    """Why due deliveries are not attempted, as in Delivery."""
+    @_builtins.property
+    def next_due_at(self) -> _timestamp_pb2.Timestamp:
+        """When the first of the waiting ones is due; absent if none waits."""
+
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+        waiting: _builtins.int = ...,
+        next_due_at: _timestamp_pb2.Timestamp | None = ...,
+        parked: _builtins.int = ...,
+        held_by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["next_due_at", b"next_due_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["held_by", b"held_by", "next_due_at", b"next_due_at", "parked", b"parked", "sub_id", b"sub_id", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Undelivered: _TypeAlias = Undelivered  # noqa: Y015
 
 @_typing.final
 class Delivery(_message.Message):
@@ -312,6 +1302,11 @@ class Delivery(_message.Message):
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
     DESTINATION_URL_FIELD_NUMBER: _builtins.int
     HELD_BY_FIELD_NUMBER: _builtins.int
+    ENTITY_TYPE_FIELD_NUMBER: _builtins.int
+    ENTITY_ID_FIELD_NUMBER: _builtins.int
+    RUNGS_USED_FIELD_NUMBER: _builtins.int
+    RUNGS_FIELD_NUMBER: _builtins.int
+    ABOUT_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
     sub_id: _builtins.int
     event: _builtins.str
@@ -319,6 +1314,17 @@ class Delivery(_message.Message):
     destination_url: _builtins.str
     held_by: _builtins.str
     """Why a due delivery is not attempted: "paused" or "company_inactive"; else empty."""
+    entity_type: _builtins.str
+    """The kind and the id of the record that the event is about; see Event.entity_type."""
+    entity_id: _builtins.int
+    rungs_used: _builtins.int
+    """Steps of the ladder that were used. Attempts that people requested before a date, and internal faults, use none."""
+    rungs: _builtins.int
+    """The ladder's length: the first attempt and all retries."""
+    about: _builtins.str
+    """The record's name when the event happened, for example "#28 No hot water"; by ListDeliveries and GetDelivery alone,
+    and empty for a body of more than 64 KiB.
+    """
     @_builtins.property
     def occurred_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -344,10 +1350,15 @@ class Delivery(_message.Message):
         expires_at: _timestamp_pb2.Timestamp | None = ...,
         destination_url: _builtins.str = ...,
         held_by: _builtins.str = ...,
+        entity_type: _builtins.str = ...,
+        entity_id: _builtins.int = ...,
+        rungs_used: _builtins.int = ...,
+        rungs: _builtins.int = ...,
+        about: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["due_at", b"due_at", "expires_at", b"expires_at", "occurred_at", b"occurred_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "destination_url", b"destination_url", "due_at", b"due_at", "event", b"event", "event_id", b"event_id", "expires_at", b"expires_at", "held_by", b"held_by", "occurred_at", b"occurred_at", "state", b"state", "sub_id", b"sub_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["about", b"about", "attempts", b"attempts", "destination_url", b"destination_url", "due_at", b"due_at", "entity_id", b"entity_id", "entity_type", b"entity_type", "event", b"event", "event_id", b"event_id", "expires_at", b"expires_at", "held_by", b"held_by", "occurred_at", b"occurred_at", "rungs", b"rungs", "rungs_used", b"rungs_used", "state", b"state", "sub_id", b"sub_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -370,6 +1381,9 @@ class Attempt(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     DUE_AT_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
+    ACTOR_FIELD_NUMBER: _builtins.int
+    REQUEST_HEADERS_FIELD_NUMBER: _builtins.int
+    REPLAY_ID_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     duration_milliseconds: _builtins.int
     status: _builtins.int
@@ -389,11 +1403,21 @@ class Attempt(_message.Message):
     state: Global___DeliveryState.ValueType
     """The delivery's state after this attempt."""
     cause: Global___AttemptCause.ValueType
+    actor: _builtins.str
+    """The person or process that requested the attempt, as in AuditEntry; empty if it was due by the ladder."""
+    replay_id: _builtins.int
+    """The replay that it was made for; absent if none."""
     @_builtins.property
     def started_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def due_at(self) -> _timestamp_pb2.Timestamp:
         """When the next attempt after this one was due; absent if none was planned."""
+
+    @_builtins.property
+    def request_headers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Header]:
+        """The request's headers, by GetDelivery alone. Those that depend on the connection are as the present destination
+        has them. Service-Signature is absent if the secret has changed since.
+        """
 
     def __init__(
         self,
@@ -411,15 +1435,20 @@ class Attempt(_message.Message):
         state: Global___DeliveryState.ValueType = ...,
         due_at: _timestamp_pb2.Timestamp | None = ...,
         cause: Global___AttemptCause.ValueType = ...,
+        actor: _builtins.str = ...,
+        request_headers: _abc.Iterable[Global___Header] | None = ...,
+        replay_id: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_connect_milliseconds", b"_connect_milliseconds", "_first_byte_milliseconds", b"_first_byte_milliseconds", "_status", b"_status", "_tls_milliseconds", b"_tls_milliseconds", "connect_milliseconds", b"connect_milliseconds", "due_at", b"due_at", "first_byte_milliseconds", b"first_byte_milliseconds", "started_at", b"started_at", "status", b"status", "tls_milliseconds", b"tls_milliseconds"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_connect_milliseconds", b"_connect_milliseconds", "_first_byte_milliseconds", b"_first_byte_milliseconds", "_replay_id", b"_replay_id", "_status", b"_status", "_tls_milliseconds", b"_tls_milliseconds", "connect_milliseconds", b"connect_milliseconds", "due_at", b"due_at", "first_byte_milliseconds", b"first_byte_milliseconds", "replay_id", b"replay_id", "started_at", b"started_at", "status", b"status", "tls_milliseconds", b"tls_milliseconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_connect_milliseconds", b"_connect_milliseconds", "_first_byte_milliseconds", b"_first_byte_milliseconds", "_status", b"_status", "_tls_milliseconds", b"_tls_milliseconds", "address", b"address", "cause", b"cause", "connect_milliseconds", b"connect_milliseconds", "due_at", b"due_at", "duration_milliseconds", b"duration_milliseconds", "error", b"error", "first_byte_milliseconds", b"first_byte_milliseconds", "number", b"number", "response_excerpt", b"response_excerpt", "started_at", b"started_at", "state", b"state", "status", b"status", "tls_milliseconds", b"tls_milliseconds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_connect_milliseconds", b"_connect_milliseconds", "_first_byte_milliseconds", b"_first_byte_milliseconds", "_replay_id", b"_replay_id", "_status", b"_status", "_tls_milliseconds", b"_tls_milliseconds", "actor", b"actor", "address", b"address", "cause", b"cause", "connect_milliseconds", b"connect_milliseconds", "due_at", b"due_at", "duration_milliseconds", b"duration_milliseconds", "error", b"error", "first_byte_milliseconds", b"first_byte_milliseconds", "number", b"number", "replay_id", b"replay_id", "request_headers", b"request_headers", "response_excerpt", b"response_excerpt", "started_at", b"started_at", "state", b"state", "status", b"status", "tls_milliseconds", b"tls_milliseconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__connect_milliseconds: _TypeAlias = _typing.Literal["connect_milliseconds"]  # noqa: Y015
     _WhichOneofArgType__connect_milliseconds: _TypeAlias = _typing.Literal["_connect_milliseconds", b"_connect_milliseconds"]  # noqa: Y015
     _WhichOneofReturnType__first_byte_milliseconds: _TypeAlias = _typing.Literal["first_byte_milliseconds"]  # noqa: Y015
     _WhichOneofArgType__first_byte_milliseconds: _TypeAlias = _typing.Literal["_first_byte_milliseconds", b"_first_byte_milliseconds"]  # noqa: Y015
+    _WhichOneofReturnType__replay_id: _TypeAlias = _typing.Literal["replay_id"]  # noqa: Y015
+    _WhichOneofArgType__replay_id: _TypeAlias = _typing.Literal["_replay_id", b"_replay_id"]  # noqa: Y015
     _WhichOneofReturnType__status: _TypeAlias = _typing.Literal["status"]  # noqa: Y015
     _WhichOneofArgType__status: _TypeAlias = _typing.Literal["_status", b"_status"]  # noqa: Y015
     _WhichOneofReturnType__tls_milliseconds: _TypeAlias = _typing.Literal["tls_milliseconds"]  # noqa: Y015
@@ -429,6 +1458,8 @@ class Attempt(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first_byte_milliseconds) -> _WhichOneofReturnType__first_byte_milliseconds | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__replay_id) -> _WhichOneofReturnType__replay_id | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__status) -> _WhichOneofReturnType__status | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tls_milliseconds) -> _WhichOneofReturnType__tls_milliseconds | None: ...
@@ -436,7 +1467,86 @@ class Attempt(_message.Message):
 Global___Attempt: _TypeAlias = Attempt  # noqa: Y015
 
 @_typing.final
-class PauseSubscriptionRequest(_message.Message):
+class Header(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    value: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Header: _TypeAlias = Header  # noqa: Y015
+
+@_typing.final
+class ListSubscriptionDetailsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    after_id: _builtins.int
+    """Only subscriptions after this id, for the next page."""
+    limit: _builtins.int
+    """1 to 200; 0: 50."""
+    def __init__(
+        self,
+        *,
+        after_id: _builtins.int | None = ...,
+        limit: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "after_id", b"after_id", "limit", b"limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "after_id", b"after_id", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__after_id: _TypeAlias = _typing.Literal["after_id"]  # noqa: Y015
+    _WhichOneofArgType__after_id: _TypeAlias = _typing.Literal["_after_id", b"_after_id"]  # noqa: Y015
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after_id) -> _WhichOneofReturnType__after_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+
+Global___ListSubscriptionDetailsRequest: _TypeAlias = ListSubscriptionDetailsRequest  # noqa: Y015
+
+@_typing.final
+class ListSubscriptionDetailsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
+    NEXT_AFTER_ID_FIELD_NUMBER: _builtins.int
+    next_after_id: _builtins.int
+    """The last id of this page; absent if no page follows."""
+    @_builtins.property
+    def subscriptions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubscriptionDetails]: ...
+    def __init__(
+        self,
+        *,
+        subscriptions: _abc.Iterable[Global___SubscriptionDetails] | None = ...,
+        next_after_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "next_after_id", b"next_after_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "next_after_id", b"next_after_id", "subscriptions", b"subscriptions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next_after_id: _TypeAlias = _typing.Literal["next_after_id"]  # noqa: Y015
+    _WhichOneofArgType__next_after_id: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_after_id) -> _WhichOneofReturnType__next_after_id | None: ...
+
+Global___ListSubscriptionDetailsResponse: _TypeAlias = ListSubscriptionDetailsResponse  # noqa: Y015
+
+@_typing.final
+class GetSubscriptionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SUB_ID_FIELD_NUMBER: _builtins.int
@@ -451,6 +1561,682 @@ class PauseSubscriptionRequest(_message.Message):
     _ClearFieldArgType: _TypeAlias = _typing.Literal["sub_id", b"sub_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSubscriptionRequest: _TypeAlias = GetSubscriptionRequest  # noqa: Y015
+
+@_typing.final
+class GetSubscriptionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    NEXT_SWEEP_AT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def subscription(self) -> Global___SubscriptionDetails: ...
+    @_builtins.property
+    def next_sweep_at(self) -> _timestamp_pb2.Timestamp:
+        """When the next sweep attempts what is due."""
+
+    def __init__(
+        self,
+        *,
+        subscription: Global___SubscriptionDetails | None = ...,
+        next_sweep_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["next_sweep_at", b"next_sweep_at", "subscription", b"subscription"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_sweep_at", b"next_sweep_at", "subscription", b"subscription"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSubscriptionResponse: _TypeAlias = GetSubscriptionResponse  # noqa: Y015
+
+@_typing.final
+class SubscriptionDetails(_message.Message):
+    """SubscriptionDetails is a subscription as administrators see it, without its secret."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    COMPANY_ID_FIELD_NUMBER: _builtins.int
+    DESTINATION_URL_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    HEALTH_FIELD_NUMBER: _builtins.int
+    FAILURES_IN_A_ROW_FIELD_NUMBER: _builtins.int
+    FAILING_SINCE_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    CREATED_BY_FIELD_NUMBER: _builtins.int
+    SECRET_PREFIX_FIELD_NUMBER: _builtins.int
+    SECRET_SINCE_FIELD_NUMBER: _builtins.int
+    PAUSED_AT_FIELD_NUMBER: _builtins.int
+    PAUSED_BY_FIELD_NUMBER: _builtins.int
+    PAUSE_REASON_FIELD_NUMBER: _builtins.int
+    UNDELIVERED_FIELD_NUMBER: _builtins.int
+    COMPANY_ACTIVE_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    company_id: _builtins.int
+    destination_url: _builtins.str
+    health: _builtins.str
+    """As in the public record, for example "healthy"."""
+    failures_in_a_row: _builtins.int
+    """Attempts that failed since the last success or resume."""
+    source: _builtins.str
+    """"api" or "administrator"."""
+    created_by: _builtins.str
+    """The key or person that created it, as in AuditEntry, for example "caller:3"; empty if that is not known."""
+    secret_prefix: _builtins.str
+    paused_by: _builtins.str
+    pause_reason: _builtins.str
+    company_active: _builtins.bool
+    """Whether its company is active; deliveries of an inactive company wait."""
+    @_builtins.property
+    def events(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Sorted."""
+
+    @_builtins.property
+    def failing_since(self) -> _timestamp_pb2.Timestamp:
+        """When the first of those began; absent if there is none."""
+
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def secret_since(self) -> _timestamp_pb2.Timestamp:
+        """When the present secret was made."""
+
+    @_builtins.property
+    def paused_at(self) -> _timestamp_pb2.Timestamp:
+        """Since when, by whom and why it is paused; absent and empty unless it is."""
+
+    @_builtins.property
+    def undelivered(self) -> Global___Undelivered:
+        """Waiting and parked deliveries; all zero if there are none."""
+
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+        company_id: _builtins.int = ...,
+        destination_url: _builtins.str = ...,
+        events: _abc.Iterable[_builtins.str] | None = ...,
+        health: _builtins.str = ...,
+        failures_in_a_row: _builtins.int = ...,
+        failing_since: _timestamp_pb2.Timestamp | None = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        source: _builtins.str = ...,
+        created_by: _builtins.str = ...,
+        secret_prefix: _builtins.str = ...,
+        secret_since: _timestamp_pb2.Timestamp | None = ...,
+        paused_at: _timestamp_pb2.Timestamp | None = ...,
+        paused_by: _builtins.str = ...,
+        pause_reason: _builtins.str = ...,
+        undelivered: Global___Undelivered | None = ...,
+        company_active: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "failing_since", b"failing_since", "paused_at", b"paused_at", "secret_since", b"secret_since", "undelivered", b"undelivered"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_active", b"company_active", "company_id", b"company_id", "created_at", b"created_at", "created_by", b"created_by", "destination_url", b"destination_url", "events", b"events", "failing_since", b"failing_since", "failures_in_a_row", b"failures_in_a_row", "health", b"health", "pause_reason", b"pause_reason", "paused_at", b"paused_at", "paused_by", b"paused_by", "secret_prefix", b"secret_prefix", "secret_since", b"secret_since", "source", b"source", "sub_id", b"sub_id", "undelivered", b"undelivered"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubscriptionDetails: _TypeAlias = SubscriptionDetails  # noqa: Y015
+
+@_typing.final
+class AddSubscriptionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    DESTINATION_URL_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    destination_url: _builtins.str
+    @_builtins.property
+    def events(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """At least one."""
+
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        destination_url: _builtins.str = ...,
+        events: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["destination_url", b"destination_url", "events", b"events", "idempotency_key", b"idempotency_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddSubscriptionRequest: _TypeAlias = AddSubscriptionRequest  # noqa: Y015
+
+@_typing.final
+class AddSubscriptionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    SECRET_FIELD_NUMBER: _builtins.int
+    secret: _builtins.str
+    """Returned only this once: by this request, and by repeats with the same key within a minute; empty after that."""
+    @_builtins.property
+    def subscription(self) -> Global___SubscriptionDetails: ...
+    def __init__(
+        self,
+        *,
+        subscription: Global___SubscriptionDetails | None = ...,
+        secret: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["secret", b"secret", "subscription", b"subscription"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddSubscriptionResponse: _TypeAlias = AddSubscriptionResponse  # noqa: Y015
+
+@_typing.final
+class UpdateSubscriptionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    DESTINATION_URL_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    sub_id: _builtins.int
+    destination_url: _builtins.str
+    @_builtins.property
+    def events(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The new set; empty: it stays."""
+
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        sub_id: _builtins.int = ...,
+        destination_url: _builtins.str | None = ...,
+        events: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_destination_url", b"_destination_url", "destination_url", b"destination_url"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_destination_url", b"_destination_url", "destination_url", b"destination_url", "events", b"events", "idempotency_key", b"idempotency_key", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__destination_url: _TypeAlias = _typing.Literal["destination_url"]  # noqa: Y015
+    _WhichOneofArgType__destination_url: _TypeAlias = _typing.Literal["_destination_url", b"_destination_url"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__destination_url) -> _WhichOneofReturnType__destination_url | None: ...
+
+Global___UpdateSubscriptionRequest: _TypeAlias = UpdateSubscriptionRequest  # noqa: Y015
+
+@_typing.final
+class UpdateSubscriptionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def subscription(self) -> Global___SubscriptionDetails: ...
+    def __init__(
+        self,
+        *,
+        subscription: Global___SubscriptionDetails | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateSubscriptionResponse: _TypeAlias = UpdateSubscriptionResponse  # noqa: Y015
+
+@_typing.final
+class RemoveSubscriptionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    sub_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        sub_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveSubscriptionRequest: _TypeAlias = RemoveSubscriptionRequest  # noqa: Y015
+
+@_typing.final
+class RemoveSubscriptionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    UNDELIVERED_FIELD_NUMBER: _builtins.int
+    deliveries: _builtins.int
+    """The deliveries that went, or go within minutes, in any state."""
+    undelivered: _builtins.int
+    """Those of them that waited or were parked: their events do not arrive."""
+    def __init__(
+        self,
+        *,
+        deliveries: _builtins.int = ...,
+        undelivered: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries", "undelivered", b"undelivered"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveSubscriptionResponse: _TypeAlias = RemoveSubscriptionResponse  # noqa: Y015
+
+@_typing.final
+class AttemptNowRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    event_id: _builtins.str
+    sub_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        event_id: _builtins.str = ...,
+        sub_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id", "idempotency_key", b"idempotency_key", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AttemptNowRequest: _TypeAlias = AttemptNowRequest  # noqa: Y015
+
+@_typing.final
+class AttemptNowResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def delivery(self) -> Global___Delivery:
+        """The delivery after the attempt, which is the last of its attempts."""
+
+    def __init__(
+        self,
+        *,
+        delivery: Global___Delivery | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AttemptNowResponse: _TypeAlias = AttemptNowResponse  # noqa: Y015
+
+@_typing.final
+class ResendRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    event_id: _builtins.str
+    sub_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        event_id: _builtins.str = ...,
+        sub_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id", "idempotency_key", b"idempotency_key", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResendRequest: _TypeAlias = ResendRequest  # noqa: Y015
+
+@_typing.final
+class ResendResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def delivery(self) -> Global___Delivery:
+        """The delivery after the attempt, which is the last of its attempts."""
+
+    def __init__(
+        self,
+        *,
+        delivery: Global___Delivery | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResendResponse: _TypeAlias = ResendResponse  # noqa: Y015
+
+@_typing.final
+class SendTestRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    sub_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        sub_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SendTestRequest: _TypeAlias = SendTestRequest  # noqa: Y015
+
+@_typing.final
+class SendTestResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def delivery(self) -> Global___Delivery:
+        """The delivery of the test after its only attempt."""
+
+    def __init__(
+        self,
+        *,
+        delivery: Global___Delivery | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SendTestResponse: _TypeAlias = SendTestResponse  # noqa: Y015
+
+@_typing.final
+class CheckSignatureRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    signature: _builtins.str
+    """The value of the header Service-Signature."""
+    body: _builtins.bytes
+    """The body as the receiver has it."""
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+        signature: _builtins.str = ...,
+        body: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "signature", b"signature", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckSignatureRequest: _TypeAlias = CheckSignatureRequest  # noqa: Y015
+
+@_typing.final
+class CheckSignatureResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    SIGNED_AT_FIELD_NUMBER: _builtins.int
+    AGE_SECONDS_FIELD_NUMBER: _builtins.int
+    AGE_SECONDS_MAX_FIELD_NUMBER: _builtins.int
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    verdict: Global___SignatureVerdict.ValueType
+    age_seconds: _builtins.int
+    """How old the signature is; negative if it lies in the future."""
+    age_seconds_max: _builtins.int
+    """How old a signature may be (spec 6.4)."""
+    event_id: _builtins.str
+    """The stored event that the body names, if this subscription has a delivery of it; else empty."""
+    @_builtins.property
+    def signed_at(self) -> _timestamp_pb2.Timestamp:
+        """The instant in the header; absent if the header is malformed."""
+
+    def __init__(
+        self,
+        *,
+        verdict: Global___SignatureVerdict.ValueType = ...,
+        signed_at: _timestamp_pb2.Timestamp | None = ...,
+        age_seconds: _builtins.int = ...,
+        age_seconds_max: _builtins.int = ...,
+        event_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["signed_at", b"signed_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["age_seconds", b"age_seconds", "age_seconds_max", b"age_seconds_max", "event_id", b"event_id", "signed_at", b"signed_at", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckSignatureResponse: _TypeAlias = CheckSignatureResponse  # noqa: Y015
+
+@_typing.final
+class ListEventsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_FIELD_NUMBER: _builtins.int
+    ENTITY_TYPE_FIELD_NUMBER: _builtins.int
+    ENTITY_ID_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    BEFORE_EVENT_ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    event: _builtins.str
+    """Only events with this key, for example "ticket.created"; empty: all."""
+    entity_type: _builtins.str
+    """Only events about this kind of record, or about one record: see Event.entity_type."""
+    entity_id: _builtins.int
+    outcome: Global___EventOutcome.ValueType
+    """Only events with this outcome; unspecified: with any."""
+    request_id: _builtins.str
+    """Only events that this request caused; empty: all."""
+    before_event_id: _builtins.str
+    """Only events older than this one, for the next page; empty: from the newest one."""
+    limit: _builtins.int
+    """1 to 200; 0: 50."""
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """Only events that were made at `since` or later, and before `until`."""
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        event: _builtins.str | None = ...,
+        entity_type: _builtins.str | None = ...,
+        entity_id: _builtins.int | None = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        outcome: Global___EventOutcome.ValueType | None = ...,
+        request_id: _builtins.str | None = ...,
+        before_event_id: _builtins.str | None = ...,
+        limit: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_before_event_id", b"_before_event_id", "_entity_id", b"_entity_id", "_entity_type", b"_entity_type", "_event", b"_event", "_limit", b"_limit", "_outcome", b"_outcome", "_request_id", b"_request_id", "before_event_id", b"before_event_id", "entity_id", b"entity_id", "entity_type", b"entity_type", "event", b"event", "limit", b"limit", "outcome", b"outcome", "request_id", b"request_id", "since", b"since", "until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_before_event_id", b"_before_event_id", "_entity_id", b"_entity_id", "_entity_type", b"_entity_type", "_event", b"_event", "_limit", b"_limit", "_outcome", b"_outcome", "_request_id", b"_request_id", "before_event_id", b"before_event_id", "entity_id", b"entity_id", "entity_type", b"entity_type", "event", b"event", "limit", b"limit", "outcome", b"outcome", "request_id", b"request_id", "since", b"since", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__before_event_id: _TypeAlias = _typing.Literal["before_event_id"]  # noqa: Y015
+    _WhichOneofArgType__before_event_id: _TypeAlias = _typing.Literal["_before_event_id", b"_before_event_id"]  # noqa: Y015
+    _WhichOneofReturnType__entity_id: _TypeAlias = _typing.Literal["entity_id"]  # noqa: Y015
+    _WhichOneofArgType__entity_id: _TypeAlias = _typing.Literal["_entity_id", b"_entity_id"]  # noqa: Y015
+    _WhichOneofReturnType__entity_type: _TypeAlias = _typing.Literal["entity_type"]  # noqa: Y015
+    _WhichOneofArgType__entity_type: _TypeAlias = _typing.Literal["_entity_type", b"_entity_type"]  # noqa: Y015
+    _WhichOneofReturnType__event: _TypeAlias = _typing.Literal["event"]  # noqa: Y015
+    _WhichOneofArgType__event: _TypeAlias = _typing.Literal["_event", b"_event"]  # noqa: Y015
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    _WhichOneofReturnType__outcome: _TypeAlias = _typing.Literal["outcome"]  # noqa: Y015
+    _WhichOneofArgType__outcome: _TypeAlias = _typing.Literal["_outcome", b"_outcome"]  # noqa: Y015
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before_event_id) -> _WhichOneofReturnType__before_event_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity_id) -> _WhichOneofReturnType__entity_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity_type) -> _WhichOneofReturnType__entity_type | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__event) -> _WhichOneofReturnType__event | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__outcome) -> _WhichOneofReturnType__outcome | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
+
+Global___ListEventsRequest: _TypeAlias = ListEventsRequest  # noqa: Y015
+
+@_typing.final
+class ListEventsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_FIELD_NUMBER: _builtins.int
+    NEXT_BEFORE_EVENT_ID_FIELD_NUMBER: _builtins.int
+    next_before_event_id: _builtins.str
+    """The before_event_id of the next page; absent if no page follows. One call looks through a bounded number of events,
+    so a page can be short, or empty, although another follows.
+    """
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___Event]: ...
+    def __init__(
+        self,
+        *,
+        events: _abc.Iterable[Global___Event] | None = ...,
+        next_before_event_id: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_before_event_id", b"_next_before_event_id", "next_before_event_id", b"next_before_event_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_before_event_id", b"_next_before_event_id", "events", b"events", "next_before_event_id", b"next_before_event_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next_before_event_id: _TypeAlias = _typing.Literal["next_before_event_id"]  # noqa: Y015
+    _WhichOneofArgType__next_before_event_id: _TypeAlias = _typing.Literal["_next_before_event_id", b"_next_before_event_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_before_event_id) -> _WhichOneofReturnType__next_before_event_id | None: ...
+
+Global___ListEventsResponse: _TypeAlias = ListEventsResponse  # noqa: Y015
+
+@_typing.final
+class Event(_message.Message):
+    """Event is an event that was stored, without its body."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    EVENT_FIELD_NUMBER: _builtins.int
+    ENTITY_TYPE_FIELD_NUMBER: _builtins.int
+    ENTITY_ID_FIELD_NUMBER: _builtins.int
+    OCCURRED_AT_FIELD_NUMBER: _builtins.int
+    STORED_AT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    SUCCEEDED_FIELD_NUMBER: _builtins.int
+    PARKED_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    ABOUT_FIELD_NUMBER: _builtins.int
+    event_id: _builtins.str
+    event: _builtins.str
+    entity_type: _builtins.str
+    """The kind of the record that it is about, as the record spells it, for example "ticket"; "webhook_subscription" for
+    a test.
+    """
+    entity_id: _builtins.int
+    request_id: _builtins.str
+    """The request that caused the event; empty if none did."""
+    outcome: Global___EventOutcome.ValueType
+    waiting: _builtins.int
+    """Its deliveries by state."""
+    succeeded: _builtins.int
+    parked: _builtins.int
+    failed: _builtins.int
+    about: _builtins.str
+    """The record's name when the event happened; empty for a body of more than 64 KiB."""
+    @_builtins.property
+    def occurred_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def stored_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """When it is deleted with its deliveries."""
+
+    def __init__(
+        self,
+        *,
+        event_id: _builtins.str = ...,
+        event: _builtins.str = ...,
+        entity_type: _builtins.str = ...,
+        entity_id: _builtins.int = ...,
+        occurred_at: _timestamp_pb2.Timestamp | None = ...,
+        stored_at: _timestamp_pb2.Timestamp | None = ...,
+        request_id: _builtins.str = ...,
+        outcome: Global___EventOutcome.ValueType = ...,
+        waiting: _builtins.int = ...,
+        succeeded: _builtins.int = ...,
+        parked: _builtins.int = ...,
+        failed: _builtins.int = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+        about: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "occurred_at", b"occurred_at", "stored_at", b"stored_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["about", b"about", "entity_id", b"entity_id", "entity_type", b"entity_type", "event", b"event", "event_id", b"event_id", "expires_at", b"expires_at", "failed", b"failed", "occurred_at", b"occurred_at", "outcome", b"outcome", "parked", b"parked", "request_id", b"request_id", "stored_at", b"stored_at", "succeeded", b"succeeded", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Event: _TypeAlias = Event  # noqa: Y015
+
+@_typing.final
+class PauseSubscriptionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    idempotency_key: _builtins.str
+    reason: _builtins.str
+    """Why, for others who read it: at most 500 characters; may be empty."""
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+        idempotency_key: _builtins.str = ...,
+        reason: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reason", b"_reason", "reason", b"reason"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reason", b"_reason", "idempotency_key", b"idempotency_key", "reason", b"reason", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__reason: _TypeAlias = _typing.Literal["reason"]  # noqa: Y015
+    _WhichOneofArgType__reason: _TypeAlias = _typing.Literal["_reason", b"_reason"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reason) -> _WhichOneofReturnType__reason | None: ...
 
 Global___PauseSubscriptionRequest: _TypeAlias = PauseSubscriptionRequest  # noqa: Y015
 
@@ -479,15 +2265,18 @@ class ResumeSubscriptionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SUB_ID_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     sub_id: _builtins.int
+    idempotency_key: _builtins.str
     def __init__(
         self,
         *,
         sub_id: _builtins.int = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sub_id", b"sub_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "sub_id", b"sub_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -518,15 +2307,18 @@ class RotateSecretRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SUB_ID_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     sub_id: _builtins.int
+    idempotency_key: _builtins.str
     def __init__(
         self,
         *,
         sub_id: _builtins.int = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sub_id", b"sub_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "sub_id", b"sub_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -539,7 +2331,7 @@ class RotateSecretResponse(_message.Message):
     SUBSCRIPTION_FIELD_NUMBER: _builtins.int
     SECRET_FIELD_NUMBER: _builtins.int
     secret: _builtins.str
-    """Returned only this once."""
+    """Returned only this once: by this request, and by repeats with the same key within a minute; empty after that."""
     @_builtins.property
     def subscription(self) -> _documents_pb2.Document: ...
     def __init__(
@@ -562,17 +2354,20 @@ class RetryDeliveryRequest(_message.Message):
 
     EVENT_ID_FIELD_NUMBER: _builtins.int
     SUB_ID_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
     sub_id: _builtins.int
+    idempotency_key: _builtins.str
     def __init__(
         self,
         *,
         event_id: _builtins.str = ...,
         sub_id: _builtins.int = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id", "sub_id", b"sub_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id", "idempotency_key", b"idempotency_key", "sub_id", b"sub_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -605,17 +2400,42 @@ class RetryParkedRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SUB_ID_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    EVENT_FIELD_NUMBER: _builtins.int
+    EVENT_IDS_FIELD_NUMBER: _builtins.int
     sub_id: _builtins.int
+    idempotency_key: _builtins.str
+    event: _builtins.str
+    """Only deliveries of events with this key; empty: all."""
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """Only deliveries of events that were made at `since` or later, and before `until`."""
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def event_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only deliveries of these events, at most 1,000; empty: all. Excludes since, until and event."""
+
     def __init__(
         self,
         *,
         sub_id: _builtins.int = ...,
+        idempotency_key: _builtins.str = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        event: _builtins.str | None = ...,
+        event_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_event", b"_event", "event", b"event", "since", b"since", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sub_id", b"sub_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_event", b"_event", "event", b"event", "event_ids", b"event_ids", "idempotency_key", b"idempotency_key", "since", b"since", "sub_id", b"sub_id", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__event: _TypeAlias = _typing.Literal["event"]  # noqa: Y015
+    _WhichOneofArgType__event: _TypeAlias = _typing.Literal["_event", b"_event"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__event) -> _WhichOneofReturnType__event | None: ...
 
 Global___RetryParkedRequest: _TypeAlias = RetryParkedRequest  # noqa: Y015
 
@@ -624,16 +2444,22 @@ class RetryParkedResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DELIVERIES_FIELD_NUMBER: _builtins.int
+    RETRIED_AT_FIELD_NUMBER: _builtins.int
     deliveries: _builtins.int
     """The number of deliveries that were parked and are now due."""
+    @_builtins.property
+    def retried_at(self) -> _timestamp_pb2.Timestamp:
+        """When they became due: the `since` of GetRetryProgress."""
+
     def __init__(
         self,
         *,
         deliveries: _builtins.int = ...,
+        retried_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["retried_at", b"retried_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries", "retried_at", b"retried_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -733,6 +2559,9 @@ class GetEventResponse(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     BODY_FIELD_NUMBER: _builtins.int
     DELIVERIES_FIELD_NUMBER: _builtins.int
+    ENTITY_TYPE_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    ABOUT_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
     event: _builtins.str
     company_id: _builtins.int
@@ -741,6 +2570,10 @@ class GetEventResponse(_message.Message):
     """The request that caused the event; empty if none did."""
     body: _builtins.bytes
     """The exact bytes that every attempt sends."""
+    entity_type: _builtins.str
+    """The kind of the record that it is about; see Event.entity_type."""
+    about: _builtins.str
+    """The record's name when the event happened; empty for a body of more than 64 KiB."""
     @_builtins.property
     def occurred_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -748,6 +2581,10 @@ class GetEventResponse(_message.Message):
     @_builtins.property
     def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Delivery]:
         """Ascending by subscription; empty if no subscription named the event when it was stored."""
+
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """When it is deleted with its deliveries."""
 
     def __init__(
         self,
@@ -761,10 +2598,13 @@ class GetEventResponse(_message.Message):
         request_id: _builtins.str = ...,
         body: _builtins.bytes = ...,
         deliveries: _abc.Iterable[Global___Delivery] | None = ...,
+        entity_type: _builtins.str = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+        about: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["occurred_at", b"occurred_at", "stored_at", b"stored_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "occurred_at", b"occurred_at", "stored_at", b"stored_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "company_id", b"company_id", "deliveries", b"deliveries", "entity_id", b"entity_id", "event", b"event", "event_id", b"event_id", "occurred_at", b"occurred_at", "request_id", b"request_id", "stored_at", b"stored_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["about", b"about", "body", b"body", "company_id", b"company_id", "deliveries", b"deliveries", "entity_id", b"entity_id", "entity_type", b"entity_type", "event", b"event", "event_id", b"event_id", "expires_at", b"expires_at", "occurred_at", b"occurred_at", "request_id", b"request_id", "stored_at", b"stored_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -189,6 +189,302 @@ class SubscriptionsService:
             _registered_method=True)
 
 
+class FeedServiceStub:
+    """FeedService gives integrations the events of 30 days, and what became of their deliveries.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.ListEvents = channel.unary_unary(
+                '/makeready.webhooks.v1.FeedService/ListEvents',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListEventsRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListEventsResponse.FromString,
+                _registered_method=True)
+        self.ListDeliveries = channel.unary_unary(
+                '/makeready.webhooks.v1.FeedService/ListDeliveries',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListDeliveriesRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListDeliveriesResponse.FromString,
+                _registered_method=True)
+        self.GetDelivery = channel.unary_unary(
+                '/makeready.webhooks.v1.FeedService/GetDelivery',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceGetDeliveryRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceGetDeliveryResponse.FromString,
+                _registered_method=True)
+        self.TestSubscription = channel.unary_unary(
+                '/makeready.webhooks.v1.FeedService/TestSubscription',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.TestSubscriptionRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.TestSubscriptionResponse.FromString,
+                _registered_method=True)
+        self.CreateReplay = channel.unary_unary(
+                '/makeready.webhooks.v1.FeedService/CreateReplay',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CreateReplayRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CreateReplayResponse.FromString,
+                _registered_method=True)
+        self.GetReplay = channel.unary_unary(
+                '/makeready.webhooks.v1.FeedService/GetReplay',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetReplayRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetReplayResponse.FromString,
+                _registered_method=True)
+
+
+class FeedServiceServicer:
+    """FeedService gives integrations the events of 30 days, and what became of their deliveries.
+    """
+
+    def ListEvents(self, request, context):
+        """Lists the company's events in the order in which they were stored, as the deliveries' bytes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDeliveries(self, request, context):
+        """Lists a subscription's deliveries, ascending by event id, with their attempts.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDelivery(self, request, context):
+        """Returns one delivery with its attempts and the answers to them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TestSubscription(self, request, context):
+        """Sends the event `webhook.test` to the destination once, now, and returns when the attempt is recorded.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateReplay(self, request, context):
+        """Sends the events of a period to a subscription again, also those from before it existed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetReplay(self, request, context):
+        """Returns how far a replay is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_FeedServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'ListEvents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListEvents,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListEventsRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListEventsResponse.SerializeToString,
+            ),
+            'ListDeliveries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDeliveries,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListDeliveriesRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListDeliveriesResponse.SerializeToString,
+            ),
+            'GetDelivery': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDelivery,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceGetDeliveryRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceGetDeliveryResponse.SerializeToString,
+            ),
+            'TestSubscription': grpc.unary_unary_rpc_method_handler(
+                    servicer.TestSubscription,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.TestSubscriptionRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.TestSubscriptionResponse.SerializeToString,
+            ),
+            'CreateReplay': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateReplay,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CreateReplayRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CreateReplayResponse.SerializeToString,
+            ),
+            'GetReplay': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReplay,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetReplayRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetReplayResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'makeready.webhooks.v1.FeedService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('makeready.webhooks.v1.FeedService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class FeedService:
+    """FeedService gives integrations the events of 30 days, and what became of their deliveries.
+    """
+
+    @staticmethod
+    def ListEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.FeedService/ListEvents',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListEventsRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDeliveries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.FeedService/ListDeliveries',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListDeliveriesRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceListDeliveriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDelivery(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.FeedService/GetDelivery',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceGetDeliveryRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.FeedServiceGetDeliveryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TestSubscription(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.FeedService/TestSubscription',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.TestSubscriptionRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.TestSubscriptionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateReplay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.FeedService/CreateReplay',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CreateReplayRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CreateReplayResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetReplay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.FeedService/GetReplay',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetReplayRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetReplayResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
 class DeliveriesServiceStub:
     """DeliveriesService owns events, deliveries and attempts.
     """
@@ -209,6 +505,36 @@ class DeliveriesServiceStub:
                 request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListDeliveriesRequest.SerializeToString,
                 response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListDeliveriesResponse.FromString,
                 _registered_method=True)
+        self.GetDelivery = channel.unary_unary(
+                '/makeready.webhooks.v1.DeliveriesService/GetDelivery',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryResponse.FromString,
+                _registered_method=True)
+        self.ListDeliveriesOf = channel.unary_unary(
+                '/makeready.webhooks.v1.DeliveriesService/ListDeliveriesOf',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListDeliveriesOfRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListDeliveriesOfResponse.FromString,
+                _registered_method=True)
+        self.GetDeliveryStats = channel.unary_unary(
+                '/makeready.webhooks.v1.DeliveriesService/GetDeliveryStats',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryStatsRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryStatsResponse.FromString,
+                _registered_method=True)
+        self.CountDeliveries = channel.unary_unary(
+                '/makeready.webhooks.v1.DeliveriesService/CountDeliveries',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountDeliveriesRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountDeliveriesResponse.FromString,
+                _registered_method=True)
+        self.GetRetryProgress = channel.unary_unary(
+                '/makeready.webhooks.v1.DeliveriesService/GetRetryProgress',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetRetryProgressRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetRetryProgressResponse.FromString,
+                _registered_method=True)
+        self.CountUndelivered = channel.unary_unary(
+                '/makeready.webhooks.v1.DeliveriesService/CountUndelivered',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountUndeliveredRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountUndeliveredResponse.FromString,
+                _registered_method=True)
 
 
 class DeliveriesServiceServicer:
@@ -224,7 +550,53 @@ class DeliveriesServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListDeliveries(self, request, context):
-        """Lists a subscription's deliveries, newest first, with their attempts.
+        """Lists a subscription's deliveries, newest first, with their attempts. A page may have fewer entries than the limit
+        although more follow: see `next_before_event_id`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDelivery(self, request, context):
+        """Returns one delivery with its attempts, the headers of each, and the body byte for byte.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDeliveriesOf(self, request, context):
+        """Lists the deliveries of the events of one record, newest first, each with its last attempt. Staff get the host of
+        the destination alone, and neither the address that was dialled nor the response.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDeliveryStats(self, request, context):
+        """Counts a subscription's attempts by hour or day, with the time to the first byte. Tests do not count.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountDeliveries(self, request, context):
+        """Counts a subscription's deliveries in a state, of a period or with an event key: those that a retry or the deletion
+        of the subscription concerns.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetRetryProgress(self, request, context):
+        """Counts the attempts that retries of parked deliveries have led to since an instant, and what still waits for its
+        attempt.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountUndelivered(self, request, context):
+        """Counts a company's waiting and parked deliveries, by subscription. Subscriptions without any are left out.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -242,6 +614,36 @@ def add_DeliveriesServiceServicer_to_server(servicer, server):
                     servicer.ListDeliveries,
                     request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListDeliveriesRequest.FromString,
                     response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListDeliveriesResponse.SerializeToString,
+            ),
+            'GetDelivery': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDelivery,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryResponse.SerializeToString,
+            ),
+            'ListDeliveriesOf': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDeliveriesOf,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListDeliveriesOfRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListDeliveriesOfResponse.SerializeToString,
+            ),
+            'GetDeliveryStats': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDeliveryStats,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryStatsRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryStatsResponse.SerializeToString,
+            ),
+            'CountDeliveries': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountDeliveries,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountDeliveriesRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountDeliveriesResponse.SerializeToString,
+            ),
+            'GetRetryProgress': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRetryProgress,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetRetryProgressRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetRetryProgressResponse.SerializeToString,
+            ),
+            'CountUndelivered': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountUndelivered,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountUndeliveredRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountUndeliveredResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -309,10 +711,172 @@ class DeliveriesService:
             metadata,
             _registered_method=True)
 
+    @staticmethod
+    def GetDelivery(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.DeliveriesService/GetDelivery',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDeliveriesOf(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.DeliveriesService/ListDeliveriesOf',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListDeliveriesOfRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListDeliveriesOfResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDeliveryStats(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.DeliveriesService/GetDeliveryStats',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryStatsRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetDeliveryStatsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountDeliveries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.DeliveriesService/CountDeliveries',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountDeliveriesRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountDeliveriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRetryProgress(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.DeliveriesService/GetRetryProgress',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetRetryProgressRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetRetryProgressResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountUndelivered(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.DeliveriesService/CountUndelivered',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountUndeliveredRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CountUndeliveredResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
 
 class AdministrationServiceStub:
     """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
-    exist for an administrator.
+    exist for an administrator. A request with an idempotency_key takes effect once for each key.
     """
 
     def __init__(self, channel):
@@ -321,6 +885,31 @@ class AdministrationServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.ListSubscriptionDetails = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/ListSubscriptionDetails',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListSubscriptionDetailsRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListSubscriptionDetailsResponse.FromString,
+                _registered_method=True)
+        self.GetSubscription = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/GetSubscription',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetSubscriptionRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetSubscriptionResponse.FromString,
+                _registered_method=True)
+        self.AddSubscription = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/AddSubscription',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AddSubscriptionRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AddSubscriptionResponse.FromString,
+                _registered_method=True)
+        self.UpdateSubscription = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/UpdateSubscription',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.UpdateSubscriptionRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.UpdateSubscriptionResponse.FromString,
+                _registered_method=True)
+        self.RemoveSubscription = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/RemoveSubscription',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RemoveSubscriptionRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RemoveSubscriptionResponse.FromString,
+                _registered_method=True)
         self.PauseSubscription = channel.unary_unary(
                 '/makeready.webhooks.v1.AdministrationService/PauseSubscription',
                 request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.PauseSubscriptionRequest.SerializeToString,
@@ -346,10 +935,35 @@ class AdministrationServiceStub:
                 request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryParkedRequest.SerializeToString,
                 response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryParkedResponse.FromString,
                 _registered_method=True)
+        self.AttemptNow = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/AttemptNow',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AttemptNowRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AttemptNowResponse.FromString,
+                _registered_method=True)
+        self.Resend = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/Resend',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResendRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResendResponse.FromString,
+                _registered_method=True)
+        self.SendTest = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/SendTest',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.SendTestRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.SendTestResponse.FromString,
+                _registered_method=True)
+        self.CheckSignature = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/CheckSignature',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CheckSignatureRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CheckSignatureResponse.FromString,
+                _registered_method=True)
         self.ListUndelivered = channel.unary_unary(
                 '/makeready.webhooks.v1.AdministrationService/ListUndelivered',
                 request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredRequest.SerializeToString,
                 response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredResponse.FromString,
+                _registered_method=True)
+        self.ListEvents = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/ListEvents',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListEventsRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListEventsResponse.FromString,
                 _registered_method=True)
         self.GetEvent = channel.unary_unary(
                 '/makeready.webhooks.v1.AdministrationService/GetEvent',
@@ -360,8 +974,44 @@ class AdministrationServiceStub:
 
 class AdministrationServiceServicer:
     """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
-    exist for an administrator.
+    exist for an administrator. A request with an idempotency_key takes effect once for each key.
     """
+
+    def ListSubscriptionDetails(self, request, context):
+        """Lists a company's subscriptions ascending by id, with what waits and what is parked.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetSubscription(self, request, context):
+        """Returns one subscription, with what waits and what is parked.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AddSubscription(self, request, context):
+        """Creates a subscription and returns its secret. The checks and the limit are those of CreateSubscription.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateSubscription(self, request, context):
+        """Changes the destination or the events of a subscription. Absent fields stay. A new destination also receives what
+        waits; new events apply to events from now on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveSubscription(self, request, context):
+        """Deletes a subscription and its delivery history.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def PauseSubscription(self, request, context):
         """Holds a subscription's deliveries back until it is resumed. Pausing twice is pausing once.
@@ -392,7 +1042,39 @@ class AdministrationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RetryParked(self, request, context):
-        """Makes all parked deliveries of a subscription due, for one attempt each by the next sweep.
+        """Makes parked deliveries of a subscription due, for one attempt each by the next sweep: all, those of a period or an
+        event key, or a selection.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AttemptNow(self, request, context):
+        """Attempts a waiting delivery once, now, and returns when the attempt is recorded. If the attempt fails, the
+        delivery waits as before: its next date and its place on the ladder stand.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Resend(self, request, context):
+        """Sends a succeeded delivery once more, now, with the same event_id, and returns when the attempt is recorded. The
+        delivery stays succeeded whatever the receiver answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SendTest(self, request, context):
+        """Sends the event `webhook.test` to the destination once, now, and returns when the attempt is recorded. A test changes
+        no health and is never retried. It is sent to a paused subscription too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CheckSignature(self, request, context):
+        """Checks a Service-Signature header against a body and the subscription's secret. Nothing is stored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -400,6 +1082,14 @@ class AdministrationServiceServicer:
 
     def ListUndelivered(self, request, context):
         """Lists a company's waiting and parked deliveries, the oldest first: they expire first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListEvents(self, request, context):
+        """Lists a company's events of 30 days, newest first, with the outcome of each. A page may have fewer entries than the
+        limit although more follow: see `next_before_event_id`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -415,6 +1105,31 @@ class AdministrationServiceServicer:
 
 def add_AdministrationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'ListSubscriptionDetails': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSubscriptionDetails,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListSubscriptionDetailsRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListSubscriptionDetailsResponse.SerializeToString,
+            ),
+            'GetSubscription': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSubscription,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetSubscriptionRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetSubscriptionResponse.SerializeToString,
+            ),
+            'AddSubscription': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddSubscription,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AddSubscriptionRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AddSubscriptionResponse.SerializeToString,
+            ),
+            'UpdateSubscription': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateSubscription,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.UpdateSubscriptionRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.UpdateSubscriptionResponse.SerializeToString,
+            ),
+            'RemoveSubscription': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveSubscription,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RemoveSubscriptionRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RemoveSubscriptionResponse.SerializeToString,
+            ),
             'PauseSubscription': grpc.unary_unary_rpc_method_handler(
                     servicer.PauseSubscription,
                     request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.PauseSubscriptionRequest.FromString,
@@ -440,10 +1155,35 @@ def add_AdministrationServiceServicer_to_server(servicer, server):
                     request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryParkedRequest.FromString,
                     response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryParkedResponse.SerializeToString,
             ),
+            'AttemptNow': grpc.unary_unary_rpc_method_handler(
+                    servicer.AttemptNow,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AttemptNowRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AttemptNowResponse.SerializeToString,
+            ),
+            'Resend': grpc.unary_unary_rpc_method_handler(
+                    servicer.Resend,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResendRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResendResponse.SerializeToString,
+            ),
+            'SendTest': grpc.unary_unary_rpc_method_handler(
+                    servicer.SendTest,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.SendTestRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.SendTestResponse.SerializeToString,
+            ),
+            'CheckSignature': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckSignature,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CheckSignatureRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CheckSignatureResponse.SerializeToString,
+            ),
             'ListUndelivered': grpc.unary_unary_rpc_method_handler(
                     servicer.ListUndelivered,
                     request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredRequest.FromString,
                     response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredResponse.SerializeToString,
+            ),
+            'ListEvents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListEvents,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListEventsRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListEventsResponse.SerializeToString,
             ),
             'GetEvent': grpc.unary_unary_rpc_method_handler(
                     servicer.GetEvent,
@@ -460,8 +1200,143 @@ def add_AdministrationServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class AdministrationService:
     """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
-    exist for an administrator.
+    exist for an administrator. A request with an idempotency_key takes effect once for each key.
     """
+
+    @staticmethod
+    def ListSubscriptionDetails(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/ListSubscriptionDetails',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListSubscriptionDetailsRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListSubscriptionDetailsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSubscription(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/GetSubscription',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetSubscriptionRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetSubscriptionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddSubscription(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/AddSubscription',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AddSubscriptionRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AddSubscriptionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateSubscription(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/UpdateSubscription',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.UpdateSubscriptionRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.UpdateSubscriptionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveSubscription(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/RemoveSubscription',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RemoveSubscriptionRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RemoveSubscriptionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def PauseSubscription(request,
@@ -599,6 +1474,114 @@ class AdministrationService:
             _registered_method=True)
 
     @staticmethod
+    def AttemptNow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/AttemptNow',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AttemptNowRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.AttemptNowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Resend(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/Resend',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResendRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResendResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SendTest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/SendTest',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.SendTestRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.SendTestResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckSignature(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/CheckSignature',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CheckSignatureRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.CheckSignatureResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListUndelivered(request,
             target,
             options=(),
@@ -615,6 +1598,33 @@ class AdministrationService:
             '/makeready.webhooks.v1.AdministrationService/ListUndelivered',
             makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredRequest.SerializeToString,
             makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/ListEvents',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListEventsRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListEventsResponse.FromString,
             options,
             channel_credentials,
             insecure,

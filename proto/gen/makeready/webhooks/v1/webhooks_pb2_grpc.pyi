@@ -81,6 +81,97 @@ class SubscriptionsServiceServicer(metaclass=_abc_1.ABCMeta):
 
 def add_SubscriptionsServiceServicer_to_server(servicer: SubscriptionsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
+class FeedServiceStub:
+    """FeedService gives integrations the events of 30 days, and what became of their deliveries."""
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> FeedServiceAsyncStub: ...
+    ListEvents: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.FeedServiceListEventsRequest, _webhooks_pb2.FeedServiceListEventsResponse]
+    """Lists the company's events in the order in which they were stored, as the deliveries' bytes."""
+    ListDeliveries: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.FeedServiceListDeliveriesRequest, _webhooks_pb2.FeedServiceListDeliveriesResponse]
+    """Lists a subscription's deliveries, ascending by event id, with their attempts."""
+    GetDelivery: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.FeedServiceGetDeliveryRequest, _webhooks_pb2.FeedServiceGetDeliveryResponse]
+    """Returns one delivery with its attempts and the answers to them."""
+    TestSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.TestSubscriptionRequest, _webhooks_pb2.TestSubscriptionResponse]
+    """Sends the event `webhook.test` to the destination once, now, and returns when the attempt is recorded."""
+    CreateReplay: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.CreateReplayRequest, _webhooks_pb2.CreateReplayResponse]
+    """Sends the events of a period to a subscription again, also those from before it existed."""
+    GetReplay: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.GetReplayRequest, _webhooks_pb2.GetReplayResponse]
+    """Returns how far a replay is."""
+
+@_typing.type_check_only
+class FeedServiceAsyncStub(FeedServiceStub):
+    """FeedService gives integrations the events of 30 days, and what became of their deliveries."""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    ListEvents: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.FeedServiceListEventsRequest, _webhooks_pb2.FeedServiceListEventsResponse]  # type: ignore[assignment]
+    """Lists the company's events in the order in which they were stored, as the deliveries' bytes."""
+    ListDeliveries: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.FeedServiceListDeliveriesRequest, _webhooks_pb2.FeedServiceListDeliveriesResponse]  # type: ignore[assignment]
+    """Lists a subscription's deliveries, ascending by event id, with their attempts."""
+    GetDelivery: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.FeedServiceGetDeliveryRequest, _webhooks_pb2.FeedServiceGetDeliveryResponse]  # type: ignore[assignment]
+    """Returns one delivery with its attempts and the answers to them."""
+    TestSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.TestSubscriptionRequest, _webhooks_pb2.TestSubscriptionResponse]  # type: ignore[assignment]
+    """Sends the event `webhook.test` to the destination once, now, and returns when the attempt is recorded."""
+    CreateReplay: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.CreateReplayRequest, _webhooks_pb2.CreateReplayResponse]  # type: ignore[assignment]
+    """Sends the events of a period to a subscription again, also those from before it existed."""
+    GetReplay: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.GetReplayRequest, _webhooks_pb2.GetReplayResponse]  # type: ignore[assignment]
+    """Returns how far a replay is."""
+
+class FeedServiceServicer(metaclass=_abc_1.ABCMeta):
+    """FeedService gives integrations the events of 30 days, and what became of their deliveries."""
+
+    @_abc_1.abstractmethod
+    def ListEvents(
+        self,
+        request: _webhooks_pb2.FeedServiceListEventsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.FeedServiceListEventsResponse, _abc.Awaitable[_webhooks_pb2.FeedServiceListEventsResponse]]:
+        """Lists the company's events in the order in which they were stored, as the deliveries' bytes."""
+
+    @_abc_1.abstractmethod
+    def ListDeliveries(
+        self,
+        request: _webhooks_pb2.FeedServiceListDeliveriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.FeedServiceListDeliveriesResponse, _abc.Awaitable[_webhooks_pb2.FeedServiceListDeliveriesResponse]]:
+        """Lists a subscription's deliveries, ascending by event id, with their attempts."""
+
+    @_abc_1.abstractmethod
+    def GetDelivery(
+        self,
+        request: _webhooks_pb2.FeedServiceGetDeliveryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.FeedServiceGetDeliveryResponse, _abc.Awaitable[_webhooks_pb2.FeedServiceGetDeliveryResponse]]:
+        """Returns one delivery with its attempts and the answers to them."""
+
+    @_abc_1.abstractmethod
+    def TestSubscription(
+        self,
+        request: _webhooks_pb2.TestSubscriptionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.TestSubscriptionResponse, _abc.Awaitable[_webhooks_pb2.TestSubscriptionResponse]]:
+        """Sends the event `webhook.test` to the destination once, now, and returns when the attempt is recorded."""
+
+    @_abc_1.abstractmethod
+    def CreateReplay(
+        self,
+        request: _webhooks_pb2.CreateReplayRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.CreateReplayResponse, _abc.Awaitable[_webhooks_pb2.CreateReplayResponse]]:
+        """Sends the events of a period to a subscription again, also those from before it existed."""
+
+    @_abc_1.abstractmethod
+    def GetReplay(
+        self,
+        request: _webhooks_pb2.GetReplayRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.GetReplayResponse, _abc.Awaitable[_webhooks_pb2.GetReplayResponse]]:
+        """Returns how far a replay is."""
+
+def add_FeedServiceServicer_to_server(servicer: FeedServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
 class DeliveriesServiceStub:
     """DeliveriesService owns events, deliveries and attempts."""
 
@@ -93,7 +184,27 @@ class DeliveriesServiceStub:
     counts those deliveries that have to wait for their host.
     """
     ListDeliveries: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ListDeliveriesRequest, _webhooks_pb2.ListDeliveriesResponse]
-    """Lists a subscription's deliveries, newest first, with their attempts."""
+    """Lists a subscription's deliveries, newest first, with their attempts. A page may have fewer entries than the limit
+    although more follow: see `next_before_event_id`.
+    """
+    GetDelivery: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.GetDeliveryRequest, _webhooks_pb2.GetDeliveryResponse]
+    """Returns one delivery with its attempts, the headers of each, and the body byte for byte."""
+    ListDeliveriesOf: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ListDeliveriesOfRequest, _webhooks_pb2.ListDeliveriesOfResponse]
+    """Lists the deliveries of the events of one record, newest first, each with its last attempt. Staff get the host of
+    the destination alone, and neither the address that was dialled nor the response.
+    """
+    GetDeliveryStats: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.GetDeliveryStatsRequest, _webhooks_pb2.GetDeliveryStatsResponse]
+    """Counts a subscription's attempts by hour or day, with the time to the first byte. Tests do not count."""
+    CountDeliveries: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.CountDeliveriesRequest, _webhooks_pb2.CountDeliveriesResponse]
+    """Counts a subscription's deliveries in a state, of a period or with an event key: those that a retry or the deletion
+    of the subscription concerns.
+    """
+    GetRetryProgress: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.GetRetryProgressRequest, _webhooks_pb2.GetRetryProgressResponse]
+    """Counts the attempts that retries of parked deliveries have led to since an instant, and what still waits for its
+    attempt.
+    """
+    CountUndelivered: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.CountUndeliveredRequest, _webhooks_pb2.CountUndeliveredResponse]
+    """Counts a company's waiting and parked deliveries, by subscription. Subscriptions without any are left out."""
 
 @_typing.type_check_only
 class DeliveriesServiceAsyncStub(DeliveriesServiceStub):
@@ -105,7 +216,27 @@ class DeliveriesServiceAsyncStub(DeliveriesServiceStub):
     counts those deliveries that have to wait for their host.
     """
     ListDeliveries: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ListDeliveriesRequest, _webhooks_pb2.ListDeliveriesResponse]  # type: ignore[assignment]
-    """Lists a subscription's deliveries, newest first, with their attempts."""
+    """Lists a subscription's deliveries, newest first, with their attempts. A page may have fewer entries than the limit
+    although more follow: see `next_before_event_id`.
+    """
+    GetDelivery: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.GetDeliveryRequest, _webhooks_pb2.GetDeliveryResponse]  # type: ignore[assignment]
+    """Returns one delivery with its attempts, the headers of each, and the body byte for byte."""
+    ListDeliveriesOf: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ListDeliveriesOfRequest, _webhooks_pb2.ListDeliveriesOfResponse]  # type: ignore[assignment]
+    """Lists the deliveries of the events of one record, newest first, each with its last attempt. Staff get the host of
+    the destination alone, and neither the address that was dialled nor the response.
+    """
+    GetDeliveryStats: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.GetDeliveryStatsRequest, _webhooks_pb2.GetDeliveryStatsResponse]  # type: ignore[assignment]
+    """Counts a subscription's attempts by hour or day, with the time to the first byte. Tests do not count."""
+    CountDeliveries: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.CountDeliveriesRequest, _webhooks_pb2.CountDeliveriesResponse]  # type: ignore[assignment]
+    """Counts a subscription's deliveries in a state, of a period or with an event key: those that a retry or the deletion
+    of the subscription concerns.
+    """
+    GetRetryProgress: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.GetRetryProgressRequest, _webhooks_pb2.GetRetryProgressResponse]  # type: ignore[assignment]
+    """Counts the attempts that retries of parked deliveries have led to since an instant, and what still waits for its
+    attempt.
+    """
+    CountUndelivered: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.CountUndeliveredRequest, _webhooks_pb2.CountUndeliveredResponse]  # type: ignore[assignment]
+    """Counts a company's waiting and parked deliveries, by subscription. Subscriptions without any are left out."""
 
 class DeliveriesServiceServicer(metaclass=_abc_1.ABCMeta):
     """DeliveriesService owns events, deliveries and attempts."""
@@ -126,19 +257,87 @@ class DeliveriesServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _webhooks_pb2.ListDeliveriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.ListDeliveriesResponse, _abc.Awaitable[_webhooks_pb2.ListDeliveriesResponse]]:
-        """Lists a subscription's deliveries, newest first, with their attempts."""
+        """Lists a subscription's deliveries, newest first, with their attempts. A page may have fewer entries than the limit
+        although more follow: see `next_before_event_id`.
+        """
+
+    @_abc_1.abstractmethod
+    def GetDelivery(
+        self,
+        request: _webhooks_pb2.GetDeliveryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.GetDeliveryResponse, _abc.Awaitable[_webhooks_pb2.GetDeliveryResponse]]:
+        """Returns one delivery with its attempts, the headers of each, and the body byte for byte."""
+
+    @_abc_1.abstractmethod
+    def ListDeliveriesOf(
+        self,
+        request: _webhooks_pb2.ListDeliveriesOfRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.ListDeliveriesOfResponse, _abc.Awaitable[_webhooks_pb2.ListDeliveriesOfResponse]]:
+        """Lists the deliveries of the events of one record, newest first, each with its last attempt. Staff get the host of
+        the destination alone, and neither the address that was dialled nor the response.
+        """
+
+    @_abc_1.abstractmethod
+    def GetDeliveryStats(
+        self,
+        request: _webhooks_pb2.GetDeliveryStatsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.GetDeliveryStatsResponse, _abc.Awaitable[_webhooks_pb2.GetDeliveryStatsResponse]]:
+        """Counts a subscription's attempts by hour or day, with the time to the first byte. Tests do not count."""
+
+    @_abc_1.abstractmethod
+    def CountDeliveries(
+        self,
+        request: _webhooks_pb2.CountDeliveriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.CountDeliveriesResponse, _abc.Awaitable[_webhooks_pb2.CountDeliveriesResponse]]:
+        """Counts a subscription's deliveries in a state, of a period or with an event key: those that a retry or the deletion
+        of the subscription concerns.
+        """
+
+    @_abc_1.abstractmethod
+    def GetRetryProgress(
+        self,
+        request: _webhooks_pb2.GetRetryProgressRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.GetRetryProgressResponse, _abc.Awaitable[_webhooks_pb2.GetRetryProgressResponse]]:
+        """Counts the attempts that retries of parked deliveries have led to since an instant, and what still waits for its
+        attempt.
+        """
+
+    @_abc_1.abstractmethod
+    def CountUndelivered(
+        self,
+        request: _webhooks_pb2.CountUndeliveredRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.CountUndeliveredResponse, _abc.Awaitable[_webhooks_pb2.CountUndeliveredResponse]]:
+        """Counts a company's waiting and parked deliveries, by subscription. Subscriptions without any are left out."""
 
 def add_DeliveriesServiceServicer_to_server(servicer: DeliveriesServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class AdministrationServiceStub:
     """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
-    exist for an administrator.
+    exist for an administrator. A request with an idempotency_key takes effect once for each key.
     """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AdministrationServiceAsyncStub: ...
+    ListSubscriptionDetails: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ListSubscriptionDetailsRequest, _webhooks_pb2.ListSubscriptionDetailsResponse]
+    """Lists a company's subscriptions ascending by id, with what waits and what is parked."""
+    GetSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.GetSubscriptionRequest, _webhooks_pb2.GetSubscriptionResponse]
+    """Returns one subscription, with what waits and what is parked."""
+    AddSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.AddSubscriptionRequest, _webhooks_pb2.AddSubscriptionResponse]
+    """Creates a subscription and returns its secret. The checks and the limit are those of CreateSubscription."""
+    UpdateSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.UpdateSubscriptionRequest, _webhooks_pb2.UpdateSubscriptionResponse]
+    """Changes the destination or the events of a subscription. Absent fields stay. A new destination also receives what
+    waits; new events apply to events from now on.
+    """
+    RemoveSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.RemoveSubscriptionRequest, _webhooks_pb2.RemoveSubscriptionResponse]
+    """Deletes a subscription and its delivery history."""
     PauseSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.PauseSubscriptionRequest, _webhooks_pb2.PauseSubscriptionResponse]
     """Holds a subscription's deliveries back until it is resumed. Pausing twice is pausing once."""
     ResumeSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ResumeSubscriptionRequest, _webhooks_pb2.ResumeSubscriptionResponse]
@@ -148,19 +347,51 @@ class AdministrationServiceStub:
     RetryDelivery: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.RetryDeliveryRequest, _webhooks_pb2.RetryDeliveryResponse]
     """Attempts a parked delivery once more, now, and returns when the attempt is recorded."""
     RetryParked: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.RetryParkedRequest, _webhooks_pb2.RetryParkedResponse]
-    """Makes all parked deliveries of a subscription due, for one attempt each by the next sweep."""
+    """Makes parked deliveries of a subscription due, for one attempt each by the next sweep: all, those of a period or an
+    event key, or a selection.
+    """
+    AttemptNow: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.AttemptNowRequest, _webhooks_pb2.AttemptNowResponse]
+    """Attempts a waiting delivery once, now, and returns when the attempt is recorded. If the attempt fails, the
+    delivery waits as before: its next date and its place on the ladder stand.
+    """
+    Resend: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ResendRequest, _webhooks_pb2.ResendResponse]
+    """Sends a succeeded delivery once more, now, with the same event_id, and returns when the attempt is recorded. The
+    delivery stays succeeded whatever the receiver answers.
+    """
+    SendTest: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.SendTestRequest, _webhooks_pb2.SendTestResponse]
+    """Sends the event `webhook.test` to the destination once, now, and returns when the attempt is recorded. A test changes
+    no health and is never retried. It is sent to a paused subscription too.
+    """
+    CheckSignature: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.CheckSignatureRequest, _webhooks_pb2.CheckSignatureResponse]
+    """Checks a Service-Signature header against a body and the subscription's secret. Nothing is stored."""
     ListUndelivered: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ListUndeliveredRequest, _webhooks_pb2.ListUndeliveredResponse]
     """Lists a company's waiting and parked deliveries, the oldest first: they expire first."""
+    ListEvents: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ListEventsRequest, _webhooks_pb2.ListEventsResponse]
+    """Lists a company's events of 30 days, newest first, with the outcome of each. A page may have fewer entries than the
+    limit although more follow: see `next_before_event_id`.
+    """
     GetEvent: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.GetEventRequest, _webhooks_pb2.GetEventResponse]
     """Returns one event with its deliveries and their attempts."""
 
 @_typing.type_check_only
 class AdministrationServiceAsyncStub(AdministrationServiceStub):
     """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
-    exist for an administrator.
+    exist for an administrator. A request with an idempotency_key takes effect once for each key.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
+    ListSubscriptionDetails: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ListSubscriptionDetailsRequest, _webhooks_pb2.ListSubscriptionDetailsResponse]  # type: ignore[assignment]
+    """Lists a company's subscriptions ascending by id, with what waits and what is parked."""
+    GetSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.GetSubscriptionRequest, _webhooks_pb2.GetSubscriptionResponse]  # type: ignore[assignment]
+    """Returns one subscription, with what waits and what is parked."""
+    AddSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.AddSubscriptionRequest, _webhooks_pb2.AddSubscriptionResponse]  # type: ignore[assignment]
+    """Creates a subscription and returns its secret. The checks and the limit are those of CreateSubscription."""
+    UpdateSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.UpdateSubscriptionRequest, _webhooks_pb2.UpdateSubscriptionResponse]  # type: ignore[assignment]
+    """Changes the destination or the events of a subscription. Absent fields stay. A new destination also receives what
+    waits; new events apply to events from now on.
+    """
+    RemoveSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.RemoveSubscriptionRequest, _webhooks_pb2.RemoveSubscriptionResponse]  # type: ignore[assignment]
+    """Deletes a subscription and its delivery history."""
     PauseSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.PauseSubscriptionRequest, _webhooks_pb2.PauseSubscriptionResponse]  # type: ignore[assignment]
     """Holds a subscription's deliveries back until it is resumed. Pausing twice is pausing once."""
     ResumeSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ResumeSubscriptionRequest, _webhooks_pb2.ResumeSubscriptionResponse]  # type: ignore[assignment]
@@ -170,16 +401,78 @@ class AdministrationServiceAsyncStub(AdministrationServiceStub):
     RetryDelivery: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.RetryDeliveryRequest, _webhooks_pb2.RetryDeliveryResponse]  # type: ignore[assignment]
     """Attempts a parked delivery once more, now, and returns when the attempt is recorded."""
     RetryParked: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.RetryParkedRequest, _webhooks_pb2.RetryParkedResponse]  # type: ignore[assignment]
-    """Makes all parked deliveries of a subscription due, for one attempt each by the next sweep."""
+    """Makes parked deliveries of a subscription due, for one attempt each by the next sweep: all, those of a period or an
+    event key, or a selection.
+    """
+    AttemptNow: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.AttemptNowRequest, _webhooks_pb2.AttemptNowResponse]  # type: ignore[assignment]
+    """Attempts a waiting delivery once, now, and returns when the attempt is recorded. If the attempt fails, the
+    delivery waits as before: its next date and its place on the ladder stand.
+    """
+    Resend: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ResendRequest, _webhooks_pb2.ResendResponse]  # type: ignore[assignment]
+    """Sends a succeeded delivery once more, now, with the same event_id, and returns when the attempt is recorded. The
+    delivery stays succeeded whatever the receiver answers.
+    """
+    SendTest: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.SendTestRequest, _webhooks_pb2.SendTestResponse]  # type: ignore[assignment]
+    """Sends the event `webhook.test` to the destination once, now, and returns when the attempt is recorded. A test changes
+    no health and is never retried. It is sent to a paused subscription too.
+    """
+    CheckSignature: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.CheckSignatureRequest, _webhooks_pb2.CheckSignatureResponse]  # type: ignore[assignment]
+    """Checks a Service-Signature header against a body and the subscription's secret. Nothing is stored."""
     ListUndelivered: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ListUndeliveredRequest, _webhooks_pb2.ListUndeliveredResponse]  # type: ignore[assignment]
     """Lists a company's waiting and parked deliveries, the oldest first: they expire first."""
+    ListEvents: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ListEventsRequest, _webhooks_pb2.ListEventsResponse]  # type: ignore[assignment]
+    """Lists a company's events of 30 days, newest first, with the outcome of each. A page may have fewer entries than the
+    limit although more follow: see `next_before_event_id`.
+    """
     GetEvent: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.GetEventRequest, _webhooks_pb2.GetEventResponse]  # type: ignore[assignment]
     """Returns one event with its deliveries and their attempts."""
 
 class AdministrationServiceServicer(metaclass=_abc_1.ABCMeta):
     """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
-    exist for an administrator.
+    exist for an administrator. A request with an idempotency_key takes effect once for each key.
     """
+
+    @_abc_1.abstractmethod
+    def ListSubscriptionDetails(
+        self,
+        request: _webhooks_pb2.ListSubscriptionDetailsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.ListSubscriptionDetailsResponse, _abc.Awaitable[_webhooks_pb2.ListSubscriptionDetailsResponse]]:
+        """Lists a company's subscriptions ascending by id, with what waits and what is parked."""
+
+    @_abc_1.abstractmethod
+    def GetSubscription(
+        self,
+        request: _webhooks_pb2.GetSubscriptionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.GetSubscriptionResponse, _abc.Awaitable[_webhooks_pb2.GetSubscriptionResponse]]:
+        """Returns one subscription, with what waits and what is parked."""
+
+    @_abc_1.abstractmethod
+    def AddSubscription(
+        self,
+        request: _webhooks_pb2.AddSubscriptionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.AddSubscriptionResponse, _abc.Awaitable[_webhooks_pb2.AddSubscriptionResponse]]:
+        """Creates a subscription and returns its secret. The checks and the limit are those of CreateSubscription."""
+
+    @_abc_1.abstractmethod
+    def UpdateSubscription(
+        self,
+        request: _webhooks_pb2.UpdateSubscriptionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.UpdateSubscriptionResponse, _abc.Awaitable[_webhooks_pb2.UpdateSubscriptionResponse]]:
+        """Changes the destination or the events of a subscription. Absent fields stay. A new destination also receives what
+        waits; new events apply to events from now on.
+        """
+
+    @_abc_1.abstractmethod
+    def RemoveSubscription(
+        self,
+        request: _webhooks_pb2.RemoveSubscriptionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.RemoveSubscriptionResponse, _abc.Awaitable[_webhooks_pb2.RemoveSubscriptionResponse]]:
+        """Deletes a subscription and its delivery history."""
 
     @_abc_1.abstractmethod
     def PauseSubscription(
@@ -219,7 +512,47 @@ class AdministrationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _webhooks_pb2.RetryParkedRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.RetryParkedResponse, _abc.Awaitable[_webhooks_pb2.RetryParkedResponse]]:
-        """Makes all parked deliveries of a subscription due, for one attempt each by the next sweep."""
+        """Makes parked deliveries of a subscription due, for one attempt each by the next sweep: all, those of a period or an
+        event key, or a selection.
+        """
+
+    @_abc_1.abstractmethod
+    def AttemptNow(
+        self,
+        request: _webhooks_pb2.AttemptNowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.AttemptNowResponse, _abc.Awaitable[_webhooks_pb2.AttemptNowResponse]]:
+        """Attempts a waiting delivery once, now, and returns when the attempt is recorded. If the attempt fails, the
+        delivery waits as before: its next date and its place on the ladder stand.
+        """
+
+    @_abc_1.abstractmethod
+    def Resend(
+        self,
+        request: _webhooks_pb2.ResendRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.ResendResponse, _abc.Awaitable[_webhooks_pb2.ResendResponse]]:
+        """Sends a succeeded delivery once more, now, with the same event_id, and returns when the attempt is recorded. The
+        delivery stays succeeded whatever the receiver answers.
+        """
+
+    @_abc_1.abstractmethod
+    def SendTest(
+        self,
+        request: _webhooks_pb2.SendTestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.SendTestResponse, _abc.Awaitable[_webhooks_pb2.SendTestResponse]]:
+        """Sends the event `webhook.test` to the destination once, now, and returns when the attempt is recorded. A test changes
+        no health and is never retried. It is sent to a paused subscription too.
+        """
+
+    @_abc_1.abstractmethod
+    def CheckSignature(
+        self,
+        request: _webhooks_pb2.CheckSignatureRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.CheckSignatureResponse, _abc.Awaitable[_webhooks_pb2.CheckSignatureResponse]]:
+        """Checks a Service-Signature header against a body and the subscription's secret. Nothing is stored."""
 
     @_abc_1.abstractmethod
     def ListUndelivered(
@@ -228,6 +561,16 @@ class AdministrationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.ListUndeliveredResponse, _abc.Awaitable[_webhooks_pb2.ListUndeliveredResponse]]:
         """Lists a company's waiting and parked deliveries, the oldest first: they expire first."""
+
+    @_abc_1.abstractmethod
+    def ListEvents(
+        self,
+        request: _webhooks_pb2.ListEventsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.ListEventsResponse, _abc.Awaitable[_webhooks_pb2.ListEventsResponse]]:
+        """Lists a company's events of 30 days, newest first, with the outcome of each. A page may have fewer entries than the
+        limit although more follow: see `next_before_event_id`.
+        """
 
     @_abc_1.abstractmethod
     def GetEvent(

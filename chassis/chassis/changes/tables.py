@@ -1,0 +1,166 @@
+"""The tables of changes: a column of each table of records, and two tables of the context's database.
+
+    metadata = MetaData()
+    changes_to_touch, changes_epoch = change_tables(metadata)  # in the context's schema.py
+    ...
+    page_indexes(parcel, places=("building_id",))
+    followed(parcel, Follow("sender_id", sender, "name", "external_id"))  # after the indexes
+
+`followed` says that the records of a table can be followed, and which rows of other tables they show. A change of such
+a row must move the records too, or a copy would have the old name for ever. A trigger marks them in the transaction of
+the change, and `chassis.changes.touching` gives them a new place in the order.
+
+The migration has the SQL in full, as `chassis.changes.triggers` returns it: see svc-tickets 0005. First `ADD COLUMN
+changed_xid xid8 NOT NULL DEFAULT '0'`, which rewrites no row: rows from before come first, by id. Then `ALTER COLUMN
+changed_xid SET DEFAULT pg_current_xact_id()`. testkit/tests/test_migrations.py compares triggers and functions, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.types import UserDefinedType
+
+from chassis.changes import triggers
+from chassis.db.history import SERVER
+
+COLUMN = "changed_xid"
+INFO = "follows"  # of a table: what its records show
+BESIDE = "beside"  # of a table: the columns that they do not show
+SERVED = "served"  # of a table: the condition of its records that readers see, or None
+
+
+class Xid8(UserDefinedType[int]):
+    """PostgreSQL's xid8: a transaction's 64-bit number, in the order of beginning. An int."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "xid8"
+
+
+PGDialect.ischema_names["xid8"] = Xid8  # for Alembic, which reads the columns of a database
+
+
+@dataclass(frozen=True, eq=False)
+class Follow:
+    """A row of another table that a record shows.
+
+    refers_by: the record's column. shown: the other table; it has company_id. columns: those that the record shows.
+    key: the other table's column that equals `refers_by`. comes_and_goes: whether such rows may be inserted or deleted
+    while records refer to them; False where a foreign key of `refers_by` excludes it.
+    """
+
+    refers_by: str
+    shown: sa.Table
+    columns: tuple[str, ...]
+    key: str
+    comes_and_goes: bool
+
+    def __init__(
+        self, refers_by: str, shown: sa.Table, *columns: str, key: str = "id", comes_and_goes: bool = False
+    ) -> None:
+        for name, value in (
+            ("refers_by", refers_by),
+            ("shown", shown),
+            ("columns", columns),
+            ("key", key),
+            ("comes_and_goes", comes_and_goes),
+        ):
+            object.__setattr__(self, name, value)
+
+
+def followed(
+    table: sa.Table,
+    *follows: Follow,
+    beside: Sequence[str] = (),
+    served: sa.ColumnElement[bool] | None = None,
+) -> None:
+    """Declares that the records of a table can be followed; call it after the table's other indexes.
+
+    beside: columns of the table that no record shows, and that statements set by themselves. Such a change moves no
+    record. served: a condition in literals on the table; only such records are moved, as readers see no others.
+
+    Adds the column changed_xid, the index of the order, the triggers, and an index for each follow that has none: by
+    company, column and id. Raises TypeError for a column that does not exist.
+    """
+    table.append_column(
+        sa.Column(COLUMN, Xid8(), nullable=False, server_default=sa.text("pg_current_xact_id()"))  # see `triggers`
+    )
+    c = table.c
+    sa.Index(f"{table.name}_changed", c.company_id, c[COLUMN], c.id)
+    _after_create(table, triggers.recorded(table.name, beside))
+    for one in follows:
+        for of, name in ((table, one.refers_by), (one.shown, one.key), *((one.shown, name) for name in one.columns)):
+            if name not in of.c:
+                raise TypeError(f"{table.name} follows {of.name}.{name}, which does not exist.")
+        if not one.columns:
+            raise TypeError(f"{table.name} follows {one.shown.name} and shows none of its columns.")
+        if one.refers_by != "id" and not _has_index(table, one.refers_by, served):
+            some = [served] if served is not None else []
+            if c[one.refers_by].nullable:
+                some.append(c[one.refers_by].is_not(None))
+            where = sa.and_(*some) if some else None
+            name = f"{table.name}_follows_{one.refers_by.removesuffix('_id')}"
+            sa.Index(name, c.company_id, c[one.refers_by], c.id, postgresql_where=where)
+        made = triggers.followed(
+            table.name, one.refers_by, one.shown.name, one.columns, key=one.key, comes_and_goes=one.comes_and_goes
+        )
+        _after_create(one.shown, made)
+    table.info.update({INFO: follows, BESIDE: frozenset(beside), SERVED: served})
+
+
+def _has_index(table: sa.Table, column: str, served: sa.ColumnElement[bool] | None) -> bool:
+    wanted = [table.c.company_id, table.c[column], table.c.id]
+    keys: list[Any] = [list(one.columns) for one in table.constraints if isinstance(one, sa.UniqueConstraint)]
+    enough = ("None", str(served))
+    whole = [one for one in table.indexes if str(one.dialect_options["postgresql"]["where"]) in enough]
+    return any(columns[:3] == wanted for columns in [*keys, *(list(one.expressions) for one in whole)])
+
+
+def change_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
+    """The marks of records that must move in the order, and the row that says which history the order belongs to."""
+    to_touch = sa.Table(
+        "changes_to_touch",
+        metadata,
+        sa.Column("id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
+        sa.Column("company_id", sa.BigInteger, nullable=False),
+        # The table of the records, their column, and its value.
+        sa.Column("record", sa.Text, nullable=False),
+        sa.Column("refers_by", sa.Text, nullable=False),
+        sa.Column("refers_to", sa.BigInteger, nullable=False),
+        # The records up to this id have moved.
+        sa.Column("after_id", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    )
+    sa.Index("changes_to_touch_of", to_touch.c.record, to_touch.c.refers_by, to_touch.c.id)
+    epoch = sa.Table(
+        "changes_epoch",
+        metadata,
+        # One row. epoch: new after each restore. system: the server that numbered the stored transactions.
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False, server_default=sa.text("1")),
+        sa.Column("epoch", sa.Uuid, nullable=False, server_default=sa.text("gen_random_uuid()")),
+        sa.Column(
+            "system",
+            sa.BigInteger,
+            nullable=False,
+            server_default=sa.text(SERVER),
+        ),
+        sa.CheckConstraint("id = 1", name="changes_epoch_one_row"),
+    )
+    for statement in triggers.FUNCTIONS:
+        sa.event.listen(metadata, "before_create", _ddl(statement))
+    _after_create(epoch, ["INSERT INTO changes_epoch DEFAULT VALUES"])
+    return to_touch, epoch
+
+
+def _after_create(table: sa.Table, statements: list[str]) -> None:
+    for statement in statements:
+        sa.event.listen(table, "after_create", _ddl(statement))
+
+
+def _ddl(statement: str) -> sa.DDL:
+    return sa.DDL(statement.replace("%", "%%"))  # type: ignore[no-untyped-call]

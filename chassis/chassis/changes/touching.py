@@ -1,0 +1,222 @@
+"""Moves the records that show a changed row in the order of changes; the age of the horizon; what a restore needs.
+
+A trigger has marked such records in the transaction of the change. Here each of them gets the number of a later
+transaction, a batch at a time, so readers get it again, with the new name. Nothing else of it changes: not its version,
+not its updated_at. A process that dies leaves the mark with the last id that has moved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+import structlog
+from prometheus_client import Counter, Gauge
+from sqlalchemy.dialects.postgresql import array
+
+from chassis.changes.feed import Changes
+from chassis.changes.positions import horizon_columns
+from chassis.changes.tables import COLUMN, SERVED, Follow, Xid8
+from chassis.db.database import Connection, Database
+from chassis.db.history import SERVER
+from chassis.db.rows import array_rows
+from chassis.db.statements import Statement, param
+
+BATCH_ROWS = 1000
+MARKS_MAX = 200
+IDLE_SECONDS = 1.0
+SAMPLE_SECONDS = 2.0
+COUNT_SECONDS = 5.0
+
+log = structlog.stdlib.get_logger(__name__)
+WAITING = Gauge("makeready_changes_touching_rows", "Records that show a changed row and have not moved to the end yet")
+TOUCHED = Counter("makeready_changes_touched_rows_total", "Records moved because they show a row that changed")
+LAG = Gauge("makeready_changes_lag_seconds", "Age of the newest instant whose transactions have all ended")
+
+_IDS = sa.ARRAY(sa.BigInteger)
+_ROWS = sa.literal_column(str(BATCH_ROWS), sa.Integer)
+
+
+class _Touch:
+    """The statements for one thing that records show."""
+
+    def __init__(self, kind: str, table: sa.Table, follow: Follow, marks: sa.Table) -> None:
+        self.kind, self.name = kind, f"{table.name}.{follow.refers_by}"
+        m = marks.c
+        mine = (m.record == _quoted(table.name), m.refers_by == _quoted(follow.refers_by))
+        some = sa.select(m.id, m.company_id, m.refers_to, m.after_id).where(*mine).order_by(m.id)
+        self.marks = Statement(
+            some.limit(sa.literal_column(str(MARKS_MAX))).with_for_update(skip_locked=True, of=marks)
+        )
+        names = ("company_id", "refers_to", "after_id")
+        given = array_rows("given", dict.fromkeys(names, sa.BigInteger), numbered=True)
+        c = table.c
+        refers = c[follow.refers_by]
+        theirs = [c.company_id == given.c.company_id, refers == given.c.refers_to, c.id > given.c.after_id]
+        if table.info[SERVED] is not None:
+            theirs.append(table.info[SERVED])
+        one = sa.select(c.id).where(*theirs).order_by(c.company_id, refers, c.id).limit(_ROWS).lateral("one")
+        all_of = sa.select(given.c.n, given.c.company_id, one.c.id).select_from(given.join(one, sa.true()))
+        self.dependants = Statement(all_of.order_by(given.c.n, one.c.id).limit(_ROWS))
+        each = sa.select(sa.func.count().label("rows")).select_from(table).where(*theirs).lateral("each")
+        self.count = Statement(sa.select(sa.func.sum(each.c.rows)).select_from(given.join(each, sa.true())))
+
+
+def _quoted(text: str) -> sa.ColumnElement[str]:
+    doubled = text.replace("'", "''")
+    return sa.literal_column(f"'{doubled}'", sa.Text)
+
+
+def _touched(table: sa.Table) -> Statement:
+    """Gives records a new place: by the arrays company_ids and ids."""
+    keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger})
+    own = (table.c.company_id == keys.c.company_ids, table.c.id == keys.c.ids)
+    return Statement(sa.update(table).where(*own).values({COLUMN: sa.literal_column("pg_current_xact_id()")}))
+
+
+class Touching:
+    """The background work of a context whose records can be followed."""
+
+    def __init__(self, database: Database, changes: Sequence[Changes]) -> None:
+        self._database = database
+        self._changes = changes
+        metadata = changes[0].table.metadata
+        marks, self._epoch = metadata.tables["changes_to_touch"], metadata.tables["changes_epoch"]
+        self._touches = {
+            (one.table.name, follow.refers_by): _Touch(one.kind, one.table, follow, marks)
+            for one in changes
+            for follow in one.follows
+        }
+        self._touched = {one.table.name: _touched(one.table) for one in changes}
+        self._kinds = Statement(sa.select(marks.c.record, marks.c.refers_by).distinct())
+        of_ids = marks.c.id == sa.func.any(param("ids", _IDS))
+        self._done = Statement(sa.delete(marks).where(of_ids))
+        self._reached = Statement(
+            sa.update(marks)
+            .where(marks.c.id == param("id", sa.BigInteger))
+            .values(after_id=param("after_id", sa.BigInteger))
+        )
+        self._horizon = Statement(sa.select(*horizon_columns(self._epoch)))
+        self._end = Statement(sa.update(self._epoch).values(epoch=sa.func.gen_random_uuid()))
+        self._taken_over = Statement(
+            sa.update(self._epoch).values(
+                epoch=sa.func.gen_random_uuid(),
+                system=sa.literal_column(SERVER),
+            )
+        )
+        self._foreign = {one.table: _foreign(one.table) for one in changes}
+        self._counted_at = 0.0
+
+    async def end_positions(self, connection: Connection) -> None:
+        """Ends all positions: a backup was restored, and what readers have may be newer than it."""
+        await connection.execute(self._end)
+
+    async def run(self) -> None:
+        """Moves marked records, until cancelled."""
+        while True:
+            if not await self.touch():
+                await asyncio.sleep(IDLE_SECONDS)
+
+    async def touch(self) -> int:
+        """Moves a batch of each kind of marked records; returns how many have moved."""
+        moved = 0
+        found = {(row[0], row[1]) for row in await self._database.rows(self._kinds)}
+        for key in sorted(found & self._touches.keys()):
+            began = time.monotonic()
+            moved += await self._touch(key[0], self._touches[key])
+            await asyncio.sleep(time.monotonic() - began)  # half of a core's time at most
+        if not found:
+            WAITING.set(0)
+        return moved
+
+    async def _touch(self, record: str, touch: _Touch) -> int:
+        async with self._database.transaction() as connection:
+            marks = await connection.rows(touch.marks)
+            if not marks:
+                return 0
+            names = ("company_id", "refers_to", "after_id")
+            given = {name: [mark[name] for mark in marks] for name in names}
+            rows = await connection.rows(touch.dependants, **given)
+            keys = sorted({(row["company_id"], row["id"]) for row in rows})
+            if keys:
+                companies, ids = map(list, zip(*keys, strict=True))
+                await connection.execute(self._touched[record], company_ids=companies, ids=ids)
+            done = [mark["id"] for mark in marks]
+            if len(rows) == BATCH_ROWS:
+                last = rows[-1]
+                done = done[: last["n"] - 1]
+                await connection.execute(self._reached, id=marks[last["n"] - 1]["id"], after_id=last["id"])
+                await self._count(connection, touch, given)
+            await connection.execute(self._done, ids=done)
+            # Id 0 means several records.
+            connection.changed.update((company_id, touch.kind, 0) for company_id, _ in keys)
+        TOUCHED.inc(len(keys))
+        return len(keys) or len(done)
+
+    async def _count(self, connection: Connection, touch: _Touch, given: dict[str, list[Any]]) -> None:
+        """Now and then, how many records are left of these marks."""
+        if time.monotonic() - self._counted_at > COUNT_SECONDS:
+            WAITING.set(await connection.value(touch.count, **given) or 0)
+            self._counted_at = time.monotonic()
+
+    async def watch_horizon(self) -> None:
+        """Measures how far the horizon lags behind, until cancelled."""
+        horizon = HorizonAge()
+        while True:
+            row = await self._database.row(self._horizon)
+            assert row is not None, "changes_epoch has its row from the migration"
+            LAG.set(horizon.age(row["xmin"], row["xmax"], time.monotonic()))
+            if not row["is_own"]:
+                await self.take_over()
+            await asyncio.sleep(SAMPLE_SECONDS)
+
+    async def take_over(self) -> None:
+        """Makes an order of this server's of one that was copied from another: a backup of rows was restored here.
+
+        The rows may have numbers of transactions that this server has not given yet, so that no feed would return them
+        for as long. They get new ones. Until that is done, feeds are unavailable.
+        """
+        moved = 0
+        for table, (next_company, foreign) in self._foreign.items():
+            company_id = 0
+            while (found := await self._database.value(next_company, company_id=company_id)) is not None:
+                company_id = found
+                while rows := await self._database.rows(foreign, company_id=company_id):
+                    ids = [row[0] for row in rows]
+                    async with self._database.transaction() as connection:
+                        await connection.execute(
+                            self._touched[table.name], company_ids=[company_id] * len(ids), ids=sorted(ids)
+                        )
+                    moved += len(ids)
+        await self._database.execute(self._taken_over)
+        log.warning("changes_taken_over", rows=moved)
+
+
+def _foreign(table: sa.Table) -> tuple[Statement, Statement]:
+    """The next company with records; and some records of a company, at most BATCH_ROWS, with numbers that this server
+    has not given."""
+    c, company_id = table.c, param("company_id", sa.BigInteger)
+    unknown = c[COLUMN] >= sa.literal_column("pg_snapshot_xmax(pg_current_snapshot())", Xid8())
+    some = sa.select(c.id).where(c.company_id == sa.any_(array([company_id])), unknown)
+    return (
+        Statement(sa.select(sa.func.min(c.company_id)).where(c.company_id > company_id)),
+        Statement(some.order_by(c.company_id, c[COLUMN], c.id).limit(_ROWS)),
+    )
+
+
+class HorizonAge:
+    """The age of the horizon, from samples: PostgreSQL tells the number of the oldest transaction, and not its age."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[int, float]] = deque()  # the next transaction's number, and when it was that
+
+    def age(self, xmin: int, xmax: int, now: float) -> float:
+        """Seconds since the newest sampled instant whose transactions have all ended."""
+        self._samples.append((xmax, now))
+        while len(self._samples) > 1 and self._samples[1][0] <= xmin:
+            self._samples.popleft()
+        return now - self._samples[0][1]

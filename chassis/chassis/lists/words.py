@@ -1,0 +1,88 @@
+"""Words of records and of searches, in any script, for `tsvector` columns without a dictionary.
+
+Both sides are made here, so that they agree whatever the database's locale is. Case and accents do not count. A word
+is found by its beginning. Scripts that write no spaces (Chinese, Japanese, Thai, …) are found by pairs of letters,
+wherever in the text they stand.
+"""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+from collections.abc import Iterable
+
+WORDS_MAX = 120
+"""Of one record; further ones are not found."""
+QUERY_WORDS_MAX = 10
+LETTERS_MAX = 60
+_TEXT_MAX = 4000
+
+# Blocks of scripts that write no spaces between words: Thai, Lao, Myanmar, Khmer, Kana, Bopomofo, Han.
+_SPACELESS = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3005, 0x3007),
+    (0x3040, 0x312F),
+    (0x31A0, 0x31FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
+)
+_ACCENTS = range(0x0300, 0x0370)
+
+
+def folded(text: str) -> str:
+    """The text without differences of case, width and accents: "ＣＡＦÉ" is "cafe"."""
+    apart = unicodedata.normalize("NFKD", text[:_TEXT_MAX].casefold())
+    bare = "".join(letter for letter in apart if ord(letter) not in _ACCENTS)
+    return unicodedata.normalize("NFKC", bare).casefold()
+
+
+def words_of(*texts: str | None) -> list[str]:
+    """The words by which a record with these texts is found, without duplicates."""
+    found: dict[str, None] = {}
+    for text in texts:
+        for chunk in folded(text or "").split():
+            runs = list(_runs(chunk))
+            for is_spaceless, run in runs:
+                if is_spaceless:
+                    found.update(dict.fromkeys((*_pairs(run), run[-1])))
+                else:
+                    found[run[:LETTERS_MAX]] = None
+            if len(runs) > 1 and not any(is_spaceless for is_spaceless, _ in runs):
+                found["".join(run for _, run in runs)[:LETTERS_MAX]] = None  # "WH-102" is found by "wh102" too
+    return list(itertools.islice(found, WORDS_MAX))
+
+
+def query_words(text: str) -> list[str]:
+    """The words of a search, each the beginning of a word that a record must have; none if the text has no letters."""
+    found: dict[str, None] = {}
+    for is_spaceless, run in _runs(folded(text)):
+        found.update(dict.fromkeys(_pairs(run) if is_spaceless and len(run) > 1 else [run[:LETTERS_MAX]]))
+    return list(itertools.islice(found, QUERY_WORDS_MAX))
+
+
+def tsquery(words: Iterable[str], prefix: str = "", *, whole: bool = False) -> str:
+    """The words as the text of a `tsquery` that wants all of them. prefix: before each, as stored. whole: each word
+    must be the record's, not its beginning."""
+    return " & ".join(f"'{prefix}{word}'" + ("" if whole else ":*") for word in words)
+
+
+def _runs(text: str) -> Iterable[tuple[bool, str]]:
+    """The runs of letters and digits, each with whether its script writes no spaces."""
+    for kind, run in itertools.groupby(text, _kind):
+        if kind:
+            yield kind == "spaceless", "".join(run)
+
+
+def _kind(letter: str) -> str:
+    if not letter.isalnum() and unicodedata.category(letter)[0] != "M":
+        return ""
+    code = ord(letter)
+    return "spaceless" if any(first <= code <= last for first, last in _SPACELESS) else "spaced"
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[place : place + 2] for place in range(len(run) - 1)]

@@ -1,0 +1,389 @@
+"""Feeds of changes on a database: every record once, at its latest state, whatever is under way; renames; restores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from chassis.changes.feed import Changes
+from chassis.changes.positions import Position, unpacked
+from chassis.changes.tables import Follow, change_tables, followed
+from chassis.changes.touching import HorizonAge, Touching
+from chassis.db.database import Database
+from chassis.records.shapes import Nested, Shape
+from chassis.refusals import Refusal, Unavailable
+from makeready.common.v1.documents_pb2 import Feed
+from testkit.plugin import PostgresServer
+
+from ..databases import database_with
+
+metadata = sa.MetaData()
+change_tables(metadata)
+harbour = sa.Table(
+    "harbour",
+    metadata,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("company_id", sa.BigInteger, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("depth", sa.Integer, server_default=sa.text("7")),
+)
+captain = sa.Table(
+    "captain",
+    metadata,
+    sa.Column("company_id", sa.BigInteger, nullable=False),
+    sa.Column("boat_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, nullable=False),
+)
+boat = sa.Table(
+    "boat",
+    metadata,
+    sa.Column("company_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False, server_default=sa.text("1")),
+    sa.Column("harbour_id", sa.BigInteger, sa.ForeignKey("harbour.id"), nullable=False),
+    sa.Column("is_public", sa.Boolean, nullable=False, server_default=sa.text("true")),
+)
+followed(
+    boat,
+    Follow("harbour_id", harbour, "name"),
+    Follow("id", captain, "name", key="boat_id", comes_and_goes=True),
+)
+crate = sa.Table(
+    "crate",
+    metadata,
+    sa.Column("company_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("weight", sa.Double, nullable=False),
+    sa.Column("harbour_id", sa.BigInteger, sa.ForeignKey("harbour.id")),
+    sa.Column("counted", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("is_public", sa.Boolean, nullable=False),
+)
+followed(crate, Follow("harbour_id", harbour, "name"), beside=["counted"], served=crate.c.is_public)
+CRATES = sa.select(crate.c.id, harbour.c.name).select_from(crate.outerjoin(harbour, harbour.c.id == crate.c.harbour_id))
+
+
+class Named(msgspec.Struct):
+    id: int
+    name: str
+
+
+class Boat(msgspec.Struct):
+    schema_version: Literal[1]
+    entity_type: Literal["boat"]
+    entity_id: int
+    name: str
+    harbour: Named
+    captain: str | None
+
+
+BOAT = Shape(Boat, boat, harbour=Nested(Named, harbour), captain=captain.c.name)
+BOATS = BOAT.select(
+    boat.join(harbour, harbour.c.id == boat.c.harbour_id).outerjoin(
+        captain, sa.and_(captain.c.boat_id == boat.c.id, captain.c.company_id == boat.c.company_id)
+    )
+)
+CHANGES = Changes("boat", BOATS, boat, served=boat.c.is_public)
+RENDER = BOAT.renderer().first_of
+FLEET, OTHERS = 11, 12
+
+
+@dataclass
+class Ask:
+    position: bytes = b""
+    limit: int = 50
+    from_now: bool = False
+
+
+@pytest.fixture(scope="module")
+async def shared(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    async with database_with(postgres_server, "chassis_changes", metadata) as database:
+        yield database
+
+
+@pytest.fixture
+async def database(shared: Database) -> Database:
+    await run(
+        shared,
+        "TRUNCATE boat, captain, crate, harbour, changes_to_touch",
+        f"INSERT INTO harbour (id, company_id, name) VALUES (1, {FLEET}, 'Hull'), (2, {FLEET}, 'Leith')",
+    )
+    return shared
+
+
+async def run(database: Database, *statements: str) -> None:
+    async with database.connection() as connection:
+        for statement in statements:
+            await connection.raw.execute(statement)
+
+
+# The horizon is the whole server's: services of other tests and the autovacuum hold it back as well.
+OTHERS_UNDER_WAY = """SELECT count(*) FROM pg_stat_activity
+WHERE backend_xid::text::bigint < $1 AND (datname <> current_database() OR backend_type <> 'client backend')"""
+
+
+async def others_ended(database: Database) -> None:
+    """Waits until the transactions of others that are under way now have ended."""
+    async with database.connection() as connection:
+        now = await connection.raw.fetchval("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+        async with asyncio.timeout(60):
+            while await connection.raw.fetchval(OTHERS_UNDER_WAY, now):  # noqa: ASYNC110 - nothing else says so
+                await asyncio.sleep(0.01)
+
+
+def sail(*ids: int, harbour_id: int = 1, company_id: int = FLEET) -> str:
+    rows = ", ".join(f"({company_id}, {one}, 'Boat {one}', {harbour_id})" for one in ids)
+    return f"INSERT INTO boat (company_id, id, name, harbour_id) VALUES {rows}"
+
+
+async def page(database: Database, position: bytes = b"", limit: int = 50) -> Feed:
+    await others_ended(database)
+    return await CHANGES.feed(database, FLEET, Ask(position, limit), RENDER)
+
+
+async def present(database: Database) -> Feed:
+    """The present position."""
+    await others_ended(database)
+    return await CHANGES.feed(database, FLEET, Ask(from_now=True), RENDER)
+
+
+def ids(feed: Feed) -> list[int]:
+    return [msgspec.json.decode(one)["entity_id"] for one in feed.documents]
+
+
+def records(feed: Feed) -> list[Any]:
+    return [msgspec.json.decode(one)["record"] for one in feed.documents]
+
+
+async def test_a_record_appears_once_at_its_latest_state(database: Database) -> None:
+    await run(database, sail(1, 2, 3), sail(9, company_id=OTHERS), sail(4))
+    first = await page(database, limit=3)
+    assert (ids(first), first.more) == ([1, 2, 3], True)
+    rest = await page(database, first.position)
+    assert (ids(rest), rest.more) == ([4], False)
+    assert not (await page(database, rest.position)).documents
+
+    await run(database, "UPDATE boat SET name = 'Again' WHERE id = 2", "UPDATE boat SET name = 'New' WHERE id = 2")
+    again = await page(database, rest.position)
+    assert again.documents == [
+        b'{"schema_version":1,"entity_type":"boat","entity_id":2,"gone":false,"record":'
+        b'{"schema_version":1,"entity_type":"boat","entity_id":2,"name":"New",'
+        b'"harbour":{"id":1,"name":"Hull"},"captain":null}}'
+    ]
+    assert ids(await page(database)) == [1, 3, 4, 2]  # from the beginning: each once
+
+
+async def test_a_record_that_is_not_served_is_gone_until_it_is_served_again(database: Database) -> None:
+    await run(database, sail(1))
+    before = await page(database)
+    await run(database, "UPDATE boat SET is_public = false")
+    gone = await page(database, before.position)
+    assert gone.documents == [
+        b'{"schema_version":1,"entity_type":"boat","entity_id":1,"gone":true,"record":null}',
+    ]
+    await run(database, "UPDATE boat SET is_public = true")
+    assert records(await page(database, gone.position))[0]["name"] == "Boat 1"
+
+
+async def test_what_an_open_transaction_may_change_is_not_passed(database: Database) -> None:
+    """The transaction that began first commits last: a reader by time or by a counter would miss its record."""
+    async with database.transaction() as early:
+        await early.raw.execute(sail(1))
+        await run(database, sail(2))
+        waiting = await page(database)
+        assert (ids(waiting), waiting.more) == ([], False)
+        now = await present(database)
+    assert ids(await page(database, waiting.position)) == [1, 2]
+    # Both ended after that position was taken: they are after it, whoever has seen them meanwhile.
+    assert ids(await page(database, now.position)) == [1, 2]
+    after = await present(database)
+    assert not after.documents
+    assert not (await page(database, after.position)).documents
+
+
+async def test_the_present_position_is_that_of_a_record(database: Database) -> None:
+    """A crash takes back the numbers of transactions that left nothing on disk; others get them anew."""
+    assert (await present(database)).position == (await page(database)).position
+    await run(database, sail(1, 2))
+    last = await page(database)
+    assert ids(last) == [1, 2]
+    await run(database, "BEGIN; SELECT pg_current_xact_id(); ROLLBACK", sail(9, company_id=OTHERS))
+    now = await present(database)
+    assert (now.position, list(now.documents)) == (last.position, [])
+
+
+async def test_readers_miss_nothing_of_many_writers(database: Database) -> None:
+    writers, each = 6, 40
+    ended = asyncio.Event()
+
+    async def write(writer: int) -> None:
+        for number in range(each):
+            async with database.transaction() as connection:
+                await connection.raw.execute(sail(writer * each + number + 1))
+                await asyncio.sleep(0.001 * (number % 3))
+                await connection.raw.execute("UPDATE boat SET version = version + 1 WHERE id = $1", writer * each + 1)
+
+    async def read() -> dict[int, Any]:
+        copy: dict[int, Any] = {}
+        position = b""
+        while True:
+            is_last = ended.is_set()
+            found = await page(database, position, limit=7)
+            position = found.position
+            copy.update(zip(ids(found), found.documents, strict=True))
+            if is_last and not found.more:
+                return copy
+
+    reader = asyncio.create_task(read())
+    await asyncio.gather(*(write(number) for number in range(writers)))
+    ended.set()
+    assert sorted(await reader) == list(range(1, writers * each + 1))
+
+
+async def test_renames_move_the_records_that_show_them(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    await run(
+        database,
+        sail(*range(1, 2501)),
+        sail(3001, harbour_id=2),
+    )
+    worker = Touching(database, [CHANGES])
+    heard: list[Any] = []
+    monkeypatch.setattr(database, "committed", heard.extend)
+    after = (await present(database)).position
+    await run(database, "UPDATE harbour SET depth = 8", "UPDATE harbour SET name = name")
+    assert await worker.touch() == 0, "nothing that a boat shows has changed"
+
+    await run(database, "UPDATE harbour SET name = 'Kingston' WHERE id = 1")
+    assert await worker.touch() == 1000
+    # A process that dies here leaves the rest to another one.
+    assert [await Touching(database, [CHANGES]).touch() for _ in range(3)] == [1000, 500, 0]
+    assert heard == [(FLEET, "boat", 0)] * 3
+
+    met: list[Any] = []
+    while (found := await page(database, after, limit=200)).documents:
+        met += records(found)
+        after = found.position
+    assert sorted(one["entity_id"] for one in met) == list(range(1, 2501))
+    assert {one["harbour"]["name"] for one in met} == {"Kingston"}
+    async with database.connection() as connection:
+        assert await connection.raw.fetchval("SELECT max(version) FROM boat") == 1, "only its place has changed"
+
+
+async def test_rows_that_come_and_go_move_the_record(database: Database) -> None:
+    await run(database, sail(1, 2))
+    worker, position = Touching(database, [CHANGES]), (await page(database)).position
+    for change, shown in (
+        (f"INSERT INTO captain VALUES ({FLEET}, 1, 'Ada')", "Ada"),
+        ("UPDATE captain SET name = 'Grace'", "Grace"),
+        ("DELETE FROM captain", None),
+    ):
+        await run(database, change)
+        assert await worker.touch() == 1
+        found = await page(database, position)
+        assert [(one["entity_id"], one["captain"]) for one in records(found)] == [(1, shown)]
+        position = found.position
+
+
+async def test_positions_end_with_their_history(database: Database) -> None:
+    await run(database, sail(1))
+    position = (await page(database)).position
+    at = unpacked(position)
+    for other in (
+        Position(at.epoch + 1, at.xid, at.entity_id).packed(),
+        Position(at.epoch, at.xid + 10**6, at.entity_id).packed(),  # from the future: the server has forgotten it
+        position[:-1],
+    ):
+        with pytest.raises(Refusal) as refused:
+            await page(database, other)
+        assert (refused.value.status, refused.value.code) == (410, "cursor_expired")
+    async with database.transaction() as connection:
+        await Touching(database, [CHANGES]).end_positions(connection)
+    with pytest.raises(Refusal):
+        await page(database, position)
+    assert ids(await page(database)) == [1]
+
+
+async def test_records_of_another_servers_backup_are_served_once_they_are_in_order(database: Database) -> None:
+    await run(database, sail(1, 3), sail(4, company_id=OTHERS))
+    position = (await page(database)).position
+    unknown = 10**15  # a transaction that this server will not begin for long
+    copied = ", ".join(f"({of}, {n}, 'Copied', 1, '{unknown + n}')" for of, n in ((FLEET, 2), (FLEET, 5), (OTHERS, 6)))
+    await run(
+        database,
+        f"INSERT INTO boat (company_id, id, name, harbour_id, changed_xid) VALUES {copied}",
+        "UPDATE changes_epoch SET system = 1",
+    )
+    worker = Touching(database, [CHANGES])
+    with pytest.raises(Unavailable):
+        await page(database)
+    await worker.take_over()
+    with pytest.raises(Refusal):
+        await page(database, position)
+    assert ids(await page(database)) == [1, 3, 2, 5]
+    await others_ended(database)
+    assert ids(await CHANGES.feed(database, OTHERS, Ask(), RENDER)) == [4, 6]
+
+
+def test_the_age_of_the_horizon() -> None:
+    horizon = HorizonAge()
+    assert horizon.age(xmin=5, xmax=5, now=100.0) == 0.0
+    assert horizon.age(xmin=5, xmax=6, now=102.0) == 2.0  # 5 is under way since 100 at the latest
+    assert horizon.age(xmin=5, xmax=9, now=104.0) == 4.0
+    assert horizon.age(xmin=6, xmax=9, now=106.0) == 4.0
+    assert horizon.age(xmin=9, xmax=9, now=108.0) == 0.0
+
+
+async def test_a_column_beside_the_record_moves_none_and_a_record_that_is_not_served_does_not_follow(
+    database: Database,
+) -> None:
+    touching = Touching(database, [Changes("crate", CRATES, crate, served=crate.c.is_public)])
+    await run(
+        database,
+        f"INSERT INTO crate (company_id, id, weight, harbour_id, is_public) VALUES ({FLEET}, 1, 0, 1, true),"
+        f" ({FLEET}, 2, 0, 1, false)",
+    )
+
+    async def moved(change: str) -> list[int]:
+        async with database.connection() as connection:
+            before = await connection.raw.fetchval("SELECT max(changed_xid) FROM crate")
+            await connection.raw.execute(change)
+            while await touching.touch():
+                pass
+            rows = await connection.raw.fetch("SELECT id FROM crate WHERE changed_xid > $1 ORDER BY id", before)
+        return [row["id"] for row in rows]
+
+    assert await moved("UPDATE crate SET counted = counted + 1") == []
+    assert await moved("UPDATE crate SET counted = 7, weight = 3 WHERE id = 1") == [1]
+    assert await moved("UPDATE crate SET weight = '-0' WHERE id = 2") == [2], "JSON has -0.0 for it"
+    assert await moved("UPDATE harbour SET name = 'Moved'") == [1]
+    assert await moved("UPDATE crate SET is_public = true WHERE id = 2") == [2]
+
+
+def test_a_feed_that_shows_what_nothing_follows_is_refused() -> None:
+    shown = boat.join(harbour, harbour.c.id == boat.c.harbour_id)
+    with pytest.raises(TypeError, match=r"show harbour\.depth by harbour_id, and nothing follows it"):
+        Changes("boat", sa.select(boat.c.id, harbour.c.depth).select_from(shown), boat)
+    # By a column that the follow does not name.
+    by_other = boat.join(harbour, harbour.c.id == boat.c.version)
+    with pytest.raises(TypeError, match=r"harbour\.name by version"):
+        Changes("boat", sa.select(boat.c.id, harbour.c.name).select_from(by_other), boat)
+    counted = sa.select(sa.func.count(captain.c.name)).where(captain.c.name == boat.c.name).scalar_subquery()
+    with pytest.raises(TypeError, match=r"show captain\.name by name"):
+        Changes("boat", sa.select(boat.c.id, counted), boat)
+    with pytest.raises(TypeError, match="show counted, whose changes move no record"):
+        Changes("crate", sa.select(crate.c.id, crate.c.counted), crate, served=crate.c.is_public)
+    with pytest.raises(TypeError, match="serve other records"):
+        Changes("crate", CRATES, crate)
+    with pytest.raises(TypeError, match="see `followed`"):
+        Changes("harbour", sa.select(harbour.c.id), harbour)
+    with pytest.raises(TypeError, match=r"harbour\.length, which does not exist"):
+        followed(
+            sa.Table("raft", sa.MetaData(), *(sa.Column(n, sa.BigInteger) for n in ("company_id", "id"))),
+            Follow("id", harbour, "length"),
+        )

@@ -1,0 +1,1 @@
+"""The administrator interface: pages for the administrators and staff of a company."""

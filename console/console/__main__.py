@@ -1,0 +1,86 @@
+"""The console: `python -m console` serves, `python -m console migrate` migrates its database."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+
+import structlog
+import uvloop
+from aiohttp import web
+from prometheus_client import start_http_server
+
+from chassis.app.server import migrate
+from chassis.refusals import Unavailable
+from chassis.runtime import logs
+from chassis.runtime.scheduling import batch_scheduling
+from chassis.runtime.settings import Environment, SettingsError
+from console import config, tables
+from console.app import Console
+
+NAME = "console"
+GRACE_SECONDS = 10.0
+log = structlog.stdlib.get_logger(__name__)
+
+
+async def serve(settings: config.Config) -> None:
+    """Serves until SIGTERM or SIGINT, then finishes the requests under way. Raises SettingsError."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    console = Console(settings)
+    runner = web.AppRunner(
+        console.application(),
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=GRACE_SECONDS,
+        keepalive_timeout=75,
+    )
+    await runner.setup()
+    report = asyncio.create_task(logs.report_left_out())
+    try:
+        site = web.TCPSite(runner, settings.host, settings.port, ssl_context=settings.tls)
+        try:
+            await site.start()
+        except OSError as error:
+            place = f"{settings.host}:{settings.port}"
+            raise SettingsError(f"MAKEREADY_ADMIN_PORT: {place} can't be listened on: {error.strerror}.") from None
+        gc.freeze()  # loaded objects stay
+        log.info("serving", url=settings.url, host=settings.host, port=settings.port)
+        await stopping.wait()
+        log.info("stopping")
+        console.stopping = True
+        await asyncio.sleep(settings.drain_seconds)
+    finally:
+        await runner.cleanup()
+        report.cancel()
+        await asyncio.wait({report})
+
+
+def main() -> None:
+    """A bad setting prints one line on standard error and exits with status 2."""
+    try:
+        if sys.argv[1:] == ["migrate"]:
+            migrate(NAME, tables.metadata, "console", Environment(os.environ))
+            return
+        if sys.argv[1:]:
+            raise SettingsError("usage: python -m console [migrate]")
+        settings = config.read(Environment(os.environ))
+        logs.configure(NAME, settings.log_level)
+        batch_scheduling()
+        host, _, port = settings.metrics_listen.rpartition(":")
+        try:
+            start_http_server(int(port), host)
+        except OSError as error:
+            raise SettingsError(f"MAKEREADY_METRICS_LISTEN {settings.metrics_listen}: {error.strerror}.") from None
+        uvloop.run(serve(settings))
+    except (SettingsError, Unavailable) as error:
+        print(f"{NAME}: {error}", file=sys.stderr)  # noqa: T201 - the operator's one line
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,370 @@
+"""The application: middlewares around the pages.
+
+From the outside in: the request's id and the security headers, the session, errors as pages, the same origin and the
+act of a form, the permission, the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import gzip
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote, urlsplit
+
+import structlog
+from aiohttp import web
+from markupsafe import Markup
+from multidict import MultiDict, MultiDictProxy
+from prometheus_client import Counter, Histogram
+
+from chassis.auth.clients import ServiceClient, ServiceUnavailable
+from chassis.auth.identity import TokenSigner
+from chassis.db.database import Database
+from chassis.refusals import Refusal, Unavailable
+from console import config, files, pages
+from console.imports.jobs import Jobs
+from console.imports.keeper import KEEPER, Keeper
+from console.kit import acts, confirming, links, photos, streaming, templating
+from console.kit.calls import Calls
+from console.kit.live import Live
+from console.kit.sessions import Sessions
+from console.kit.statics import PREFIX, Statics, accepts_gzip
+from console.kit.uploads import UploadError, begin
+from console.kit.visit import (
+    COOKIE_FLAGS,
+    NOBODY,
+    SESSION_COOKIE,
+    VISITOR_COOKIE,
+    Page,
+    Site,
+    Visit,
+    needs_confirmation,
+)
+
+FORM_BYTES_MAX = 256 * 1024
+SECRET_LENGTH = 43  # of 256 bits in base64
+VISITOR = re.compile(rf"[A-Za-z0-9_-]{{{SECRET_LENGTH}}}")
+COMPRESSED_FROM = 1024
+CSP = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CSP,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    # Not no-referrer: browsers then send `Origin: null` with forms.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Robots-Tag": "noindex",
+}
+STRICT_TRANSPORT = "max-age=31536000"
+HEALTH = ("/healthz", "/readyz")
+FREE = (PREFIX, photos.PREFIX)
+"""What is served without a session, as it is: no cookie is read."""
+_REASONS = {404: "not_found", 405: "method", 413: "large"}
+
+log = structlog.stdlib.get_logger(__name__)
+ANSWERS = Counter("makeready_console_pages_total", "Pages answered", ["page", "status"])
+BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+SECONDS = Histogram("makeready_console_page_seconds", "Time to answer a page", ["page"], buckets=BUCKETS)
+VISIT: web.RequestKey[Visit] = web.RequestKey("visit", Visit)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Console:
+    """The parts of the process."""
+
+    def __init__(self, settings: config.Config, now: Callable[[], datetime.datetime] | None = None) -> None:
+        signer = TokenSigner(settings.identity_key_file)
+        self._clients = {name: ServiceClient(name, target, signer) for name, target in settings.addresses.items()}
+        sessions = Sessions(self._clients[config.GATEWAY])
+        clock = now or (lambda: datetime.datetime.now(datetime.UTC))
+        store = files.at(settings.files_url)
+        database = Database(settings.database_url, application="console", connections=settings.database_connections)
+        statics = Statics()
+        self.site = Site(
+            url=settings.url,
+            api_url=settings.api_url,
+            trusted_proxies=settings.trusted_proxies,
+            sessions=sessions,
+            calls=Calls(self._clients, sessions),
+            templates=templating.environment(statics),
+            statics=statics,
+            pages=pages.PAGES,
+            now=clock,
+            live=Live(settings.nats_url),
+            files=store,
+        )
+        self.keeper = Keeper(Jobs(database), store, clock, settings.import_tasks)
+        self.stopping = False
+        self._secure = settings.url.startswith("https")
+        self._origin = settings.url
+        self._host = urlsplit(settings.url).hostname or ""
+
+    def application(self) -> web.Application:
+        app = web.Application(
+            middlewares=[self._identified, self._sessions, self._errors, self._forms, self._permitted],
+            client_max_size=FORM_BYTES_MAX,
+        )
+        app[KEEPER] = self.keeper
+        for path in HEALTH:
+            app.router.add_get(path, self._health)
+        app.router.add_get(PREFIX + "{name:.+}", self.site.statics.answer)
+        app.router.add_get(photos.PREFIX + "{name}", self._photo)
+        app.router.add_get(streaming.PATH, self._live, allow_head=False)
+        for page in pages.PAGES:
+            add = app.router.add_get if page.method == "GET" else app.router.add_post
+            add(pattern(page.path), _runner(page))
+        app.on_startup.append(self._listen)
+        app.on_shutdown.append(self._hang_up)
+        app.on_cleanup.append(self._close)
+        return app
+
+    async def _listen(self, _app: web.Application) -> None:
+        self._background = {asyncio.create_task(one.run()) for one in (self.site.live, self.keeper)}
+
+    async def _hang_up(self, _app: web.Application) -> None:
+        self.site.live.end_all()
+
+    async def _photo(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await photos.answer(request, self.site.files)
+        except ServiceUnavailable as error:
+            log.warning("unavailable", page=photos.PREFIX, reason=str(error))
+            raise web.HTTPServiceUnavailable from None
+
+    async def _live(self, request: web.Request) -> web.StreamResponse:
+        return await streaming.stream(request[VISIT], self._headers(request[VISIT]))
+
+    async def _close(self, _app: web.Application) -> None:
+        for task in self._background:
+            task.cancel()
+        await asyncio.wait(self._background)
+        for client in self._clients.values():
+            await client.close()
+
+    async def _health(self, request: web.Request) -> web.Response:
+        is_ready = request.path == "/healthz" or not self.stopping
+        return web.Response(text="ok\n" if is_ready else "stopping\n", status=200 if is_ready else 503)
+
+    @web.middleware
+    async def _identified(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Gives the request an id and the response its headers; compresses it."""
+        if request.path in HEALTH:
+            return await handler(request)
+        if elsewhere := self._at_its_name(request):
+            return elsewhere
+        request_id = secrets.token_hex(12)
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        page = _page_of(request)
+        name = page.path if page else next((one for one in FREE if request.path.startswith(one)), "none").rstrip("/")
+        visit = request[VISIT] = Visit(request, self.site, page, request_id)
+        if request.path == streaming.PATH and request.method == "GET":
+            name = streaming.PATH
+        with SECONDS.labels(name).time() if name != streaming.PATH else contextlib.nullcontext():
+            try:
+                response = await handler(request)
+            except web.HTTPException as error:
+                if not request.path.startswith(FREE):
+                    raise
+                response = web.Response(status=error.status, text=f"{error.reason}\n")
+        ANSWERS.labels(name, str(response.status)).inc()
+        if response.prepared:  # a stream that has ended
+            return response
+        own = response.headers.copy()
+        response.headers.update(self._headers(visit))
+        if request.path.startswith(photos.PREFIX) and response.status == 200:
+            response.headers.update(own)
+        elif not request.path.startswith(PREFIX):
+            response.headers["Cache-Control"] = "no-store"
+        for cookie, (value, age) in visit.cookies.items():
+            response.set_cookie(cookie, value, max_age=age, **COOKIE_FLAGS)
+        if isinstance(response, web.Response):
+            _compress(request, response)
+        return response
+
+    def _headers(self, visit: Visit) -> dict[str, str]:
+        own = {"X-Request-Id": visit.request_id} | (
+            {"Strict-Transport-Security": STRICT_TRANSPORT} if self._secure else {}
+        )
+        return HEADERS | own
+
+    def _at_its_name(self, request: web.Request) -> web.Response | None:
+        """Leads from an IP address to the console's name, which its forms and passkeys are bound to."""
+        is_address = links.is_address(request.url.host or "")
+        if request.method not in ("GET", "HEAD") or not is_address or links.is_address(self._host):
+            return None
+        return web.Response(status=307, headers={"Location": self._origin + request.rel_url.raw_path_qs})
+
+    @web.middleware
+    async def _sessions(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Finds who has the session of the request's cookie."""
+        visit: Visit | None = request.get(VISIT)
+        if visit is None or request.path.startswith(FREE):
+            return await handler(request)
+        text = request.cookies.get(SESSION_COOKIE, "")
+        fault: ServiceUnavailable | Refusal | None = None
+        if text and len(text) <= 200 and text.isascii():
+            try:
+                # What an open page asks for by itself does not keep the session.
+                watches = request.path == streaming.PATH or "X-Live" in request.headers
+                visit.who = await self.site.sessions.find(text, watches=watches)
+            except (ServiceUnavailable, Refusal) as error:
+                fault = error
+        if visit.who is not None:
+            visit.session = text
+        else:
+            visitor = request.cookies.get(VISITOR_COOKIE, "")
+            visit.visitor = visitor if VISITOR.fullmatch(visitor) else secrets.token_urlsafe(32)
+            if visit.visitor != visitor and visit.page is not None and fault is None:
+                visit.cookies[VISITOR_COOKIE] = visit.visitor, None
+        if fault is not None:
+            log.warning("session_unknown", reason=str(fault))
+            return _error_page(visit, 503, "unavailable")
+        return await handler(request)
+
+    @web.middleware
+    async def _errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Turns every error into a page that says what happened and what to do."""
+        visit: Visit | None = request.get(VISIT)
+        if visit is None or request.path.startswith(FREE):
+            return await handler(request)
+        try:
+            return await handler(request)
+        except Refusal as refusal:
+            return _refused(visit, refusal)
+        except (Unavailable, UploadError) as error:
+            log.warning("unavailable", page=request.path, reason=str(error))
+            return _error_page(visit, *((400, "upload") if isinstance(error, UploadError) else (503, "unavailable")))
+        except web.HTTPException as error:
+            if error.status < 400:
+                raise
+            page = _error_page(visit, error.status, _REASONS.get(error.status, ""))
+            if "Allow" in error.headers:
+                page.headers["Allow"] = error.headers["Allow"]
+            return page
+        except Exception:
+            log.exception("fault", page=visit.page.path if visit.page else "")
+            return _error_page(visit, 500, "fault")
+
+    @web.middleware
+    async def _forms(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Reads a form that is of this site, of this session and of this path; refuses others."""
+        visit: Visit | None = request.get(VISIT)
+        if request.method != "POST" or visit is None or visit.page is None:
+            return await handler(request)
+        if not self._is_own(request):
+            return _error_page(visit, 403, "origin")
+        if not await _read(request, visit):
+            return _error_page(visit, 415, "form")
+        if visit.who is None and NOBODY not in visit.page.kinds:
+            return _error_page(visit, 401, "signed_out")
+        if not acts.is_act(visit.form.get("act", ""), visit.secret, request.path):
+            return _error_page(visit, 403, "form")
+        refused = await confirming.confirm(visit) if confirming.is_sent(visit) else None
+        return refused or await handler(request)
+
+    @web.middleware
+    async def _permitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Lets only those in whom the page's line in pages.py names."""
+        visit: Visit | None = request.get(VISIT)
+        if visit is None or visit.page is None:
+            return await handler(request)
+        if visit.kind not in visit.page.kinds:
+            if visit.who is None:
+                wanted = request.rel_url.raw_path_qs
+                return visit.redirect("/sign-in" + (f"?next={quote(wanted, safe='/')}" if wanted != "/" else ""))
+            if NOBODY in visit.page.kinds:  # the sign-in, for one who is signed in
+                return visit.redirect("/")
+            return _error_page(visit, 403, "kind")
+        if visit.who is not None and visit.who.second_factor_due and not visit.page.due:
+            return visit.redirect("/account")
+        return await handler(request)
+
+    def _is_own(self, request: web.Request) -> bool:
+        """Whether a page of this site sent the form, as the browser says."""
+        origin, fetch_site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+        if origin is None and fetch_site is None:
+            return False
+        if origin is not None:
+            return origin == self._origin and fetch_site in (None, "same-origin")
+        return fetch_site == "same-origin"
+
+
+def pattern(path: str) -> str:
+    """The path of a page for the router: `{event_id}` takes a UUID, `{key_id}` digits; others take one segment."""
+    path = path.replace("{event_id}", "{event_id:[0-9a-f-]{36}}")
+    return re.sub(r"\{(\w+_id)\}", r"{\1:[0-9]{1,19}}", path)
+
+
+def _runner(page: Page) -> Handler:
+    async def run(request: web.Request) -> web.StreamResponse:
+        visit = request[VISIT]
+        response = await page.run(visit)
+        if page.panel and not visit.is_part and isinstance(response, web.Response) and response.status == 200:
+            return visit.render("panel.html", panel=Markup(response.text), here="")  # noqa: S704 - a template made it
+        return response
+
+    run.page = page  # type: ignore[attr-defined]
+    return run
+
+
+def _page_of(request: web.Request) -> Page | None:
+    found: Page | None = getattr(request.match_info.handler, "page", None)
+    return found
+
+
+async def _read(request: web.Request, visit: Visit) -> bool:
+    """Reads the form, with files only where the page takes them; returns whether it could be read."""
+    if request.content_type not in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        return False
+    if request.charset not in (None, "utf-8", "UTF-8"):  # no browser sends another one to these pages
+        return False
+    try:
+        if visit.page is not None and visit.page.uploads and request.content_type == "multipart/form-data":
+            sent, visit.uploads = await begin(request)
+            visit.form = MultiDictProxy(sent)
+            return True
+        form = await request.post()
+    except (UploadError, ValueError):  # a body that is not as its headers say
+        return False
+    fields = [(name, value) for name, value in form.items() if isinstance(value, str)]
+    visit.form = MultiDictProxy(MultiDict(fields))
+    return len(fields) == len(form)
+
+
+def _refused(visit: Visit, refusal: Refusal) -> web.Response:
+    if needs_confirmation(refusal) and visit.who is not None and visit.page is not None:
+        return confirming.page(visit)
+    if refusal.code == "no_session":
+        visit.end()
+        return _error_page(visit, 401, "signed_out")
+    return _error_page(visit, refusal.status, "not_found" if refusal.status == 404 else "refused", refusal.message)
+
+
+def _error_page(visit: Visit, status: int, reason: str, message: str = "") -> web.Response:
+    try:
+        if visit.page is not None and visit.page.panel and visit.is_part:
+            return web.Response(text=visit.missing(message), content_type="text/html", status=status)
+        return visit.render("error.html", status, reason=reason, message=message, here="")
+    except Exception:
+        log.exception("fault", page="error")
+        return web.Response(status=500, text=f"Something went wrong here. Request {visit.request_id}\n")
+
+
+def _compress(request: web.Request, response: web.Response) -> None:
+    body = response.body
+    packed = "Content-Encoding" in response.headers or response.content_type == "image/jpeg"
+    if packed or not isinstance(body, bytes) or len(body) < COMPRESSED_FROM:
+        return
+    response.headers["Vary"] = "Accept-Encoding"
+    if accepts_gzip(request):
+        response.body = gzip.compress(body, 5, mtime=0)
+        response.headers["Content-Encoding"] = "gzip"

@@ -1,0 +1,1 @@
+"""Areas: the pages of one context each."""

@@ -1,0 +1,1 @@
+"""The own account: password, passkeys, authenticator app, sessions, theme."""

@@ -1,0 +1,1 @@
+"""The turn board, turns, make-ready tasks, and the residencies of units."""

@@ -1,0 +1,247 @@
+"""What people do on the turn board: they move a unit, set its ready date, add, change and end tasks, take a notice
+back, and cancel a turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.areas.board import cards, residencies
+from console.areas.board.pages import HERE, PATH, TASK, TURN, UNIT, render, today
+from console.areas.board.plans import DATE, TASK_MAX, Plan, plan_of
+from console.kit import links
+from console.kit.forms import Edit, Field, Form
+from console.kit.visit import Visit
+from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2, turns_pb2
+
+MOVE = "occupancy.TurnBoardService/SetUnitStatus"
+SCHEDULE = "occupancy.TurnBoardService/ScheduleTurn"
+CANCEL_NOTICE = "occupancy.TurnBoardService/CancelNotice"
+CANCEL_TURN = "occupancy.TurnBoardService/CancelTurn"
+ADD_TASK = "occupancy.TurnTasksService/AddTask"
+UPDATE_TASK = "occupancy.TurnTasksService/UpdateTask"
+COMPLETE_TASK = "occupancy.TurnTasksService/CompleteTask"
+CANCEL_TASK = "occupancy.TurnTasksService/CancelTask"
+PLANS = (UNIT, MOVE, SCHEDULE, ADD_TASK, COMPLETE_TASK)
+
+
+def next_path(visit: Visit, default: str) -> str:
+    """Where an act leads: the page that its form was on."""
+    text = visit.form.get("next") or visit.query.get("next") or ""
+    found = links.own_path(text)
+    return found if text and found != "/" else default
+
+
+async def show_card(visit: Visit) -> web.StreamResponse:
+    found = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=visit.number("unit_id")))
+    return _card(visit, found, plan_of(found.unit))
+
+
+def _card(visit: Visit, found: Any, plan: Plan, status: int = 200) -> web.Response:
+    days = today(visit)
+    return render(
+        visit, "card", status, here=HERE, found=found, unit=found.unit, plan=plan,
+        card=cards.card_of(found.unit, days, visit.wall.zone), next=next_path(visit, PATH),
+        party_name=residencies.party_name,
+    )  # fmt: skip
+
+
+async def save_card(visit: Visit) -> web.StreamResponse:
+    """Does each thing that the form asks for, one after the other.
+
+    Each has a key of its own, made of the form's, so that the form sent twice does each once. What is refused stands
+    beside its field; the rest is done.
+    """
+    unit_id = visit.number("unit_id")
+    asked = turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)
+    found = await visit.call(UNIT, asked)
+    plan = plan_of(found.unit)
+    read = [form.read(visit.form) for form in plan.forms]
+    turn_id = int(visit.form.get("turn_id", "")) if _is_id(visit.form.get("turn_id", "")) else 0
+    for task_id in dict.fromkeys(filter(_is_id, visit.form.getall("done", []))):
+        await _complete(visit, plan, int(task_id))
+    if read[2]:
+        await _add_task(visit, plan, turn_id)
+    if read[1]:
+        await _schedule(visit, plan, turn_id)
+    if read[0]:
+        await _move(visit, plan, unit_id)
+    if plan.has_errors:
+        fresh = await visit.call(UNIT, asked) if plan.done else found
+        return _card(visit, fresh, plan, 422)
+    name = found.unit.name
+    said = f"{name}: {', '.join(plan.done)}." if plan.done else f"{name} stays as it is."
+    return visit.redirect(next_path(visit, f"/board/units/{unit_id}"), said)
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < len(text) < 19 and int(text) > 0
+
+
+async def _complete(visit: Visit, plan: Plan, task_id: int) -> None:
+    request = turn_tasks_pb2.CompleteTaskRequest(idempotency_key=f"{visit.act}.{task_id}", task_id=task_id)
+    try:
+        task = (await visit.call(COMPLETE_TASK, request)).task
+    except Refusal as refusal:
+        plan.fault = refusal.message
+    else:
+        plan.done.append(f"task “{task.task_type}” is completed")
+
+
+async def _add_task(visit: Visit, plan: Plan, turn_id: int) -> None:
+    form = plan.task
+    if not (form.values["task_type"] or form.values["scheduled_date"]):
+        return
+    if not form.values["task_type"]:
+        form.errors["task_type"] = "Say what is to be done on that day."
+        return
+    form.message.turn_id = turn_id
+    if await visit.send(ADD_TASK, form, "t"):
+        plan.done.append(f"task “{form.message.task_type}” is added")
+        form.values |= {"task_type": "", "scheduled_date": ""}
+
+
+async def _schedule(visit: Visit, plan: Plan, turn_id: int) -> None:
+    form, seen = plan.schedule, visit.form.get("seen_ready_on", "")
+    if not turn_id or form.values["projected_ready_on"] == seen:
+        return
+    form.message.turn_id = turn_id
+    form.message.expected_ready_on = seen
+    if not form.values["projected_ready_on"]:
+        form.message.clear.append("projected_ready_on")
+    if await visit.send(SCHEDULE, form, "d"):
+        ready_on = cards.date_of(form.values["projected_ready_on"])
+        plan.done.append(f"ready on {today(visit).words(ready_on)}" if ready_on else "the ready date is cleared")
+
+
+async def _move(visit: Visit, plan: Plan, unit_id: int) -> None:
+    form, seen = plan.move, visit.form.get("seen_status", "")
+    if form.values["unit_status"] in ("", seen):
+        return
+    form.message.unit_id = unit_id
+    form.message.expected_unit_status = seen
+    if await visit.send(MOVE, form, "s"):
+        plan.done.append(f"it is {form.message.unit_status} now")
+
+
+def _change_form(task: turn_tasks_pb2.TurnTask) -> Edit:
+    message = turn_tasks_pb2.UpdateTaskRequest(
+        task_id=task.task_id, task_type=task.task_type, scheduled_date=task.scheduled_date or None
+    )
+    return Edit(
+        message,
+        [
+            Field("task_type", "Task", required=True, more=TASK_MAX),
+            Field("scheduled_date", "Scheduled on", "Empty: no date. A task that is open the morning after is late.",
+                  kind=DATE),
+        ],
+    )  # fmt: skip
+
+
+async def _task_of(visit: Visit) -> turn_tasks_pb2.PlacedTask:
+    request = turn_tasks_pb2.GetTaskRequest(task_id=visit.number("task_id"))
+    found: turn_tasks_pb2.PlacedTask = (await visit.call(TASK, request)).task
+    return found
+
+
+async def show_change(visit: Visit) -> web.StreamResponse:
+    placed = await _task_of(visit)
+    form = _change_form(placed.task)
+    if placed.task.status != "Open":
+        form.fault = f"The task is {placed.task.status.lower()}; only an open one can change."
+    return _change(visit, placed, form)
+
+
+def _change(visit: Visit, placed: turn_tasks_pb2.PlacedTask, form: Form, status: int = 200) -> web.Response:
+    return render(
+        visit, "change_task", status, here=HERE, placed=placed, task=placed.task, form=form, next=next_path(visit, "")
+    )
+
+
+async def change_task(visit: Visit) -> web.StreamResponse:
+    placed = await _task_of(visit)
+    form, path = _change_form(placed.task), f"/turn-tasks/{placed.task.task_id}"
+    if form.read(visit.form):
+        form.message.idempotency_key = visit.act
+        try:
+            if form.changed:
+                await visit.call(UPDATE_TASK, form.message)
+            return visit.redirect(next_path(visit, path), f"Task “{form.values['task_type']}” is changed.")
+        except Refusal as refusal:
+            if refusal.status == web.HTTPNotFound.status_code:
+                raise
+            form.refuse(refusal)
+    return _change(visit, placed, form, 422)
+
+
+async def complete_task(visit: Visit) -> web.StreamResponse:
+    request = turn_tasks_pb2.CompleteTaskRequest(idempotency_key=visit.act, task_id=visit.number("task_id"))
+    return await _end(visit, COMPLETE_TASK, request, "completed")
+
+
+async def cancel_task(visit: Visit) -> web.StreamResponse:
+    request = turn_tasks_pb2.CancelTaskRequest(idempotency_key=visit.act, task_id=visit.number("task_id"))
+    return await _end(visit, CANCEL_TASK, request, "cancelled")
+
+
+async def _end(visit: Visit, rpc: str, request: Any, word: str) -> web.StreamResponse:
+    """Ends a task. A refusal says how it has ended meanwhile: on its page."""
+    try:
+        task = (await visit.call(rpc, request)).task
+    except Refusal as refusal:
+        if refusal.status == web.HTTPNotFound.status_code:
+            raise
+        placed = await _task_of(visit)
+        return render(visit, "task", 422, here=HERE, placed=placed, task=placed.task, others=(), error=refusal.message)
+    return visit.redirect(next_path(visit, f"/turn-tasks/{request.task_id}"), f"Task “{task.task_type}” is {word}.")
+
+
+async def _turn_of(visit: Visit) -> tuple[Mapping[str, Any], Any]:
+    """The turn, and its unit with its residents."""
+    request = turns_pb2.GetTurnRequest(turn_id=visit.number("turn_id"))
+    turn = json.loads((await visit.call(TURN, request)).document.json)
+    found = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=turn["unit"]["id"]))
+    return turn, found
+
+
+async def _ending(visit: Visit, template: str, turn: Any, found: Any, error: str = "") -> web.Response:
+    return render(
+        visit, template, 422 if error else 200, here=HERE, turn=turn, unit=found.unit, residents=found.residents,
+        error=error, party_name=residencies.party_name,
+    )  # fmt: skip
+
+
+async def show_cancel_notice(visit: Visit) -> web.StreamResponse:
+    return await _ending(visit, "cancel_notice", *await _turn_of(visit))
+
+
+async def cancel_notice(visit: Visit) -> web.StreamResponse:
+    turn, found = await _turn_of(visit)
+    if turn["status"] != "Active":
+        return await _ending(visit, "cancel_notice", turn, found, f"The turn is {turn['status'].lower()} by now.")
+    request = turn_board_pb2.CancelNoticeRequest(idempotency_key=visit.act, unit_id=turn["unit"]["id"])
+    try:
+        await visit.call(CANCEL_NOTICE, request)
+    except Refusal as refusal:
+        return await _ending(visit, "cancel_notice", turn, found, refusal.message)
+    said = f"The notice is taken back: {turn['unit']['name']} stays occupied."
+    return visit.redirect(f"/turns/{turn['entity_id']}", said)
+
+
+async def show_cancel_turn(visit: Visit) -> web.StreamResponse:
+    return await _ending(visit, "cancel_turn", *await _turn_of(visit))
+
+
+async def cancel_turn(visit: Visit) -> web.StreamResponse:
+    turn_id = visit.number("turn_id")
+    try:
+        await visit.call(CANCEL_TURN, turn_board_pb2.CancelTurnRequest(idempotency_key=visit.act, turn_id=turn_id))
+    except Refusal as refusal:
+        if refusal.status == web.HTTPNotFound.status_code:
+            raise
+        return await _ending(visit, "cancel_turn", *await _turn_of(visit), refusal.message)
+    return visit.redirect(f"/turns/{turn_id}", f"Turn {turn_id} is cancelled.")

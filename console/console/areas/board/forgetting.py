@@ -1,0 +1,98 @@
+"""An administrator forgets a person: what goes, what stays, which ticket texts go with it, and the act."""
+
+from __future__ import annotations
+
+import datetime
+import unicodedata
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.areas.board import residencies
+from console.areas.board.cards import Days, date_of
+from console.kit.visit import Visit, needs_confirmation
+from makeready.occupancy.v1 import parties_pb2 as pb
+
+HERE = "Turn board"
+PATH = "/units/{unit_id}/parties/{party_id}/forget"
+PARTY = "occupancy.PartiesService/GetParty"
+FORGET = "occupancy.PartiesService/ForgetParty"
+# What the tickets say of a person may be from before the move-in, and from after the move-out.
+DAYS_BEFORE, DAYS_AFTER = 30, 90
+TEXTS_MAX = 500
+NAMELESS, REMOVE = "forget", "remove"
+
+
+async def show(visit: Visit) -> web.StreamResponse:
+    return await _page(visit, await _party(visit))
+
+
+async def forget(visit: Visit) -> web.StreamResponse:
+    """Wants the name typed. For a person who is forgotten already it removes the further texts that are marked."""
+    party = await _party(visit)
+    texts = visit.form.getall("ticket_texts", [])[: TEXTS_MAX + 1]
+    if not _is_same(visit.form.get("name", ""), typed(party)):
+        return await _page(visit, party, 422, f"Type “{typed(party)}” as it stands here.", at="name")
+    again = party.HasField("forgotten_at")
+    if again and not texts and "with_notice" not in visit.form:
+        return await _page(visit, party, 422, "Mark what is to be removed.")
+    request = pb.ForgetPartyRequest(
+        idempotency_key=visit.act, party_id=party.party_id, ticket_texts=texts, with_notice="with_notice" in visit.form
+    )
+    try:
+        await visit.call(FORGET, request)
+    except Refusal as refusal:
+        if needs_confirmation(refusal) or refusal.status == 404:
+            raise
+        return await _page(visit, party, refusal.status, refusal.message)
+    texts_go = " The marked texts of tickets are removed within seconds." if texts else ""
+    said = "What you marked is removed." if again else "The person is forgotten."
+    return visit.redirect(f"/units/{party.unit_id}/transitions", said + texts_go)
+
+
+async def _party(visit: Visit) -> pb.GetPartyResponse:
+    """The party in the path. Raises HTTPNotFound if it belongs to another unit."""
+    request = pb.GetPartyRequest(party_id=visit.number("party_id"))
+    found: pb.GetPartyResponse = await visit.call(PARTY, request)
+    if found.unit_id != visit.number("unit_id"):
+        raise web.HTTPNotFound
+    return found
+
+
+async def _page(
+    visit: Visit, party: pb.GetPartyResponse, status: int = 200, error: str = "", at: str = ""
+) -> web.Response:
+    """at: the field that the error is about; empty: the form."""
+    marked: Sequence[str] = visit.form.getall("ticket_texts", [])[:TEXTS_MAX]
+    since, until = _period(party)
+    texts = await visit.include(
+        "/tickets/texts", unit_id=party.unit_id, since=since, until=until, marked=" ".join(marked)
+    )
+    return visit.render(
+        "board/forget.html", status, here=HERE, party=party, texts=texts, error=error, at=at, typed=typed(party),
+        name=residencies.party_name(party), with_notice="with_notice" in visit.form, party_name=residencies.party_name,
+        path=f"/units/{party.unit_id}/parties/{party.party_id}/forget", again=party.HasField("forgotten_at"),
+        days=Days(visit.wall.now.date()),
+    )  # fmt: skip
+
+
+def typed(party: pb.GetPartyResponse) -> str:
+    """What a person types to confirm."""
+    if party.HasField("forgotten_at"):
+        return REMOVE
+    return " ".join(" ".join((party.first_name, party.last_name)).split()) or NAMELESS
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether both are the same but for blanks, case and how accents are stored."""
+    first, second = (unicodedata.normalize("NFKC", " ".join(text.split())).casefold() for text in (one, other))
+    return first == second
+
+
+def _period(party: pb.GetPartyResponse) -> tuple[str, str]:
+    """The days of the tickets that may be about the person, as YYYY-MM-DD; empty: without an end."""
+    came, left = date_of(party.move_in_date), date_of(party.move_out_date)
+    since = (came - datetime.timedelta(days=DAYS_BEFORE)).isoformat() if came and came.year > 1 else ""
+    until = (left + datetime.timedelta(days=DAYS_AFTER)).isoformat() if left and left.year < 9999 else ""
+    return since, until

@@ -1,0 +1,354 @@
+"""The pages of svc-occupancy: the turn board, turns, make-ready tasks, and the residencies of units."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from console.areas.board import cards, forgetting, residencies
+from console.areas.board.cards import UNDER_WAY, Card, Days
+from console.areas.board.plans import plan_of
+from console.areas.board.weeks import weeks
+from console.kit import csv
+from console.kit.calls import together
+from console.kit.links import with_query
+from console.kit.names import RPC as NAMES_RPC
+from console.kit.names import names_of
+from console.kit.visit import Visit
+from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
+
+HERE = "Turn board"
+PATH, TASKS_PATH, TURNS_PATH = "/board", "/turn-tasks", "/turns"
+BOARD = "occupancy.TurnBoardService/ListBoard"
+UNIT = "occupancy.TurnBoardService/GetBoardUnit"
+COUNTS = "occupancy.TurnBoardService/CountBoard"
+CHANGES = "occupancy.TurnBoardService/ListUnitStatusChanges"
+TURN = "occupancy.TurnsService/GetTurn"
+TURNS = "occupancy.TurnsService/ListTurns"
+TASKS = "occupancy.TurnTasksService/ListTasks"
+TASK = "occupancy.TurnTasksService/GetTask"
+OPEN_TASKS = "occupancy.TurnTasksService/ListOpenTasks"
+RESIDENCIES = "occupancy.ResidenciesService/ListResidencies"
+NAMES = NAMES_RPC
+
+SHOWN, CSV_ROWS, CSV_UNITS, CARDS, ON_HOME = 50, 200, 5000, 20, 7
+VIEWS = (("board", "Board"), ("weeks", "Weeks"), ("list", "List"))
+TURN_STATUSES = ("Active", "Completed", "Cancelled")
+UNIT_PAGE = re.compile(r"/properties/\{\w+\}/units/\{\w+\}")
+
+
+def number(visit: Visit, name: str) -> int:
+    """A number of the query; 0 for one that no record can have."""
+    text = visit.query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+def today(visit: Visit) -> Days:
+    return Days(visit.wall.now.date())
+
+
+def unit_path(visit: Visit, property_id: int, unit_id: int) -> str:
+    """The unit's own page; its residencies where there is none."""
+    has_page = any(UNIT_PAGE.fullmatch(page.path) for page in visit.site.pages)
+    return f"/properties/{property_id}/units/{unit_id}" if has_page else f"/units/{unit_id}/transitions"
+
+
+def render(visit: Visit, template: str, status: int = 200, /, **values: Any) -> web.Response:
+    """A page of the area, with what all its templates use."""
+    return visit.render(
+        f"board/{template}.html", status, moves=cards.moves, days=today(visit), tags=cards.TAGS,
+        turn_tags=cards.TURN_TAGS,
+        task_tags=cards.TASK_TAGS, is_late=cards.is_late, unit_path=lambda *ids: unit_path(visit, *ids), **values,
+    )  # fmt: skip
+
+
+def _request(visit: Visit, **more: Any) -> turn_board_pb2.ListBoardRequest:
+    if place := number(visit, "property_id"):
+        more["property_id"] = place
+    return turn_board_pb2.ListBoardRequest(**more)
+
+
+def _cards(visit: Visit, units: Sequence[turn_board_pb2.BoardUnit]) -> list[Card]:
+    return [cards.card_of(unit, today(visit), visit.wall.zone) for unit in units]
+
+
+async def show_board(visit: Visit) -> web.StreamResponse:
+    """One of three views of the same units."""
+    view = visit.query.get("view", "")
+    if view == "list":
+        return await _list(visit)
+    place = number(visit, "property_id")
+    wanted = [_request(visit, unit_statuses=[status], with_tasks=True, limit=CARDS) for status in UNDER_WAY]
+    if view == "weeks":
+        after = {"after": visit.query["after"]} if visit.query.get("after") else {}
+        wanted = [_request(visit, under_way=True, with_tasks=True, limit=SHOWN, **after)]
+    else:
+        view = "board"
+    counted, chosen, *pages = await together(*_counts(visit, place), *(visit.call(BOARD, one) for one in wanted))
+    values = _head(visit, view, counted, chosen, place)
+    if view == "weeks":
+        (page,) = pages
+        days, shown = today(visit), _cards(visit, page.units)
+        return render(visit, "weeks", weeks=weeks(shown, days, visit.wall.zone), older=_next(visit, page), **values)
+    by_status = {one.unit_status: one.units for one in values["counts"].statuses}
+    columns = [
+        (status, by_status.get(status, 0), _cards(visit, page.units))
+        for status, page in zip(UNDER_WAY, pages, strict=True)
+    ]
+    return render(visit, "board", columns=columns, **values)
+
+
+def _counts(visit: Visit, place: int) -> list[Any]:
+    """Of the company, for the choice of a property, and of what is shown."""
+    every = visit.call(COUNTS, turn_board_pb2.CountBoardRequest())
+    if not place:
+        return [every, _nothing()]
+    return [every, visit.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=place))]
+
+
+async def _nothing() -> None:
+    return None
+
+
+def _head(visit: Visit, view: str, counted: Any, chosen: Any, place: int) -> dict[str, Any]:
+    """The values of the board's head: views, properties, counts."""
+    counts = chosen or counted
+    name = next((one.property for one in counted.properties if one.property_id == place), "")
+    return {
+        "here": HERE, "view": view, "counts": counts, "properties": counted.properties, "place": place,
+        "place_name": name, "under_way": sum(one.units for one in counts.statuses if one.unit_status in UNDER_WAY),
+        "back": visit.address, "views": [(words, _path(visit, view=one), one == view) for one, words in VIEWS],
+    }  # fmt: skip
+
+
+def _path(visit: Visit, **values: Any) -> str:
+    """The board with the filters of this visit, and with these values."""
+    kept = {name: visit.query.get(name, "") for name in ("view", "property_id", "status")} | values
+    if kept["view"] == "board":
+        kept["view"] = ""
+    if kept["view"] != "list":
+        kept["status"] = ""
+    return with_query(PATH, kept)
+
+
+def _next(visit: Visit, page: Any) -> str:
+    return _path(visit, after=page.next_after) if page.HasField("next_after") else ""
+
+
+async def _list(visit: Visit) -> web.StreamResponse:
+    status, place = visit.query.get("status", ""), number(visit, "property_id")
+    wanted = [status] if status in UNDER_WAY else list(UNDER_WAY)
+    after = {"after": visit.query["after"]} if visit.query.get("after") else {}
+    if "csv" in visit.query:
+        page = await visit.call(BOARD, _request(visit, unit_statuses=wanted, limit=CSV_UNITS, **after))
+        return _csv_of_units(_cards(visit, page.units))
+    request = _request(visit, unit_statuses=wanted, limit=SHOWN, with_tasks=True, **after)
+    counted, chosen, page = await together(*_counts(visit, place), visit.call(BOARD, request))
+    return render(
+        visit, "list", cards=_cards(visit, page.units), older=_next(visit, page), later=bool(after), only=status,
+        csv_path=_path(visit, csv=1), all_path=_path(visit, status="", property_id=""), statuses=UNDER_WAY,
+        **_head(visit, "list", counted, chosen, place),
+    )  # fmt: skip
+
+
+def _csv_of_units(shown: Sequence[Card]) -> web.Response:
+    header = (
+        "unit_id", "unit", "property_id", "property", "unit_status", "since", "since_or_earlier", "turn_id",
+        "move_out_date", "projected_ready_on", "next_move_in", "tasks_open", "tasks_late", "late",
+    )  # fmt: skip
+    rows = []
+    for card in shown:
+        unit = card.unit
+        rows.append([
+            unit.unit_id, unit.name, unit.property_id, unit.property, unit.unit_status,
+            csv.stamp(unit.unit_status_since), "yes" if unit.since_or_earlier else "no",
+            unit.turn_id or "", unit.move_out_date, unit.projected_ready_on,
+            unit.next_move_in, unit.tasks_open, unit.tasks_late, card.late,
+        ])  # fmt: skip
+    return csv.answer("turn-board", header, rows)
+
+
+async def list_turns(visit: Visit) -> web.StreamResponse:
+    """All turns, those that are over too, in the order of their ids."""
+    names = ("property_id", "unit_id")
+    filters: dict[str, Any] = {name: number(visit, name) or "" for name in names}
+    filters["status"] = visit.query.get("status", "") if visit.query.get("status") in TURN_STATUSES else ""
+    rows = CSV_ROWS if "csv" in visit.query else SHOWN
+    request = turns_pb2.ListTurnsRequest(after_id=number(visit, "after"), limit=rows)
+    for name in names:
+        if filters[name]:
+            setattr(request, name, filters[name])
+    if filters["status"]:
+        request.status = turns_pb2.TurnStatus.Value(f"TURN_STATUS_{filters['status'].upper()}")
+    page = (await visit.call(TURNS, request)).page
+    turns = json.loads(page.data or b"[]")
+    if "csv" in visit.query:
+        return _csv_of_turns(turns)
+    after = page.next_after_id if page.HasField("next_after_id") else ""
+    return render(
+        visit, "turns", here=HERE, turns=turns, filters=filters, statuses=TURN_STATUSES, later=number(visit, "after"),
+        older=with_query(TURNS_PATH, {**filters, "after": after}) if after else "",
+        csv_path=with_query(TURNS_PATH, {**filters, "after": visit.query.get("after", ""), "csv": 1}),
+    )  # fmt: skip
+
+
+def _csv_of_turns(turns: Sequence[Mapping[str, Any]]) -> web.Response:
+    names = (
+        "entity_id", "status", "move_in_date", "move_out_date", "projected_ready_on", "occupancy_source", "external_id",
+        "source", "created_at", "updated_at",
+    )  # fmt: skip
+    header = (*names, "unit_id", "unit", "property_id", "property")
+    rows = [
+        [*(turn[name] for name in names), turn["unit"]["id"], turn["unit"]["name"], turn["property"]["id"],
+         turn["property"]["name"]]
+        for turn in turns
+    ]  # fmt: skip
+    return csv.answer("turns", header, rows)
+
+
+async def show_turn(visit: Visit) -> web.StreamResponse:
+    turn_id = visit.number("turn_id")
+    turn = json.loads((await visit.call(TURN, turns_pb2.GetTurnRequest(turn_id=turn_id))).document.json)
+    unit_id = turn["unit"]["id"]
+    found, tasks, tickets, events, audit = await together(
+        visit.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)),
+        visit.panel(TASKS, turn_tasks_pb2.ListTasksRequest(turn_id=turn_id)),
+        visit.include("/tickets/panel", unit_id=unit_id),
+        visit.include("/events/panel", kind="turn", id=turn_id),
+        visit.include("/audit/panel", kind="turn", id=turn_id),
+    )
+    days = today(visit)
+    now = cards.card_of(found.unit, days, visit.wall.zone) if found.ok else None
+    late = sum(cards.is_late(task, days.today) for task in tasks.tasks) if tasks.ok else 0
+    return render(
+        visit, "turn", here=HERE, turn=turn, found=found, now=now, tasks=tasks, late=late,
+        is_now=found.ok and found.unit.turn_id == turn_id,
+        plan=plan_of(found.unit) if found.ok else None, others=(tickets, events, audit),
+        changed=_instant(turn["updated_at"]), fed=_instant(turn["occupancy_fed_at"]),
+    )  # fmt: skip
+
+
+def _instant(text: str | None) -> datetime.datetime | None:
+    return datetime.datetime.fromisoformat(text) if text else None
+
+
+async def list_tasks(visit: Visit) -> web.StreamResponse:
+    """Open make-ready tasks of all turns, the early ones first."""
+    place, late, due = number(visit, "property_id"), "late" in visit.query, visit.query.get("due_by", "")
+    error = ""
+    try:
+        due_by = datetime.date.fromisoformat(due) if due else None
+    except ValueError:
+        due_by, error = None, "A day is like 2026-11-22."
+    request = turn_tasks_pb2.ListOpenTasksRequest(late=late, limit=CSV_ROWS if "csv" in visit.query else SHOWN)
+    if place:
+        request.property_id = place
+    if due_by:
+        request.due_by = due_by.isoformat()
+    if visit.query.get("after"):
+        request.after = visit.query["after"]
+    filters = {"property_id": place or "", "late": "1" if late else "", "due_by": due if due_by else ""}
+    if "csv" in visit.query:
+        return _csv_of_tasks((await visit.call(OPEN_TASKS, request)).tasks)
+    counted, page = await together(
+        visit.call(COUNTS, turn_board_pb2.CountBoardRequest()), visit.call(OPEN_TASKS, request)
+    )
+    older = with_query(TASKS_PATH, {**filters, "after": page.next_after}) if page.HasField("next_after") else ""
+    return render(
+        visit, "tasks", here=HERE, tasks=page.tasks, counts=counted, filters=filters, error=error, older=older,
+        later=visit.query.get("after", ""), place=place,
+        csv_path=with_query(TASKS_PATH, {**filters, "after": visit.query.get("after", ""), "csv": 1}),
+    )  # fmt: skip
+
+
+def _csv_of_tasks(tasks: Sequence[turn_tasks_pb2.PlacedTask]) -> web.Response:
+    header = (
+        "task_id",
+        "task_type",
+        "status",
+        "scheduled_date",
+        "turn_id",
+        "unit_id",
+        "unit",
+        "property_id",
+        "property",
+    )
+    rows = [
+        [one.task.task_id, one.task.task_type, one.task.status, one.task.scheduled_date, one.task.turn_id,
+         one.task.unit_id, one.unit, one.property_id, one.property]
+        for one in tasks
+    ]  # fmt: skip
+    return csv.answer("make-ready-tasks", header, rows)
+
+
+async def show_task(visit: Visit) -> web.StreamResponse:
+    task_id = visit.number("task_id")
+    found = (await visit.call(TASK, turn_tasks_pb2.GetTaskRequest(task_id=task_id))).task
+    events, audit = await together(
+        visit.include("/events/panel", kind="turn_task", id=task_id),
+        visit.include("/audit/panel", kind="turn_task", id=task_id),
+    )
+    return render(visit, "task", here=HERE, placed=found, task=found.task, others=(events, audit))
+
+
+async def show_transitions(visit: Visit) -> web.StreamResponse:
+    """A unit's residencies with contacts, which svc-occupancy writes to the audit log, and its changes of status."""
+    unit_id = visit.number("unit_id")
+    wanted = residencies_pb2.ListResidenciesRequest(unit_id=unit_id, limit=SHOWN)
+    if before := number(visit, "before"):
+        wanted.before_turn_id = before
+    wanted_changes = turn_board_pb2.ListUnitStatusChangesRequest(unit_id=unit_id, limit=SHOWN)
+    if before_change := number(visit, "changes_before"):
+        wanted_changes.before_version = before_change
+    page = await visit.call(RESIDENCIES, wanted)
+    found, changes = await together(
+        visit.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)), visit.panel(CHANGES, wanted_changes)
+    )
+    names = await names_of(visit, [one.actor for one in changes.changes] if changes.ok else [])
+    days, path = today(visit), f"/units/{unit_id}/transitions"
+    more = with_query(path, {"before": page.next_before_turn_id}) if page.HasField("next_before_turn_id") else ""
+    has_older = changes.ok and changes.HasField("next_before_version")
+    older = {"before": before or "", "changes_before": changes.next_before_version} if has_older else {}
+    return render(
+        visit, "transitions", here=HERE, page=page, found=found, changes=changes, names=names, before=before,
+        now=cards.card_of(found.unit, days, visit.wall.zone) if found.ok else None, more=more, path=path,
+        bars=residencies.bars(page.residencies, days.today), causes=residencies.CAUSES, before_change=before_change,
+        older_changes=with_query(path, older) if older else "", name_of=residencies.name_of,
+        party_name=residencies.party_name, forgets=visit.opens(forgetting.PATH),
+    )  # fmt: skip
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """A unit's status, turn and residents; or a property's units by status."""
+    if unit_id := number(visit, "unit_id"):
+        found = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id))
+        card = cards.card_of(found.unit, today(visit), visit.wall.zone)
+        return render(visit, "unit_panel", unit=found.unit, card=card, residents=found.residents,
+                       party_name=residencies.party_name)  # fmt: skip
+    place = number(visit, "property_id")
+    if not place:
+        raise web.HTTPNotFound
+    counts = await visit.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=place))
+    return render(visit, "property_panel", counts=counts, place=place, statuses=UNDER_WAY)
+
+
+async def home(visit: Visit) -> web.StreamResponse:
+    """The panel of the first page: late tasks, and the units whose ready date comes first."""
+    late = turn_tasks_pb2.ListOpenTasksRequest(late=True, limit=1)
+    units = turn_board_pb2.ListBoardRequest(under_way=True, with_tasks=True, limit=ON_HOME)
+    counted, page, tasks = await together(
+        visit.call(COUNTS, turn_board_pb2.CountBoardRequest()),
+        visit.call(BOARD, units),
+        visit.call(OPEN_TASKS, late),
+    )
+    days = today(visit)
+    return render(
+        visit, "home", counts=counted, oldest=tasks.tasks[0] if tasks.tasks else None,
+        weeks=weeks(_cards(visit, page.units), days, visit.wall.zone),
+        under_way=sum(one.units for one in counted.statuses),
+    )  # fmt: skip

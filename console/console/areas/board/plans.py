@@ -1,0 +1,55 @@
+"""The forms of a unit's card: where the unit goes, when it will be ready, and what is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from console.areas.board import cards
+from console.kit.forms import Field, Form
+from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
+
+TASK_MAX = {"maxlength": "200"}
+DATE = "date"
+
+
+@dataclass
+class Plan:
+    """The forms of one card, which are sent together."""
+
+    move: Form
+    schedule: Form
+    task: Form
+    done: list[str] = field(default_factory=list)
+    """What was done, each as a part of a sentence."""
+    fault: str = ""
+    """Why a task could not be completed."""
+
+    @property
+    def forms(self) -> Sequence[Form]:
+        return (self.move, self.schedule, self.task)
+
+    @property
+    def has_errors(self) -> bool:
+        return bool(self.fault) or any(form.has_errors for form in self.forms)
+
+
+def plan_of(unit: turn_board_pb2.BoardUnit) -> Plan:
+    choices = [(one, one) for one in cards.moves(unit)]
+    return Plan(
+        Form(
+            turn_board_pb2.SetUnitStatusRequest(unit_status=unit.unit_status),
+            [Field("unit_status", "Move to", kind="select", choices=choices, required=bool(unit.unit_status))],
+        ),
+        Form(
+            turn_board_pb2.ScheduleTurnRequest(projected_ready_on=unit.projected_ready_on or None),
+            [Field("projected_ready_on", "Ready on", kind=DATE)],
+        ),
+        Form(
+            turn_tasks_pb2.AddTaskRequest(),
+            [
+                Field("task_type", "New task", more=TASK_MAX | {"placeholder": "Paint, floors, final walk …"}),
+                Field("scheduled_date", "On", kind=DATE),
+            ],
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The company: its settings, who may sign in, and what was done."""

@@ -1,0 +1,291 @@
+"""The audit log of all services, merged: the newest entries first."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from chassis.auth.clients import ServiceUnavailable
+from console.config import SERVICES
+from console.kit import csv, links
+from console.kit.calls import Panel, together
+from console.kit.names import RPC as NAMES
+from console.kit.names import Names, names_of
+from console.kit.visit import STAFF, Visit
+from makeready.common.v1 import audit_pb2 as pb
+from makeready.webhooks.v1 import webhooks_pb2
+
+HERE = "Audit log"
+PATH = "/audit"
+LIST = "common.AuditService/ListAudit"
+SHOWS = (LIST, NAMES)
+EVENTS = "webhooks.AdministrationService/ListEvents"
+SHOWN, CSV_ROWS = 50, 200
+TEXT_MAX = 100
+PANEL_SHOWN, RECENT_SHOWN = 10, 8
+# The services that have entries about a kind of record.
+KINDS: Mapping[str, Sequence[str]] = {
+    "administrator": ("gateway",),
+    "company": ("gateway", "svc-tickets"),
+    "key": ("gateway",),
+    "staff": ("gateway",),
+    "asset": ("svc-catalog",),
+    "inspection": ("svc-catalog",),
+    "meter": ("svc-catalog",),
+    "notice": ("svc-catalog",),
+    "property": ("svc-catalog",),
+    "reading": ("svc-catalog",),
+    "unit": ("svc-catalog", "svc-occupancy"),
+    "vendor": ("svc-catalog",),
+    "turn": ("svc-occupancy",),
+    "turn_task": ("svc-occupancy",),
+    "pm_task": ("svc-tickets",),
+    "ticket": ("svc-tickets",),
+    "webhook_subscription": ("svc-webhooks",),
+}
+# What an event says about its record.
+HAPPENED = {
+    "inspection.stale": "is overdue",
+    "pm.stale": "is overdue",
+    "property.notice.published": "was published",
+    "ticket.created": "was opened",
+    "ticket.stale": "waits for an answer",
+    "ticket.status_changed": "has another status",
+    "turn.schedule_changed": "has other dates",
+    "turn.status_changed": "has another status",
+    "turn.task.stale": "is late",
+    "vendor.hold": "is on hold",
+}
+# Staff open no pages of these records.
+FOR_ADMINISTRATORS = ("administrator", "company", "key", "staff", "webhook_subscription")
+FILTERS = ("actor", "subject", "id", "from", "to", "request")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value that an action changed; None: it was or is absent."""
+
+    field: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    service: str
+    entry: pb.AuditEntry
+    changes: Sequence[Change]
+    path: str
+    """The page of the record; empty if it has none."""
+
+
+def changes_of(entry: pb.AuditEntry) -> Sequence[Change]:
+    """The entry's values before and after, by field."""
+    before, after = _object(entry.before), _object(entry.after)
+    return [
+        Change(name, _text(before.get(name)), _text(after.get(name)))
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _object(data: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(data) if data else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {"": found}
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def merged(pages: Mapping[str, Sequence[pb.AuditEntry]], limit: int) -> list[tuple[str, pb.AuditEntry]]:
+    """The newest entries of all services. Of one service, they stay in its own order."""
+    entries = [(service, place, entry) for service, found in pages.items() for place, entry in enumerate(found)]
+    entries.sort(key=lambda one: (-one[2].recorded_at.seconds, -one[2].recorded_at.nanos, one[0], one[1]))
+    return [(service, entry) for service, _, entry in entries[:limit]]
+
+
+def read_cursor(text: str) -> dict[str, int]:
+    """The last entry that was shown of each service: "gateway.41_svc-tickets.7". Anything else in it is left out."""
+    found = {}
+    for part in text[:200].split("_"):
+        service, _, number = part.rpartition(".")
+        if service in SERVICES and number.isascii() and number.isdigit() and len(number) < 19:
+            found[service] = int(number)
+    return found
+
+
+def next_cursor(before: Mapping[str, int], shown: Sequence[tuple[str, pb.AuditEntry]]) -> str:
+    """The cursor of the page after this one."""
+    last = {**before, **{service: entry.id for service, entry in shown}}
+    return "_".join(f"{service}.{number}" for service, number in sorted(last.items()))
+
+
+async def show_audit(visit: Visit) -> web.StreamResponse:
+    filters = {name: visit.query.get(name, "").strip()[:TEXT_MAX] for name in FILTERS}
+    limit = CSV_ROWS if "csv" in visit.query else SHOWN
+    before = read_cursor(visit.query.get("before", ""))
+    request, errors = _request(filters, visit.wall.zone)
+    request.limit = limit
+    panels: list[Panel[pb.ListAuditResponse]] = await together(
+        *(visit.panel(LIST, _before(request, before.get(service)), service=service) for service in SERVICES)
+    )
+    pages = dict(zip(SERVICES, panels, strict=True))
+    shown = merged({service: page.entries for service, page in pages.items() if page.ok}, limit)
+    names = await names_of(visit, [entry.actor for _, entry in shown])
+    rows = [
+        Row(service, entry, changes_of(entry), visit.path_of(entry.subject, entry.subject_id))
+        for service, entry in shown
+    ]
+    if "csv" in visit.query:
+        return _csv(rows, names)
+    found = [page.value for page in pages.values() if page.value is not None]
+    has_more = any(page.HasField("next_before_id") for page in found)
+    has_more = has_more or sum(len(page.entries) for page in found) > len(shown)
+    cursor = next_cursor(before, shown) if has_more else ""
+    older = links.with_query(PATH, {**filters, "before": cursor}) if cursor else ""
+    return visit.render(
+        "company/audit.html", here=HERE, rows=rows, names=names, filters=filters, errors=errors, older=older,
+        away=[service for service, page in pages.items() if not page.ok],
+        csv_path=links.with_query(PATH, {**filters, "csv": 1}), later=bool(before),
+    )  # fmt: skip
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """Who did what to one record, `?kind=ticket&id=41`, for those who may open it. Raises HTTPNotFound."""
+    kind, number = visit.query.get("kind", ""), visit.query.get("id", "")
+    is_id = number.isascii() and number.isdigit() and len(number) < 19
+    if kind not in KINDS or not is_id or (visit.kind == STAFF and kind in FOR_ADMINISTRATORS):
+        raise web.HTTPNotFound
+    request = pb.ListAuditRequest(subject=kind, subject_id=int(number), limit=PANEL_SHOWN)
+    rows, names, has_more = await _newest(visit, KINDS[kind], request)
+    every = links.with_query(PATH, {"subject": kind, "id": number}) if has_more and visit.kind != STAFF else ""
+    return visit.render("company/audit_panel.html", rows=rows, names=names, kind=kind, number=number, every=every)
+
+
+async def recent(visit: Visit) -> web.StreamResponse:
+    """What happened just now, as a part of the first page: what people and scheduled work did, and the public events of
+    what integrations did. An event of an act that has an entry is left out."""
+    (rows, names, _), found = await together(
+        _newest(visit, SERVICES, pb.ListAuditRequest(limit=RECENT_SHOWN)),
+        visit.panel(EVENTS, webhooks_pb2.ListEventsRequest(limit=RECENT_SHOWN)),
+    )
+    on_record = {row.entry.request_id for row in rows if row.entry.request_id}
+    events = found.events if found.ok else []
+    items: list[tuple[int, Any, Any]] = [(row.entry.recorded_at.ToNanoseconds(), row, None) for row in rows]
+    items += [
+        (one.occurred_at.ToNanoseconds(), None, one)
+        for one in events
+        if one.event in HAPPENED and one.request_id not in on_record
+    ]
+    items.sort(key=lambda item: -item[0])
+    return visit.render(
+        "company/audit_recent.html", items=items[:RECENT_SHOWN], names=names, doing=doing, subject=subject,
+        happened=HAPPENED,
+    )  # fmt: skip
+
+
+async def _newest(
+    visit: Visit, services: Sequence[str], request: pb.ListAuditRequest
+) -> tuple[Sequence[Row], Names, bool]:
+    """The newest entries of these services, the names of their actors, and whether there are more. Raises
+    ServiceUnavailable if no service answers."""
+    panels: list[Panel[pb.ListAuditResponse]] = await together(
+        *(visit.panel(LIST, request, service=service) for service in services)
+    )
+    if not any(page.ok for page in panels):
+        raise ServiceUnavailable("no audit log")
+    shown = merged({one: page.entries for one, page in zip(services, panels, strict=True) if page.ok}, request.limit)
+    names = await names_of(visit, [entry.actor for _, entry in shown])
+    rows = [
+        Row(service, entry, changes_of(entry), visit.path_of(entry.subject, entry.subject_id))
+        for service, entry in shown
+    ]
+    total = sum(len(page.entries) for page in panels if page.ok)
+    return rows, names, total > len(rows) or any(page.HasField("next_before_id") for page in panels if page.ok)
+
+
+def subject(row: Row) -> str:
+    """The record of an entry in words: by a name that the entry has, else by its kind and id."""
+    kind = row.entry.subject.replace("_", " ")
+    if kind == "company":
+        return "the company"
+    names = {change.field: change.after or change.before for change in row.changes}
+    name = names.get("name") or names.get("title")
+    return f"{kind} “{name[:80]}”" if name else f"{kind} {row.entry.subject_id}"
+
+
+def doing(action: str) -> str:
+    """An action in words before its record: "ticket.status_changed" is "changed the status of"."""
+    done = action.rpartition(".")[2]
+    if done.endswith("_changed"):
+        return f"changed the {done.removesuffix('_changed').replace('_', ' ')} of"
+    return {"commented": "wrote about", "changed": "changed", "set": "set", "tested": "sent a test to"}.get(
+        done, done.replace("_", " ")
+    )
+
+
+def _before(request: pb.ListAuditRequest, entry_id: int | None) -> pb.ListAuditRequest:
+    copied = pb.ListAuditRequest()
+    copied.CopyFrom(request)
+    if entry_id is not None:
+        copied.before_id = entry_id
+    return copied
+
+
+def _request(filters: Mapping[str, str], zone: datetime.tzinfo) -> tuple[pb.ListAuditRequest, Sequence[str]]:
+    """The filters as a request, and what of them could not be read."""
+    request, errors = pb.ListAuditRequest(subject=filters["subject"]), []
+    if filters["actor"]:
+        request.actor = filters["actor"]
+    if filters["request"]:
+        request.request_id = filters["request"]
+    if filters["id"]:
+        if filters["subject"] and filters["id"].isascii() and filters["id"].isdigit() and len(filters["id"]) < 19:
+            request.subject_id = int(filters["id"])
+        else:
+            errors.append("An id is a number, and needs the kind of its record.")
+    for name, stamp, days in (("from", request.since, 0), ("to", request.until, 1)):
+        if filters[name]:
+            try:
+                date = datetime.date.fromisoformat(filters[name]) + datetime.timedelta(days=days)
+            except (ValueError, OverflowError):
+                errors.append("A day is like 2026-11-22.")
+                continue
+            stamp.FromDatetime(datetime.datetime.combine(date, datetime.time(), zone))
+    return request, errors
+
+
+def _csv(rows: Sequence[Row], names: Any) -> web.Response:
+    header = (
+        "recorded_at",
+        "actor",
+        "name",
+        "action",
+        "subject",
+        "subject_id",
+        "before",
+        "after",
+        "request_id",
+        "service",
+    )
+    return csv.answer(
+        "audit-log",
+        header,
+        (
+            (one.entry.recorded_at.ToJsonString(), one.entry.actor, names[one.entry.actor].name, one.entry.action,
+             one.entry.subject, one.entry.subject_id, one.entry.before.decode(errors="replace"),
+             one.entry.after.decode(errors="replace"), one.entry.request_id, one.service)
+            for one in rows
+        ),
+    )  # fmt: skip

@@ -1,0 +1,133 @@
+"""The pages of administrators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.kit.forms import Field, Form
+from console.kit.visit import Visit, needs_confirmation
+from makeready.identity.v1 import administrators_pb2 as pb
+
+HERE = "Administrators"
+PATH = "/settings/administrators"
+LIST = "identity.AdministratorsService/ListAdministrators"
+INVITE = "identity.AdministratorsService/InviteAdministrator"
+UPDATE = "identity.AdministratorsService/UpdateAdministrator"
+DEACTIVATE = "identity.AdministratorsService/DeactivateAdministrator"
+REACTIVATE = "identity.AdministratorsService/ReactivateAdministrator"
+LINK = "identity.AdministratorsService/MakeLink"
+TEXT_MAX = {"maxlength": "200"}
+
+
+def _invite_form() -> Form:
+    return Form(
+        pb.InviteAdministratorRequest(),
+        [
+            Field("name", "Name", required=True, more=TEXT_MAX),
+            Field("email", "E-mail", "They sign in with it. You hand the link over yourself: nothing is mailed.",
+                  required=True, more={"maxlength": "320"}),
+        ],
+    )  # fmt: skip
+
+
+async def show_administrators(visit: Visit) -> web.StreamResponse:
+    return await _administrators(visit)
+
+
+async def _administrators(visit: Visit, status: int = 200, **more: Any) -> web.Response:
+    found = await visit.call(LIST, pb.ListAdministratorsRequest())
+    values = {"form": _invite_form(), "link": None, **more}
+    return visit.render("company/administrators.html", status, here=HERE, people=found.administrators, **values)
+
+
+async def invite(visit: Visit) -> web.StreamResponse:
+    """Shows the invitation's link once."""
+    form = _invite_form()
+    if not form.read(visit.form):
+        return await _administrators(visit, 422, form=form)
+    form.message.idempotency_key = visit.act
+    try:
+        made = await visit.call(INVITE, form.message)
+    except Refusal as refusal:
+        if needs_confirmation(refusal):
+            raise
+        form.refuse(refusal)
+        return await _administrators(visit, refusal.status, form=form)
+    return await _administrators(visit, link=made.link, link_name=made.administrator.name)
+
+
+def _person_form(person: pb.Administrator) -> Form:
+    message = pb.UpdateAdministratorRequest(name=person.name, email=person.email)
+    names = [Field("name", "Name", required=True, more=TEXT_MAX), Field("email", "E-mail", required=True)]
+    return Form(message, names)
+
+
+async def show_administrator(visit: Visit) -> web.StreamResponse:
+    return await _administrator(visit)
+
+
+async def _administrator(visit: Visit, status: int = 200, **more: Any) -> web.Response:
+    """Raises HTTPNotFound."""
+    wanted = visit.number("administrator_id")
+    found = await visit.call(LIST, pb.ListAdministratorsRequest())
+    person = next((one for one in found.administrators if one.administrator_id == wanted), None)
+    if person is None:
+        raise web.HTTPNotFound
+    values = {"form": _person_form(person), "link": None, "error": "", **more}
+    is_self = visit.who is not None and visit.who.person_id == wanted
+    return visit.render("company/administrator.html", status, here=HERE, person=person, is_self=is_self, **values)
+
+
+async def update(visit: Visit) -> web.StreamResponse:
+    form = _person_form(pb.Administrator())
+    if not form.read(visit.form):
+        return await _administrator(visit, 422, form=form)
+    number = visit.number("administrator_id")
+    form.message.administrator_id, form.message.idempotency_key = number, visit.act
+    try:
+        await visit.call(UPDATE, form.message)
+    except Refusal as refusal:
+        if needs_confirmation(refusal) or refusal.status == 404:
+            raise
+        form.refuse(refusal)
+        return await _administrator(visit, refusal.status, form=form)
+    visit.site.sessions.forget(visit.session)
+    return visit.redirect(f"{PATH}/{number}", "Saved.")
+
+
+async def deactivate(visit: Visit) -> web.StreamResponse:
+    request = pb.DeactivateAdministratorRequest(administrator_id=visit.number("administrator_id"))
+    return await _set(visit, DEACTIVATE, request, "Deactivated. They are signed out everywhere; their API keys go on.")
+
+
+async def reactivate(visit: Visit) -> web.StreamResponse:
+    request = pb.ReactivateAdministratorRequest(administrator_id=visit.number("administrator_id"))
+    return await _set(visit, REACTIVATE, request, "Reactivated. They can sign in again.")
+
+
+async def _set(visit: Visit, rpc: str, request: Any, said: str) -> web.StreamResponse:
+    request.idempotency_key = visit.act
+    try:
+        await visit.call(rpc, request)
+    except Refusal as refusal:
+        if needs_confirmation(refusal) or refusal.status == 404:
+            raise
+        return await _administrator(visit, refusal.status, error=refusal.message)
+    return visit.redirect(f"{PATH}/{request.administrator_id}", said)
+
+
+async def make_link(visit: Visit) -> web.StreamResponse:
+    """Shows the link once."""
+    request = pb.MakeLinkRequest(
+        administrator_id=visit.number("administrator_id"), remove_second_factor=bool(visit.form.get("remove"))
+    )
+    try:
+        made = await visit.call(LINK, request)
+    except Refusal as refusal:
+        if needs_confirmation(refusal) or refusal.status == 404:
+            raise
+        return await _administrator(visit, refusal.status, error=refusal.message)
+    return await _administrator(visit, link=made.link)

@@ -1,0 +1,149 @@
+"""The pages of the company's settings. Each change is one form, with what it does said before it is done."""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from typing import Any
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.kit.calls import together
+from console.kit.forms import Field, Form
+from console.kit.times import clock, count
+from console.kit.visit import Visit, needs_confirmation
+from makeready.identity.v1 import identity_pb2 as pb
+from makeready.tickets.v1 import tickets_pb2
+
+HERE = "Settings"
+PATH = "/settings"
+GET = "identity.CompaniesService/GetCompany"
+UPDATE = "identity.CompaniesService/UpdateCompany"
+POLICY = "tickets.TicketsService/GetTicketPolicy"
+STALE = "tickets.TicketsService/CountStaleTickets"
+UPDATE_POLICY = "tickets.TicketsService/UpdateTicketPolicy"
+SHOWS = (GET, POLICY)
+
+ZONES_HINT = "Dates, and the hour of the day's work at 06:00, go by this wall clock."
+
+
+def _company_form(company: pb.Company) -> Form:
+    message = pb.UpdateCompanyRequest(name=company.name, timezone=company.timezone)
+    return Form(
+        message,
+        [
+            Field("name", "Name", "As it stands in this interface and in invitations.", required=True,
+                  more={"maxlength": "200"}),
+            Field("timezone", "Time zone", ZONES_HINT, required=True, more={"list": "zones"}),
+        ],
+    )  # fmt: skip
+
+
+def _factor_form(company: pb.Company) -> Form:
+    message = pb.UpdateCompanyRequest(second_factor_required=company.second_factor_required)
+    words = "Administrators need a second factor"
+    hint = "A passkey, or an authenticator app. Who has none can only add one, from the next page on."
+    return Form(message, [Field("second_factor_required", words, hint)])
+
+
+def _policy_form(policy: tickets_pb2.GetTicketPolicyResponse) -> Form:
+    return Form(
+        tickets_pb2.UpdateTicketPolicyRequest(
+            photo_required_to_complete=policy.photo_required_to_complete, stale_after_hours=policy.stale_after_hours
+        ),
+        [
+            Field("photo_required_to_complete", "A ticket is completed with a photo only",
+                  "Staff, vendors and integrations cannot complete one without."),
+            Field("stale_after_hours", "Hours without a reply after which a ticket is stale",
+                  "Each ticket that becomes stale is announced to integrations, once.", required=True),
+        ],
+    )  # fmt: skip
+
+
+async def show_settings(visit: Visit) -> web.StreamResponse:
+    return await _settings(visit)
+
+
+async def _settings(visit: Visit, status: int = 200, **forms: Any) -> web.Response:
+    """forms: those that were sent and could not be done: company, factor, policy."""
+    assert visit.who is not None
+    company, policy = await together(
+        visit.call(GET, pb.GetCompanyRequest(company_id=visit.who.company_id)),
+        visit.panel(POLICY, tickets_pb2.GetTicketPolicyRequest()),
+    )
+    shown = {
+        "company": _company_form(company.company),
+        "factor": _factor_form(company.company),
+        "policy": _policy_form(policy.value) if policy.ok else None,
+        "newly_stale": None,
+    }
+    return visit.render(
+        "company/settings.html", status, here=HERE, found=company.company, found_policy=policy,
+        zones=sorted(zoneinfo.available_timezones()), **(shown | forms),
+    )  # fmt: skip
+
+
+async def update_company(visit: Visit) -> web.StreamResponse:
+    form = _company_form(pb.Company())
+    is_read = form.read(visit.form)
+    if is_read and form.message.timezone not in zoneinfo.available_timezones():
+        form.errors["timezone"] = "This is no time zone; choose one such as America/New_York."
+    else:
+        six = _utc_of_six(form.message.timezone)
+        said = f"Saved. 06:00 in {form.message.timezone} is {six} UTC today."
+        return await _update(visit, form, "company", said)
+    return await _settings(visit, 422, company=form)
+
+
+def _utc_of_six(timezone: str) -> str:
+    try:
+        now = datetime.datetime.now(zoneinfo.ZoneInfo(timezone))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return "06:00"
+    return clock(now.replace(hour=6, minute=0).astimezone(datetime.UTC))
+
+
+async def update_factor(visit: Visit) -> web.StreamResponse:
+    form = _factor_form(pb.Company())
+    form.read(visit.form)
+    asked = form.message.second_factor_required
+    said = "Administrators need a second factor from now on." if asked else "A second factor is optional from now on."
+    visit.site.sessions.forget(visit.session)
+    return await _update(visit, form, "factor", said)
+
+
+async def _update(visit: Visit, form: Form, name: str, said: str) -> web.StreamResponse:
+    assert visit.who is not None
+    if form.has_errors:
+        return await _settings(visit, 422, **{name: form})
+    form.message.company_id = visit.who.company_id
+    try:
+        await visit.call(UPDATE, form.message)
+    except Refusal as refusal:
+        if needs_confirmation(refusal):
+            raise
+        form.refuse(refusal)
+        return await _settings(visit, refusal.status, **{name: form})
+    visit.site.sessions.forget(visit.session)
+    return visit.redirect(PATH, said)
+
+
+async def update_policy(visit: Visit) -> web.StreamResponse:
+    """Says first how many tickets become stale, if any do."""
+    form = _policy_form(tickets_pb2.GetTicketPolicyResponse())
+    if not form.read(visit.form):
+        return await _settings(visit, 422, policy=form)
+    hours = form.message.stale_after_hours
+    try:
+        if visit.form.get("sure") != str(hours):
+            counted = await visit.call(STALE, tickets_pb2.CountStaleTicketsRequest(stale_after_hours=hours))
+            if counted.newly_stale:
+                return await _settings(visit, policy=form, newly_stale=counted.newly_stale)
+        await visit.call(UPDATE_POLICY, form.message)
+    except Refusal as refusal:
+        if needs_confirmation(refusal):
+            raise
+        form.refuse(refusal)
+        return await _settings(visit, refusal.status, policy=form)
+    return visit.redirect(PATH, f"Saved. A ticket is stale after {count(hours, 'hour')} without a reply.")

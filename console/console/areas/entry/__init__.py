@@ -1,0 +1,1 @@
+"""Ways in and out: signing in and out, invitations, resets."""

@@ -1,0 +1,272 @@
+"""The pages of events: what happened in 30 days, what caused it, and whether it arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.config import SERVICES
+from console.kit import answers, code, csv, filters, links
+from console.kit.answers import SUCCEEDED
+from console.kit.calls import Panel, together
+from console.kit.names import RPC as NAMES
+from console.kit.names import Names, names_of
+from console.kit.visit import Visit
+from makeready.common.v1 import audit_pb2
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+
+HERE = "Events"
+PATH = "/events"
+LIST = "webhooks.AdministrationService/ListEvents"
+GET = "webhooks.AdministrationService/GetEvent"
+SUBSCRIPTIONS = "webhooks.AdministrationService/ListSubscriptionDetails"
+OF_RECORD = "webhooks.DeliveriesService/ListDeliveriesOf"
+AUDIT = "common.AuditService/ListAudit"
+SHOWS = (GET, AUDIT, NAMES)
+
+SHOWN, CSV_ROWS = 50, 200
+PANEL_EVENTS, PANEL_DELIVERIES = 8, 100
+AUDIT_ROWS = 20
+SUBSCRIPTIONS_MAX, HOME_ROWS = 200, 8
+FILTERS = ("event", "kind", "id", "from", "to", "outcome", "request_id")
+KEYS = (
+    "ticket.created", "ticket.status_changed", "ticket.stale", "turn.status_changed", "turn.schedule_changed",
+    "turn.task.stale", "pm.stale", "inspection.stale", "property.notice.published", "vendor.hold", "webhook.test",
+)  # fmt: skip
+KINDS = (
+    ("ticket", "ticket"), ("turn", "turn"), ("pm_task", "upkeep task"), ("inspection", "inspection"),
+    ("notice", "notice"), ("vendor", "vendor"), ("webhook_subscription", "endpoint (tests)"),
+)  # fmt: skip
+OUTCOMES = (
+    ("undelivered", "not delivered"),
+    ("waiting", "waiting"),
+    ("succeeded", "arrived"),
+    ("no_deliveries", "no endpoint"),
+)
+OUTCOME_NUMBERS = {
+    "no_deliveries": pb.EVENT_OUTCOME_NO_DELIVERIES,
+    "waiting": pb.EVENT_OUTCOME_WAITING,
+    "succeeded": pb.EVENT_OUTCOME_SUCCEEDED,
+    "undelivered": pb.EVENT_OUTCOME_UNDELIVERED,
+}
+# The service that makes the events about a kind of record, and has the audit log of what caused them.
+MAKERS = {
+    "ticket": "svc-tickets", "pm_task": "svc-tickets", "turn": "svc-occupancy", "inspection": "svc-catalog",
+    "notice": "svc-catalog", "vendor": "svc-catalog", "webhook_subscription": "svc-webhooks",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """An entry of an audit log that a request led to."""
+
+    service: str
+    entry: audit_pb2.AuditEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a request did: people's and keys' deeds in all services. away: the services that did not answer."""
+
+    request_id: str
+    deeds: Sequence[Deed]
+    names: Names
+    away: Sequence[str]
+    single: pb.GetEventResponse | None = None
+    """The event that it caused, if it caused one alone."""
+
+
+async def list_events(visit: Visit) -> web.StreamResponse:
+    """With `request_id`, the trace from the request to what arrived of it."""
+    chosen = filters.texts(visit.query, FILTERS)
+    request, errors = _request(chosen, visit)
+    request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
+    wants_trace = bool(request.request_id) and "csv" not in visit.query
+    services = SERVICES if wants_trace else ()
+    found, *audited = await together(visit.call(LIST, request), *_audit(visit, request.request_id, services))
+    if "csv" in visit.query:
+        return _csv(found)
+    trace = None
+    if wants_trace:
+        single = found.events[0] if len(found.events) == 1 and not request.before_event_id else None
+        trace = await _trace(visit, request.request_id, dict(zip(services, audited, strict=True)), single)
+    has_more = found.HasField("next_before_event_id")
+    return visit.render(
+        "events/list.html", here=HERE, events=found.events, filters=chosen, errors=errors, trace=trace,
+        keys=KEYS, kinds=KINDS, outcomes=OUTCOMES, is_filtered=any(chosen.values()),
+        older=links.with_query(PATH, {**chosen, "before": found.next_before_event_id}) if has_more else "",
+        csv_path=links.with_query(PATH, {**chosen, "csv": 1}), is_later=bool(request.before_event_id),
+        newest=links.with_query(PATH, chosen),
+    )  # fmt: skip
+
+
+def _request(chosen: Mapping[str, str], visit: Visit) -> tuple[pb.ListEventsRequest, Sequence[str]]:
+    """The filters as a request, and what of them could not be read."""
+    request = pb.ListEventsRequest()
+    errors = list(filters.period(chosen, visit.wall.zone, request.since, request.until))
+    if chosen["event"] in KEYS:
+        request.event = chosen["event"]
+    elif chosen["event"]:
+        errors.append(f"No event has the key “{chosen['event']}”.")
+    if chosen["kind"] in dict(KINDS):
+        request.entity_type = chosen["kind"]
+    elif chosen["kind"]:
+        errors.append(f"Events are about no record of the kind “{chosen['kind']}”.")
+    if chosen["id"]:
+        record = filters.number(chosen["id"])
+        if record and request.entity_type:
+            request.entity_id = record
+        else:
+            errors.append("An id is a number, and needs the kind of its record.")
+    if chosen["outcome"] in OUTCOME_NUMBERS:
+        request.outcome = OUTCOME_NUMBERS[chosen["outcome"]]
+    if chosen["request_id"]:
+        request.request_id = chosen["request_id"].replace("\0", "")
+    before = visit.query.get("before", "")
+    if filters.is_event_id(before):
+        request.before_event_id = before
+    return request, errors
+
+
+def _csv(found: pb.ListEventsResponse) -> web.Response:
+    header = (
+        "event_id", "event", "about", "entity_type", "entity_id", "occurred_at", "outcome", "waiting", "succeeded",
+        "parked", "failed", "request_id", "kept_until",
+    )  # fmt: skip
+    names = {number: name for name, number in OUTCOME_NUMBERS.items()}
+    rows = (
+        (one.event_id, one.event, one.about, one.entity_type, one.entity_id, one.occurred_at.ToJsonString(),
+         names.get(one.outcome, ""), one.waiting, one.succeeded, one.parked, one.failed, one.request_id,
+         one.expires_at.ToJsonString())
+        for one in found.events
+    )  # fmt: skip
+    return csv.answer("events", header, rows)
+
+
+def _audit(visit: Visit, request_id: str, services: Sequence[str]) -> Sequence[Any]:
+    request = audit_pb2.ListAuditRequest(request_id=request_id, limit=AUDIT_ROWS)
+    return [visit.panel(AUDIT, request, service=service) for service in services]
+
+
+async def _trace(
+    visit: Visit,
+    request_id: str,
+    audited: Mapping[str, Panel[audit_pb2.ListAuditResponse]],
+    single: pb.Event | None = None,
+) -> Trace:
+    deeds = [
+        Deed(service, entry)
+        for service, page in audited.items()
+        if page.ok and page.value is not None
+        for entry in page.value.entries
+    ]
+    deeds.sort(key=lambda one: (one.entry.recorded_at.seconds, one.entry.recorded_at.nanos))
+    names, event = await together(
+        names_of(visit, [one.entry.actor for one in deeds]),
+        visit.panel(GET, pb.GetEventRequest(event_id=single.event_id)) if single else _nothing(),
+    )
+    away = [service for service, page in audited.items() if not page.ok]
+    return Trace(request_id, deeds, names, away, event.value if event.ok else None)
+
+
+async def _nothing() -> Panel[Any]:
+    return Panel(None)
+
+
+async def show_event(visit: Visit) -> web.StreamResponse:
+    """One event with its body, its deliveries, and what caused it; its body alone as a file."""
+    event_id = visit.request.match_info["event_id"]
+    event = await visit.call(GET, pb.GetEventRequest(event_id=event_id))
+    if "body" in visit.query:
+        disposition = {"Content-Disposition": f'attachment; filename="{event_id}.json"'}
+        return web.Response(body=event.body, content_type="application/json", headers=disposition)
+    trace = None
+    if event.request_id:
+        services = [MAKERS[event.entity_type]] if event.entity_type in MAKERS else []
+        audited = await together(*_audit(visit, event.request_id, services))
+        trace = await _trace(visit, event.request_id, dict(zip(services, audited, strict=True)))
+    body = event.body.decode(errors="replace")
+    return visit.render(
+        "events/event.html", here=HERE, event=event, trace=trace, body=body, indented=code.indented(body),
+        states=[answers.state_of(one) for one in event.deliveries],
+    )  # fmt: skip
+
+
+# Parts of other areas' pages
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event of a record, with its deliveries."""
+
+    event: pb.Event
+    deliveries: Sequence[pb.Delivery]
+
+    @property
+    def undelivered(self) -> Sequence[pb.Delivery]:
+        return [one for one in self.deliveries if answers.state_of(one) != SUCCEEDED]
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """The events of a record, and which integrations got them. Staff see hosts alone."""
+    kind, record = visit.query.get("kind", ""), filters.number(visit.query.get("id", ""))
+    if kind not in dict(KINDS) or record is None:
+        return visit.render("events/panel.html", told=(), kind=kind, record=0, older=False, host_of=host_of)
+    events, deliveries = await together(
+        visit.call(LIST, pb.ListEventsRequest(entity_type=kind, entity_id=record, limit=PANEL_EVENTS)),
+        visit.call(OF_RECORD, pb.ListDeliveriesOfRequest(entity_type=kind, entity_id=record, limit=PANEL_DELIVERIES)),
+    )
+    by_event: dict[str, list[pb.Delivery]] = {}
+    for one in deliveries.deliveries:
+        by_event.setdefault(one.event_id, []).append(one)
+    told = [Told(event, by_event.get(event.event_id, ())) for event in events.events]
+    return visit.render(
+        "events/panel.html", told=told, kind=kind, record=record, older=events.HasField("next_before_event_id"),
+        host_of=host_of,
+    )  # fmt: skip
+
+
+async def home(visit: Visit) -> web.StreamResponse:
+    """The first page's counts and card: deliveries that are parked, and endpoints that fail."""
+    found = await visit.call(SUBSCRIPTIONS, pb.ListSubscriptionDetailsRequest(limit=SUBSCRIPTIONS_MAX))
+    every = found.subscriptions
+    trouble = [one for one in every if one.health != "healthy" or one.undelivered.parked]
+    trouble.sort(key=lambda one: (-one.undelivered.parked, one.health == "paused", one.sub_id))
+    return visit.render(
+        "events/home.html", every=every, trouble=trouble[:HOME_ROWS], host_of=host_of,
+        parked=sum(one.undelivered.parked for one in every),
+        failing=[one for one in trouble if one.HasField("failing_since")],
+    )  # fmt: skip
+
+
+async def found(visit: Visit) -> web.StreamResponse:
+    """What a search finds by an exact id: of an event, which a delivery has too, or of a request."""
+    wanted = visit.query.get("q", "").strip()[: filters.TEXT_MAX].replace("\0", "")
+    sub_id, _, tail = wanted.partition("/")
+    event_id = (tail if filters.number(sub_id) else wanted).lower()
+    if filters.is_event_id(event_id):
+        try:
+            await visit.call(GET, pb.GetEventRequest(event_id=event_id))
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise
+        else:
+            at = f"/webhooks/{sub_id}/deliveries/{event_id}" if event_id == tail.lower() else f"{PATH}/{event_id}"
+            return visit.redirect(at)
+    events: Sequence[pb.Event] = ()
+    if wanted and wanted.isascii() and " " not in wanted and len(wanted) >= 8:
+        request = pb.ListEventsRequest(request_id=wanted, limit=HOME_ROWS)
+        events = (await visit.call(LIST, request)).events
+        if events:
+            return visit.redirect(links.with_query(PATH, {"request_id": wanted}))
+    return visit.render("events/found.html")
+
+
+def host_of(url: str) -> str:
+    """The host of an endpoint's address."""
+    return urlsplit(url).hostname or url

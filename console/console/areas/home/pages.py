@@ -1,0 +1,80 @@
+"""The first page: what needs attention, made of the panels `/AREA/home` of all areas."""
+
+from __future__ import annotations
+
+import re
+
+from aiohttp import web
+from markupsafe import Markup
+
+from console.kit.calls import together
+from console.kit.visit import STAFF, Included, Visit
+
+HERE = "Home"
+COUNTS = ("/tickets/home", "/events/home", "/inspections/home", "/board/home", "/vendors/home", "/upkeep/home")
+INTEGRATIONS = "/keys/home"
+RECENT = "/audit/recent"
+# What a change on this page is about: kinds of records.
+TOPICS = (
+    "ticket",
+    "turn",
+    "turn_task",
+    "unit",
+    "inspection",
+    "vendor",
+    "pm_task",
+    "webhook_subscription",
+    "key",
+    "event",
+)
+URGENT = ("red", "amber")
+TONES = (*URGENT, "", "none")
+# As `ui.need` writes a count.
+NEED = re.compile(r'<a class="(red|amber|none|)" href=.*?</a>', re.DOTALL)
+WORDS = ("Nothing", "One thing", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+
+
+async def home(visit: Visit) -> web.StreamResponse:
+    """For staff, their own work comes first."""
+    assert visit.who is not None
+    own = visit.who.person_id if visit.kind == STAFF else None
+    mine, recent, keys, *panels = await together(
+        visit.include("/tickets/panel", assignee_id=own) if own else _nothing(),
+        visit.include(RECENT),
+        visit.include(INTEGRATIONS),
+        *(visit.include(path) for path in COUNTS),
+    )
+    needs = [need for panel in panels for need in NEED.finditer(panel.html)]
+    needs.sort(key=lambda need: TONES.index(need[1]))
+    cards = {path: cards_of(panel) for path, panel in zip(COUNTS, panels, strict=True)}
+    return visit.render(
+        "home/home.html", here=HERE, mine=mine, recent=recent, topics=TOPICS,
+        title=f"{greeting(visit.wall.now.hour)} {sentence(sum(need[1] in URGENT for need in needs))}",
+        needs=[Markup(need[0]) for need in needs],  # noqa: S704 - the areas' templates made them
+        board=cards.pop("/board/home"), tickets=cards.pop("/tickets/home"),
+        integrations=[one for one in (cards.pop("/events/home"), keys) if one],
+        others=[one for one in cards.values() if one],
+    )  # fmt: skip
+
+
+async def _nothing() -> Included:
+    return Included()
+
+
+def cards_of(panel: Included) -> Markup:
+    """What stands in a panel after its counts."""
+    place = panel.html.find("<section")
+    return Markup(panel.html[place:]) if place >= 0 else Markup()  # noqa: S704 - an area's template made it
+
+
+def greeting(hour: int) -> str:
+    return "Good morning." if hour < 12 else "Good afternoon." if hour < 18 else "Good evening."
+
+
+def sentence(things: int) -> str:
+    """ "Six things need you." """
+    if things == 0:
+        return "Nothing needs you."
+    if things == 1:
+        return "One thing needs you."
+    return f"{WORDS[things] if things < len(WORDS) else things} things need you."

@@ -1,0 +1,1 @@
+"""Imports of files: upload, match the columns, check, import."""

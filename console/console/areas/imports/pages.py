@@ -1,0 +1,446 @@
+"""Imports: a file is uploaded, its columns are matched, all rows are checked, and then it is imported."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from chassis.db.database import DatabaseUnavailable
+from chassis.refusals import Refusal
+from console.areas.imports import matching
+from console.files import FileSizeError
+from console.imports import jobs as states
+from console.imports.jobs import STATES, Job, Jobs
+from console.imports.keeper import KEEPER
+from console.imports.looking import Facts, guessed
+from console.kit import lists
+from console.kit.uploads import Upload
+from console.kit.visit import Visit
+from importing import delimiters, encodings, mapping_file
+from importing.errors import ImportFault
+from importing.kinds import KINDS, REFERENCES, Kind
+from importing.passes import Outcome
+from importing.rows import Reading
+from importing.run import Counts
+from makeready.identity.v1 import sessions_pb2
+
+HERE, PATH = "Imports", "/imports"
+FILE_BYTES_MAX = 512 * 1024 * 1024
+MAPPING_BYTES_MAX = 256 * 1024
+NAME_BYTES_MAX = 180
+ENDINGS = (".csv", ".jsonl", ".ndjson", ".xlsx", ".csv.gz", ".jsonl.gz", ".ndjson.gz")
+ALL = "all"
+# The owners of the kinds, whose RPCs the console's workers call.
+CONTEXTS = {"gateway": "identity", "svc-catalog": "catalog", "svc-tickets": "tickets", "svc-occupancy": "occupancy"}
+RUNS = tuple(f"{CONTEXTS[kind.service]}.{kind.rpc_name.replace('.', '/')}" for kind in KINDS.values())
+STATE_WORDS = {
+    states.READING: ("slate", "clock", "Being read"),
+    states.MAPPING: ("amber", "half", "Columns to match"),
+    states.CHECKING: ("blue", "clock", "Being checked"),
+    states.CHECKED: ("amber", "check", "Checked, not imported"),
+    states.RUNNING: ("blue", "clock", "Being imported"),
+    states.DONE: ("green", "check", "Imported"),
+    states.STOPPED: ("red", "warn", "Stopped"),
+    states.CANCELLED: ("slate", "x", "Cancelled"),
+}
+
+
+def _jobs(visit: Visit) -> Jobs:
+    """Raises DatabaseUnavailable while the console's database is away."""
+    keeper = visit.request.app[KEEPER]
+    if not keeper.is_open:
+        raise DatabaseUnavailable("the console's database is not open")
+    return keeper.jobs
+
+
+def _company(visit: Visit) -> int:
+    assert visit.who is not None
+    return visit.who.company_id
+
+
+async def _job(visit: Visit) -> Job:
+    """The job of the path. Raises HTTPNotFound, also for another company's."""
+    found = await _jobs(visit).one(_company(visit), visit.number("import_id"))
+    if found is None:
+        raise web.HTTPNotFound
+    return found
+
+
+def _timezone(visit: Visit) -> str:
+    """The company's, in which dates without an offset are read."""
+    assert visit.who is not None
+    return visit.who.timezone or "UTC"
+
+
+def _path(job_id: int) -> str:
+    return f"{PATH}/{job_id}"
+
+
+async def list_imports(visit: Visit) -> web.StreamResponse:
+    state = lists.chosen(visit, "state", STATES)
+    before = lists.number(visit, "after") or 2**63 - 1
+    found = await _jobs(visit).page(_company(visit), before=before, state=state)
+    rows, more = found[: states.PAGE_ROWS], found[states.PAGE_ROWS :]
+    return visit.render(
+        "imports/list.html",
+        here=HERE,
+        rows=rows,
+        state=state,
+        states=STATE_WORDS,
+        next=rows[-1].id if more else 0,
+        after=lists.number(visit, "after"),
+    )
+
+
+async def show_new(visit: Visit) -> web.StreamResponse:
+    return _new(visit)
+
+
+def _new(visit: Visit, error: str = "", field: str = "file") -> web.Response:
+    return visit.render(
+        "imports/new.html",
+        422 if error else 200,
+        here=HERE,
+        error=error,
+        field=field,
+        kinds=KINDS.values(),
+        sent=visit.form,
+        path=PATH,
+    )
+
+
+async def upload(visit: Visit) -> web.StreamResponse:
+    """Stores the file, and makes the job that reads it."""
+    jobs, company_id = _jobs(visit), _company(visit)
+    if (done := await jobs.of_act(company_id, visit.act)) is not None:
+        return visit.redirect(_path(done))
+    try:
+        reading = _reading(visit)
+    except ValueError as error:
+        return _new(visit, *error.args)
+    async for one in visit.uploads:
+        return await _take(visit, one, reading)
+    return _new(visit, "Choose a file.")
+
+
+async def _take(visit: Visit, one: Upload, reading: Reading) -> web.Response:
+    """Stores one file, and makes its job."""
+    jobs, company_id, name = _jobs(visit), _company(visit), _file_name(one.name)
+    if not name:
+        return _new(visit, f"The file must be named {', '.join(ENDINGS[:4])}, or end with .gz behind that.")
+    stored_as = f"imports/{company_id}/{secrets.token_urlsafe(24)}"
+    size = Size()
+    try:
+        await visit.site.files.save(stored_as, size.counted(one), bytes_max=FILE_BYTES_MAX)
+    except FileSizeError:
+        return _new(visit, "The file is larger than 512 MB. Compress it with gzip, or split it.")
+    try:
+        if not size.bytes:
+            return _new(visit, "The file is empty.")
+        assert visit.who is not None
+        job_id = await jobs.add(
+            company_id=company_id,
+            act=visit.act,
+            person=visit.who.name,
+            file_name=name,
+            file_bytes=size.bytes,
+            stored_as=stored_as,
+            reading=msgspec.json.encode(reading).decode(),
+        )
+        job = await jobs.one(company_id, job_id)
+        is_used = job is not None and job.stored_as == stored_as
+    except BaseException:
+        is_used = True  # it may have been stored: the file of a job must never go before the job
+        raise
+    finally:
+        if not size.bytes or not is_used:
+            await visit.site.files.delete(stored_as)
+    visit.request.app[KEEPER].wake()
+    return visit.redirect(_path(job_id))
+
+
+class Size:
+    """Counts the bytes of an upload as they pass."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    async def counted(self, upload: Upload) -> AsyncIterator[bytes]:
+        async for part in upload.parts:
+            self.bytes += len(part)
+            yield part
+
+
+def _file_name(text: str) -> str:
+    """The name under which the file is read; empty if its ending is none that can be."""
+    ending = next((one for one in sorted(ENDINGS, key=len, reverse=True) if text.lower().endswith(one)), "")
+    stem = text[: len(text) - len(ending)].strip().lstrip(".")
+    stem = stem.encode(errors="replace")[:NAME_BYTES_MAX].decode(errors="ignore") or "file"
+    return f"{stem}{ending}" if ending else ""
+
+
+def _reading(visit: Visit) -> Reading:
+    """How the person says that the file is written. Raises ValueError with a sentence and the field."""
+    found = {name: visit.form.get(name, "").strip()[:100] for name in ("encoding", "delimiter", "sheet")}
+    for name, check in (("encoding", encodings.codec), ("delimiter", delimiters.checked)):
+        if found[name]:
+            try:
+                found[name] = check("\t" if found[name] == r"\t" else found[name])
+            except ValueError as error:
+                raise ValueError(f"{name.capitalize()} {error}.", name) from None
+    return Reading(**found)
+
+
+async def show_import(visit: Visit) -> web.StreamResponse:
+    return await _show(visit, await _job(visit))
+
+
+async def _show(
+    visit: Visit, job: Job, status: int = 200, error: str = "", sent: matching.Matching | None = None, toml: str = ""
+) -> web.Response:
+    facts = msgspec.json.decode(job.facts, type=Facts)
+    rejects = await _jobs(visit).kinds_of_rejects(job.id)
+    outcome = job.result
+    values: dict[str, Any] = {
+        "job": job,
+        "facts": facts,
+        "outcome": outcome,
+        "counts": outcome.counts,
+        "rejects": rejects,
+        "states": STATE_WORDS,
+        "tone": STATE_WORDS[job.state],
+        "path": _path(job.id),
+        "done": _done(job, outcome),
+        "can_fire": _can_fire(job),
+        "error": error,
+    }
+    maps = job.state == states.MAPPING or visit.query.get("step") == "columns" or sent is not None or bool(error)
+    if job.state not in states.UNDER_WAY and "HX-Request" in visit.request.headers:
+        # The task has ended while the page was open: it is another page now, from its heading on.
+        return web.Response(headers={"HX-Refresh": "true"})
+    if maps and facts.columns and job.state not in states.UNDER_WAY:
+        values |= _matching(visit, job, facts, sent, toml)
+        return visit.render("imports/match.html", status, here=HERE, **values)
+    return visit.render("imports/import.html", status, here=HERE, **values)
+
+
+def _matching(visit: Visit, job: Job, facts: Facts, sent: matching.Matching | None, toml: str) -> dict[str, Any]:
+    """The values of the page that matches columns."""
+    chosen = lists.chosen(visit, "kind", KINDS) or (sent.kind.name if sent else "")
+    name = chosen or (job.kind if job.kind in KINDS else "") or facts.kind
+    kind = KINDS.get(name)
+    found = sent
+    if found is None and kind is not None:
+        if job.mapping and job.kind == kind.name and not chosen:
+            # One that says more than the form has is edited as TOML: the form would lose some of it.
+            found = matching.from_toml(kind, facts, job.mapping, _timezone(visit))
+        elif chosen or not job.mapping:
+            found = matching.proposed(kind, facts)
+    return {
+        "kind": kind,
+        "kinds": KINDS.values(),
+        "matching": found,
+        "rules": matching.RULES,
+        "duplicates": matching.DUPLICATE_WORDS,
+        "samples": {one.name: one.samples for one in facts.columns},
+        "toml": toml or job.mapping,
+        "refers": REFERENCES,
+        "is_guess": not chosen and not job.kind,
+    }
+
+
+async def check(visit: Visit) -> web.StreamResponse:
+    """Stores the mapping and begins the dry run. `as=again`: with the mapping as it is."""
+    job = await _job(visit)
+    if visit.form.get("as") == "again" and job.kind:
+        return await _begin_check(visit, job, job.kind, job.mapping)
+    facts = msgspec.json.decode(job.facts, type=Facts)
+    toml = visit.form.get("toml", "").replace("\r\n", "\n").strip()
+    async for one in visit.uploads:
+        content = b"".join([part async for part in _bounded(one)])
+        if len(content) > MAPPING_BYTES_MAX:
+            return await _show(visit, job, 422, "The mapping is larger than 256 KB.")
+        toml = content.decode("utf-8-sig", "replace").replace("\r\n", "\n").strip() or toml
+        break
+    sent: matching.Matching | None = None
+    try:
+        if visit.form.get("as") == "toml":
+            if not toml:
+                raise ImportFault("The mapping is missing: write it, or choose its file.")
+            found = mapping_file.parsed(toml, "The mapping")
+            kind = found.records[0][0].name if len(found.records) == 1 else ALL
+        else:
+            sent = _sent(visit, facts)
+            toml, kind = matching.written(sent, _timezone(visit)), sent.kind.name
+            mapping_file.parsed(toml, "The mapping")
+    except _Unmatched as unmatched:
+        return await _show(visit, job, 422, "Some columns are not matched yet.", unmatched.matching)
+    except ImportFault as fault:
+        return await _show(visit, job, 422, str(fault), sent, toml)
+    return await _begin_check(visit, job, kind, toml)
+
+
+class _Unmatched(Exception):  # noqa: N818 - a form to fill in
+    """The form lacks something."""
+
+    def __init__(self, sent: matching.Matching) -> None:
+        super().__init__()
+        self.matching = sent
+
+
+def _sent(visit: Visit, facts: Facts) -> matching.Matching:
+    """The form. Raises ImportFault and _Unmatched."""
+    chosen = KINDS.get(visit.form.get("kind", ""))
+    if chosen is None:
+        raise ImportFault("Choose the kind of record that the rows are.")
+    sent = matching.read(chosen, facts, visit.form)
+    if sent.has_errors:
+        raise _Unmatched(sent)
+    return sent
+
+
+async def _begin_check(visit: Visit, job: Job, kind: str, mapping: str) -> web.Response:
+    permit = await _permit(visit)
+    if not await _jobs(visit).check(job.company_id, job.id, kind=kind, mapping=mapping, permit=permit):
+        return await _moved(visit)
+    visit.request.app[KEEPER].wake()
+    return visit.redirect(_path(job.id))
+
+
+async def check_plain(visit: Visit) -> web.StreamResponse:
+    """Begins the dry run of a file whose columns have the fields' names."""
+    job = await _job(visit)
+    facts = msgspec.json.decode(job.facts, type=Facts)
+    kind = guessed([one.name for one in facts.columns])
+    if kind is None or not facts.is_plain:
+        return await _show(visit, job, 422, "The columns do not have the names of a kind's fields: match them.")
+    return await _begin_check(visit, job, kind.name, "")
+
+
+async def _bounded(one: Upload) -> AsyncIterator[bytes]:
+    """The parts of a file, up to a little more than MAPPING_BYTES_MAX."""
+    size = 0
+    async for part in one.parts:
+        size += len(part)
+        yield part
+        if size > MAPPING_BYTES_MAX:
+            return
+
+
+async def run(visit: Visit) -> web.StreamResponse:
+    job = await _job(visit)
+    permit = await _permit(visit)
+    events = _can_fire(job) and bool(visit.form.get("events"))
+    if not await _jobs(visit).run(job.company_id, job.id, events=events, permit=permit):
+        return await _moved(visit)
+    visit.request.app[KEEPER].wake()
+    return visit.redirect(_path(job.id))
+
+
+async def go_on(visit: Visit) -> web.StreamResponse:
+    job = await _job(visit)
+    if not await _jobs(visit).go_on(job.company_id, job.id, permit=await _permit(visit)):
+        return await _moved(visit)
+    visit.request.app[KEEPER].wake()
+    return visit.redirect(_path(job.id))
+
+
+async def cancel(visit: Visit) -> web.StreamResponse:
+    job = await _job(visit)
+    if not await _jobs(visit).cancel(job.company_id, job.id):
+        return await _moved(visit)
+    visit.request.app[KEEPER].wake()
+    return visit.redirect(_path(job.id), "It ends after the batch that is under way.")
+
+
+async def delete(visit: Visit) -> web.StreamResponse:
+    job = await _job(visit)
+    # The job first: a file without a job is of no use to anybody, a job without its file would be a dead end.
+    stored_as = await _jobs(visit).delete(job.company_id, job.id)
+    if stored_as is None:
+        return await _moved(visit)
+    await visit.site.files.delete(stored_as)
+    return visit.redirect(PATH, f"“{job.file_name}” and what was said about its rows are deleted. Records stay.")
+
+
+async def _moved(visit: Visit) -> web.Response:
+    """Somebody else was faster, or the form was sent twice: the page says where the import is now."""
+    job = await _jobs(visit).one(_company(visit), visit.number("import_id"))
+    if job is None:
+        raise web.HTTPNotFound
+    return visit.redirect(_path(job.id), f"This import is in another state now: {STATE_WORDS[job.state][2].lower()}.")
+
+
+async def download_rejects(visit: Visit) -> web.StreamResponse:
+    """The rejected rows of a kind, as a file that can be corrected and imported again."""
+    job, jobs = await _job(visit), _jobs(visit)
+    kind = visit.query.get("kind", "")
+    part = await jobs.rejects_after(job.id, kind, 0)
+    if part is None:
+        raise web.HTTPNotFound
+
+    async def parts() -> AsyncIterator[bytes]:
+        found: tuple[int, bytes] | None = part
+        while found is not None:
+            yield found[1]
+            found = await jobs.rejects_after(job.id, kind, found[0])
+
+    return web.Response(body=parts(), headers=_attached(_rejects_name(job.file_name, kind), job.file_name))
+
+
+async def download_mapping(visit: Visit) -> web.StreamResponse:
+    job = await _job(visit)
+    if not job.mapping:
+        raise web.HTTPNotFound
+    return web.Response(body=job.mapping.encode(), headers=_attached(f"{job.kind}-mapping.toml", ".toml"))
+
+
+def _rejects_name(file_name: str, kind: str) -> str:
+    plain = file_name.removesuffix(".gz")
+    stem, _, ending = plain.rpartition(".")
+    return f"{stem}.rejects{'-' + kind if kind else ''}.{'csv' if ending.lower() == 'xlsx' else ending}"
+
+
+def _attached(name: str, of: str) -> dict[str, str]:
+    plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._- ") else "_" for sign in name)
+    kind = "application/toml" if of.endswith(".toml") else "text/csv" if ".csv" in of or ".xlsx" in of else "text/plain"
+    return {"Content-Disposition": f'attachment; filename="{plain}"', "Content-Type": f"{kind}; charset=utf-8"}
+
+
+async def _permit(visit: Visit) -> str:
+    """With it the worker calls as this administrator. Raises Refusal."""
+    answer = await visit.site.sessions.call("MakePermit", sessions_pb2.MakePermitRequest(session=visit.session))
+    if not answer.permit:
+        raise Refusal(401, "no_session", "The session has ended; sign in again.")
+    return str(answer.permit)
+
+
+def _can_fire(job: Job) -> bool:
+    """Whether a kind of this import has public events."""
+    kinds = [KINDS[one.kind] for one in job.result.kinds] or ([KINDS[job.kind]] if job.kind in KINDS else [])
+    return any(_has_events(kind) for kind in kinds)
+
+
+def _has_events(kind: Kind) -> bool:
+    return "events" in kind.rpc.input_type.fields_by_name
+
+
+def _done(job: Job, outcome: Outcome) -> int:
+    """How much of the pass under way is done, in percent."""
+    if job.state == states.DONE:
+        return 100
+    return min(99, job.position * 100 // max(1, job.file_bytes))
+
+
+def sentence(counts: Counts, *, dry_run: bool) -> str:
+    """The counts as the command line says them."""
+    would = "would be " if dry_run else ""
+    skipped = f" {counts.skipped:,} rows skipped by the mapping." if counts.skipped else ""
+    return (
+        f"{counts.read:,} rows read: {counts.created:,} {would}created, {counts.changed:,} {would}changed, "
+        f"{counts.unchanged:,} unchanged, {counts.rejected:,} rejected.{skipped}"
+    )

@@ -1,0 +1,170 @@
+"""What people do with an inspection besides walking it: plan, edit, start, complete, cancel, and its list of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.areas.inspections import fields
+from console.areas.inspections.pages import GET, HERE, PATH, ROWS, SHOWS_ONE, page
+from console.kit import pickers
+from console.kit.calls import together
+from console.kit.forms import Form
+from console.kit.visit import Visit, needs_confirmation
+from makeready.catalog.v1 import inspection_commands_pb2 as pb
+from makeready.catalog.v1 import inspection_details_pb2 as details_pb
+
+SCHEDULE = "catalog.InspectionCommandsService/ScheduleInspection"
+UPDATE = "catalog.InspectionCommandsService/UpdateInspection"
+START = "catalog.InspectionCommandsService/StartInspection"
+COMPLETE = "catalog.InspectionCommandsService/CompleteInspection"
+CANCEL = "catalog.InspectionCommandsService/CancelInspection"
+ADD_ROW = "catalog.InspectionCommandsService/AddInspectionRow"
+REMOVE_ROW = "catalog.InspectionCommandsService/RemoveInspectionRow"
+PLANS = (GET, ROWS)
+_PRESET = ("property_id", "unit_id", "assignee_id", "scheduled_date", "title", "inspection_type")
+_AGAIN = ("property_id", "unit_id", "assignee_id", "title", "inspection_type", "compliance_type")
+
+
+def path_of(inspection_id: int, rest: str = "") -> str:
+    return f"{PATH}/{inspection_id}{rest}"
+
+
+async def does(visit: Visit, form: Form, rpc: str) -> Any:
+    """Reads the form and sends it. Returns the RPC's answer; None if the form is to be shown again."""
+    return await visit.send(rpc, form) if form.read(visit.form) else None
+
+
+# Plan and edit
+
+
+async def show_new(visit: Visit) -> web.StreamResponse:
+    """`?like=9` plans another one like an inspection, with its rows."""
+    form = fields.new_form()
+    like = visit.query.get("like", "")
+    if like.isascii() and like.isdigit() and 0 < len(like) < 19:
+        form = await _like(visit, int(like))
+    form.preset(visit.query, *_PRESET)
+    return await _new(visit, form)
+
+
+async def _like(visit: Visit, inspection_id: int) -> Form:
+    found, rows = await together(
+        visit.call(GET, details_pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
+        visit.call(ROWS, pb.ListInspectionRowsRequest(inspection_id=inspection_id)),
+    )
+    one, form = found.inspection, fields.new_form()
+    form.preset({name: str(getattr(one, name) or "") for name in _AGAIN}, *_AGAIN)
+    form.values["is_compliance_inspection"] = "1" if one.is_compliance_inspection else ""
+    form.values["row"] = "\n".join(row.label for row in rows.rows)
+    return form
+
+
+async def _new(visit: Visit, form: Form, status: int = 200) -> web.Response:
+    return visit.render("inspections/new.html", status, here=HERE, form=await pickers.fill(visit, form))
+
+
+async def schedule(visit: Visit) -> web.StreamResponse:
+    form = fields.new_form()
+    made = await does(visit, form, SCHEDULE)
+    if made is None:
+        return await _new(visit, form, form.status)
+    return visit.redirect(path_of(made.document.entity_id), "The inspection is planned.")
+
+
+async def _found(visit: Visit) -> details_pb.InspectionDetails:
+    request = details_pb.GetInspectionDetailsRequest(inspection_id=visit.number("inspection_id"))
+    one: details_pb.InspectionDetails = (await visit.call(GET, request)).inspection
+    return one
+
+
+async def show_edit(visit: Visit) -> web.StreamResponse:
+    one = await _found(visit)
+    if one.HasField("cancelled_at"):
+        return await _closed(visit)
+    return await _edit(visit, one, fields.edit_form(one))
+
+
+async def _closed(visit: Visit) -> web.Response:
+    """What a page of acts answers once there is nothing to do any more."""
+    return visit.redirect(path_of(visit.number("inspection_id")), "The inspection is cancelled; it stays as it is.")
+
+
+async def _edit(visit: Visit, one: details_pb.InspectionDetails, form: Form, status: int = 200) -> web.Response:
+    form = await pickers.fill(visit, form, property_id=one.property_id)
+    return visit.render("inspections/edit.html", status, here=HERE, one=one, form=form)
+
+
+async def edit(visit: Visit) -> web.StreamResponse:
+    one = await _found(visit)
+    form = fields.edit_form(one)
+    done = await does(visit, form, UPDATE)
+    if done is None:
+        return await _edit(visit, one, form, form.status)
+    said = form.said("The inspection is changed.")
+    if form.changed == {"scheduled_date"}:
+        said = f"The inspection is planned for {form.message.scheduled_date} now."
+    return visit.redirect(path_of(one.inspection_id), said)
+
+
+# Start, complete, cancel
+
+
+async def _act(visit: Visit, rpc: str, request: Any, said: str, then: str = "") -> web.StreamResponse:
+    """An act of one button. What refuses it stands above the inspection as it is now."""
+    request.idempotency_key = visit.act
+    try:
+        await visit.call(rpc, request)
+    except Refusal as refusal:
+        if refusal.status == web.HTTPNotFound.status_code or needs_confirmation(refusal):
+            raise
+        return await page(visit, refusal.status, error=refusal.message)
+    return visit.redirect(then or path_of(request.inspection_id), said)
+
+
+async def start(visit: Visit) -> web.StreamResponse:
+    inspection_id = visit.number("inspection_id")
+    request = pb.StartInspectionRequest(inspection_id=inspection_id)
+    return await _act(visit, START, request, "The inspection is in progress.", path_of(inspection_id, "/walk"))
+
+
+async def complete(visit: Visit) -> web.StreamResponse:
+    inspection_id = visit.number("inspection_id")
+    form = fields.complete_form(inspection_id, visit.wall.now.date())
+    if await does(visit, form, COMPLETE) is None:
+        return await page(visit, form.status, completing=form)
+    return visit.redirect(path_of(inspection_id), "The inspection is completed.")
+
+
+async def cancel(visit: Visit) -> web.StreamResponse:
+    inspection_id = visit.number("inspection_id")
+    form = fields.cancel_form(inspection_id)
+    if await does(visit, form, CANCEL) is None:
+        return await page(visit, form.status, cancelling=form)
+    return visit.redirect(path_of(inspection_id), "The inspection is cancelled.")
+
+
+# Rows
+
+
+async def add_row(visit: Visit) -> web.StreamResponse:
+    inspection_id = visit.number("inspection_id")
+    form = fields.row_form(inspection_id)
+    done = await does(visit, form, ADD_ROW)
+    if done is None:
+        return await page(visit, form.status, adding=form)
+    return visit.redirect(f"{path_of(inspection_id)}#row-{done.row.row_id}", f"Row {done.row.position} is added.")
+
+
+async def remove_row(visit: Visit) -> web.StreamResponse:
+    request = pb.RemoveInspectionRowRequest(inspection_id=visit.number("inspection_id"), row_id=visit.number("row_id"))
+    return await _act(visit, REMOVE_ROW, request, "The row is removed.", f"{path_of(request.inspection_id)}#r")
+
+
+STARTS = (START, *SHOWS_ONE)
+COMPLETES = (COMPLETE, *SHOWS_ONE)
+CANCELS = (CANCEL, *SHOWS_ONE)
+ADDS_ROW = (ADD_ROW, *SHOWS_ONE)
+REMOVES_ROW = (REMOVE_ROW, *SHOWS_ONE)

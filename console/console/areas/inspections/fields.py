@@ -1,0 +1,88 @@
+"""The forms of inspections."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from console.kit.forms import Edit, Field, Form
+from makeready.catalog.v1 import inspection_commands_pb2 as pb
+from makeready.catalog.v1 import inspection_details_pb2 as details_pb
+from makeready.common.v1 import maintenance_pb2, options_pb2
+
+NOT_LOOKED_AT = "none"
+_TITLE = Field("title", "What", "In one line, such as “Fire alarm test”.", required=True, more={"maxlength": "200"})
+_DAY = Field("scheduled_date", "Day", kind="date", required=True)
+_UNIT = Field("unit_id", "Unit", "Empty: the property, or another part of it.", kind="picker")
+_TYPE = Field(
+    "inspection_type", "Type", "That of its template, such as General or Fire Alarm.", more={"maxlength": "200"}
+)
+_WHO = Field("assignee_id", "Who does it", kind="picker")
+_COMPLIANCE = Field("is_compliance_inspection", "A law or a contract requires it", kind="checkbox")
+_LAW = Field("compliance_type", "Which one", "In your own words, such as NFPA 72.", more={"maxlength": "200"})
+_EXTERNAL = Field("external_id", "External id", "Its number in another system of yours.", more={"maxlength": "200"})
+
+
+def _labels(enum: Any) -> Sequence[tuple[str, str]]:
+    labels = [one.GetOptions().Extensions[options_pb2.label] for one in enum.DESCRIPTOR.values if one.number]
+    return [(label, label) for label in labels]
+
+
+def new_form() -> Form:
+    lines = "One a line, in the order of the walk. Each passes or fails; one that fails opens a ticket."
+    rows = Field("row", "Rows: what is looked at", lines, kind="lines", more={"rows": "8"})
+    place = Field("property_id", "Property", kind="picker", required=True)
+    fields = (_TITLE, place, _UNIT, _DAY, _WHO, rows, _TYPE, _COMPLIANCE, _LAW, _EXTERNAL)
+    return Form(pb.ScheduleInspectionRequest(), fields)
+
+
+def edit_form(one: details_pb.InspectionDetails) -> Edit:
+    request = pb.UpdateInspectionRequest(
+        inspection_id=one.inspection_id, is_compliance_inspection=one.is_compliance_inspection
+    )
+    for name in (
+        "title",
+        "scheduled_date",
+        "unit_id",
+        "inspection_type",
+        "assignee_id",
+        "compliance_type",
+        "external_id",
+    ):
+        if one.HasField(name):
+            setattr(request, name, getattr(one, name))
+    return Edit(request, (_TITLE, _DAY, _UNIT, _WHO, _TYPE, _COMPLIANCE, _LAW, _EXTERNAL))
+
+
+def complete_form(inspection_id: int, today: datetime.date) -> Form:
+    request = pb.CompleteInspectionRequest(inspection_id=inspection_id, completed_date=str(today))
+    return Form(request, (Field("completed_date", "Done on", kind="date", more={"max": str(today)}),))
+
+
+def cancel_form(inspection_id: int) -> Form:
+    hint = "Optional. It stands on this page afterwards, for those who open it."
+    reason = Field("reason", "Why", hint, kind="area", more={"maxlength": "500", "rows": "3"})
+    return Form(pb.CancelInspectionRequest(inspection_id=inspection_id), (reason,))
+
+
+def row_form(inspection_id: int) -> Form:
+    label = Field("label", "A further row", required=True, more={"maxlength": "150"})
+    return Form(pb.AddInspectionRowRequest(inspection_id=inspection_id), (label,))
+
+
+def fail_form(inspection_id: int, row: pb.InspectionRow) -> Form:
+    """With what is known of an earlier failure of the row; its photo stays."""
+    request = pb.FailInspectionRowRequest(inspection_id=inspection_id, row_id=row.row_id)
+    for name in ("note", "category", "priority", "asset_id", "photo_url"):
+        if row.HasField(name):
+            setattr(request, name, getattr(row, name))
+    if not row.result:
+        request.category, request.priority = "General", "Medium"
+    fields = (
+        Field("note", "What is wrong", "It becomes the ticket's description.", kind="area", more={"rows": "4"}),
+        Field("category", "Trade", choices=_labels(maintenance_pb2.TicketCategory), kind="select", required=True),
+        Field("priority", "Priority", choices=_labels(maintenance_pb2.TicketPriority), kind="select", required=True),
+        Field("asset_id", "Asset", "Where it is a piece of equipment.", kind="picker"),
+    )
+    return Form(request, fields)

@@ -1,0 +1,386 @@
+"""The pages that show inspections: list, calendar, one inspection, and the panels of other pages."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from console.areas.inspections import fields
+from console.kit import csv, names
+from console.kit.calls import together
+from console.kit.forms import Form
+from console.kit.links import with_query
+from console.kit.visit import STAFF, Visit
+from makeready.catalog.v1 import inspection_commands_pb2 as rows_pb
+from makeready.catalog.v1 import inspection_details_pb2 as pb
+from makeready.catalog.v1 import inspections_pb2
+
+HERE = "Inspections"
+PATH = "/inspections"
+SEARCH = "catalog.InspectionDetailsService/SearchInspections"
+DAYS = "catalog.InspectionDetailsService/ListInspectionDays"
+GET = "catalog.InspectionDetailsService/GetInspectionDetails"
+COUNT = "catalog.InspectionDetailsService/CountInspections"
+ROWS = "catalog.InspectionCommandsService/ListInspectionRows"
+NAMES = names.RPC
+SHOWS_ONE = (GET, ROWS, NAMES)
+
+SHOWN, CSV_ROWS, IN_PANEL, DONE_IN_PANEL = 50, 200, 6, 3
+IN_MONTH, IN_WEEK = 4, 20
+SCHEDULED = inspections_pb2.INSPECTION_STATUS_SCHEDULED
+IN_PROGRESS = inspections_pb2.INSPECTION_STATUS_IN_PROGRESS
+COMPLETED = inspections_pb2.INSPECTION_STATUS_COMPLETED
+OPEN = (SCHEDULED, IN_PROGRESS)
+ONE_DAY = datetime.timedelta(days=1)
+VIEWS = ("open", "late", "week", "completed", "failed", "cancelled", "all")
+SHOWS = ("list", "week", "month")
+PLACES = ("property_id", "unit_id", "assignee_id")
+FILTERS = ("view", *PLACES, "from", "to")
+# What each status means, its colour and its shape.
+STATUSES = {
+    SCHEDULED: ("blue", "o", "Scheduled"),
+    IN_PROGRESS: ("amber", "half", "In Progress"),
+    COMPLETED: ("green", "check", "Completed"),
+}
+_HEADER = (
+    "id",
+    "number",
+    "title",
+    "type",
+    "property",
+    "unit",
+    "scheduled_date",
+    "completed_date",
+    "status",
+    "result",
+    "late",
+    "assignee",
+    "compliance",
+    "external_id",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An inspection as the templates show it. days_late: since its day; 0 if it is not late."""
+
+    inspection: pb.InspectionDetails
+    scheduled: datetime.date | None
+    completed: datetime.date | None
+    days_late: int
+
+    @property
+    def title(self) -> str:
+        one = self.inspection
+        return one.title or one.inspection_type or "An inspection without a title"
+
+    @property
+    def status(self) -> tuple[str, str, str]:
+        """Colour, shape and word."""
+        if self.inspection.HasField("cancelled_at"):
+            return "", "x", "Cancelled"
+        if self.inspection.result == pb.INSPECTION_RESULT_FAILED:
+            return "red", "x", "Failed"
+        if self.inspection.result == pb.INSPECTION_RESULT_PASSED:
+            return "green", "check", "Passed"
+        return STATUSES.get(self.inspection.status, ("", "dash", "Unknown"))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to do with it."""
+        return self.inspection.status in OPEN and not self.inspection.HasField("cancelled_at")
+
+    @property
+    def late(self) -> str:
+        """ "late by 3 days" """
+        return f"late by {self.days_late:,} day" + ("" if self.days_late == 1 else "s") if self.days_late else ""
+
+
+def row_of(one: pb.InspectionDetails, today: datetime.date) -> Row:
+    scheduled = datetime.date.fromisoformat(one.scheduled_date) if one.scheduled_date else None
+    completed = datetime.date.fromisoformat(one.completed_date) if one.completed_date else None
+    day = scheduled or completed
+    return Row(one, scheduled, completed, (today - day).days if one.late and day else 0)
+
+
+def _today(visit: Visit) -> datetime.date:
+    return visit.wall.now.date()
+
+
+def _filters(visit: Visit) -> tuple[dict[str, str], list[str]]:
+    """The filters of the address as texts, and the errors in them."""
+    filters, errors = {name: visit.query.get(name, "").strip()[:40] for name in FILTERS}, []
+    if filters["view"] not in VIEWS or filters["view"] == "open":
+        filters["view"] = ""
+    for name in PLACES:
+        text = filters[name]
+        if text and not (text.isascii() and text.isdigit() and len(text) < 19):
+            filters[name] = ""
+            errors.append("A property, a unit and a member of staff are numbers here.")
+    for name in ("from", "to"):
+        try:
+            filters[name] = filters[name] and datetime.date.fromisoformat(filters[name]).isoformat()
+        except ValueError:
+            filters[name] = ""
+            errors.append("A day is like 2027-01-31.")
+    if filters["from"] and filters["to"] and filters["to"] < filters["from"]:
+        filters["to"] = ""
+        errors.append("The last day is before the first one.")
+    return filters, list(dict.fromkeys(errors))
+
+
+def _places(filters: Mapping[str, str]) -> dict[str, Any]:
+    return {name: int(filters[name]) for name in PLACES if filters[name]}
+
+
+def _search(filters: Mapping[str, str], today: datetime.date) -> pb.SearchInspectionsRequest:
+    view = filters["view"] or "open"
+    request = pb.SearchInspectionsRequest(**_places(filters))
+    if view in ("open", "late", "week"):
+        request.status.extend(OPEN)
+    if view == "late":
+        request.late = True
+    if view == "week":
+        request.from_date, request.to_date = str(today), str(today + 6 * ONE_DAY)
+    if view == "completed":
+        request.status.append(COMPLETED)
+    if view == "failed":
+        request.result.append(pb.INSPECTION_RESULT_FAILED)
+    request.cancelled = view == "cancelled"
+    request.newest_first = view in ("completed", "failed", "cancelled", "all")
+    if view != "week":
+        if filters["from"]:
+            request.from_date = filters["from"]
+        if filters["to"]:
+            request.to_date = filters["to"]
+    return request
+
+
+async def list_inspections(visit: Visit) -> web.StreamResponse:
+    """As a list, late ones first, or as a calendar of a week or a month."""
+    filters, errors = _filters(visit)
+    shows = visit.query.get("show", "")
+    count = visit.panel(COUNT, _count(filters))
+    if shows in ("week", "month") and "csv" not in visit.query:
+        return await _calendar(visit, filters, shows, errors, count)
+    request = _search(filters, _today(visit))
+    request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
+    if after := visit.query.get("after", "")[:40]:
+        request.after = after
+    found, counts = await together(visit.call(SEARCH, request), count)
+    rows = [row_of(one, _today(visit)) for one in found.inspections]
+    if "csv" in visit.query:
+        return _csv(rows)
+    return visit.render(
+        "inspections/list.html", here=HERE, rows=rows, later="after" in visit.query,
+        next=with_query(PATH, {**filters, "after": found.next}) if found.HasField("next") else "",
+        first=with_query(PATH, filters), **_frame(visit, filters, errors, counts, "list", rows),
+    )  # fmt: skip
+
+
+def _count(filters: Mapping[str, str]) -> pb.CountInspectionsRequest:
+    return pb.CountInspectionsRequest(**{name: value for name, value in _places(filters).items() if name != "unit_id"})
+
+
+def _frame(
+    visit: Visit, filters: Mapping[str, str], errors: Sequence[str], counts: Any, shows: str, rows: Sequence[Row]
+) -> dict[str, Any]:
+    """What the list and the calendar share."""
+    of_place = {name: filters[name] for name in PLACES}
+    chips = []
+    for name, said, found in (
+        ("property_id", "Property", next((row.inspection.property_name for row in rows), "")),
+        ("unit_id", "Unit", next((row.inspection.unit_name for row in rows), "")),
+        ("assignee_id", "Who", next((row.inspection.assignee_name for row in rows), "")),
+    ):
+        if filters[name]:
+            word = "nobody" if name == "assignee_id" and int(filters[name]) == 0 else found or filters[name]
+            chips.append((said, word, _path({**filters, name: "", "show": shows})))
+
+    def number(value: int) -> str:
+        return f" {value:,}{'+' if value >= 1000 else ''}" if value else ""
+
+    ok = counts.ok
+    words = {
+        "open": "Open" + (number(counts.scheduled + counts.in_progress) if ok else ""),
+        "late": "Late" + (number(counts.late) if ok else ""),
+        "week": "Next 7 days" + (number(counts.this_week) if ok else ""),
+        "completed": "Completed",
+        "failed": "Failed",
+        "cancelled": "Cancelled",
+        "all": "All",
+    }
+    views = [
+        (said, _path({**of_place, "view": "" if name == "open" else name}), name == (filters["view"] or "open"))
+        for name, said in words.items()
+    ]
+    mine = ""
+    if visit.kind == STAFF and visit.who is not None and filters["assignee_id"] != str(visit.who.person_id):
+        mine = _path({**filters, "assignee_id": str(visit.who.person_id), "show": shows})
+    nobody = "" if filters["assignee_id"] == "0" else _path({**filters, "assignee_id": "0", "show": shows})
+    seg = [
+        ("List", _path(of_place), shows == "list"),
+        ("Week", _path({**of_place, "show": "week"}), shows == "week"),
+        ("Month", _path({**of_place, "show": "month"}), shows == "month"),
+    ]
+    return {
+        "filters": filters, "errors": errors, "counts": counts, "views": views, "seg": seg, "chips": chips,
+        "mine": mine, "nobody": nobody, "shows": shows, "places": of_place, "csv_rows": CSV_ROWS,
+        "plan": _plan_path(visit, {name: value for name, value in of_place.items() if value != "0"}),
+        "csv_path": _path({**filters, "csv": "1"}), "is_filtered": any(filters.values()),
+    }  # fmt: skip
+
+
+def _path(values: Mapping[str, str]) -> str:
+    """The list with these filters; "list" is what it shows by default."""
+    kept = {name: value for name, value in values.items() if (name, value) != ("show", "list")}
+    # A zero counts here: it is nobody.
+    return with_query(PATH, {name: value for name, value in kept.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    date: datetime.date
+    rows: Sequence[Row]
+    count: int
+    is_other: bool
+    """Whether it is of the month before or after."""
+    path: str
+    """The list of its inspections."""
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.rows)
+
+
+async def _calendar(
+    visit: Visit, filters: dict[str, str], shows: str, errors: Sequence[str], count: Any
+) -> web.StreamResponse:
+    today = _today(visit)
+    try:
+        day = datetime.date.fromisoformat(visit.query.get("day", "") or str(today))
+        day = min(max(day, datetime.date(1900, 1, 1)), datetime.date(9000, 1, 1))
+    except ValueError:
+        day = today
+    if shows == "week":
+        first = day - day.weekday() * ONE_DAY
+        last, before, after = first + 6 * ONE_DAY, first - 7 * ONE_DAY, first + 7 * ONE_DAY
+        title = f"{first.day} {first:%B} to {last.day} {last:%B} {last.year}"
+    else:
+        start = day.replace(day=1)
+        end = day.replace(day=calendar.monthrange(day.year, day.month)[1])
+        first, last = start - start.weekday() * ONE_DAY, end + (6 - end.weekday()) * ONE_DAY
+        before, after, title = start - ONE_DAY, end + ONE_DAY, f"{day:%B} {day.year}"
+    of_place = {name: filters[name] for name in PLACES}
+    request = pb.ListInspectionDaysRequest(
+        from_date=str(first), to_date=str(last), limit=IN_WEEK if shows == "week" else IN_MONTH, **_places(filters)
+    )
+    found, counts = await together(visit.call(DAYS, request), count)
+    by_day = {one.date: one for one in found.days}
+    days = []
+    for number in range((last - first).days + 1):
+        on = first + number * ONE_DAY
+        one = by_day.get(str(on), pb.InspectionDay())
+        path = _path({**of_place, "view": "all", "from": str(on), "to": str(on)})
+        rows = [row_of(each, today) for each in one.inspections]
+        days.append(Day(on, rows, one.count, shows == "month" and on.month != day.month, path))
+    rows = [row for one in days for row in one.rows]
+
+    def turn(on: datetime.date) -> str:
+        return _path({**of_place, "show": shows, "day": str(on)})
+
+    return visit.render(
+        "inspections/calendar.html", here=HERE, days=days, title=title, today=today, before=turn(before),
+        after=turn(after), now=_path({**of_place, "show": shows}),
+        **_frame(visit, {**filters, "view": "", "from": "", "to": ""}, errors, counts, shows, rows),
+    )  # fmt: skip
+
+
+def _csv(rows: Sequence[Row]) -> web.Response:
+    values = []
+    for row in rows:
+        one = row.inspection
+        result = pb.InspectionResult.Name(one.result).removeprefix("INSPECTION_RESULT_").lower() if one.result else ""
+        values.append(
+            (one.inspection_id, one.inspection_number or "", one.title, one.inspection_type, one.property_name,
+             one.unit_name, one.scheduled_date, one.completed_date,
+             "Cancelled" if one.HasField("cancelled_at") else STATUSES[one.status][2], result, one.late,
+             one.assignee_name, one.compliance_type or one.is_compliance_inspection, one.external_id)
+        )  # fmt: skip
+    return csv.answer("inspections", _HEADER, values)
+
+
+async def show_inspection(visit: Visit) -> web.StreamResponse:
+    return await page(visit)
+
+
+async def page(visit: Visit, status: int = 200, *, error: str = "", **sent: Form) -> web.Response:
+    """One inspection. error: why an act of one button was refused; sent: forms that are shown again: completing,
+    cancelling, adding."""
+    inspection_id = visit.number("inspection_id")
+    found, rows, tickets, events, history = await together(
+        visit.call(GET, pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
+        visit.call(ROWS, rows_pb.ListInspectionRowsRequest(inspection_id=inspection_id)),
+        visit.include("/tickets/panel", inspection_id=inspection_id),
+        visit.include("/events/panel", kind="inspection", id=inspection_id),
+        visit.include("/audit/panel", kind="inspection", id=inspection_id),
+    )
+    by = await names.names_of(visit, [*(one.inspected_by for one in rows.rows), found.inspection.cancelled_by])
+    failed = sum(one.result == "failed" for one in rows.rows)
+    looked_at = sum(one.HasField("result") for one in rows.rows)
+    forms = {
+        "completing": fields.complete_form(inspection_id, _today(visit)),
+        "cancelling": fields.cancel_form(inspection_id),
+        "adding": fields.row_form(inspection_id),
+        **sent,
+    }
+    return visit.render(
+        "inspections/inspection.html", status, here=HERE, error=error, sent=sent.keys(),
+        row=row_of(found.inspection, _today(visit)), rows=rows.rows, names=by,
+        failed=failed, looked_at=looked_at, tickets=tickets, events=events, history=history, **forms,
+    )  # fmt: skip
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """The inspections of a property or a unit: the open ones, and the last that were done."""
+    wanted: dict[str, Any] = {
+        name: int(visit.query[name]) for name in ("property_id", "unit_id") if _is_id(visit.query.get(name, ""))
+    }
+    if not wanted:
+        raise web.HTTPNotFound
+    ahead, done = await together(
+        visit.call(SEARCH, pb.SearchInspectionsRequest(status=OPEN, limit=IN_PANEL, **wanted)),
+        visit.call(
+            SEARCH, pb.SearchInspectionsRequest(status=[COMPLETED], newest_first=True, limit=DONE_IN_PANEL, **wanted)
+        ),
+    )
+    today = _today(visit)
+    return visit.render(
+        "inspections/panel.html", ahead=[row_of(one, today) for one in ahead.inspections],
+        done=[row_of(one, today) for one in done.inspections], of_unit="unit_id" in wanted,
+        path=with_query(PATH, {"view": "all", **wanted}), plan=_plan_path(visit, wanted),
+    )  # fmt: skip
+
+
+async def home(visit: Visit) -> web.StreamResponse:
+    """Inspections that are late."""
+    counts, late = await together(
+        visit.call(COUNT, pb.CountInspectionsRequest()),
+        visit.call(SEARCH, pb.SearchInspectionsRequest(late=True, limit=1)),
+    )
+    first = next((row_of(one, _today(visit)) for one in late.inspections), None)
+    return visit.render("inspections/home.html", counts=counts, first=first)
+
+
+def _plan_path(visit: Visit, values: Mapping[str, object]) -> str:
+    """The form of a new inspection with these values; empty for one who may not open it."""
+    return with_query(f"{PATH}/new", values) if visit.opens(f"{PATH}/new") else ""
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < len(text) < 19

@@ -1,0 +1,1 @@
+"""API keys: minting, rotating, revoking, and what they are used for."""

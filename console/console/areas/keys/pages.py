@@ -1,0 +1,256 @@
+"""The pages of API keys."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+from markupsafe import Markup
+
+from chassis.refusals import Refusal
+from console.kit import charts, csv, filters
+from console.kit.calls import Panel, together
+from console.kit.forms import Field, Form
+from console.kit.links import with_query
+from console.kit.times import clock, instant
+from console.kit.visit import Visit
+from makeready.identity.v1 import identity_pb2 as pb
+from makeready.identity.v1 import key_usage_pb2 as usage_pb
+
+HERE = "API keys"
+LIST = "identity.KeysService/ListKeys"
+GET = "identity.KeysService/GetKey"
+MINT = "identity.KeysService/MintKey"
+ROTATE = "identity.KeysService/RotateKey"
+REVOKE = "identity.KeysService/RevokeKey"
+USAGE = "identity.KeyUsageService/ListKeyUsage"
+REFUSED = "identity.KeyUsageService/ListRefusedRequests"
+
+KEYS_MAX = 200
+HOURS = 24
+REFUSED_SHOWN = 50
+SCOPES = (
+    ("read", "read: reads everything, changes nothing"),
+    ("write", "write: reads, opens and changes"),
+    ("webhook_only", "webhook_only: manages webhooks alone"),
+)
+OVERLAPS = (("7", "7 days"), ("1", "1 day"), ("14", "14 days"), ("30", "30 days"), ("0", "none: it is revoked at once"))
+NAME_MAX = {"maxlength": "200"}
+SOON = datetime.timedelta(days=14)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The requests of one key in the last 24 hours. bars: all of an hour; bad: those of it that got an error."""
+
+    bars: Sequence[int]
+    bad: Sequence[int]
+    total: int
+    refused: int
+
+
+NO_USAGE = Usage((0,) * HOURS, (0,) * HOURS, 0, 0)
+
+
+def usage_by_key(hours: Iterable[usage_pb.KeyUsage], end: datetime.datetime) -> dict[int, Usage]:
+    """Sums by key; end: the instant after the last hour, which has the last bar."""
+    bars: defaultdict[int, list[int]] = defaultdict(lambda: [0] * HOURS)
+    bad: defaultdict[int, list[int]] = defaultdict(lambda: [0] * HOURS)
+    refused: defaultdict[int, int] = defaultdict(int)
+    for one in hours:
+        place = HOURS - 1 - int((end - one.hour.ToDatetime(datetime.UTC)).total_seconds() - 1) // 3600
+        if 0 <= place < HOURS:
+            wrong = one.refused + one.rate_limited + one.failed
+            bars[one.key_id][place] += one.succeeded + wrong
+            bad[one.key_id][place] += wrong
+            refused[one.key_id] += one.refused + one.rate_limited
+    return {key: Usage(tuple(values), tuple(bad[key]), sum(values), refused[key]) for key, values in bars.items()}
+
+
+def is_over(key: pb.Key, now: datetime.datetime) -> bool:
+    """Whether the key is revoked or has expired."""
+    ends = key.HasField("expires_at") and key.expires_at.ToDatetime(datetime.UTC) <= now
+    return key.HasField("revoked_at") or ends
+
+
+async def list_keys(visit: Visit) -> web.StreamResponse:
+    return await _list(visit)
+
+
+async def home(visit: Visit) -> web.StreamResponse:
+    """The panel of the first page: which keys need attention, and when each was used last."""
+    assert visit.who is not None
+    company, now = visit.who.company_id, visit.site.now()
+    since = usage_pb.ListRefusedRequestsRequest(company_id=company, limit=KEYS_MAX)
+    since.requested_from.FromDatetime(now - datetime.timedelta(hours=HOURS))
+    found, refused = await together(
+        visit.call(LIST, pb.ListKeysRequest(company_id=company, limit=KEYS_MAX, active_only=True)),
+        visit.panel(REFUSED, since),
+    )
+    ending = [key for key in found.keys if (end := instant(key.expires_at)) and end - now < SOON]
+    unused = [key for key in found.keys if not key.HasField("last_used_at")]
+    old = [one for one in refused.requests if one.code == "key_revoked"] if refused.ok else []
+    return visit.render("keys/home.html", keys=found.keys, refused=refused, ending=ending, unused=unused, old=old)
+
+
+async def _list(visit: Visit, **more: Any) -> web.Response:
+    assert visit.who is not None
+    company = visit.who.company_id
+    wants_over = "over" in visit.query
+    keys, refused = await together(
+        visit.call(LIST, pb.ListKeysRequest(company_id=company, limit=KEYS_MAX, after_id=_after(visit))),
+        visit.panel(REFUSED, usage_pb.ListRefusedRequestsRequest(company_id=company, limit=REFUSED_SHOWN)),
+    )
+    now = visit.site.now()
+    shown = [key for key in keys.keys if is_over(key, now) == wants_over]
+    over = sum(is_over(key, now) for key in keys.keys)
+    usage = await _usage(visit, [key.id for key in shown])
+    names = {key.id: key.name or f"{key.prefix}…" for key in keys.keys}
+    if "csv" in visit.query:
+        return _csv(shown, usage)
+    after = with_query("/keys", {"after": keys.next_after_id}) if keys.HasField("next_after_id") else ""
+    return visit.render(
+        "keys/list.html", here=HERE, keys=shown, over=over, wants_over=wants_over, usage=usage, no_usage=NO_USAGE,
+        refused=refused, names=names, after=after, working=len(keys.keys) - over, **more,
+    )  # fmt: skip
+
+
+def _after(visit: Visit) -> int | None:
+    return filters.number(visit.query.get("after", ""))
+
+
+async def _usage(visit: Visit, ids: Sequence[int]) -> Panel[dict[int, Usage]]:
+    assert visit.who is not None
+    if not ids:
+        return Panel({})
+    request = usage_pb.ListKeyUsageRequest(company_id=visit.who.company_id, key_ids=ids[:KEYS_MAX])
+    found = await visit.panel(USAGE, request)
+    if not found.ok:
+        return found
+    end = instant(found.counted_to) or visit.site.now()
+    return Panel(usage_by_key(found.hours, end))
+
+
+def _csv(keys: Sequence[pb.Key], usage: Panel[dict[int, Usage]]) -> web.Response:
+    header = (
+        "id",
+        "name",
+        "prefix",
+        "scope",
+        "created_at",
+        "minted_by",
+        "last_used_at",
+        "expires_at",
+        "revoked_at",
+        "requests_24h",
+    )
+    sums = usage.value or {}
+    rows = []
+    for key in keys:
+        by, instants = (
+            key.administrator_name or key.administrator_email,
+            (key.last_used_at, key.expires_at, key.revoked_at),
+        )
+        row = [key.id, key.name, key.prefix, scope_of(key), csv.stamp(key.created_at), by, *map(csv.stamp, instants)]
+        rows.append([*row, sums.get(key.id, NO_USAGE).total])
+    return csv.answer("api-keys", header, rows)
+
+
+def scope_of(key: pb.Key) -> str:
+    """ "read", "write" or "webhook_only" """
+    return pb.Scope.Name(key.scope).removeprefix("SCOPE_").lower()
+
+
+def _mint_form(visit: Visit) -> Form:
+    today = visit.wall.now.date().isoformat()
+    return Form(
+        pb.MintKeyRequest(scope=pb.SCOPE_READ),
+        [
+            Field("name", "Name", "The server or the program that will have it, for example “Accounting export”.",
+                  required=True, more=NAME_MAX),
+            Field("scope", "Scope", "The least that it needs.", kind="radios", choices=SCOPES, required=True),
+            Field("expires_at", "Expires on", "Optional. From that day on requests with it are refused.",
+                  more={"min": today}),
+        ],
+        visit.wall.zone,
+    )  # fmt: skip
+
+
+async def show_mint(visit: Visit) -> web.StreamResponse:
+    return visit.render("keys/mint.html", here=HERE, form=_mint_form(visit))
+
+
+async def mint(visit: Visit) -> web.StreamResponse:
+    """Shows the new key once, above the list."""
+    assert visit.who is not None
+    form = _mint_form(visit)
+    if form.read(visit.form):
+        form.message.company_id, form.message.idempotency_key = visit.who.company_id, visit.act
+        try:
+            minted = await visit.call(MINT, form.message)
+        except Refusal as refusal:
+            if refusal.code == "step_up_required":
+                raise
+            form.refuse(refusal)
+        else:
+            return await _list(visit, minted=minted.key, minted_name=form.message.name, minted_id=minted.key_id)
+    return visit.render("keys/mint.html", 422, here=HERE, form=form)
+
+
+async def show_key(visit: Visit) -> web.StreamResponse:
+    return await _key(visit)
+
+
+async def _key(visit: Visit, status: int = 200, error: str = "", **more: Any) -> web.Response:
+    assert visit.who is not None
+    key_id, company = visit.number("key_id"), visit.who.company_id
+    key = (await visit.call(GET, pb.GetKeyRequest(key_id=key_id))).key
+    refused_request = usage_pb.ListRefusedRequestsRequest(company_id=company, key_id=key_id, limit=REFUSED_SHOWN)
+    if before := filters.number(visit.query.get("before", "")):
+        refused_request.before_id = before
+    usage, refused = await together(_usage(visit, [key_id]), visit.panel(REFUSED, refused_request))
+    return visit.render(
+        "keys/key.html", status, here=HERE, drawing=_drawing(visit, (usage.value or {}).get(key_id, NO_USAGE)),
+        key=key, scope=scope_of(key), over=is_over(key, visit.site.now()),
+        usage=usage, no_usage=NO_USAGE, refused=refused, overlaps=OVERLAPS, error=error, **more,
+    )  # fmt: skip
+
+
+def _drawing(visit: Visit, used: Usage) -> Markup:
+    """The requests of the last 24 hours, hour by hour."""
+    first = visit.wall.now.replace(minute=0, second=0, microsecond=0) - datetime.timedelta(hours=HOURS - 1)
+    hours = [clock(first + datetime.timedelta(hours=place)) for place in range(HOURS)]
+    good = [every - bad for every, bad in zip(used.bars, used.bad, strict=True)]
+    words = f"Requests by hour: {sum(good):,} succeeded, {sum(used.bad):,} got an error."
+    marks = [(place, hours[place]) for place in range(0, HOURS, 6)]
+    return charts.columns(good, used.bad, hours, words, marks, ("succeeded", "got an error"))
+
+
+async def rotate(visit: Visit) -> web.StreamResponse:
+    """Shows the new key once, on the page of the old one."""
+    overlap = visit.form.get("overlap_days", "")
+    if overlap not in dict(OVERLAPS):
+        return await _key(visit, 422, "Choose for how long the old key goes on working.")
+    request = pb.RotateKeyRequest(key_id=visit.number("key_id"), idempotency_key=visit.act, overlap_days=int(overlap))
+    try:
+        rotated = await visit.call(ROTATE, request)
+    except Refusal as refusal:
+        if refusal.code == "step_up_required" or refusal.status == 404:
+            raise
+        return await _key(visit, refusal.status, refusal.message)
+    return await _key(visit, minted=rotated.key, new_key=rotated.new_key)
+
+
+async def revoke(visit: Visit) -> web.StreamResponse:
+    """Wants the key's name typed, if it has one."""
+    key_id = visit.number("key_id")
+    key = (await visit.call(GET, pb.GetKeyRequest(key_id=key_id))).key
+    wanted = key.name or key.prefix
+    if visit.form.get("name", "").strip() != wanted.strip():
+        return await _key(visit, 422, "Type the key's name as it stands here, to revoke it.")
+    await visit.call(REVOKE, pb.RevokeKeyRequest(key_id=key_id))
+    return visit.redirect("/keys", f"“{wanted}” is revoked. Requests with it are refused from now on.")

@@ -1,0 +1,1 @@
+"""Pages of meters and their readings."""

@@ -1,0 +1,178 @@
+"""Forms in which meters are added and changed, and readings recorded and corrected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from console.areas.meters.pages import GET, HERE, READINGS, SCOPES, UTILITY_TYPES
+from console.kit import lists, pickers
+from console.kit.forms import Edit, Field, Form, filled
+from console.kit.visit import Visit
+from makeready.catalog.v1 import meter_commands_pb2 as pb
+from makeready.catalog.v1 import meter_search_pb2, meters_pb2
+
+ADD = "catalog.MeterCommandsService/AddMeter"
+UPDATE = "catalog.MeterCommandsService/UpdateMeter"
+RECORD = "catalog.MeterCommandsService/RecordReading"
+CORRECT = "catalog.MeterCommandsService/CorrectReading"
+READING = "catalog.MetersService/ListReadings"
+NAME = {"maxlength": "200"}
+
+METER_FIELDS = (
+    Field("name", "Name", "For example Maple Court house electric.", required=True, more=NAME),
+    Field("utility_type", "Utility", choices=[(one, one) for one in UTILITY_TYPES], required=True),
+    Field("property_id", "Property", kind="picker", required=True),
+    Field("unit_id", "Unit", "Only for a meter of one unit.", kind="picker"),
+    Field("scope", "Measures", "Without a choice: the unit, if there is one, else the whole property.",
+          choices=tuple(SCOPES.items())),
+    Field("meter_number", "Number on the meter", more=NAME),
+    Field("unit_of_measure", "Counts in", "For example kWh or m³.", more={"maxlength": "50"}),
+    Field("external_id", "Your own identifier", "An import finds the record by it.", more=NAME),
+)  # fmt: skip
+IN_USE = Field("is_active", "It is in use", "One that is not keeps its readings.")
+METER_PARTS = (
+    ("", (("name",), ("utility_type", "unit_of_measure"), ("meter_number", "external_id"))),
+    ("What it measures", (("property_id",), ("unit_id",), ("scope",))),
+)
+READING_FIELDS = (
+    Field("period_start", "From", kind="datetime", required=True),
+    Field("period_end", "To", kind="datetime", required=True),
+    Field("consumption", "Consumption", "Negative if more was given back.", required=True),
+    Field("unit_of_measure", "In", more={"maxlength": "50"}),
+    Field("cost", "Cost", "In the company's currency."),
+    Field("is_estimated", "It is estimated, not read"),
+)
+READING_PARTS = (
+    ("", (("period_start", "period_end"), ("consumption", "unit_of_measure"), ("cost",), ("is_estimated",))),
+)
+
+
+async def show_add(visit: Visit) -> web.StreamResponse:
+    form = Form(pb.AddMeterRequest(), METER_FIELDS)
+    form.preset(visit.query, "property_id", "unit_id")
+    return await _new(visit, form)
+
+
+async def add(visit: Visit) -> web.StreamResponse:
+    form = Form(pb.AddMeterRequest(), METER_FIELDS)
+    if form.read(visit.form) and (made := await visit.send(ADD, form)):
+        return visit.redirect(f"/meters/{made.document.entity_id}", f"“{form.message.name}” is added.")
+    return await _new(visit, form, form.status)
+
+
+async def _new(visit: Visit, form: Form, status: int = 200) -> web.Response:
+    await pickers.fill(visit, form)
+    property_id = lists.number(visit, "property_id")
+    return visit.render(
+        "form.html", status, here=HERE, form=form, title="Add a meter", path="/meters/new", parts=METER_PARTS,
+        sub="With a meter and its readings, months can be compared.", crumbs=[("Meters", "/meters"), ("Add", "")],
+        words="Add the meter", back=f"/properties/{property_id}" if property_id else "/meters", known={},
+    )  # fmt: skip
+
+
+async def show_edit(visit: Visit) -> web.StreamResponse:
+    record = await _meter(visit)
+    return await _changed(visit, record, _form(record))
+
+
+async def edit(visit: Visit) -> web.StreamResponse:
+    record = await _meter(visit)
+    form = _form(record)
+    if form.read(visit.form) and (not form.changed or await visit.send(UPDATE, form)):
+        return visit.redirect(f"/meters/{record['entity_id']}", form.said("The meter is changed."))
+    return await _changed(visit, record, form, form.status)
+
+
+async def _meter(visit: Visit) -> Mapping[str, Any]:
+    request = meters_pb2.GetMeterRequest(meter_id=visit.number("meter_id"))
+    found: Mapping[str, Any] = json.loads((await lists.record(visit.call(GET, request))).document.json)
+    return found
+
+
+def _form(record: Mapping[str, Any]) -> Edit:
+    fields = (*METER_FIELDS, IN_USE)
+    values = {one.name: record[one.name] for one in fields if not one.name.endswith("_id") or one.name in record}
+    values |= {"property_id": record["property"]["id"], "unit_id": (record["unit"] or {}).get("id")}
+    return Edit(filled(pb.UpdateMeterRequest(meter_id=record["entity_id"]), values), fields)
+
+
+async def _changed(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+    await pickers.fill(visit, form)
+    own = f"/meters/{record['entity_id']}"
+    return visit.render(
+        "form.html", status, here=HERE, form=form, title="Edit the meter", path=f"{own}/edit", words="Save", back=own,
+        sub="Its readings stay as they are.", parts=(*METER_PARTS, ("", (("is_active",),))), known={},
+        crumbs=[("Meters", "/meters"), (record["name"], own), ("Edit", "")],
+    )  # fmt: skip
+
+
+# Readings
+
+
+async def show_record(visit: Visit) -> web.StreamResponse:
+    """The new period begins where the last one ended."""
+    meter_id = visit.number("meter_id")
+    record = await _meter(visit)
+    last = await visit.panel(READINGS, meter_search_pb2.ListReadingsSinceRequest(meter_id=meter_id, limit=1))
+    request = pb.RecordReadingRequest(meter_id=meter_id, unit_of_measure=record["unit_of_measure"])
+    if last.ok and last.readings:
+        request.period_start = last.readings[0].period_end.ToJsonString()
+    return _new_reading(visit, record, Form(request, READING_FIELDS, visit.wall.zone))
+
+
+async def record_reading(visit: Visit) -> web.StreamResponse:
+    record = await _meter(visit)
+    form = Form(pb.RecordReadingRequest(meter_id=record["entity_id"]), READING_FIELDS, visit.wall.zone)
+    if form.read(visit.form) and (made := await visit.send(RECORD, form)):
+        path = f"/meters/{record['entity_id']}#reading-{made.document.entity_id}"
+        return visit.redirect(path, "The reading is recorded.")
+    return _new_reading(visit, record, form, form.status)
+
+
+def _new_reading(visit: Visit, record: Mapping[str, Any], form: Form, status: int = 200) -> web.Response:
+    own = f"/meters/{record['entity_id']}"
+    return visit.render(
+        "form.html", status, here=HERE, form=form, title="Record a reading", path=f"{own}/readings/new", back=own,
+        sub="What the meter measured in one period, by the company's clock.", parts=READING_PARTS, known={},
+        words="Record it",
+        crumbs=[("Meters", "/meters"), (record["name"], own), ("Record a reading", "")],
+    )  # fmt: skip
+
+
+async def show_correct(visit: Visit) -> web.StreamResponse:
+    record, form = await _meter(visit), await _reading_form(visit)
+    return _corrected(visit, record, form)
+
+
+async def correct(visit: Visit) -> web.StreamResponse:
+    record, form = await _meter(visit), await _reading_form(visit)
+    if form.read(visit.form) and (not form.changed or await visit.send(CORRECT, form)):
+        said = form.said("The reading is corrected.")
+        return visit.redirect(f"/meters/{record['entity_id']}#reading-{visit.number('reading_id')}", said)
+    return _corrected(visit, record, form, form.status)
+
+
+async def _reading_form(visit: Visit) -> Edit:
+    meter_id, reading_id = visit.number("meter_id"), visit.number("reading_id")
+    request = meters_pb2.ListReadingsRequest(meter_id=meter_id, after_id=reading_id - 1, limit=1)
+    page = (await lists.record(visit.call(READING, request))).page
+    found = next((one for one in json.loads(page.data) if one["entity_id"] == reading_id), None)
+    if found is None:
+        raise web.HTTPNotFound
+    values = {one.name: found[one.name] for one in READING_FIELDS}
+    correction = pb.CorrectReadingRequest(meter_id=meter_id, reading_id=reading_id)
+    return Edit(filled(correction, values), READING_FIELDS, visit.wall.zone)
+
+
+def _corrected(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+    own = f"/meters/{record['entity_id']}"
+    return visit.render(
+        "form.html", status, here=HERE, form=form, title="Correct the reading", words="Save", back=own, known={},
+        path=f"{own}/readings/{visit.number('reading_id')}", parts=READING_PARTS,
+        sub="It stays the same reading. The audit log has what it was before.",
+        crumbs=[("Meters", "/meters"), (record["name"], own), ("Correct a reading", "")],
+    )  # fmt: skip

@@ -1,0 +1,291 @@
+"""Composing a notice: its text beside what residents read and what subscribers get; then changed, printed, published
+once, or discarded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+from multidict import MultiDict, MultiDictProxy
+
+from chassis.refusals import Refusal
+from console.areas.notices.pages import EVENT, GET, HERE, PATH, envelope, notice_page
+from console.kit import filters, pickers
+from console.kit.forms import FIND, Edit, Field, Form
+from console.kit.visit import Visit
+from makeready.catalog.v1 import notices_pb2 as pb
+from makeready.catalog.v1 import place_search_pb2 as places_pb
+
+COMPOSE = "catalog.NoticesService/ComposeNotice"
+UPDATE = "catalog.NoticesService/UpdateNotice"
+PUBLISH = "catalog.NoticesService/PublishNotice"
+DISCARD = "catalog.NoticesService/DiscardNotice"
+PREVIEW = "catalog.NoticesService/PreviewNotice"
+UNITS = "catalog.PlaceSearchService/SearchUnits"
+COMPOSES = (PREVIEW, UNITS)
+
+LINE_MAX, BODY_MAX, WORDS_MAX = 200, 20_000, 100
+UNITS_SHOWN = 300
+WHOLE, SOME, AREA = "whole", "units", "area"
+AUDIENCES = ((WHOLE, "The whole property"), (SOME, "Some units"), (AREA, "A part of it, in words"))
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Whom a notice is for: `kind` is one of AUDIENCES."""
+
+    kind: str = WHOLE
+    unit_ids: tuple[int, ...] = ()
+    area: str = ""
+
+    @property
+    def text(self) -> str:
+        """One text for each audience: a form has it, so that a change by another person is noticed."""
+        return {WHOLE: WHOLE, SOME: " ".join(map(str, self.unit_ids)), AREA: f"{AREA} {self.area}"}[self.kind]
+
+    @property
+    def error(self) -> str:
+        if self.kind == SOME and not self.unit_ids:
+            return "Choose the units that it is for."
+        return "Say which part of the property it is for." if self.kind == AREA and not self.area else ""
+
+    def write(self, request: Any) -> None:
+        """Writes the audience into a request that composes, changes or previews."""
+        if self.kind == SOME:
+            request.unit_id.extend(self.unit_ids)
+        elif self.kind == AREA and self.area:
+            request.area = self.area
+        elif "whole_property" in request.DESCRIPTOR.fields_by_name:
+            request.whole_property = True
+
+
+def of_notice(one: pb.Notice) -> Audience:
+    if one.unit_id:
+        return Audience(SOME, tuple(sorted(one.unit_id)))
+    return Audience(AREA, area=one.area) if one.HasField("area") else Audience()
+
+
+def sent(visit: Visit) -> Audience:
+    kind = visit.form.get("for", WHOLE)
+    ids = {number for text in visit.form.getall("unit_id", []) if (number := filters.number(text))}
+    area = visit.form.get("area", "").strip()[:LINE_MAX]
+    return Audience(kind if kind in dict(AUDIENCES) else WHOLE, tuple(sorted(ids)), area)
+
+
+def _fields() -> Sequence[Field]:
+    line = {"maxlength": str(LINE_MAX)}
+    return (
+        Field("subject", "Subject", "In one line: “Water off on Thursday”.", required=True, more=line),
+        Field("when", "When", "In words: “Thursday 26 November, 9 am to noon”.", required=True, more=line),
+        Field("body", "Text", "What residents are to know and to do.", "area", required=True,
+              more={"rows": "8", "maxlength": str(BODY_MAX)}),
+    )  # fmt: skip
+
+
+@dataclass
+class Composer:
+    """The state of the composer's page. notice_id: of the notice that is being changed; 0 for a new one."""
+
+    form: Form
+    audience: Audience
+    property_id: int
+    notice_id: int = 0
+    seen: str = ""
+    """The audience that the person saw, as `Audience.text`; "" for a new notice."""
+
+    @property
+    def path(self) -> str:
+        return f"{PATH}/{self.notice_id}/edit" if self.notice_id else f"{PATH}/new"
+
+
+async def show_compose(visit: Visit) -> web.StreamResponse:
+    """First the property, then the composer."""
+    property_id = filters.number(visit.query.get("property_id", ""))
+    if not property_id or FIND in visit.query:
+        picked = [Field("property_id", "Property", "Whose residents it is for.", "picker", required=True)]
+        form = Form(pb.ComposeNoticeRequest(), picked)
+        if FIND in visit.query:
+            form.read(MultiDictProxy(MultiDict(visit.request.query)))
+        return visit.render("notices/property.html", here=HERE, form=await pickers.fill(visit, form))
+    units = [number for text in visit.request.query.getall("unit_id", []) if (number := filters.number(text))]
+    audience = Audience(SOME, tuple(sorted(set(units)))) if units else Audience()
+    form = Form(pb.ComposeNoticeRequest(property_id=property_id), _fields())
+    return await _composer(visit, Composer(form, audience, property_id))
+
+
+async def compose(visit: Visit) -> web.StreamResponse:
+    """Saves the draft; or only shows what it would be, for the button and the script that ask for that."""
+    property_id = filters.number(visit.form.get("property_id", ""))
+    if not property_id:
+        return visit.redirect(f"{PATH}/new")
+    form = Form(pb.ComposeNoticeRequest(property_id=property_id), _fields())
+    one = Composer(form, sent(visit), property_id)
+    if _is_preview(visit):
+        return await _preview_alone(visit, one)
+    if form.read(visit.form) & _fits(one):
+        one.audience.write(form.message)
+        if composed := await visit.send(COMPOSE, form):
+            return _saved(visit, composed.notice.notice_id)
+    return await _composer(visit, one, 422)
+
+
+async def show_edit(visit: Visit) -> web.StreamResponse:
+    found = (await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))).notice
+    if found.HasField("published_at"):
+        return visit.redirect(f"{PATH}/{found.notice_id}", "The notice is published and stays as it is.")
+    return await _composer(visit, _editor(found))
+
+
+def _editor(found: pb.Notice) -> Composer:
+    request = pb.UpdateNoticeRequest(notice_id=found.notice_id, subject=found.subject, when=found.when, body=found.body)
+    form, audience = Edit(request, _fields()), of_notice(found)
+    return Composer(form, audience, found.property_id, found.notice_id, audience.text)
+
+
+async def edit(visit: Visit) -> web.StreamResponse:
+    found = (await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))).notice
+    one = _editor(found)
+    now, one.audience = one.audience, sent(visit)
+    if _is_preview(visit):
+        return await _preview_alone(visit, one)
+    form = one.form
+    assert isinstance(form, Edit)
+    seen = visit.form.get("seen.for", now.text)
+    is_changed = one.audience.text != seen
+    if not is_changed:
+        one.audience = now
+    fits = form.read(visit.form) & _fits(one)
+    if is_changed and seen != now.text != one.audience.text:
+        form.errors["for"] = "Meanwhile another person chose other residents. Send again to replace that."
+        fits = False
+    if found.HasField("published_at"):
+        form.errors, form.fault = {}, "Meanwhile the notice was published. It stays as it is; compose another."
+    elif fits:
+        if form.is_done and (not is_changed or one.audience.text == now.text):
+            return _saved(visit, found.notice_id)
+        form.message.as_of.CopyFrom(found.updated_at)
+        if is_changed:
+            one.audience.write(form.message)
+        if await visit.send(UPDATE, form):
+            return _saved(visit, found.notice_id)
+    return await _composer(visit, one, 422)
+
+
+def _is_preview(visit: Visit) -> bool:
+    return visit.form.get("then") == "preview"
+
+
+def _fits(one: Composer) -> bool:
+    if one.audience.error:
+        one.form.errors["for"] = one.audience.error
+    return not one.audience.error
+
+
+def _saved(visit: Visit, notice_id: int) -> web.Response:
+    if visit.form.get("then") == "publish":
+        return visit.redirect(f"{PATH}/{notice_id}/publish")
+    return visit.redirect(f"{PATH}/{notice_id}", "Saved as a draft. Nobody has got it yet.")
+
+
+async def _preview_alone(visit: Visit, one: Composer) -> web.Response:
+    """The composer with what was typed, without an act and without errors about what is missing."""
+    one.form.read(visit.form)
+    one.form.errors = {}
+    return await _composer(visit, one)
+
+
+async def _composer(visit: Visit, one: Composer, status: int = 200) -> web.Response:
+    request = pb.PreviewNoticeRequest(property_id=one.property_id)
+    if one.notice_id:
+        request.notice_id = one.notice_id
+    one.audience.write(request)
+    for name in ("subject", "when", "body"):
+        setattr(request, name, one.form.values[name].replace("\0", ""))
+    try:
+        preview = await visit.call(PREVIEW, request)
+    except Refusal as refusal:
+        if refusal.status == 404 and not one.audience.unit_ids:
+            raise
+        if not one.form.has_errors:
+            one.form.refuse(refusal)
+        preview = await visit.call(PREVIEW, pb.PreviewNoticeRequest(property_id=one.property_id))
+    words = visit.form.get("words", "").replace("\0", "").strip()[:WORDS_MAX]
+    wanted = places_pb.SearchUnitsRequest(property_id=one.property_id, limit=UNITS_SHOWN, words=words)
+    units = await visit.panel(UNITS, wanted)
+    return visit.render(
+        "notices/composer.html", status, here=HERE, one=one, form=one.form, preview=preview.notice,
+        chosen=preview.units, groups=_groups(units, preview.units),
+        has_more=units.ok and (units.HasField("next_after_id") or bool(words)), words=words, found_units=units,
+        data=envelope(visit, preview.event_data, is_new=not one.notice_id), audiences=AUDIENCES,
+    )  # fmt: skip
+
+
+def _groups(units: Any, chosen: Sequence[pb.NoticeUnit]) -> Mapping[str, list[tuple[int, str, bool]]]:
+    """Id, name and whether it is chosen, by building and floor; first those chosen that the list does not have."""
+    ids = {one.unit_id for one in chosen}
+    listed = {one.unit_id for one in units.units} if units.ok else set()
+    groups: dict[str, list[tuple[int, str, bool]]] = {}
+    for one in chosen:
+        if one.unit_id not in listed:
+            groups.setdefault("Chosen", []).append((one.unit_id, one.name, True))
+    for one in units.units if units.ok else ():
+        name = ", ".join(part for part in (one.building.name, one.floor.name) if part)
+        groups.setdefault(name, []).append((one.unit_id, one.name, one.unit_id in ids))
+    return groups
+
+
+# Publish, discard, print
+
+
+async def show_publish(visit: Visit) -> web.StreamResponse:
+    return await _publish(visit)
+
+
+async def _publish(visit: Visit, status: int = 200, error: str = "") -> web.Response:
+    found = await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))
+    one = found.notice
+    if one.HasField("published_at"):
+        return visit.redirect(f"{PATH}/{one.notice_id}", "The notice is published.")
+    told = await visit.include("/webhooks/panel", event=EVENT)
+    return visit.render(
+        "notices/publish.html", status, here=HERE, one=one, data=envelope(visit, found.event_data), told=told,
+        error=error, as_of=one.updated_at.ToJsonString(), count_of_units=len(found.units),
+    )  # fmt: skip
+
+
+async def publish(visit: Visit) -> web.StreamResponse:
+    """Publishes what the person has read, and nothing that another one has changed since."""
+    request = pb.PublishNoticeRequest(notice_id=visit.number("notice_id"), idempotency_key=visit.act)
+    try:
+        request.as_of.FromJsonString(visit.form.get("as_of", "")[:40])
+    except ValueError:
+        return await _publish(visit, 422, "Read the notice here, then publish it.")
+    try:
+        await visit.call(PUBLISH, request)
+    except Refusal as refusal:
+        if refusal.status == 404:
+            raise
+        is_changed = refusal.field == "as_of"
+        said = "Meanwhile another person changed it. Read what it says now, then publish it."
+        return await _publish(visit, 422, said if is_changed else refusal.message)
+    return visit.redirect(f"{PATH}/{request.notice_id}", "Published. Integrations get it with the next sweep.")
+
+
+async def discard(visit: Visit) -> web.StreamResponse:
+    notice_id = visit.number("notice_id")
+    try:
+        done = await visit.call(DISCARD, pb.DiscardNoticeRequest(notice_id=notice_id, idempotency_key=visit.act))
+    except Refusal as refusal:
+        if refusal.status == 404:
+            raise
+        return await notice_page(visit, refusal.status, refusal.message)
+    return visit.redirect(PATH, f"The draft “{done.notice.subject}” is discarded.")
+
+
+async def show_print(visit: Visit) -> web.StreamResponse:
+    """A sheet for the lobby."""
+    found = await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))
+    names = [one.name for one in found.units]
+    return visit.render("notices/print.html", here=HERE, one=found.notice, names=names)

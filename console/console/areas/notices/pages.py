@@ -1,0 +1,130 @@
+"""The pages of property notices: the list, one notice, and the panel of a property."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from console.kit import csv
+from console.kit.calls import together
+from console.kit.links import with_query
+from console.kit.visit import Visit
+from makeready.catalog.v1 import notices_pb2 as pb
+
+HERE = "Notices"
+PATH = "/notices"
+LIST = "catalog.NoticesService/ListNotices"
+GET = "catalog.NoticesService/GetNotice"
+EVENT = "property.notice.published"
+COUNT = "catalog.NoticesService/CountNotices"
+SHOWN, CSV_ROWS, IN_PANEL = 50, 200, 5
+VIEWS = {"drafts": False, "published": True}
+_HEADER = ("id", "subject", "property", "for", "when", "published_at", "created_at", "body", "external_id")
+
+
+async def list_notices(visit: Visit) -> web.StreamResponse:
+    """Those that are being composed first, then what was published last."""
+    view, property_id = visit.query.get("view", ""), visit.query.get("property_id", "")
+    filters = {"view": view if view in VIEWS else "", "property_id": property_id if _is_id(property_id) else ""}
+    request = pb.ListNoticesRequest(newest_first=True, limit=CSV_ROWS if "csv" in visit.query else SHOWN)
+    if filters["view"]:
+        request.published = VIEWS[view]
+    if filters["property_id"]:
+        request.property_id = int(property_id)
+    if after := visit.query.get("after", "")[:60]:
+        request.after = after
+    found, counts = await together(visit.call(LIST, request), visit.panel(COUNT, pb.CountNoticesRequest()))
+    if "csv" in visit.query:
+        return _csv(found.notices)
+    name = next((one.property_name for one in found.notices), filters["property_id"])
+    return visit.render(
+        "notices/list.html", here=HERE, notices=found.notices, counts=counts, filters=filters,
+        views=_views(filters, counts), property_name=name if filters["property_id"] else "",
+        without=with_query(PATH, {"view": filters["view"]}), later="after" in visit.query,
+        next=with_query(PATH, {**filters, "after": found.next}) if found.HasField("next") else "",
+        first=with_query(PATH, filters), csv_path=with_query(PATH, {**filters, "csv": 1}), csv_rows=CSV_ROWS,
+        is_filtered=any(filters.values()),
+        new=with_query(f"{PATH}/new", {"property_id": filters["property_id"]}),
+    )  # fmt: skip
+
+
+def _views(filters: Mapping[str, str], counts: Any) -> Sequence[tuple[str, str, bool]]:
+    drafts = f" {counts.drafts:,}" if counts.ok and counts.drafts else ""
+    return [
+        (said, with_query(PATH, {**filters, "view": name}), name == filters["view"])
+        for name, said in (("", "All"), ("drafts", f"Drafts{drafts}"), ("published", "Published"))
+    ]
+
+
+def _csv(notices: Sequence[pb.Notice]) -> web.Response:
+    def at(stamp: Any) -> str:
+        return str(stamp.ToJsonString()) if stamp.seconds else ""
+
+    values = (
+        (one.notice_id, one.subject, one.property_name, one.unit, one.when, at(one.published_at), at(one.created_at),
+         one.body, one.external_id)
+        for one in notices
+    )  # fmt: skip
+    return csv.answer("notices", _HEADER, values)
+
+
+async def show_notice(visit: Visit) -> web.StreamResponse:
+    return await notice_page(visit)
+
+
+async def notice_page(visit: Visit, status: int = 200, error: str = "") -> web.Response:
+    """What residents read, beside what subscribers get. error: why an act was refused."""
+    notice_id = visit.number("notice_id")
+    found, events, history = await together(
+        visit.call(GET, pb.GetNoticeRequest(notice_id=notice_id)),
+        visit.include("/events/panel", kind="notice", id=notice_id),
+        visit.include("/audit/panel", kind="notice", id=notice_id),
+    )
+    is_published = found.notice.HasField("published_at")
+    return visit.render(
+        "notices/notice.html", status, here=HERE, one=found.notice, units=found.units, is_published=is_published,
+        data=pretty(found.event_data) if is_published else envelope(visit, found.event_data), events=events,
+        history=history, error=error,
+    )  # fmt: skip
+
+
+def envelope(visit: Visit, data: bytes, *, is_new: bool = False) -> str:
+    """The body of the event's delivery, with a line a value (spec 6.2)."""
+    assert visit.who is not None
+    found = json.loads(data)
+    if is_new:
+        found["url"] = found["url"].removesuffix("0") + "…"
+    body = {
+        "schema_version": 1,
+        "event_id": "made when it is published",
+        "event": EVENT,
+        "occurred_at": found["created_at"],
+        "company_id": visit.who.company_id,
+        "data": found,
+        "change": None,
+    }
+    return json.dumps(body, ensure_ascii=False, indent=2)
+
+
+def pretty(data: bytes) -> str:
+    """JSON with a line a value."""
+    return json.dumps(json.loads(data), ensure_ascii=False, indent=2)
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """The newest notices of a property."""
+    property_id = visit.query.get("property_id", "")
+    if not _is_id(property_id):
+        raise web.HTTPNotFound
+    request = pb.ListNoticesRequest(newest_first=True, limit=IN_PANEL, property_id=int(property_id))
+    found = await visit.call(LIST, request)
+    path = with_query(PATH, {"property_id": property_id})
+    new = with_query(f"{PATH}/new", {"property_id": property_id})
+    return visit.render("notices/panel.html", notices=found.notices, path=path, new=new)
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < len(text) < 19

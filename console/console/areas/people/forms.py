@@ -1,0 +1,80 @@
+"""Forms in which administrators add and change members of staff."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from console.areas.people.pages import GET, HERE, PATH
+from console.kit import lists
+from console.kit.forms import Edit, Field, Form
+from console.kit.visit import Visit
+from makeready.identity.v1 import staff_commands_pb2 as pb
+
+ADD = "identity.StaffCommandsService/AddStaff"
+UPDATE = "identity.StaffCommandsService/UpdateStaff"
+NAME = {"maxlength": "200"}
+FIELDS = (
+    Field("name", "Name", required=True, more=NAME),
+    Field("title", "Title", "For example Maintenance technician.", more=NAME),
+    Field("email", "E-mail", "With it they can be invited to sign in.", more=NAME),
+    Field("external_id", "Your own identifier", "An import finds the record by it.", more=NAME),
+)
+PARTS = (("", (("name",), ("title",), ("email",), ("external_id",))),)
+
+
+async def show_add(visit: Visit) -> web.StreamResponse:
+    return _new(visit, Form(pb.AddStaffRequest(), FIELDS))
+
+
+async def add(visit: Visit) -> web.StreamResponse:
+    form = Form(pb.AddStaffRequest(), FIELDS)
+    if form.read(visit.form) and (made := await visit.send(ADD, form)):
+        invite = " They can be invited to sign in." if form.message.email else ""
+        return visit.redirect(f"{PATH}/{made.staff.staff_id}", f"{form.message.name} is added.{invite}")
+    return _new(visit, form, form.status)
+
+
+def _new(visit: Visit, form: Form, status: int = 200) -> web.Response:
+    return visit.render(
+        "form.html", status, here=HERE, form=form, title="Add a member of staff", path=f"{PATH}/new", parts=PARTS,
+        sub="Work can be assigned to them.", crumbs=[("Staff", PATH), ("Add", "")], words="Add them", back=PATH,
+        known={},
+    )  # fmt: skip
+
+
+async def show_edit(visit: Visit) -> web.StreamResponse:
+    one = await _one(visit)
+    return _changed(visit, one, _form(one))
+
+
+async def edit(visit: Visit) -> web.StreamResponse:
+    one = await _one(visit)
+    form = _form(one)
+    if form.read(visit.form) and (not form.changed or await visit.send(UPDATE, form)):
+        return visit.redirect(f"{PATH}/{one.staff_id}", form.said("The record is changed."))
+    return _changed(visit, one, form, form.status)
+
+
+async def _one(visit: Visit) -> pb.Staff:
+    found: Any = await lists.record(visit.call(GET, pb.GetStaffRequest(staff_id=visit.number("staff_id"))))
+    staff: pb.Staff = found.staff
+    return staff
+
+
+def _form(one: pb.Staff) -> Edit:
+    request = pb.UpdateStaffRequest(staff_id=one.staff_id, name=one.name)
+    for name in ("title", "email", "external_id"):
+        if one.HasField(name):
+            setattr(request, name, getattr(one, name))
+    return Edit(request, FIELDS)
+
+
+def _changed(visit: Visit, one: pb.Staff, form: Edit, status: int = 200) -> web.Response:
+    own = f"{PATH}/{one.staff_id}"
+    sub = "The e-mail address is also the one that they sign in with." if one.invited else ""
+    return visit.render(
+        "form.html", status, here=HERE, form=form, title="Edit the record", path=f"{own}/edit", parts=PARTS, sub=sub,
+        crumbs=[("Staff", PATH), (one.name, own), ("Edit", "")], words="Save", back=own, known={},
+    )  # fmt: skip

@@ -1,0 +1,131 @@
+"""The pages of the staff: who they are, whether they sign in, and what they have to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.kit import csv
+from console.kit.calls import together
+from console.kit.links import with_query
+from console.kit.visit import Visit, needs_confirmation
+from makeready.identity.v1 import administrators_pb2
+from makeready.identity.v1 import staff_commands_pb2 as pb
+
+HERE = "Staff"
+PATH = "/staff"
+LIST = "identity.StaffCommandsService/ListStaff"
+GET = "identity.StaffCommandsService/GetStaff"
+INVITE = "identity.StaffCommandsService/InviteStaff"
+END = "identity.StaffCommandsService/EndStaff"
+REINSTATE = "identity.StaffCommandsService/ReinstateStaff"
+LINK = "identity.AdministratorsService/MakeLink"
+SHOWN, CSV_ROWS, FOUND = 50, 200, 8
+TEXT_MAX = 100
+STATES = (("", "Active"), ("ended", "Ended"), ("all", "All"))
+
+
+async def list_staff(visit: Visit) -> web.StreamResponse:
+    words = " ".join(visit.query.get("q", "").replace("\0", " ").split())[:TEXT_MAX]
+    state = visit.query.get("state", "")
+    state = state if state in dict(STATES) else ""
+    as_file = "csv" in visit.query
+    request = pb.ListStaffRequest(limit=CSV_ROWS if as_file else SHOWN, words=words)
+    if state != "all":
+        request.active = state != "ended"
+    after = visit.query.get("after", "")
+    if after.isascii() and after.isdigit() and len(after) < 19:
+        request.after_id = int(after)
+    found = await visit.call(LIST, request)
+    if as_file:
+        return _csv(found.staff)
+    filters = {"q": words, "state": state}
+    return visit.render(
+        "people/list.html", here=HERE, people=found.staff, words=words, state=state, later=bool(request.after_id),
+        states=[(name, with_query(PATH, {"q": words, "state": one}), one == state) for one, name in STATES],
+        more=with_query(PATH, {**filters, "after": found.next_after_id}) if found.HasField("next_after_id") else "",
+        first=with_query(PATH, filters), csv_path=with_query(PATH, {**filters, "after": after, "csv": 1}),
+    )  # fmt: skip
+
+
+def _csv(people: Any) -> web.Response:
+    header = ("staff_id", "name", "title", "email", "external_id", "state", "last_sign_in_at")
+    rows = (
+        (one.staff_id, one.name, one.title, one.email, one.external_id, "active" if one.active else "ended",
+         one.last_sign_in_at.ToJsonString() if one.HasField("last_sign_in_at") else "")
+        for one in people
+    )  # fmt: skip
+    return csv.answer("staff", header, rows)
+
+
+async def show(visit: Visit) -> web.StreamResponse:
+    return await _person(visit)
+
+
+async def _person(visit: Visit, status: int = 200, error: str = "", link: Any = None) -> web.Response:
+    number = visit.number("staff_id")
+    found, tickets, audit = await together(
+        visit.call(GET, pb.GetStaffRequest(staff_id=number)),
+        visit.include("/tickets/panel", assignee_id=number),
+        visit.include("/audit/panel", kind="staff", id=number),
+    )
+    return visit.render(
+        "people/person.html", status, here=HERE, one=found.staff, tickets=tickets, audit=audit, error=error, link=link,
+        path=f"{PATH}/{number}",
+    )  # fmt: skip
+
+
+async def found(visit: Visit) -> web.StreamResponse:
+    """The panel of the search. An external id that is just one person's leads there."""
+    words = visit.query.get("q", "")
+    request = pb.ListStaffRequest(limit=FOUND + 1, words=words[:TEXT_MAX])
+    people = (await visit.call(LIST, request)).staff
+    exact = [one for one in people if words and words in (one.external_id, one.email)]
+    if len(exact) == 1:
+        return visit.redirect(f"{PATH}/{exact[0].staff_id}")
+    more = with_query(PATH, {"q": words, "state": "all"}) if len(people) > FOUND else ""
+    return visit.render("people/found.html", people=people[:FOUND], more=more)
+
+
+async def invite(visit: Visit) -> web.StreamResponse:
+    """Shows the invitation's link once."""
+    request = pb.InviteStaffRequest(staff_id=visit.number("staff_id"), idempotency_key=visit.act)
+    return await _with_link(visit, INVITE, request)
+
+
+async def make_link(visit: Visit) -> web.StreamResponse:
+    """Shows the link once."""
+    return await _with_link(visit, LINK, administrators_pb2.MakeLinkRequest(staff_id=visit.number("staff_id")))
+
+
+async def _with_link(visit: Visit, rpc: str, request: Any) -> web.StreamResponse:
+    try:
+        made = await visit.call(rpc, request)
+    except Refusal as refusal:
+        if needs_confirmation(refusal) or refusal.status == 404:
+            raise
+        return await _person(visit, refusal.status, refusal.message)
+    return await _person(visit, link=made.link)
+
+
+async def end(visit: Visit) -> web.StreamResponse:
+    request = pb.EndStaffRequest(staff_id=visit.number("staff_id"))
+    return await _set(visit, END, request, "Ended. They are signed out everywhere; their work stays.")
+
+
+async def reinstate(visit: Visit) -> web.StreamResponse:
+    request = pb.ReinstateStaffRequest(staff_id=visit.number("staff_id"))
+    return await _set(visit, REINSTATE, request, "Taken back. They can sign in again.")
+
+
+async def _set(visit: Visit, rpc: str, request: Any, said: str) -> web.StreamResponse:
+    request.idempotency_key = visit.act
+    try:
+        await visit.call(rpc, request)
+    except Refusal as refusal:
+        if needs_confirmation(refusal) or refusal.status == 404:
+            raise
+        return await _person(visit, refusal.status, refusal.message)
+    return visit.redirect(f"{PATH}/{request.staff_id}", said)

@@ -1,0 +1,204 @@
+"""The pages of assets."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from console.areas.places.places import (
+    ASSET_STATUSES,
+    COUNT,
+    SEARCH_PROPERTIES,
+    by_status,
+    counts_request,
+    fetched,
+    instant_of,
+    properties_request,
+)
+from console.kit import charts, csv, links, lists
+from console.kit.calls import together
+from console.kit.times import count
+from console.kit.visit import Visit
+from makeready.catalog.v1 import place_search_pb2 as pb
+from makeready.catalog.v1 import places_pb2
+
+HERE = "Assets"
+PATH = "/assets"
+LIST = "catalog.PlaceSearchService/SearchAssets"
+GET = "catalog.AssetsService/GetAsset"
+LISTS = (LIST, SEARCH_PROPERTIES, COUNT)
+OF_PANEL = 12
+WARRANTIES = {
+    "30": "ends within 30 days",
+    "90": "ends within 90 days",
+    "365": "ends within a year",
+    "over": "has ended",
+}
+
+
+async def list_assets(visit: Visit) -> web.StreamResponse:
+    property_id, unit_id = lists.number(visit, "property_id"), lists.number(visit, "unit_id")
+    after, status = lists.number(visit, "after"), lists.chosen(visit, "status", ASSET_STATUSES)
+    warranty = lists.chosen(visit, "warranty", WARRANTIES)
+    filters = {
+        "status": status,
+        "warranty": warranty,
+        "kind": visit.query.get("kind", "")[: lists.WORDS_MAX],
+        "property_id": property_id,
+        "unit_id": unit_id,
+        "q": lists.words(visit),
+    }
+    first, last = _period(warranty, visit.wall.now.date())
+
+    async def page(after_id: int, limit: int = lists.CSV_ROWS) -> tuple[Sequence[pb.AssetRow], int]:
+        request = pb.SearchAssetsRequest(
+            words=lists.words(visit), property_id=property_id, unit_id=unit_id, status=[status] if status else [],
+            category=str(filters["kind"]), warranty_from=first, warranty_by=last, after_id=after_id, limit=limit,
+        )  # fmt: skip
+        response = await visit.call(LIST, request)
+        return response.assets, response.next_after_id
+
+    if "csv" in visit.query:
+        return _csv(await lists.every(page))
+    (rows, following), properties, counts = await together(
+        page(after or 0, lists.PAGE_ROWS),
+        visit.panel(SEARCH_PROPERTIES, properties_request()),
+        visit.panel(COUNT, counts_request(visit)),
+    )
+    return visit.render(
+        "places/assets.html", here=HERE, rows=rows, next=following, after=after, filters=filters, counts=counts,
+        by_status=by_status(counts.assets, ASSET_STATUSES) if counts.ok else [], properties=properties,
+        warranties=WARRANTIES, today=visit.wall.now.date(), date=datetime.date.fromisoformat,
+    )  # fmt: skip
+
+
+def _period(warranty: str, today: datetime.date) -> tuple[str, str]:
+    """The first and the last day on which a warranty ends."""
+    if warranty == "over":
+        return "", (today - datetime.timedelta(days=1)).isoformat()
+    if warranty:
+        return today.isoformat(), (today + datetime.timedelta(days=int(warranty))).isoformat()
+    return "", ""
+
+
+def _csv(rows: Sequence[pb.AssetRow]) -> web.Response:
+    header = (
+        *("id", "name", "category", "sub_category", "asset_tag", "make", "model", "serial_number", "status"),
+        *("property_id", "property", "unit_id", "location", "year", "installed_on", "warranty_expires_on"),
+        *("expected_life_years", "external_id"),
+    )
+    table = [
+        [
+            *(row.asset_id, row.name, row.category, row.sub_category, row.asset_tag, row.make, row.model),
+            *(row.serial_number, row.status, row.property.id, row.property.name, row.unit.id or None),
+            *(row.unit.name or row.location.name, row.year if row.HasField("year") else None, row.installed_on),
+            row.warranty_expires_on,
+            row.expected_life_years if row.HasField("expected_life_years") else None,
+            row.external_id,
+        ]
+        for row in rows
+    ]
+    return csv.answer("assets", header, table)
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """The assets of a property or of a unit."""
+    property_id, unit_id = lists.number(visit, "property_id"), lists.number(visit, "unit_id")
+    if property_id is None and unit_id is None:
+        raise web.HTTPNotFound
+    request = pb.SearchAssetsRequest(property_id=property_id, unit_id=unit_id, limit=OF_PANEL)
+    found = await visit.call(LIST, request)
+    all_of = links.address(PATH, {"property_id": property_id, "unit_id": unit_id})
+    return visit.render("places/assets_panel.html", found=found, all_of=all_of)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """The life of an asset, for its bar. Shares are parts of the whole bar, from 0 to 1."""
+
+    begin: datetime.date
+    end: datetime.date
+    today: float
+    """How much of the bar is past."""
+    warranty: float
+    """Where the warranty ends; 0 without one."""
+    warranty_end: datetime.date | None
+    is_old: bool
+    """Whether it is older than it was expected to get."""
+    expected_end: datetime.date | None
+    sentence: str
+
+
+def life_of(asset: Mapping[str, Any], today: datetime.date) -> Life | None:
+    """None if the record says too little for a bar: no day of installation, or neither an expected life nor a
+    warranty."""
+    begin, warranty = _date(asset["installed_on"]), _date(asset["warranty_expires_on"])
+    years = asset["expected_life_years"]
+    if begin is None:
+        return None
+    expected = _years_later(begin, years) if years else None
+    if (expected is None and warranty is None) or begin > today:
+        return None
+    end = max(day for day in (expected, warranty, today) if day is not None)
+    whole = max((end - begin).days, 1)
+    words = [f"It is {_apart(begin, today)} old"]
+    if expected is not None:
+        over = f"{_apart(expected, today)} more than the {years} expected"
+        words.append(f"of {years} expected" if expected >= today else over)
+    return Life(
+        begin=begin,
+        end=end,
+        today=(today - begin).days / whole,
+        warranty=min(max((warranty - begin).days / whole, 0), 1) if warranty else 0,
+        warranty_end=warranty,
+        is_old=expected is not None and expected < today,
+        expected_end=expected,
+        sentence=", ".join(words) + ".",
+    )
+
+
+def _date(text: str | None) -> datetime.date | None:
+    return datetime.date.fromisoformat(text) if text else None
+
+
+def _described(life: Life, today: datetime.date) -> str:
+    """The bar in words."""
+    words = [f"Installed in {life.begin:%Y}.", life.sentence]
+    if life.warranty_end is not None:
+        words.append(f"Its warranty {'ended' if life.warranty_end < today else 'ends'} on {life.warranty_end}.")
+    return " ".join(words)
+
+
+def _years_later(day: datetime.date, years: int) -> datetime.date:
+    year = min(day.year + years, datetime.MAXYEAR)
+    return datetime.date(year, 3, 1) if (day.month, day.day) == (2, 29) else day.replace(year=year)
+
+
+def _apart(first: datetime.date, last: datetime.date) -> str:
+    """The whole years between two days, or the months under a year."""
+    months = (last.year - first.year) * 12 + last.month - first.month - (last.day < first.day)
+    return count(months // 12, "year") if months >= 12 else count(max(months, 0), "month")
+
+
+async def show_asset(visit: Visit) -> web.StreamResponse:
+    asset_id = visit.number("asset_id")
+    asset = await fetched(visit, GET, places_pb2.GetAssetRequest(asset_id=asset_id))
+    tickets, upkeep, audit = await together(
+        visit.include("/tickets/panel", asset_id=asset_id),
+        visit.include("/pm-tasks/panel", asset_id=asset_id, property_id=asset["property"]["id"]),
+        visit.include("/audit/panel", kind="asset", id=asset_id),
+    )
+    today = visit.wall.now.date()
+    warranty, installed = _date(asset["warranty_expires_on"]), _date(asset["installed_on"])
+    life = life_of(asset, today)
+    span = charts.Span(life.today, life.warranty, f"{life.begin:%Y}", f"{life.end:%Y}") if life else None
+    return visit.render(
+        "places/asset.html", here=HERE, asset=asset, tickets=tickets, upkeep=upkeep, audit=audit,
+        life=life, span=span, words=_described(life, today) if life else "", today=today, warranty=warranty,
+        installed=installed,
+        made=instant_of(asset["created_at"]), changed=instant_of(asset["updated_at"]),
+    )  # fmt: skip

@@ -1,0 +1,340 @@
+"""Forms in which administrators add and change properties, units and assets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from console.areas.places.places import ASSET_STATUSES, fetched
+from console.kit import lists, pickers
+from console.kit.forms import Edit, Field, Form, filled
+from console.kit.visit import Visit
+from makeready.catalog.v1 import place_commands_pb2 as pb
+from makeready.catalog.v1 import place_search_pb2, places_pb2
+
+COMMANDS = "catalog.PlaceCommandsService/"
+ADD_PROPERTY, UPDATE_PROPERTY = f"{COMMANDS}AddProperty", f"{COMMANDS}UpdateProperty"
+ADD_UNIT, UPDATE_UNIT = f"{COMMANDS}AddUnit", f"{COMMANDS}UpdateUnit"
+ADD_ASSET, UPDATE_ASSET = f"{COMMANDS}AddAsset", f"{COMMANDS}UpdateAsset"
+GET_PROPERTY = "catalog.PropertiesService/GetProperty"
+GET_UNIT = "catalog.UnitsService/GetUnit"
+GET_ASSET = "catalog.AssetsService/GetAsset"
+PARTS = "catalog.PlaceSearchService/ListPlacesOf"
+NAME = {"maxlength": "200"}
+OWN_ID = Field("external_id", "Your own identifier", "An import finds the record by it.", more=NAME)
+
+# Properties
+
+PROPERTY_FIELDS = (
+    Field("name", "Name", required=True, more=NAME),
+    Field("address", "Street and number", required=True, more={"maxlength": "500"}),
+    Field("city", "City", more=NAME),
+    Field("state", "State", more=NAME),
+    Field("postal_code", "Postal code", more=NAME),
+    Field("building_type", "Kind of building", "For example Garden or Mid-rise.", more=NAME),
+    Field("construction_type", "Built of", "For example Wood frame.", more=NAME),
+    Field("unit_count", "Units", "As your records say."),
+    Field("year_built", "Year built", more={"maxlength": "4"}),
+    Field("latitude", "Latitude", "In degrees, for example 43.66."),
+    Field("longitude", "Longitude", "In degrees, for example -70.26."),
+    OWN_ID,
+)
+PROPERTY_PARTS = (
+    ("", (("name",), ("address",), ("city", "state", "postal_code"))),
+    ("The building", (("building_type", "construction_type"), ("unit_count", "year_built"))),
+    ("On the map, and elsewhere", (("latitude", "longitude"), ("external_id",))),
+)
+
+
+async def show_add_property(visit: Visit) -> web.StreamResponse:
+    return _new_property(visit, Form(pb.AddPropertyRequest(), PROPERTY_FIELDS))
+
+
+async def add_property(visit: Visit) -> web.StreamResponse:
+    form = Form(pb.AddPropertyRequest(), PROPERTY_FIELDS)
+    if form.read(visit.form) and (made := await visit.send(ADD_PROPERTY, form)):
+        said = f"“{form.message.name}” is added. Its units come next."
+        return visit.redirect(f"/properties/{made.document.entity_id}", said)
+    return _new_property(visit, form, form.status)
+
+
+def _new_property(visit: Visit, form: Form, status: int = 200) -> web.Response:
+    return visit.render(
+        "form.html", status, here="Properties", form=form, title="Add a property", path="/properties/new",
+        sub="A property is a site with its buildings and units.", crumbs=[("Properties", "/properties"), ("Add", "")],
+        parts=PROPERTY_PARTS, words="Add the property", back="/properties", known={},
+    )  # fmt: skip
+
+
+async def show_edit_property(visit: Visit) -> web.StreamResponse:
+    record = await _property(visit)
+    return _changed_property(visit, record, _property_form(record))
+
+
+async def edit_property(visit: Visit) -> web.StreamResponse:
+    record = await _property(visit)
+    form = _property_form(record)
+    if form.read(visit.form) and (not form.changed or await visit.send(UPDATE_PROPERTY, form)):
+        return visit.redirect(f"/properties/{record['entity_id']}", form.said("The property is changed."))
+    return _changed_property(visit, record, form, form.status)
+
+
+async def _property(visit: Visit) -> Mapping[str, Any]:
+    return await fetched(visit, GET_PROPERTY, places_pb2.GetPropertyRequest(property_id=visit.number("property_id")))
+
+
+def _property_form(record: Mapping[str, Any]) -> Edit:
+    request = pb.UpdatePropertyRequest(property_id=record["entity_id"])
+    return Edit(filled(request, {one.name: record[one.name] for one in PROPERTY_FIELDS}), PROPERTY_FIELDS)
+
+
+def _changed_property(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+    own = f"/properties/{record['entity_id']}"
+    return visit.render(
+        "form.html", status, here="Properties", form=form, title="Edit the property", path=f"{own}/edit",
+        sub="Whatever names the property shows the change.", parts=PROPERTY_PARTS, words="Save", back=own, known={},
+        crumbs=[("Properties", "/properties"), (record["name"], own), ("Edit", "")],
+    )  # fmt: skip
+
+
+# Units
+
+UNIT_FIELDS = (
+    Field("name", "Name", "For example Maple Court 204.", required=True, more=NAME),
+    Field("unit_number", "Number on the door", more={"maxlength": "50"}),
+    Field("building", "Building", more={**NAME, "list": "known-building"}),
+    Field("floor", "Floor", more={**NAME, "list": "known-floor"}),
+    Field("floorplan", "Floorplan", more={**NAME, "list": "known-floorplan"}),
+    Field("bedrooms", "Bedrooms", "0 is a studio."),
+    Field("bathrooms", "Bathrooms", "For example 1.5."),
+    Field("square_feet", "Square feet"),
+    OWN_ID,
+)
+UNIT_PARTS = (
+    ("", (("name", "unit_number"), ("building", "floor"))),
+    ("The floorplan, with its size for all units that have it", (("floorplan",),
+     ("bedrooms", "bathrooms", "square_feet"))),
+    ("", (("external_id",),)),
+)  # fmt: skip
+OF_PROPERTY = Field("property_id", "Property", kind="picker", required=True)
+
+
+async def show_add_unit(visit: Visit) -> web.StreamResponse:
+    form = Form(pb.AddUnitRequest(), (OF_PROPERTY, *UNIT_FIELDS))
+    form.preset(visit.query, "property_id")
+    return await _new_unit(visit, form)
+
+
+async def add_unit(visit: Visit) -> web.StreamResponse:
+    form = Form(pb.AddUnitRequest(), (OF_PROPERTY, *UNIT_FIELDS))
+    if form.read(visit.form) and (made := await visit.send(ADD_UNIT, form)):
+        path = f"/properties/{form.message.property_id}/units/{made.document.entity_id}"
+        return visit.redirect(path, f"“{form.message.name}” is added.")
+    return await _new_unit(visit, form, form.status)
+
+
+async def _new_unit(visit: Visit, form: Form, status: int = 200) -> web.Response:
+    await pickers.fill(visit, form)
+    property_id = form.message.property_id
+    return visit.render(
+        "form.html", status, here="Units", form=form, title="Add a unit", path="/units/new",
+        sub="A unit is a home or a suite. Its building, floor and floorplan are added with it if they are new.",
+        crumbs=[("Units", "/units"), ("Add", "")], parts=[("", [("property_id",)]), *UNIT_PARTS], words="Add the unit",
+        back=f"/properties/{property_id}" if property_id else "/units", known=await _known(visit, property_id),
+    )  # fmt: skip
+
+
+async def _known(visit: Visit, property_id: int) -> dict[str, Sequence[str]]:
+    """The names of buildings, floors and floorplans that the property has."""
+    if not property_id:
+        return {}
+    found = await visit.panel(PARTS, place_search_pb2.ListPlacesOfRequest(property_id=property_id))
+    if not found.ok:
+        return {}
+    several = {"building": found.buildings, "floor": found.floors, "floorplan": found.floorplans}
+    return {name: list(dict.fromkeys(one.name for one in rows)) for name, rows in several.items()}
+
+
+async def show_edit_unit(visit: Visit) -> web.StreamResponse:
+    record = await _unit(visit)
+    return await _changed_unit(visit, record, _unit_form(record))
+
+
+async def edit_unit(visit: Visit) -> web.StreamResponse:
+    record = await _unit(visit)
+    form = _unit_form(record)
+    if form.read(visit.form) and (not form.changed or await visit.send(UPDATE_UNIT, form)):
+        return visit.redirect(_unit_path(record), form.said("The unit is changed."))
+    return await _changed_unit(visit, record, form, form.status)
+
+
+async def _unit(visit: Visit) -> Mapping[str, Any]:
+    """The unit of the property in the address."""
+    record = await fetched(visit, GET_UNIT, places_pb2.GetUnitRequest(unit_id=visit.number("unit_id")))
+    if record["property"]["id"] != visit.number("property_id"):
+        raise web.HTTPNotFound
+    return record
+
+
+def _unit_path(record: Mapping[str, Any]) -> str:
+    return f"/properties/{record['property']['id']}/units/{record['entity_id']}"
+
+
+def _unit_form(record: Mapping[str, Any]) -> Edit:
+    plan = record["floorplan"] or {}
+    values = {name: record[name] for name in ("name", "unit_number", "external_id")}
+    values |= {name: (record[name] or {}).get("name") for name in ("building", "floor", "floorplan")}
+    values |= {name: plan.get(name) for name in ("bedrooms", "bathrooms", "square_feet")}
+    return Edit(filled(pb.UpdateUnitRequest(unit_id=record["entity_id"]), values), UNIT_FIELDS)
+
+
+async def _changed_unit(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+    place, own = record["property"], _unit_path(record)
+    return visit.render(
+        "form.html", status, here="Units", form=form, title="Edit the unit", path=f"{own}/edit", words="Save", back=own,
+        sub="It stays in its property. Its status is changed on the turn board.", parts=UNIT_PARTS,
+        crumbs=[("Properties", "/properties"), (place["name"], f"/properties/{place['id']}"), (record["name"], own),
+                ("Edit", "")],
+        known=await _known(visit, place["id"]),
+    )  # fmt: skip
+
+
+# Assets
+
+STATUS = Field("status", "Status", choices=[(one, one) for one in ASSET_STATUSES], required=True)
+LOCATIONS = ("mechanical_room", "common_area", "amenity", "parking", "storage", "exterior", "other")
+ASSET_FIELDS = (
+    Field("property_id", "Property", kind="picker", required=True),
+    Field("name", "Name", "For example Water heater WH-102.", required=True, more=NAME),
+    Field("category", "Kind", "Your own word, for example Plumbing.", required=True, more=NAME),
+    Field("sub_category", "Kind in detail", "For example Water heater.", more=NAME),
+    Field("make", "Make", required=True, more=NAME),
+    Field("model", "Model", required=True, more=NAME),
+    Field("serial_number", "Serial number", more=NAME),
+    Field("asset_tag", "Tag on it", more=NAME),
+    Field("unit_id", "In a unit", kind="picker"),
+    Field("location", "Or elsewhere", "For example Boiler room.", more=NAME),
+    Field("location_type", "Which is a", choices=[(one, one.replace("_", " ")) for one in LOCATIONS]),
+    STATUS,
+    Field("year", "Year made", more={"maxlength": "4"}),
+    Field("installed_on", "Installed on", kind="date"),
+    Field("warranty_expires_on", "Warranty ends on", kind="date"),
+    Field("expected_life_years", "Expected years"),
+    OWN_ID,
+)
+ASSET_PARTS = (
+    ("", (("name",), ("category", "sub_category"), ("make", "model"), ("serial_number", "asset_tag"))),
+    ("Where it is", (("property_id",), ("unit_id",), ("location", "location_type"))),
+    ("Its life", (("status", "year"), ("installed_on", "warranty_expires_on", "expected_life_years"))),
+    ("", (("external_id",),)),
+)
+PLACE = ("unit_id", "location", "location_type")
+TWO_PLACES = "An asset is in one place: choose a unit, or write where else it is."
+
+
+async def show_add_asset(visit: Visit) -> web.StreamResponse:
+    form = Form(pb.AddAssetRequest(status=places_pb2.ASSET_STATUS_ACTIVE), ASSET_FIELDS)
+    form.preset(visit.query, "property_id", "unit_id")
+    return await _new_asset(visit, form)
+
+
+async def add_asset(visit: Visit) -> web.StreamResponse:
+    form = Form(pb.AddAssetRequest(), ASSET_FIELDS)
+    if form.read(visit.form) and _is_one_place(form) and (made := await visit.send(ADD_ASSET, form)):
+        return visit.redirect(f"/assets/{made.document.entity_id}", f"“{form.message.name}” is added.")
+    return await _new_asset(visit, form, form.status)
+
+
+def _is_one_place(form: Form) -> bool:
+    if form.values["unit_id"] and form.values["location"]:
+        form.errors["location"] = TWO_PLACES
+    elif form.values["location"] and not form.values["location_type"]:
+        form.errors["location_type"] = "Choose what kind of place that is."
+    return not form.errors
+
+
+async def _new_asset(visit: Visit, form: Form, status: int = 200) -> web.Response:
+    await pickers.fill(visit, form)
+    return visit.render(
+        "form.html", status, here="Assets", form=form, title="Add an asset", path="/assets/new", back=_back(visit),
+        sub="An asset is equipment that the company maintains, such as a boiler.", parts=ASSET_PARTS,
+        crumbs=[("Assets", "/assets"), ("Add", "")], words="Add the asset", known={},
+    )  # fmt: skip
+
+
+def _back(visit: Visit) -> str:
+    property_id = lists.number(visit, "property_id")
+    return f"/properties/{property_id}" if property_id else "/assets"
+
+
+async def show_edit_asset(visit: Visit) -> web.StreamResponse:
+    record = await _asset(visit)
+    return await _changed_asset(visit, record, _asset_form(record))
+
+
+async def edit_asset(visit: Visit) -> web.StreamResponse:
+    record = await _asset(visit)
+    form = _asset_form(record)
+    if form.read(visit.form) and _is_moved(form) and (not form.changed or await visit.send(UPDATE_ASSET, form)):
+        return visit.redirect(f"/assets/{record['entity_id']}", form.said("The asset is changed."))
+    return await _changed_asset(visit, record, form, form.status)
+
+
+async def set_asset_status(visit: Visit) -> web.StreamResponse:
+    """The short form on the asset's page."""
+    record = await _asset(visit)
+    form = Form(pb.UpdateAssetRequest(asset_id=record["entity_id"]), [STATUS])
+    if form.read(visit.form) and await visit.send(UPDATE_ASSET, form):
+        return visit.redirect(f"/assets/{record['entity_id']}", f"Its status is {form.values['status']}.")
+    whole = _asset_form(record)
+    whole.fault = form.errors.get("status", form.fault)
+    return await _changed_asset(visit, record, whole, form.status)
+
+
+async def _asset(visit: Visit) -> Mapping[str, Any]:
+    return await fetched(visit, GET_ASSET, places_pb2.GetAssetRequest(asset_id=visit.number("asset_id")))
+
+
+def _asset_form(record: Mapping[str, Any]) -> Edit:
+    place = record["location"] or {}
+    is_unit = place.get("location_type") == "unit"
+    values = {one.name: record[one.name] for one in ASSET_FIELDS if one.name not in ("property_id", *PLACE)}
+    values |= {"property_id": record["property"]["id"], "unit_id": place.get("id") if is_unit else None}
+    values |= {} if is_unit else {"location": place.get("name"), "location_type": place.get("location_type")}
+    return Edit(filled(pb.UpdateAssetRequest(asset_id=record["entity_id"]), values), ASSET_FIELDS)
+
+
+def _is_moved(form: Edit) -> bool:
+    """Writes the whole new place into the request, if it differs: a unit replaces a location, and the reverse. Returns
+    whether it is one place."""
+    changed = form.changed & set(PLACE)
+    if not changed:
+        return True
+    unit, location = form.values["unit_id"], form.values["location"]
+    if unit and location and not changed & {"location", "location_type"}:
+        location = form.values["location"] = form.values["location_type"] = ""
+    elif unit and location and "unit_id" not in changed:
+        unit = form.values["unit_id"] = ""
+    if not _is_one_place(form):
+        return False
+    kept = [name for name in form.message.clear if name not in PLACE]
+    for name in (*PLACE, "clear"):
+        form.message.ClearField(name)
+    if unit:
+        filled(form.message, {"unit_id": int(unit)})
+    elif location:
+        filled(form.message, {"location": location, "location_type": form.values["location_type"]})
+    form.message.clear.extend(kept if unit or location else [*kept, "unit_id"])
+    return True
+
+
+async def _changed_asset(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+    await pickers.fill(visit, form)
+    own = f"/assets/{record['entity_id']}"
+    return visit.render(
+        "form.html", status, here="Assets", form=form, title="Edit the asset", path=f"{own}/edit", words="Save",
+        sub="One that is no longer in use has the status Retired; its history stays.", parts=ASSET_PARTS, back=own,
+        crumbs=[("Assets", "/assets"), (record["name"], own), ("Edit", "")], known={},
+    )  # fmt: skip

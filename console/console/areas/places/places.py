@@ -1,0 +1,73 @@
+"""What the pages of properties, units and assets share: kinds, statuses, the search of everything."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from console.kit.lists import record, words
+from console.kit.visit import Visit
+from makeready.catalog.v1 import place_search_pb2 as pb
+
+SEARCH = "catalog.PlaceSearchService/SearchPlaces"
+SEARCH_PROPERTIES = "catalog.PlaceSearchService/SearchProperties"
+COUNT = "catalog.PlaceSearchService/CountPlaces"
+UNIT_STATUSES = ("Occupied", "Notice", "Vacant Not Ready", "Vacant Ready", "Down")
+VACANT = ("Vacant Not Ready", "Vacant Ready", "Down")
+ASSET_STATUSES = ("Active", "Needs Service", "Out of Service", "Retired")
+PROPERTIES_MAX = 200
+WARRANTY_SOON_DAYS = 90
+
+
+def document(response: Any) -> Mapping[str, Any]:
+    """The record of a fetch, by field."""
+    found: dict[str, Any] = json.loads(response.document.json)
+    return found
+
+
+async def fetched(visit: Visit, rpc: str, request: Any) -> Mapping[str, Any]:
+    """The record of this page; another company's is as none."""
+    return document(await record(visit.call(rpc, request)))
+
+
+def instant_of(text: str) -> datetime.datetime:
+    """An instant as records print it."""
+    return datetime.datetime.fromisoformat(text)
+
+
+def counts_request(visit: Visit) -> pb.CountPlacesRequest:
+    today = visit.wall.now.date()
+    by = today + datetime.timedelta(days=WARRANTY_SOON_DAYS)
+    return pb.CountPlacesRequest(warranty_from=today.isoformat(), warranty_by=by.isoformat())
+
+
+def properties_request() -> pb.SearchPropertiesRequest:
+    """The properties that a filter offers."""
+    return pb.SearchPropertiesRequest(limit=PROPERTIES_MAX)
+
+
+def by_status(counts: Sequence[pb.Count], statuses: Sequence[str]) -> list[pb.Count]:
+    """The counts in the order of statuses; unknown ones last."""
+    order = {status: place for place, status in enumerate(statuses)}
+    return sorted(counts, key=lambda one: order.get(one.status, len(order)))
+
+
+async def found(visit: Visit) -> web.StreamResponse:
+    """What a search finds of properties, units, assets and meters. A number or an id that only one has opens it."""
+    text = words(visit)
+    hits = await visit.call(SEARCH, pb.SearchPlacesRequest(words=text)) if text else pb.SearchPlacesResponse()
+    several = (*hits.properties, *hits.units, *hits.assets, *hits.meters)
+    if len(hits.exact) == 1 and len(several) == 1:
+        return visit.redirect(_path(hits))
+    return visit.render("places/found.html", hits=hits, words=text)
+
+
+def _path(hits: pb.SearchPlacesResponse) -> str:
+    for unit in hits.units:
+        return f"/properties/{unit.property.id}/units/{unit.unit_id}"
+    kind, _, number = hits.exact[0].partition(" ")
+    return f"/{'properties' if kind == 'property' else kind + 's'}/{number}"

@@ -1,0 +1,117 @@
+"""The pages of properties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from console.areas.places.places import (
+    COUNT,
+    SEARCH_PROPERTIES,
+    UNIT_STATUSES,
+    VACANT,
+    by_status,
+    counts_request,
+    fetched,
+    instant_of,
+)
+from console.kit import csv, lists
+from console.kit.calls import together
+from console.kit.visit import Visit
+from makeready.catalog.v1 import meter_search_pb2 as meters_pb
+from makeready.catalog.v1 import place_search_pb2 as pb
+from makeready.catalog.v1 import places_pb2
+
+HERE = "Properties"
+PATH = "/properties"
+GET = "catalog.PropertiesService/GetProperty"
+SUMMARIZE = "catalog.PlaceSearchService/SummarizeProperty"
+PARTS = "catalog.PlaceSearchService/ListPlacesOf"
+UNITS = "catalog.PlaceSearchService/SearchUnits"
+ASSETS = "catalog.PlaceSearchService/SearchAssets"
+METERS = "catalog.MeterSearchService/SearchMeters"
+SHOWS = (GET, SUMMARIZE, PARTS, UNITS, ASSETS, METERS)
+UNITS_SHOWN, FEW = 500, 6
+
+
+async def list_properties(visit: Visit) -> web.StreamResponse:
+    filters = {"q": lists.words(visit)}
+    after = lists.number(visit, "after")
+
+    async def page(after_id: int, limit: int = lists.CSV_ROWS) -> tuple[Sequence[pb.PropertyRow], int]:
+        request = pb.SearchPropertiesRequest(words=filters["q"], after_id=after_id, limit=limit)
+        response = await visit.call(SEARCH_PROPERTIES, request)
+        return response.properties, response.next_after_id
+
+    if "csv" in visit.query:
+        return _csv(await lists.every(page))
+    (rows, following), counts = await together(
+        page(after or 0, lists.PAGE_ROWS), visit.panel(COUNT, counts_request(visit))
+    )
+    return visit.render(
+        "places/properties.html", here=HERE, rows=rows, next=following, after=after, filters=filters, counts=counts,
+        statuses=UNIT_STATUSES, tally=lists.tally,
+    )  # fmt: skip
+
+
+def _csv(rows: Sequence[pb.PropertyRow]) -> web.Response:
+    header = ("id", "name", "address", "city", "state", "external_id", *(f"units_{one}" for one in _SLUGS.values()))
+    table = []
+    for row in rows:
+        units = lists.tally(row.units)
+        own = (row.property_id, row.name, row.address, row.city, row.state, row.external_id)
+        table.append([*own, *(units.get(status, 0) for status in _SLUGS)])
+    return csv.answer("properties", header, table)
+
+
+_SLUGS = {status: (status or "not known").lower().replace(" ", "_") for status in (*UNIT_STATUSES, "")}
+
+
+@dataclass
+class Level:
+    """A row of the floor plan: the units of one floor of one building."""
+
+    building: str
+    floor: str
+    units: list[pb.UnitRow] = field(default_factory=list)
+
+
+def levels_of(units: Sequence[pb.UnitRow], parts: pb.ListPlacesOfResponse) -> list[Level]:
+    """The units by building and floor; the highest floor first, as one sees a house. Units without a floor are last."""
+    buildings = {one.building_id: place for place, one in enumerate(parts.buildings)}
+    floors = {one.floor_id: place for place, one in enumerate(parts.floors)}
+    found: dict[tuple[int, int], Level] = {}
+    for unit in units:
+        key = (
+            buildings.get(unit.building.id, len(buildings)),
+            -floors[unit.floor.id] if unit.floor.id in floors else 1,
+        )
+        found.setdefault(key, Level(unit.building.name, unit.floor.name)).units.append(unit)
+    return [found[key] for key in sorted(found)]
+
+
+async def show_property(visit: Visit) -> web.StreamResponse:
+    property_id = visit.number("property_id")
+    panels = ("/board/panel", "/tickets/panel", "/pm-tasks/panel", "/inspections/panel", "/notices/panel")
+    one = await fetched(visit, GET, places_pb2.GetPropertyRequest(property_id=property_id))
+    summary, parts, units, assets, meters, *others = await together(
+        visit.panel(SUMMARIZE, pb.SummarizePropertyRequest(property_id=property_id)),
+        visit.panel(PARTS, pb.ListPlacesOfRequest(property_id=property_id)),
+        visit.panel(UNITS, pb.SearchUnitsRequest(property_id=property_id, limit=UNITS_SHOWN)),
+        visit.panel(ASSETS, pb.SearchAssetsRequest(property_id=property_id, limit=FEW)),
+        visit.panel(METERS, meters_pb.SearchMetersRequest(property_id=property_id, limit=FEW)),
+        *(visit.include(path, property_id=property_id) for path in panels),
+        visit.include("/audit/panel", kind="property", id=property_id),
+    )
+    board, tickets, upkeep, inspections, notices, audit = others
+    counts = by_status(summary.units, UNIT_STATUSES) if summary.ok else []
+    total = sum(count.count for count in counts)
+    vacant = sum(count.count for count in counts if count.status in VACANT)
+    levels = levels_of(units.units, parts.value) if units.ok and parts.ok else []
+    return visit.render(
+        "places/property.html", here=HERE, one=one, summary=summary, counts=counts, total=total, vacant=vacant,
+        parts_of=parts, units=units, levels=levels, assets=assets, meters=meters, board=board, tickets=tickets,
+        upkeep=upkeep, inspections=inspections, notices=notices, audit=audit, made=instant_of(one["created_at"]),
+    )  # fmt: skip

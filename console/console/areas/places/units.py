@@ -1,0 +1,114 @@
+"""The pages of units."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from console.areas.places.places import (
+    COUNT,
+    SEARCH_PROPERTIES,
+    UNIT_STATUSES,
+    by_status,
+    counts_request,
+    fetched,
+    instant_of,
+    properties_request,
+)
+from console.kit import csv, lists
+from console.kit.calls import together
+from console.kit.visit import Visit
+from makeready.catalog.v1 import meter_search_pb2 as meters_pb
+from makeready.catalog.v1 import place_search_pb2 as pb
+from makeready.catalog.v1 import places_pb2
+
+HERE = "Units"
+PATH = "/units"
+LIST = "catalog.PlaceSearchService/SearchUnits"
+GET = "catalog.UnitsService/GetUnit"
+ASSETS = "catalog.PlaceSearchService/SearchAssets"
+METERS = "catalog.MeterSearchService/SearchMeters"
+SHOWS = (GET, ASSETS, METERS)
+LISTS = (LIST, SEARCH_PROPERTIES, COUNT)
+OF_UNIT, OF_PANEL = 50, 12
+
+
+async def list_units(visit: Visit) -> web.StreamResponse:
+    property_id, after = lists.number(visit, "property_id"), lists.number(visit, "after")
+    status = lists.chosen(visit, "status", (*UNIT_STATUSES, "vacant", "unknown"))
+    filters = {"status": status, "property_id": property_id, "q": lists.words(visit)}
+    wanted = {"": [], "vacant": ["Vacant Not Ready", "Vacant Ready"], "unknown": [""]}.get(status, [status])
+
+    async def page(after_id: int, limit: int = lists.CSV_ROWS) -> tuple[Sequence[pb.UnitRow], int]:
+        request = pb.SearchUnitsRequest(
+            words=lists.words(visit), property_id=property_id, unit_status=wanted, after_id=after_id, limit=limit
+        )
+        response = await visit.call(LIST, request)
+        return response.units, response.next_after_id
+
+    if "csv" in visit.query:
+        return _csv(await lists.every(page))
+    (rows, following), properties, counts = await together(
+        page(after or 0, lists.PAGE_ROWS),
+        visit.panel(SEARCH_PROPERTIES, properties_request()),
+        visit.panel(COUNT, counts_request(visit)),
+    )
+    return visit.render(
+        "places/units.html", here=HERE, rows=rows, next=following, after=after, filters=filters, chosen_status=status,
+        properties=properties, counts=by_status(counts.units, UNIT_STATUSES) if counts.ok else [],
+        today=visit.wall.now.date().isoformat(), date=datetime.date.fromisoformat,
+    )  # fmt: skip
+
+
+def _csv(rows: Sequence[pb.UnitRow]) -> web.Response:
+    header = (
+        *("id", "name", "unit_number", "status", "property_id", "property", "building", "floor", "floorplan"),
+        *("bedrooms", "bathrooms", "square_feet", "projected_ready_on", "external_id"),
+    )
+    table = [
+        [
+            *(row.unit_id, row.name, row.unit_number, row.unit_status, row.property.id, row.property.name),
+            *(row.building.name, row.floor.name, row.floorplan.name),
+            *(getattr(row, name) if row.HasField(name) else None for name in ("bedrooms", "bathrooms", "square_feet")),
+            *(row.projected_ready_on, row.external_id),
+        ]
+        for row in rows
+    ]
+    return csv.answer("units", header, table)
+
+
+# Panels from which a person plans something new: their forms begin with the property.
+PLANS = ("/inspections/panel", "/pm-tasks/panel")
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """The units of a property."""
+    property_id = lists.number(visit, "property_id")
+    if property_id is None:
+        raise web.HTTPNotFound
+    found = await visit.call(LIST, pb.SearchUnitsRequest(property_id=property_id, limit=OF_PANEL))
+    return visit.render("places/units_panel.html", found=found, property_id=property_id)
+
+
+async def show_unit(visit: Visit) -> web.StreamResponse:
+    """The unit's status view (spec 2.5). A unit of another property has no page here."""
+    property_id, unit_id = visit.number("property_id"), visit.number("unit_id")
+    panels = ("/board/panel", "/tickets/panel", "/inspections/panel", "/pm-tasks/panel")
+    unit = await fetched(visit, GET, places_pb2.GetUnitRequest(unit_id=unit_id))
+    if unit["property"]["id"] != property_id:
+        raise web.HTTPNotFound
+    assets, meters, *others = await together(
+        visit.panel(ASSETS, pb.SearchAssetsRequest(unit_id=unit_id, limit=OF_UNIT)),
+        visit.panel(METERS, meters_pb.SearchMetersRequest(unit_id=unit_id, limit=OF_UNIT)),
+        *(visit.include(path, unit_id=unit_id, property_id=property_id if path in PLANS else None) for path in panels),
+        visit.include("/audit/panel", kind="unit", id=unit_id),
+    )
+    board, tickets, inspections, upkeep, audit = others
+    ready = unit["projected_ready_on"]
+    return visit.render(
+        "places/unit.html", here=HERE, unit=unit, assets=assets, meters=meters, board=board, tickets=tickets,
+        inspections=inspections, upkeep=upkeep, audit=audit, made=instant_of(unit["created_at"]),
+        ready=datetime.date.fromisoformat(ready) if ready else None, today=visit.wall.now.date(),
+    )  # fmt: skip

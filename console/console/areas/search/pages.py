@@ -1,0 +1,33 @@
+"""The search: each area finds its own records, and this page shows what they found."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from console.kit.calls import together
+from console.kit.visit import Included, Visit
+
+HERE = "Search"
+PATH = "/search"
+TEXT_MAX = 200
+PANELS = ("/tickets/found", "/places/found", "/vendors/found", "/people/found", "/events/found")
+
+
+async def search(visit: Visit) -> web.StreamResponse:
+    """Leads to the record if one is all that was meant: its number, its external id, an event's or a request's id."""
+    words = wanted(visit.query.get("q", ""))
+    if not words:
+        return visit.render("search/search.html", here=HERE, words="", found=[], exact=[], nothing=False)
+    found: list[Included] = await together(*(visit.include(path, q=words) for path in PANELS))
+    exact = sorted({one.location for one in found if one.location})
+    if len(exact) == 1:
+        return visit.redirect(exact[0])
+    return visit.render(
+        "search/search.html", here=HERE, words=words, found=[one for one in found if one], exact=exact,
+        nothing=not exact and not any(found),
+    )  # fmt: skip
+
+
+def wanted(text: str) -> str:
+    """The words as one line, without what nobody types."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text[:TEXT_MAX]).split())

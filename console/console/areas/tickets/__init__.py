@@ -1,0 +1,1 @@
+"""Tickets: the lists, the page of one, and their parts of other pages."""

@@ -1,0 +1,362 @@
+"""What people do to one ticket: comment, move, take, assign and edit it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.areas.tickets import filters
+from console.areas.tickets.words import REASON_CHOICES, number_of
+from console.kit import links, pickers
+from console.kit.calls import together
+from console.kit.forms import Edit, Field, Form
+from console.kit.visit import Visit
+from makeready.tickets.v1 import ticket_commands_pb2 as pb
+from makeready.tickets.v1 import ticket_views_pb2 as views
+
+COMMENT = "tickets.TicketCommandsService/CommentOnTicket"
+STATUS = "tickets.TicketCommandsService/SetTicketStatus"
+ASSIGN = "tickets.TicketCommandsService/AssignTicket"
+UPDATE = "tickets.TicketCommandsService/UpdateTicket"
+GET = "tickets.TicketViewsService/GetTicketDetails"
+SEVERAL = "tickets.TicketViewsService/BatchGetTickets"
+ASSIGN_PATH = f"{filters.PATH}/assign"
+
+HERE = "Tickets"
+NOTE_WORDS = "5"
+SEVERAL_MAX, AT_ONCE = 50, 8
+STATUSES: Mapping[str, Any] = filters.CHOICES["status"][1]
+COMPLETED, CANCELLED = "Completed", "Cancelled"
+# The moves that a page offers besides Complete and Cancel, by the present status: the target, its icon and its words.
+MOVES: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "Open": (("In Progress", "half", "Start work"), ("On Hold", "pause", "Put on hold")),
+    "In Progress": (("On Hold", "pause", "Put on hold"), ("Open", "o", "Back to Open")),
+    "On Hold": (("In Progress", "half", "Go on"), ("Open", "o", "Back to Open")),
+    "Completed": (("Open", "o", "Reopen"),),
+    "Cancelled": (("Open", "o", "Reopen"),),
+}
+AUTHORS = (("staff", "myself"), ("vendor", "the vendor"), ("resident", "the resident"))
+_SEEN = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
+_HANDS = (("assignee_id", "from_assignee_id", "assignee_name"), ("vendor_id", "from_vendor_id", "vendor_name"))
+
+
+@dataclass
+class Acts:
+    """The forms on a ticket's page. opened: which of those that are closed at first stands open; fault: why an act
+    without inputs was refused."""
+
+    comment: Form
+    complete: Form
+    cancel: Form
+    opened: str = ""
+    fault: str = ""
+
+    @classmethod
+    def of(cls, ticket_id: int) -> Acts:
+        note = Field(
+            "note", "What was done", "5 words or more. It stays with the ticket.", "area", required=True,
+            more={"data-words": NOTE_WORDS, "rows": "3"},
+        )  # fmt: skip
+        notes = Field(
+            "cancellation_notes", "Notes", "Only with “another reason”: 5 words or more.", "area",
+            more={"data-words": NOTE_WORDS, "rows": "2"},
+        )  # fmt: skip
+        reason = Field("cancellation_reason_code", "Why", choices=REASON_CHOICES, required=True)
+        return cls(
+            Form(pb.CommentOnTicketRequest(ticket_id=ticket_id), [Field("body", "Comment", kind="area", required=True),
+                                                                  Field("by", "As", choices=AUTHORS)]),
+            Form(pb.SetTicketStatusRequest(ticket_id=ticket_id), [note]),
+            Form(pb.SetTicketStatusRequest(ticket_id=ticket_id), [reason, notes]),
+        )  # fmt: skip
+
+
+def path_of(ticket_id: int, act: str = "") -> str:
+    return f"{filters.PATH}/{ticket_id}/{act}" if act else f"{filters.PATH}/{ticket_id}"
+
+
+async def comment(visit: Visit, acts: Acts) -> web.StreamResponse | None:
+    """None if the page is to be shown again, with what is wrong."""
+    form = acts.comment
+    if not form.read(visit.form):
+        return None
+    form.message.idempotency_key = visit.act
+    try:
+        await visit.call(COMMENT, form.message)
+    except Refusal as refusal:
+        _refused(form, refusal)
+        return None
+    return visit.redirect(path_of(form.message.ticket_id) + "#say", "The comment is there.")
+
+
+async def move(visit: Visit, acts: Acts) -> web.StreamResponse | None:
+    """As `comment`, for another status."""
+    target = visit.form.get("status", "")
+    form = {COMPLETED: acts.complete, CANCELLED: acts.cancel}.get(target)
+    acts.opened = target if form is not None else ""
+    if target not in STATUSES:
+        acts.fault = "Choose a status."
+        return None
+    if form is not None and not form.read(visit.form):
+        return None
+    request = form.message if form is not None else pb.SetTicketStatusRequest(ticket_id=visit.number("ticket_id"))
+    request.idempotency_key, request.status = visit.act, STATUSES[target]
+    seen = visit.form.get("from_status", "")
+    if seen in STATUSES:
+        request.from_status = STATUSES[seen]
+    try:
+        await visit.call(STATUS, request)
+    except Refusal as refusal:
+        if form is not None:
+            _refused(form, refusal)
+        elif refusal.status in (400, 409, 422):
+            acts.fault = refusal.message
+        else:
+            raise
+        return None
+    words = {COMPLETED: "It is completed.", CANCELLED: "It is cancelled.", "Open": "It is open again."}
+    return visit.redirect(path_of(request.ticket_id), words.get(target, f"It is {target.lower()} now."))
+
+
+def _refused(form: Form, refusal: Refusal) -> None:
+    """Shows what the form says wrong; another refusal has the error's page."""
+    if refusal.status not in (400, 404, 409, 422) or (refusal.status == 404 and refusal.field not in form.fields):
+        raise refusal
+    form.refuse(refusal)
+
+
+async def take(visit: Visit) -> web.StreamResponse:
+    """Staff take a ticket for themselves."""
+    assert visit.who is not None
+    ticket_id = visit.number("ticket_id")
+    seen = visit.form.get("from_assignee_id", "")
+    request = pb.AssignTicketRequest(
+        idempotency_key=visit.act, ticket_id=ticket_id, assignee_id=visit.who.person_id,
+        from_assignee_id=int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 19 else None,
+    )  # fmt: skip
+    try:
+        await visit.call(ASSIGN, request)
+    except Refusal as refusal:
+        if refusal.status != 422:
+            raise
+        return visit.redirect(path_of(ticket_id, "assign"), refusal.message)
+    return visit.redirect(path_of(ticket_id), "It is yours now.")
+
+
+# One ticket's assignment
+
+
+HANDS = (
+    Field("assignee_id", "Member of staff", kind="picker"),
+    Field("vendor_id", "Vendor", "A vendor on hold gets no new work.", kind="picker"),
+)
+
+
+async def show_assign(visit: Visit) -> web.StreamResponse:
+    details = await _details(visit)
+    return await _assign_page(visit, details.ticket, _assignment(details.ticket))
+
+
+def _assignment(ticket: views.TicketSummary) -> Edit:
+    now = pb.AssignTicketRequest(
+        ticket_id=ticket.ticket_id,
+        assignee_id=_optional(ticket, "assignee_id"),
+        vendor_id=_optional(ticket, "vendor_id"),
+    )
+    return Edit(now, HANDS)
+
+
+async def _assign_page(visit: Visit, ticket: views.TicketSummary, form: Edit, status: int = 200) -> web.StreamResponse:
+    await pickers.fill(visit, form)
+    return visit.render("tickets/assign.html", status, here=HERE, ticket=ticket, form=form, number=number_of(ticket))
+
+
+async def assign(visit: Visit) -> web.StreamResponse:
+    ticket = (await _details(visit)).ticket
+    form = _assignment(ticket)
+    is_read = form.read(visit.form)
+    for name, _, name_field in _HANDS:
+        if form.errors.get(name, "").startswith("Meanwhile"):
+            now = getattr(ticket, name_field) or ("nobody" if name == "assignee_id" else "no vendor")
+            form.errors[name] = f"Meanwhile {now} has it. Send again to replace that."
+    if not is_read:
+        return await _assign_page(visit, ticket, form, form.status)
+    if form.is_done:
+        return visit.redirect(path_of(ticket.ticket_id), form.said("The assignment is changed."))
+    form.message.idempotency_key = visit.act
+    for name, seen_field, _ in _HANDS:
+        if name in form.changed:
+            setattr(form.message, seen_field, _optional(ticket, name) or 0)
+    try:
+        await visit.call(ASSIGN, form.message)
+    except Refusal as refusal:
+        _refused(form, refusal)
+        return await _assign_page(visit, ticket, form, 422)
+    return visit.redirect(path_of(ticket.ticket_id), "The assignment is changed.")
+
+
+def _optional(message: Any, name: str) -> Any:
+    return getattr(message, name) if message.HasField(name) else None
+
+
+async def _details(visit: Visit) -> views.GetTicketDetailsResponse:
+    request = views.GetTicketDetailsRequest(ticket_id=visit.number("ticket_id"))
+    details: views.GetTicketDetailsResponse = await visit.call(GET, request)
+    return details
+
+
+# What a ticket says
+
+TEXTS = {"title": {"maxlength": "150"}, "subcategory": {"maxlength": "200"}, "room": {"maxlength": "200"}}
+WHAT = (
+    Field("title", "What is wrong, in one line", required=True, more=TEXTS["title"]),
+    Field("category", "Category", choices=[(word, word) for word in filters.CHOICES["category"][1]], required=True),
+    Field("priority", "Priority", choices=[(word, word) for word in filters.CHOICES["priority"][1]], required=True),
+    Field("description", "What was reported", kind="area", more={"rows": "5"}),
+)
+MORE = (
+    Field("room", "Room", more=TEXTS["room"]),
+    Field("room_instance", "Which of several such rooms", more=TEXTS["room"]),
+    Field("subcategory", "Narrower kind of work", "In your company's own words.", more=TEXTS["subcategory"]),
+    Field("permission_to_enter", "Staff may enter when nobody is at home"),
+    Field("preferred_access_time", "Best time for a visit", "In words.", more=TEXTS["room"]),
+)
+PLACES = (
+    Field("unit_id", "Unit", "None for work elsewhere on the property.", kind="picker"),
+    Field("asset_id", "Asset", kind="picker"),
+)
+
+
+async def show_edit(visit: Visit) -> web.StreamResponse:
+    details = await _details(visit)
+    return await _edit_page(visit, details, _correction(details))
+
+
+def _correction(details: views.GetTicketDetailsResponse) -> Edit:
+    ticket = details.ticket
+    names = ("subcategory", "description", "room", "room_instance", "preferred_access_time")
+    texts: dict[str, Any] = {name: getattr(details, name) or None for name in names}
+    now = pb.UpdateTicketRequest(
+        ticket_id=ticket.ticket_id, title=ticket.title, category=ticket.category, priority=ticket.priority,
+        permission_to_enter=details.permission_to_enter, unit_id=_optional(ticket, "unit_id"),
+        asset_id=_optional(ticket, "asset_id"), **texts,
+    )  # fmt: skip
+    return Edit(now, (*WHAT, *PLACES, *MORE))
+
+
+async def _edit_page(
+    visit: Visit, details: views.GetTicketDetailsResponse, form: Edit, status: int = 200
+) -> web.StreamResponse:
+    ticket = details.ticket
+    await pickers.fill(visit, form, property_id=ticket.property_id)
+    return visit.render(
+        "tickets/edit.html", status, here=HERE, ticket=ticket, form=form, number=number_of(ticket),
+        what=[one.name for one in WHAT], places=[one.name for one in PLACES], more=[one.name for one in MORE],
+    )  # fmt: skip
+
+
+async def edit(visit: Visit) -> web.StreamResponse:
+    details = await _details(visit)
+    form = _correction(details)
+    if not form.read(visit.form):
+        return await _edit_page(visit, details, form, form.status)
+    ticket_id = details.ticket.ticket_id
+    if form.is_done:
+        return visit.redirect(path_of(ticket_id), form.said("The ticket is changed."))
+    form.message.idempotency_key, form.message.version = visit.act, details.document.version
+    try:
+        await visit.call(UPDATE, form.message)
+    except Refusal as refusal:
+        _refused(form, refusal)
+        return await _edit_page(visit, details, form, 422)
+    return visit.redirect(path_of(ticket_id), "The ticket is changed.")
+
+
+# Several tickets
+
+TAKEN = (("assignee_id", "Take them from the member of staff"), ("vendor_id", "Take them from the vendor"))
+
+
+@dataclass
+class Chosen:
+    """Tickets to assign together. seen: who had each when the person looked; errors: why one was refused."""
+
+    tickets: Sequence[views.TicketSummary]
+    seen: Mapping[int, tuple[int, int]]
+    errors: dict[int, str] = field(default_factory=dict)
+
+
+def _several_form() -> Form:
+    clear = Field("clear", "Or take them away", choices=TAKEN)
+    return Form(pb.AssignTicketRequest(), (*HANDS, clear))
+
+
+async def _chosen(visit: Visit, texts: Sequence[str]) -> Chosen:
+    ids = list(dict.fromkeys(int(one) for one in texts if one.isascii() and one.isdigit() and 0 < len(one) < 19))
+    ids = [one for one in ids if one][:SEVERAL_MAX]
+    if not ids:
+        return Chosen([], {})
+    found = await visit.call(SEVERAL, views.BatchGetTicketsRequest(ticket_ids=ids))
+    hands = {one.ticket_id: (one.assignee_id, one.vendor_id) for one in found.tickets}
+    return Chosen(found.tickets, hands)
+
+
+async def show_assign_several(visit: Visit) -> web.StreamResponse:
+    chosen = await _chosen(visit, visit.request.query.getall("ticket", []))
+    return await _several_page(visit, chosen, _several_form(), links.own_path(visit.query.get("back", "")))
+
+
+async def _several_page(visit: Visit, chosen: Chosen, form: Form, back: str, status: int = 200) -> web.StreamResponse:
+    await pickers.fill(visit, form)
+    back = back if back.startswith(filters.PATH) else filters.PATH
+    return visit.render("tickets/assign_several.html", status, here=HERE, chosen=chosen, form=form, back=back)
+
+
+async def assign_several(visit: Visit) -> web.StreamResponse:
+    """Assigns each ticket by an act of its own: sent again, it does what is left to do."""
+    back = links.own_path(visit.form.get("back", ""))
+    chosen = await _chosen(visit, visit.form.getall("ticket", []))
+    seen = {}
+    for one in chosen.tickets:
+        match = _SEEN.fullmatch(visit.form.get(f"seen.{one.ticket_id}", ""))
+        seen[one.ticket_id] = (int(match[1]), int(match[2])) if match else chosen.seen[one.ticket_id]
+    chosen.seen = seen
+    form = _several_form()
+    if not form.read(visit.form):
+        return await _several_page(visit, chosen, form, back, form.status)
+    if not chosen.tickets:
+        form.fault = "Choose at least one ticket."
+    elif not form.message.clear and not form.message.assignee_id and not form.message.vendor_id:
+        form.fault = "Choose a member of staff or a vendor, or what is taken away."
+    if form.fault:
+        return await _several_page(visit, chosen, form, back, 422)
+    for start in range(0, len(chosen.tickets), AT_ONCE):
+        part = chosen.tickets[start : start + AT_ONCE]
+        await together(*(_assign_one(visit, chosen, form, one.ticket_id) for one in part))
+    done = len(chosen.tickets) - len(chosen.errors)
+    if not chosen.errors:
+        return visit.redirect(
+            back if back.startswith(filters.PATH) else filters.PATH,
+            f"{done:,} tickets are assigned." if done != 1 else "The ticket is assigned.",
+        )
+    form.fault = f"{done:,} of {len(chosen.tickets):,} are assigned. The others stand here with the reason."
+    left = await _chosen(visit, [str(one) for one in chosen.errors])
+    left.errors = chosen.errors
+    return await _several_page(visit, left, form, back, 422)
+
+
+async def _assign_one(visit: Visit, chosen: Chosen, form: Form, ticket_id: int) -> None:
+    request = pb.AssignTicketRequest()
+    request.CopyFrom(form.message)
+    request.idempotency_key, request.ticket_id = f"{visit.act}.{ticket_id}", ticket_id
+    request.from_assignee_id, request.from_vendor_id = chosen.seen[ticket_id]
+    try:
+        await visit.call(ASSIGN, request)
+    except Refusal as refusal:
+        if refusal.status not in (400, 404, 409, 422):
+            raise
+        chosen.errors[ticket_id] = refusal.message

@@ -1,0 +1,134 @@
+"""The page on which people open a ticket, and the tickets there that may say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.areas.tickets import filters
+from console.areas.tickets.acts import HERE, MORE, PLACES, WHAT, path_of
+from console.kit import pickers
+from console.kit.calls import Panel, together
+from console.kit.filters import number
+from console.kit.forms import Field, Form
+from console.kit.visit import Visit
+from makeready.tickets.v1 import ticket_commands_pb2 as pb
+from makeready.tickets.v1 import ticket_views_pb2 as views
+
+OPEN = "tickets.TicketCommandsService/OpenTicket"
+PLACE = "tickets.TicketViewsService/GetTicketPlace"
+SEARCH = "tickets.TicketViewsService/SearchTickets"
+PATH = f"{filters.PATH}/new"
+ALIKE_PATH = f"{filters.PATH}/alike"
+PRESET = ("property_id", "unit_id", "asset_id", "title", "category", "priority", "description", "room", "by")
+FOUND_MAX, SHOWN_MAX, WORD_LETTERS = 20, 6, 4
+WHERE = (Field("property_id", "Property", kind="picker", required=True), *PLACES)
+WHO = Field(
+    "by", "For whom", "A resident's ticket goes stale when nobody works on it.", "radios",
+    (("resident", "a resident who called or wrote"), ("staff", "us: staff saw it")), required=True,
+)  # fmt: skip
+
+
+def _form() -> Form:
+    request = pb.OpenTicketRequest(priority="Medium", by=pb.OPENER_STAFF)
+    return Form(request, (*WHERE, WHO, *WHAT, *MORE))
+
+
+async def show_new(visit: Visit) -> web.StreamResponse:
+    form = _form()
+    form.preset(visit.query, *PRESET)
+    await _complete(visit, form)
+    return await _page(visit, form)
+
+
+async def _complete(visit: Visit, form: Form) -> None:
+    """An address may name a unit or an asset alone: the property follows."""
+    ids = {name: int(form.values[name]) for name in ("unit_id", "asset_id") if form.values[name]}
+    if form.values["property_id"] or not ids:
+        return
+    found = await visit.panel(PLACE, views.GetTicketPlaceRequest(**ids))
+    if found.ok:
+        form.preset({"property_id": str(found.property_id)}, "property_id")
+
+
+async def _page(visit: Visit, form: Form, status: int = 200) -> web.StreamResponse:
+    _, alike = await together(pickers.fill(visit, form), _alike(visit, form.values))
+    return visit.render(
+        "tickets/new.html", status, here=HERE, form=form, where=[one.name for one in WHERE],
+        what=[one.name for one in WHAT], more=[one.name for one in MORE], **_shown(form.values, alike),
+    )  # fmt: skip
+
+
+async def open_ticket(visit: Visit) -> web.StreamResponse:
+    form = _form()
+    if not form.read(visit.form):
+        return await _page(visit, form, form.status)
+    form.message.idempotency_key = visit.act
+    try:
+        opened = await visit.call(OPEN, form.message)
+    except Refusal as refusal:
+        if refusal.status not in (400, 404, 409, 422):
+            raise
+        form.refuse(refusal)
+        return await _page(visit, form, 422)
+    return visit.redirect(path_of(opened.document.entity_id), "The ticket is open.")
+
+
+async def alike(visit: Visit) -> web.StreamResponse:
+    """The open tickets where the new one would be: those that are like it first."""
+    names = ("property_id", "unit_id", "asset_id", "title", "category")
+    values = {name: visit.query.get(name, "")[:200] for name in names}
+    return visit.render("tickets/alike.html", **_shown(values, await _alike(visit, values)))
+
+
+def _shown(values: Any, found: Panel[Sequence[views.TicketSummary]]) -> dict[str, Any]:
+    ordered = ranked(found.value or (), values.get("title", ""), values.get("category", ""), values.get("asset_id", ""))
+    return {
+        "found": found,
+        "alike": ordered[:SHOWN_MAX],
+        "likely": sum(is_likely for is_likely, _ in ordered),
+        "has_place": bool(values.get("unit_id") or values.get("asset_id")),
+    }
+
+
+async def _alike(visit: Visit, values: Any) -> Panel[Sequence[views.TicketSummary]]:
+    """The open tickets of the unit and of the asset."""
+    asked = []
+    for name in ("unit_id", "asset_id"):
+        if wanted := number(values.get(name) or ""):
+            request = views.SearchTicketsRequest(statuses=filters.OPEN, limit=FOUND_MAX)
+            setattr(request, name, wanted)
+            asked.append(visit.panel(SEARCH, request))
+    answers = await together(*asked)
+    if missing := next((one for one in answers if not one.ok), None):
+        return Panel(None, missing.reason)
+    return Panel(list({one.ticket_id: one for answer in answers for one in answer.tickets}.values()))
+
+
+def ranked(
+    tickets: Sequence[views.TicketSummary], title: str, category: str, asset_id: str
+) -> list[tuple[bool, views.TicketSummary]]:
+    """Whether each may say the same as the new one; those first. They share the asset, the category or a word."""
+    words = _words(title)
+
+    def is_likely(one: views.TicketSummary) -> bool:
+        same_asset = bool(asset_id) and one.HasField("asset_id") and str(one.asset_id) == asset_id
+        return same_asset or (bool(category) and one.category == category) or bool(words & _words(one.title))
+
+    judged = [(is_likely(one), one) for one in tickets]
+    return sorted(judged, key=lambda pair: not pair[0])
+
+
+def _words(text: str) -> set[str]:
+    """The words that say something: long ones, and each pair of signs of a script without blanks."""
+    found = set()
+    for word in re.findall(r"\w+", text.casefold()):
+        if word.isascii() or not any("\u2e80" <= sign <= "\uffdc" for sign in word):
+            found |= {word} if len(word) >= WORD_LETTERS else set()
+        else:
+            found |= {word[place : place + 2] for place in range(len(word) - 1)}
+    return found

@@ -1,0 +1,332 @@
+"""The pages of tickets: the list, one ticket, and their parts of other pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from console.areas.tickets import acts, filters
+from console.areas.tickets.photos import shots
+from console.areas.tickets.words import FIELDS, REASONS, VALUES, number_of, ordinal
+from console.kit import csv, links
+from console.kit.calls import Panel, together
+from console.kit.names import RPC as NAMES
+from console.kit.names import names_of
+from console.kit.times import count
+from console.kit.visit import STAFF, Visit
+from makeready.tickets.v1 import ticket_views_pb2 as pb
+
+HERE = "Tickets"
+PATH = filters.PATH
+SEARCH = "tickets.TicketViewsService/SearchTickets"
+COUNT = "tickets.TicketViewsService/CountTickets"
+GET = "tickets.TicketViewsService/GetTicketDetails"
+TIMELINE = "tickets.TicketViewsService/ListTicketTimeline"
+OF_INSPECTION = "tickets.TicketViewsService/ListTicketsOfInspection"
+LISTS = (SEARCH, COUNT)
+SHOWS = (GET, TIMELINE, SEARCH, NAMES)
+PARTS = (SEARCH, OF_INSPECTION)
+
+SHOWN, CSV_PAGE, CSV_PAGES = 50, 200, 5
+PART_ROWS, FOUND_ROWS, OTHER_ROWS = 8, 8, 5
+TIMELINE_ROWS = 100
+# What the timeline may be narrowed to.
+NARROWED = {
+    "comments": (pb.TIMELINE_KIND_COMMENT, pb.TIMELINE_KIND_PHOTO),
+    "changes": (pb.TIMELINE_KIND_OPENED, pb.TIMELINE_KIND_STATUS, pb.TIMELINE_KIND_CHANGE),
+}
+# A panel's query, and the filter of the request and of the list that it is.
+_OF = {
+    "property_id": "property",
+    "unit_id": "unit",
+    "asset_id": "asset",
+    "vendor_id": "vendor",
+    "assignee_id": "assignee",
+}
+_CLOSED = ("Completed", "Cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of the list that have something in common; an empty name for the only group."""
+
+    name: str
+    tickets: Sequence[pb.TicketSummary]
+
+
+def grouped(tickets: Iterable[pb.TicketSummary], by: str) -> list[Group]:
+    """The tickets by who has them, status or property, in their order."""
+    found: dict[str, list[pb.TicketSummary]] = {}
+    if by == "who":
+        found = {"Nobody has them": [], "Staff": [], "Vendors": []}
+    for one in tickets:
+        found.setdefault(_group_of(one, by), []).append(one)
+    return [Group(name, rows) for name, rows in found.items() if rows]
+
+
+def _group_of(one: pb.TicketSummary, by: str) -> str:
+    if by == "who":
+        return "Staff" if one.HasField("assignee_id") else "Vendors" if one.HasField("vendor_id") else "Nobody has them"
+    return {"status": one.status, "property": one.property_name}.get(by, "")
+
+
+async def list_tickets(visit: Visit) -> web.StreamResponse:
+    asked = filters.read(visit)
+    if "csv" in visit.query:
+        return await _csv(visit, asked)
+    asked.request.limit = SHOWN
+    for name in ("after", "before"):
+        if cursor := visit.query.get(name, ""):
+            setattr(asked.request, name, cursor)
+            break
+    found, counts = await together(visit.call(SEARCH, asked.request), visit.panel(COUNT, pb.CountTicketsRequest()))
+    return visit.render(
+        "tickets/list.html", here=HERE, asked=asked, found=found, counts=counts,
+        groups=grouped(found.tickets, asked.group), tabs=_tabs(visit, asked, counts),
+        chips=filters.chips(asked, counts.value, found.tickets), others=filters.others(asked), orders=filters.ORDERS,
+        group_words=filters.GROUPS, is_closed=is_closed,
+    )  # fmt: skip
+
+
+def is_closed(one: pb.TicketSummary) -> bool:
+    return one.status in _CLOSED
+
+
+def _tabs(visit: Visit, asked: filters.Asked, counts: Panel[pb.CountTicketsResponse]) -> list[tuple[str, str, bool]]:
+    """The words, the path and whether it is this one. Filters go along, the order and the groups do not."""
+    assert visit.who is not None
+    numbers: dict[str, int] = {}
+    if counts.ok:
+        mine = next((one.tickets for one in counts.by_assignee if one.id == visit.who.person_id), 0)
+        numbers = {"open": counts.open, "mine": mine, "waiting": counts.stale + counts.soon_stale}
+    found = []
+    for view, (words, _, _) in filters.VIEWS.items():
+        if view != "mine" or visit.kind == STAFF:
+            number = f" {numbers[view]:,}" if view in numbers else ""
+            path = asked.path("status", "order", "group", view="" if view == "open" else view)
+            found.append((words + number, path, view == asked.view))
+    return found
+
+
+async def _csv(visit: Visit, asked: filters.Asked) -> web.Response:
+    header = (
+        "id", "number", "title", "status", "priority", "category", "property", "unit", "asset", "assignee", "vendor",
+        "opened_at", "closed_at", "quiet_since", "stale_from", "source", "external_id",
+    )  # fmt: skip
+    asked.request.limit = CSV_PAGE
+    rows: list[Sequence[object]] = []
+    for _ in range(CSV_PAGES):
+        page = await visit.call(SEARCH, asked.request)
+        for one in page.tickets:
+            stamps = [_iso(one, name) for name in ("created_at", "closed_at", "quiet_since", "stale_from")]
+            number = one.ticket_number if one.HasField("ticket_number") else ""
+            rows.append(
+                (one.ticket_id, number, one.title, one.status, one.priority, one.category, one.property_name,
+                 one.unit_name, one.asset_name, one.assignee_name, one.vendor_name, *stamps, one.source,
+                 one.external_id)
+            )  # fmt: skip
+        if not page.HasField("next"):
+            break
+        asked.request.after = page.next
+    return csv.answer("tickets", header, rows)
+
+
+def _iso(message: Any, name: str) -> str:
+    return getattr(message, name).ToJsonString() if message.HasField(name) else ""
+
+
+async def show_ticket(visit: Visit) -> web.StreamResponse:
+    return await _ticket_page(visit, acts.Acts.of(visit.number("ticket_id")))
+
+
+async def comment(visit: Visit) -> web.StreamResponse:
+    forms = acts.Acts.of(visit.number("ticket_id"))
+    return await acts.comment(visit, forms) or await _ticket_page(visit, forms, 422)
+
+
+async def move(visit: Visit) -> web.StreamResponse:
+    forms = acts.Acts.of(visit.number("ticket_id"))
+    return await acts.move(visit, forms) or await _ticket_page(visit, forms, 422)
+
+
+def _is_mine(visit: Visit, ticket: pb.TicketSummary) -> bool:
+    assert visit.who is not None
+    return visit.kind == STAFF and ticket.assignee_id == visit.who.person_id
+
+
+async def _ticket_page(visit: Visit, forms: acts.Acts, status: int = 200) -> web.StreamResponse:
+    """status: 422 if an act was refused; the forms say why."""
+    ticket_id = visit.number("ticket_id")
+    narrowed = visit.query.get("show", "")
+    narrowed = narrowed if narrowed in NARROWED else ""
+    asked = pb.ListTicketTimelineRequest(ticket_id=ticket_id, kinds=NARROWED.get(narrowed, ()), limit=TIMELINE_ROWS)
+    asked.after = visit.query.get("after", "")[:80]
+    details, timeline = await together(
+        visit.call(GET, pb.GetTicketDetailsRequest(ticket_id=ticket_id)), visit.panel(TIMELINE, asked)
+    )
+    ticket = details.ticket
+    entries = list(reversed(timeline.entries)) if timeline.ok else []
+    actors = [one.actor for one in entries]
+    if details.HasField("created_by_administrator_id"):
+        actors.append(f"administrator:{details.created_by_administrator_id}")
+    names, of_unit, of_asset, board, vendor, events, audit = await together(
+        names_of(visit, actors),
+        _others(visit, "unit_id", ticket),
+        _others(visit, "asset_id", ticket),
+        visit.include("/board/panel", unit_id=_optional(ticket, "unit_id")) if ticket.unit_id else _nothing(),
+        visit.include("/vendors/panel", vendor_id=ticket.vendor_id) if ticket.vendor_id else _nothing(),
+        visit.include("/events/panel", kind="ticket", id=ticket_id),
+        visit.include("/audit/panel", kind="ticket", id=ticket_id),
+    )
+    return visit.render(
+        "tickets/ticket.html", status, here=HERE, details=details, ticket=ticket, timeline=timeline, entries=entries,
+        narrowed=narrowed, names=names, of_unit=of_unit, of_asset=of_asset, panels=[board, vendor, events, audit],
+        closed=is_closed(ticket), unit_path=unit_path(visit, ticket), sources=filters.SOURCES, kinds=_KINDS,
+        shots=shots(visit, details), is_elsewhere=links.of_another_site,
+        host=links.host_of, older=_older(visit, timeline),
+        reason=REASONS.get(details.cancellation_reason_code, details.cancellation_reason_code), reasons=REASONS,
+        ordinal=ordinal, fields=FIELDS, values=VALUES, acts=forms, moves=acts.MOVES.get(ticket.status, ()),
+        number=number_of(ticket), is_mine=_is_mine(visit, ticket),
+    )  # fmt: skip
+
+
+_KINDS = {
+    pb.TIMELINE_KIND_OPENED: "opened",
+    pb.TIMELINE_KIND_COMMENT: "comment",
+    pb.TIMELINE_KIND_PHOTO: "photo",
+    pb.TIMELINE_KIND_STATUS: "status",
+    pb.TIMELINE_KIND_CHANGE: "change",
+}
+
+
+async def _nothing() -> str:
+    return ""
+
+
+def _optional(message: Any, name: str) -> Any:
+    return getattr(message, name) if message.HasField(name) else None
+
+
+async def _others(visit: Visit, name: str, ticket: pb.TicketSummary) -> Panel[Sequence[pb.TicketSummary]]:
+    """Other tickets of the unit or the asset, the newest first."""
+    if not ticket.HasField(name):  # type: ignore[arg-type]
+        return Panel(())
+    asked = pb.SearchTicketsRequest(limit=OTHER_ROWS + 1, **{name: getattr(ticket, name)})
+    found = await visit.panel(SEARCH, asked)
+    if not found.ok:
+        return found
+    return Panel([one for one in found.tickets if one.ticket_id != ticket.ticket_id][:OTHER_ROWS])
+
+
+def _older(visit: Visit, timeline: Panel[pb.ListTicketTimelineResponse]) -> str:
+    """The page of this ticket with the timeline's earlier entries."""
+    if not timeline.ok or not timeline.HasField("next"):
+        return ""
+    values = {"show": visit.query.get("show", ""), "after": timeline.next}
+    return links.with_query(acts.path_of(visit.number("ticket_id")), values)
+
+
+def unit_path(visit: Visit, ticket: Any) -> str:
+    """The page of the ticket's unit; empty if there is none."""
+    pages = {page.path for page in visit.site.pages if page.method == "GET" and visit.kind in page.kinds}
+    if "/properties/{property_id}/units/{unit_id}" not in pages or not ticket.unit_id:
+        return ""
+    return f"/properties/{ticket.property_id}/units/{ticket.unit_id}"
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """The tickets of a property, unit, asset, vendor, inspection or member of staff."""
+    inspection = visit.query.get("inspection_id", "")
+    if inspection:
+        asked = pb.ListTicketsOfInspectionRequest(inspection_id=_id(inspection))
+        found = (await visit.call(OF_INSPECTION, asked)).tickets
+        return visit.render("tickets/of_inspection.html", rows=found, is_closed=is_closed)
+    name = next((name for name in _OF if visit.query.get(name)), "")
+    if not name:
+        raise web.HTTPNotFound
+    number = _id(visit.query[name])
+    request = pb.SearchTicketsRequest(limit=PART_ROWS, statuses=filters.OPEN, order=pb.TICKET_ORDER_PRIORITY)
+    setattr(request, name, number)
+    found = await visit.call(SEARCH, request)
+    of = {_OF[name]: number}
+    return visit.render(
+        "tickets/panel.html", tickets=found.tickets, has_more=found.HasField("next"), name=name, number=number,
+        open_path=links.with_query(PATH, of), all_path=links.with_query(PATH, {"view": "all", **of}),
+    )  # fmt: skip
+
+
+def _id(text: str) -> int:
+    """An id of a panel's query. Raises HTTPNotFound for a text that is none."""
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 19):
+        raise web.HTTPNotFound
+    return int(text)
+
+
+def _first(found: Panel[pb.SearchTicketsResponse]) -> pb.TicketSummary | None:
+    return found.tickets[0] if found.ok and found.tickets else None
+
+
+async def home(visit: Visit) -> web.StreamResponse:
+    """The first page's counts of tickets, and the open ones by age."""
+    emergency = filters.CHOICES["priority"][1]["Emergency"]
+    urgent = [filters.CHOICES["priority"][1]["High"], emergency]
+    first = pb.SearchTicketsRequest(limit=1, statuses=filters.OPEN, order=pb.TICKET_ORDER_PRIORITY)
+    counts, burning, waiting, lonely = await together(
+        visit.call(COUNT, pb.CountTicketsRequest()),
+        visit.panel(SEARCH, _with(first, priorities=[emergency])),
+        visit.panel(SEARCH, _with(first, stale=True, order=pb.TICKET_ORDER_STALE)),
+        visit.panel(SEARCH, _with(first, priorities=urgent, has_assignee=False, has_vendor=False)),
+    )
+    return visit.render(
+        "tickets/home.html", counts=counts, burning=_first(burning), waiting=_first(waiting), lonely=_first(lonely),
+        ages=_ages(counts.by_age),
+    )  # fmt: skip
+
+
+def _with(request: pb.SearchTicketsRequest, **values: Any) -> pb.SearchTicketsRequest:
+    made = pb.SearchTicketsRequest(**values)
+    merged = pb.SearchTicketsRequest()
+    merged.CopyFrom(request)
+    merged.MergeFrom(made)
+    return merged
+
+
+def _ages(counts: Iterable[pb.TicketCount]) -> list[tuple[str, int, str, str]]:
+    """The words of an age, its number of tickets, what else is to say, and their list."""
+    found = []
+    for one in counts:
+        note = f"{one.on_hold} on hold" if one.on_hold else ""
+        of = {"older": one.hours_from, "younger": one.hours_to, "order": "oldest"}
+        found.append((one.name, one.tickets, note, links.with_query(PATH, of)))
+    return found
+
+
+async def found(visit: Visit) -> web.StreamResponse:
+    """Tickets by number, words and external id. The only one with a number or an external id opens at once."""
+    text = visit.query.get("q", "").strip()[: filters.TEXT_MAX]
+    number = text.removeprefix("#").strip()
+    searches: dict[str, Mapping[str, Any]] = {}
+    if number.isascii() and number.isdigit() and len(number) < 10:
+        searches["number"] = {"ticket_number": int(number)}
+    if text:
+        searches["external"] = {"external_id": text}
+    if any(sign.isalnum() for sign in text):
+        searches["words"] = {"words": text}
+    answers = await together(
+        *(visit.call(SEARCH, pb.SearchTicketsRequest(limit=FOUND_ROWS, **values)) for values in searches.values())
+    )
+    by = dict(zip(searches, answers, strict=True))
+    exact = {one.ticket_id: one for name in ("external", "number") if name in by for one in by[name].tickets}
+    if len(exact) == 1:
+        return visit.redirect(f"{PATH}/{next(iter(exact))}")
+    hits = dict(exact)
+    if "words" in by:
+        hits |= {one.ticket_id: one for one in by["words"].tickets if one.ticket_id not in exact}
+    shown = list(hits.values())[:FOUND_ROWS]
+    return visit.render(
+        "tickets/found.html", tickets=shown, text=text, is_closed=is_closed,
+        all_path=links.with_query(PATH, {"view": "all", "q": text}), count=count,
+    )  # fmt: skip

@@ -1,0 +1,49 @@
+"""What the tickets of a unit say in free text, for a person to mark what has to go."""
+
+from __future__ import annotations
+
+import datetime
+
+from aiohttp import web
+
+from console.kit import filters
+from console.kit.visit import Visit
+from makeready.tickets.v1 import ticket_views_pb2 as pb
+
+TEXTS = "tickets.TicketViewsService/ListTicketTexts"
+TEXTS_ROWS = 200
+_TEXT_FIELDS = {"title": "Title", "description": "Description", "preferred_access_time": "When to come"}
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """What a unit's tickets say in free text, as inputs `ticket_texts` of another area's form; since, until: the first
+    and the last day of their opening; marked: the names of those that are marked, with blanks between."""
+    unit_id = filters.number(visit.query.get("unit_id", ""))
+    if unit_id is None:
+        raise web.HTTPNotFound
+    request = pb.ListTicketTextsRequest(unit_id=unit_id, limit=TEXTS_ROWS)
+    days = {name: _date(visit.query.get(name, "")) for name in ("since", "until")}
+    if days["since"]:
+        request.opened_from.FromDatetime(_midnight(visit, days["since"]))
+    if days["until"]:
+        request.opened_to.FromDatetime(_midnight(visit, days["until"] + datetime.timedelta(days=1)))
+    found = await visit.call(TEXTS, request)
+    marked = set(visit.query.get("marked", "").split())
+    return visit.render(
+        "tickets/texts.html", found=found, marked=marked, fields=_TEXT_FIELDS, days=days, unit_id=unit_id
+    )
+
+
+def _date(text: str) -> datetime.date | None:
+    """A day of a panel's query. Raises HTTPNotFound for a text that is none."""
+    try:
+        found = datetime.date.fromisoformat(text) if text else None
+    except ValueError:
+        raise web.HTTPNotFound from None
+    if found and not 1970 < found.year < 9998:
+        raise web.HTTPNotFound
+    return found
+
+
+def _midnight(visit: Visit, day: datetime.date) -> datetime.datetime:
+    return datetime.datetime.combine(day, datetime.time(), visit.wall.zone)

@@ -1,0 +1,1 @@
+"""Upkeep: preventive-maintenance tasks, their chains, and their parts of other pages."""

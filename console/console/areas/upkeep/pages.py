@@ -1,0 +1,216 @@
+"""The pages of preventive-maintenance tasks."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+from markupsafe import Markup
+
+from console.kit import csv, links, times
+from console.kit.calls import together
+from console.kit.visit import Visit
+from makeready.tickets.v1 import pm_tasks_pb2 as pb
+
+HERE = "Upkeep"
+PATH = "/pm-tasks"
+LIST = "tickets.PmTasksService/ListPmTasks"
+GET = "tickets.PmTasksService/GetPmTask"
+COUNT = "tickets.PmTasksService/CountPmTasks"
+LISTS = (LIST, COUNT)
+
+SHOWN, CSV_ROWS, PART_ROWS = 50, 1000, 8
+WEEK_DAYS = 6
+VIEWS = {"open": "Open", "overdue": "Overdue", "week": "This week", "later": "Later", "closed": "Closed"}
+PLACES = {"property": "property_id", "unit": "unit_id", "asset": "asset_id"}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tasks that are due in the same stretch of time; an empty name for the only group."""
+
+    name: str
+    tone: str
+    tasks: Sequence[pb.PmTask]
+
+
+def grouped(tasks: Iterable[pb.PmTask], today: datetime.date) -> list[Group]:
+    """Open tasks by when they are due, in their order."""
+    week_end = today + datetime.timedelta(days=WEEK_DAYS)
+    found: dict[str, list[pb.PmTask]] = {"Overdue": [], "This week": [], "Later": []}
+    for one in tasks:
+        due = datetime.date.fromisoformat(one.due_date)
+        found["Overdue" if due < today else "This week" if due <= week_end else "Later"].append(one)
+    tones = {"Overdue": "in-red", "This week": "in-amber", "Later": ""}
+    return [Group(name, tones[name], rows) for name, rows in found.items() if rows]
+
+
+class Due:
+    """Words for due dates, by the company's clock."""
+
+    def __init__(self, visit: Visit) -> None:
+        self.today = visit.wall.now.date()
+
+    def day(self, date: str) -> Markup:
+        """ "Fri 20 Nov", or "1 March 2027" in another year, in a `time` element."""
+        found = datetime.date.fromisoformat(date)
+        same_year = found.year == self.today.year
+        words = f"{found:%a} {found.day} {found:%b}" if same_year else f"{found.day} {found:%B} {found.year}"
+        return Markup('<time datetime="{}">{}</time>').format(date, words)
+
+    def late(self, date: str) -> str:
+        """ "3 days late", "today", "in 5 days" """
+        days = (datetime.date.fromisoformat(date) - self.today).days
+        if days in (0, 1):
+            return ("today", "tomorrow")[days]
+        return f"in {times.count(days, 'day')}" if days > 0 else f"{times.count(-days, 'day')} late"
+
+    def is_late(self, one: pb.PmTask) -> bool:
+        return one.status == "Open" and datetime.date.fromisoformat(one.due_date) < self.today
+
+
+def period(one: pb.PmTask) -> str:
+    """ "every 3 months"; empty for a task that does not repeat."""
+    for number, name in ((one.repeat_days, "day"), (one.repeat_months, "month")):
+        if number:
+            return f"every {name}" if number == 1 else f"every {times.count(number, name)}"
+    return ""
+
+
+def _request(visit: Visit, view: str) -> tuple[pb.ListPmTasksRequest, dict[str, str]]:
+    """The list that the address asks for, and its filters as they stand there."""
+    request = pb.ListPmTasksRequest(order=pb.PM_TASK_ORDER_DUE, limit=SHOWN, open=view != "closed")
+    query: dict[str, str] = {} if view == "open" else {"view": view}
+    for name, field in PLACES.items():
+        text = visit.query.get(name, "")
+        if text.isascii() and text.isdigit() and 0 < len(text) < 19:
+            setattr(request, field, int(text))
+            query[name] = text
+    today = visit.wall.now.date()
+    day = datetime.timedelta(days=1)
+    if view == "overdue":
+        request.due_to = (today - day).isoformat()
+    elif view == "week":
+        request.due_from, request.due_to = today.isoformat(), (today + WEEK_DAYS * day).isoformat()
+    elif view == "later":
+        request.due_from = (today + (WEEK_DAYS + 1) * day).isoformat()
+    return request, query
+
+
+async def list_tasks(visit: Visit) -> web.StreamResponse:
+    view = visit.query.get("view", "open")
+    view = view if view in VIEWS else "open"
+    request, query = _request(visit, view)
+    if "csv" in visit.query:
+        request.limit = CSV_ROWS
+        return _csv((await visit.call(LIST, request)).tasks)
+    for name in ("after", "before"):
+        if cursor := visit.query.get(name, ""):
+            setattr(request, name, cursor)
+            break
+    found, counts = await together(visit.call(LIST, request), visit.panel(COUNT, pb.CountPmTasksRequest()))
+    due = Due(visit)
+    numbers = {}
+    if counts.ok:
+        numbers = {"overdue": counts.overdue, "week": counts.this_week, "later": counts.later}
+        numbers["open"] = sum(numbers.values())
+    places = {name: value for name, value in query.items() if name != "view"}
+    tabs = [
+        (words + (f" {numbers[name]:,}" if name in numbers else ""),
+         links.with_query(PATH, {"view": "" if name == "open" else name, **places}), name == view)
+        for name, words in VIEWS.items()
+    ]  # fmt: skip
+    groups = grouped(found.tasks, due.today) if view == "open" else [Group("", "", found.tasks)]
+    names = {name: getattr(found.tasks[0], name, "") for name in places} if found.tasks else {}
+    chips = [
+        (f"{name.capitalize()} {names.get(name) or value}", _without(query, name)) for name, value in places.items()
+    ]
+    return visit.render(
+        "upkeep/list.html", here=HERE, view=view, found=found, counts=counts, groups=groups, tabs=tabs, due=due,
+        period=period, chips=chips, unit_path=unit_path,
+        next=links.with_query(PATH, {**query, "after": found.next}) if found.HasField("next") else "",
+        previous=links.with_query(PATH, {**query, "before": found.previous}) if found.HasField("previous") else "",
+        csv_path=links.with_query(PATH, {**query, "csv": 1}), is_filtered=bool(places),
+        plan=_plan_path(visit, {PLACES[name]: value for name, value in places.items()}),
+    )  # fmt: skip
+
+
+def _plan_path(visit: Visit, values: Mapping[str, object]) -> str:
+    """The form of a new task with these values; empty for one who may not open it."""
+    return links.with_query(f"{PATH}/new", values) if visit.opens(f"{PATH}/new") else ""
+
+
+def _without(query: dict[str, str], name: str) -> str:
+    return links.with_query(PATH, {key: value for key, value in query.items() if key != name})
+
+
+def _csv(tasks: Iterable[pb.PmTask]) -> web.Response:
+    header = ("id", "task_name", "status", "due_date", "property", "unit", "repeats", "completed_at", "external_id")
+    return csv.answer(
+        "upkeep",
+        header,
+        (
+            (one.pm_task_id, one.task_name, one.status, one.due_date, one.property, one.unit, period(one),
+             one.completed_at.ToJsonString() if one.HasField("completed_at") else "", one.external_id)
+            for one in tasks
+        ),
+    )  # fmt: skip
+
+
+async def show_task(visit: Visit) -> web.StreamResponse:
+    return await page(visit)
+
+
+async def page(visit: Visit, status: int = 200, *, error: str = "") -> web.Response:
+    """One task. error: why an act was refused."""
+    task_id = visit.number("pm_task_id")
+    found = await visit.call(GET, pb.GetPmTaskRequest(pm_task_id=task_id))
+    task = found.task
+    tickets, events, audit = await together(
+        visit.include("/tickets/panel", asset_id=task.asset_id) if task.HasField("asset_id") else _nothing(),
+        visit.include("/events/panel", kind="pm_task", id=task_id),
+        visit.include("/audit/panel", kind="pm_task", id=task_id),
+    )
+    return visit.render(
+        "upkeep/task.html", status, here=HERE, error=error, found=found, task=task,
+        chain=[*found.earlier, task, *found.later],
+        due=Due(visit), period=period(task), panels=[tickets, events, audit], unit_path=unit_path(visit, task),
+    )  # fmt: skip
+
+
+async def _nothing() -> str:
+    return ""
+
+
+def unit_path(visit: Visit, task: pb.PmTask) -> str:
+    """The page of the task's unit; empty if there is none."""
+    pages = {page.path for page in visit.site.pages if page.method == "GET" and visit.kind in page.kinds}
+    if "/properties/{property_id}/units/{unit_id}" not in pages or not task.unit_id:
+        return ""
+    return f"/properties/{task.property_id}/units/{task.unit_id}"
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """The open tasks of a property, unit or asset."""
+    # The narrowest place counts; the others are for the form of a new task.
+    narrowest = reversed(PLACES.items())
+    name, field = next(((name, field) for name, field in narrowest if visit.query.get(field)), ("", ""))
+    text = visit.query.get(field, "")
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 19):
+        raise web.HTTPNotFound
+    request = pb.ListPmTasksRequest(order=pb.PM_TASK_ORDER_DUE, limit=PART_ROWS, open=True)
+    setattr(request, field, int(text))
+    found = await visit.call(LIST, request)
+    return visit.render(
+        "upkeep/panel.html", tasks=found.tasks, has_more=found.HasField("next"), name=name, due=Due(visit),
+        period=period, path=links.with_query(PATH, {name: text}),
+        plan=_plan_path(visit, {one: visit.query.get(one) for one in PLACES.values()}),
+    )  # fmt: skip
+
+
+async def home(visit: Visit) -> web.StreamResponse:
+    """The first page's count of tasks that are overdue."""
+    counts = await visit.call(COUNT, pb.CountPmTasksRequest())
+    return visit.render("upkeep/home.html", counts=counts, due=Due(visit))

@@ -1,0 +1,272 @@
+"""The pages of vendors: lists, one vendor, and the panels that other pages show."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from console.kit import csv, links, names
+from console.kit.calls import together
+from console.kit.links import with_query
+from console.kit.visit import Visit
+from makeready.catalog.v1 import vendor_details_pb2 as pb
+
+HERE = "Vendors"
+PATH = "/vendors"
+SEARCH = "catalog.VendorDetailsService/SearchVendors"
+GET = "catalog.VendorDetailsService/GetVendorDetails"
+COUNT = "catalog.VendorDetailsService/CountVendors"
+NAMES = names.RPC
+
+SHOWN, CSV_ROWS, IN_PANEL = 50, 200, 6
+SOON_DAYS = 30
+TEXT_MAX = 200
+LAPSED = "insurance_lapsed"
+ENDS = (".", "!", "?", "…", "。")
+STATES = ("compliant", "expiring", "noncompliant", "missing", "unknown")
+# What each state means, its colour and its shape.
+WORDS = {
+    "compliant": ("green", "check", "Compliant"),
+    "expiring": ("amber", "clock", "Expiring"),
+    "noncompliant": ("red", "x", "Not compliant"),
+    "missing": ("amber", "warn", "No insurance"),
+    "unknown": ("", "dash", "Not checked"),
+}
+VIEWS = ("working", "hold", "insurance", "missing", "ended", "all")
+_HEADER = (
+    "id",
+    "name",
+    "legal_name",
+    "compliance_state",
+    "insurance_expires_on",
+    "on_hold",
+    "hold_reason",
+    "held_at",
+    "is_active",
+    "avg_rating",
+    "rating_count",
+    "website",
+    "external_id",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A vendor as the templates show it. days_left: of its insurance, negative once it has ended; None if none is on
+    record. reason: why it is on hold, in words."""
+
+    vendor: pb.VendorDetails
+    state: str
+    insured_until: datetime.date | None
+    days_left: int | None
+    reason: str
+
+    @property
+    def tone(self) -> str:
+        return WORDS[self.state][0]
+
+    @property
+    def icon(self) -> str:
+        return WORDS[self.state][1]
+
+    @property
+    def word(self) -> str:
+        return WORDS[self.state][2]
+
+    @property
+    def sentence(self) -> str:
+        """The reason with a full stop, unless it ends with a sign of its own."""
+        return self.reason if self.reason.endswith(ENDS) else f"{self.reason}."
+
+    @property
+    def left(self) -> str:
+        """ "12 days left", "its last day", "ended 3 days ago" """
+        if self.days_left is None:
+            return ""
+        days = f"{abs(self.days_left):,} day" + ("" if abs(self.days_left) == 1 else "s")
+        if self.days_left == 0:
+            return "its last day"
+        return f"{days} left" if self.days_left > 0 else f"ended {days} ago"
+
+    @property
+    def left_tone(self) -> str:
+        if self.days_left is None or self.days_left > SOON_DAYS:
+            return ""
+        return "in-amber b" if self.days_left >= 0 else "in-red b"
+
+    @property
+    def links_to(self) -> str:
+        """The address of its website, if it is one that a page may link to."""
+        website = self.vendor.website
+        return website if links.of_another_site(website) else ""
+
+
+def row_of(vendor: pb.VendorDetails, today: datetime.date) -> Row:
+    until = datetime.date.fromisoformat(vendor.insurance_expires_on) if vendor.insurance_expires_on else None
+    reason = "Its insurance has lapsed" if vendor.hold_reason == LAPSED else vendor.hold_reason
+    state = STATES[vendor.compliance_state - 1] if vendor.compliance_state else "unknown"
+    return Row(vendor, state, until, (until - today).days if until else None, reason)
+
+
+def _today(visit: Visit) -> datetime.date:
+    return visit.wall.now.date()
+
+
+def _wanted(visit: Visit) -> tuple[dict[str, str], pb.SearchVendorsRequest, Sequence[str]]:
+    """The filters of the address, their request, and the errors in them."""
+    filters = {name: visit.query.get(name, "").strip()[:TEXT_MAX] for name in ("view", "q", "state", "until")}
+    if filters["view"] not in VIEWS:
+        filters["view"] = ""
+    view, today = filters["view"] or "working", _today(visit)
+    request, errors = pb.SearchVendorsRequest(words=filters["q"].replace("\0", "")), []
+    if view in ("working", "hold", "insurance", "missing"):
+        request.is_active = True
+    elif view == "ended":
+        request.is_active = False
+    if view == "hold":
+        request.on_hold = True
+        request.ClearField("is_active")
+    if view == "insurance":
+        request.insured_until = str(today + datetime.timedelta(days=SOON_DAYS))
+    if view == "missing":
+        request.state.append(pb.COMPLIANCE_STATE_MISSING)
+    elif filters["state"] in STATES:
+        request.state.append(pb.ComplianceState.Value(f"COMPLIANCE_STATE_{filters['state'].upper()}"))
+    if filters["until"]:
+        try:
+            request.insured_until = datetime.date.fromisoformat(filters["until"]).isoformat()
+        except ValueError:
+            errors.append("A day is like 2027-01-31.")
+    return filters, request, errors
+
+
+async def list_vendors(visit: Visit) -> web.StreamResponse:
+    filters, request, errors = _wanted(visit)
+    request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
+    if after := visit.query.get("after", "")[:40]:
+        request.after = after
+    found, counts = await together(
+        visit.call(SEARCH, request), visit.panel(COUNT, pb.CountVendorsRequest(days=SOON_DAYS))
+    )
+    rows = [row_of(one, _today(visit)) for one in found.vendors]
+    if "csv" in visit.query:
+        return _csv(rows)
+    return visit.render(
+        "vendors/list.html", here=HERE, rows=rows, counts=counts, filters=filters, errors=errors, states=STATES,
+        words=WORDS, views=_views(filters, counts), is_filtered=any(filters.values()), later="after" in visit.query,
+        next=with_query(PATH, {**filters, "after": found.next}) if found.HasField("next") else "",
+        first=with_query(PATH, filters), csv_path=with_query(PATH, {**filters, "csv": 1}), csv_rows=CSV_ROWS,
+    )  # fmt: skip
+
+
+def _views(filters: Mapping[str, str], counts: Any) -> Sequence[tuple[str, str, bool]]:
+    """The views with their counts: words, path, and whether it is this one."""
+
+    def number(name: str) -> str:
+        found = getattr(counts, name) if counts.ok else 0
+        return "" if not found else f" {found:,}{'+' if found >= 1000 else ''}"
+
+    soon = "" if not counts.ok else f" {counts.lapsed + counts.ending:,}" if counts.lapsed + counts.ending else ""
+    words = {
+        "working": f"Working with{number('active')}",
+        "hold": f"On hold{number('on_hold')}",
+        "insurance": f"Insurance ends soon{soon}",
+        "missing": f"No insurance{number('missing')}",
+        "ended": "Ended",
+        "all": "All",
+    }
+    rest = {name: value for name, value in filters.items() if name not in ("view", "until", "state")}
+    return [
+        (said, with_query(PATH, {"view": "" if name == "working" else name, **rest}),
+         name == (filters["view"] or "working"))
+        for name, said in words.items()
+    ]  # fmt: skip
+
+
+def _csv(rows: Sequence[Row]) -> web.Response:
+    values = []
+    for row in rows:
+        one = row.vendor
+        held = one.held_at.ToJsonString() if one.HasField("held_at") else ""
+        rating = one.avg_rating if one.HasField("avg_rating") else ""
+        values.append(
+            (one.vendor_id, one.name, one.legal_name, row.state, one.insurance_expires_on, one.on_hold,
+             one.hold_reason, held, one.is_active, rating, one.rating_count, one.website, one.external_id)
+        )  # fmt: skip
+    return csv.answer("vendors", _HEADER, values)
+
+
+async def show_vendor(visit: Visit) -> web.StreamResponse:
+    vendor_id = visit.number("vendor_id")
+    found, tickets, events, history = await together(
+        visit.call(GET, pb.GetVendorDetailsRequest(vendor_id=vendor_id)),
+        visit.include("/tickets/panel", vendor_id=vendor_id),
+        visit.include("/events/panel", kind="vendor", id=vendor_id),
+        visit.include("/audit/panel", kind="vendor", id=vendor_id),
+    )
+    by = await names.names_of(visit, [found.held_by])
+    return visit.render(
+        "vendors/vendor.html", here=HERE, row=row_of(found.vendor, _today(visit)), held_by=_held_by(found, by),
+        tickets=tickets, events=events, history=history,
+    )  # fmt: skip
+
+
+def _held_by(found: pb.GetVendorDetailsResponse, by: names.Names) -> str:
+    """Who placed the hold, in words; empty if no entry says so."""
+    if not found.HasField("held_by"):
+        return "" if found.vendor.hold_reason != LAPSED else "an import"
+    if by[found.held_by].kind in ("administrator", "staff", "caller"):
+        return by[found.held_by].name
+    return "the operator" if found.held_by == "operator" else "the hourly check of insurance"
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """The vendor of a ticket: whether it may have work."""
+    vendor_id = _number(visit, "vendor_id")
+    found = await visit.call(GET, pb.GetVendorDetailsRequest(vendor_id=vendor_id))
+    return visit.render("vendors/panel.html", row=row_of(found.vendor, _today(visit)))
+
+
+async def home(visit: Visit) -> web.StreamResponse:
+    """Vendors on hold, and insurance that ends soon."""
+    soon = pb.SearchVendorsRequest(
+        is_active=True, limit=IN_PANEL, insured_until=str(_today(visit) + datetime.timedelta(days=SOON_DAYS))
+    )
+    counts, held, ending = await together(
+        visit.call(COUNT, pb.CountVendorsRequest(days=SOON_DAYS)),
+        visit.call(SEARCH, pb.SearchVendorsRequest(on_hold=True, limit=2)),
+        visit.call(SEARCH, soon),
+    )
+    today = _today(visit)
+    return visit.render(
+        "vendors/home.html", counts=counts, held=[row_of(one, today) for one in held.vendors],
+        ending=[row_of(one, today) for one in ending.vendors], soon_days=SOON_DAYS,
+    )  # fmt: skip
+
+
+async def found(visit: Visit) -> web.StreamResponse:
+    """The vendors that a search finds by words; one that alone has the words as its external id is opened."""
+    words = visit.query.get("q", "")[:TEXT_MAX].replace("\0", "").strip()
+    if not words:
+        return visit.render("vendors/found.html", rows=[], words="", more="")
+    exact, by_words = await together(
+        visit.call(SEARCH, pb.SearchVendorsRequest(external_id=words, limit=1)),
+        visit.call(SEARCH, pb.SearchVendorsRequest(words=words, limit=IN_PANEL)),
+    )
+    if exact.vendors:
+        return visit.redirect(f"{PATH}/{exact.vendors[0].vendor_id}")
+    rows = [row_of(one, _today(visit)) for one in by_words.vendors]
+    more = with_query(PATH, {"view": "all", "q": words}) if by_words.HasField("next") else ""
+    return visit.render("vendors/found.html", rows=rows, words=words, more=more)
+
+
+def _number(visit: Visit, name: str) -> int:
+    """An id in a panel's query. Raises HTTPNotFound."""
+    text = visit.query.get(name, "")
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 19):
+        raise web.HTTPNotFound
+    return int(text)

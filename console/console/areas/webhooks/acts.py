@@ -1,0 +1,333 @@
+"""The acts on webhook subscriptions, each with the page that asks for it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from chassis.refusals import Refusal
+from console.areas.webhooks import endpoint, receiver, words
+from console.areas.webhooks.endpoint import COUNT, GET
+from console.areas.webhooks.pages import HERE, PATH
+from console.kit.calls import together
+from console.kit.forms import Field, Form
+from console.kit.links import with_query
+from console.kit.names import RPC as NAMES
+from console.kit.names import names_of
+from console.kit.times import count
+from console.kit.visit import Visit, needs_confirmation
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+
+ADD = "webhooks.AdministrationService/AddSubscription"
+CHANGE = "webhooks.AdministrationService/UpdateSubscription"
+REMOVE = "webhooks.AdministrationService/RemoveSubscription"
+PAUSE = "webhooks.AdministrationService/PauseSubscription"
+RESUME = "webhooks.AdministrationService/ResumeSubscription"
+ROTATE = "webhooks.AdministrationService/RotateSecret"
+TEST = "webhooks.AdministrationService/SendTest"
+CHECK = "webhooks.AdministrationService/CheckSignature"
+RETRY = "webhooks.AdministrationService/RetryParked"
+PROGRESS = "webhooks.DeliveriesService/GetRetryProgress"
+RETRIES = (GET, COUNT, PROGRESS, NAMES)
+
+TEST_SECONDS = 30.0  # an attempt takes ten at most, and may wait for another one of the same receiver
+RETRY_SECONDS = 120.0  # thousands of deliveries
+REASON_MAX = {"maxlength": "500"}
+LAST_SECOND = 253402300799  # of the year 9999
+
+
+async def _found(visit: Visit) -> pb.GetSubscriptionResponse:
+    found: pb.GetSubscriptionResponse = await visit.call(GET, pb.GetSubscriptionRequest(sub_id=visit.number("sub_id")))
+    return found
+
+
+def _path(sub_id: int, rest: str = "") -> str:
+    return f"{PATH}/{sub_id}{rest}"
+
+
+def _is_shown(refusal: Refusal) -> bool:
+    """Whether the form shows the refusal; of others the page of errors or of the confirmation does."""
+    return refusal.status != 404 and not needs_confirmation(refusal)
+
+
+# Create and change
+
+
+def _fields() -> Sequence[Field]:
+    looks = {"placeholder": "https://hooks.example.com/makeready", "maxlength": "2000", "spellcheck": "false"}
+    address = "Where your server takes requests: https and a public name, without user and password."
+    events = "Each is sent as it happens. Choose those that your server does something with."
+    choices = [(key, f"{key}: {what}") for key, what in words.EVENTS]
+    return (
+        Field("destination_url", "Address", address, required=True, more=looks),
+        Field("events", "Events", events, choices=choices, required=True),
+    )
+
+
+async def show_create(visit: Visit) -> web.StreamResponse:
+    return visit.render("webhooks/create.html", here=HERE, form=Form(pb.AddSubscriptionRequest(), _fields()))
+
+
+async def create(visit: Visit) -> web.StreamResponse:
+    """Shows the secret once."""
+    form = Form(pb.AddSubscriptionRequest(), _fields())
+    if form.read(visit.form):
+        form.message.idempotency_key = visit.act
+        try:
+            made = await visit.call(ADD, form.message)
+        except Refusal as refusal:
+            if not _is_shown(refusal):
+                raise
+            form.refuse(refusal)
+        else:
+            return visit.render(
+                "webhooks/secret.html", here=HERE, one=made.subscription, secret=made.secret, is_new=True,
+                words=words, snippets=receiver.SNIPPETS,
+            )  # fmt: skip
+    return visit.render("webhooks/create.html", 422, here=HERE, form=form)
+
+
+async def show_change(visit: Visit) -> web.StreamResponse:
+    one = (await _found(visit)).subscription
+    return visit.render("webhooks/change.html", here=HERE, one=one, form=_change_form(one), words=words)
+
+
+def _change_form(one: pb.SubscriptionDetails) -> Form:
+    request = pb.UpdateSubscriptionRequest(sub_id=one.sub_id, destination_url=one.destination_url, events=one.events)
+    return Form(request, _fields())
+
+
+async def change(visit: Visit) -> web.StreamResponse:
+    one = (await _found(visit)).subscription
+    form = _change_form(one)
+    if form.read(visit.form):
+        request = form.message
+        request.idempotency_key = visit.act
+        if request.destination_url == one.destination_url:  # a name that does not resolve now is no reason to refuse
+            request.ClearField("destination_url")
+        try:
+            await visit.call(CHANGE, request)
+        except Refusal as refusal:
+            if not _is_shown(refusal):
+                raise
+            form.refuse(refusal)
+        else:
+            return visit.redirect(_path(one.sub_id), "The endpoint is changed.")
+    return visit.render("webhooks/change.html", 422, here=HERE, one=one, form=form, words=words)
+
+
+# Delete
+
+
+async def show_delete(visit: Visit) -> web.StreamResponse:
+    return await _delete(visit)
+
+
+async def _delete(visit: Visit, status: int = 200, error: str = "") -> web.Response:
+    sub_id = visit.number("sub_id")
+    found, counted = await together(_found(visit), visit.panel(COUNT, pb.CountDeliveriesRequest(sub_id=sub_id)))
+    return visit.render(
+        "webhooks/delete.html", status, here=HERE, one=found.subscription, counted=counted, error=error, words=words
+    )
+
+
+async def delete(visit: Visit) -> web.StreamResponse:
+    """Wants the host typed."""
+    one = (await _found(visit)).subscription
+    host = words.host_of(one.destination_url)
+    if visit.form.get("host", "").strip().lower() != host.lower():
+        return await _delete(visit, 422, "Type the host as it stands here, to delete the endpoint.")
+    done = await visit.call(REMOVE, pb.RemoveSubscriptionRequest(sub_id=one.sub_id, idempotency_key=visit.act))
+    went = count(done.deliveries, "delivery")
+    lost = f", {done.undelivered:,} of which had not arrived" if done.undelivered else ""
+    return visit.redirect(PATH, f"The endpoint {host} is deleted, with {went}{lost}.")
+
+
+# Pause and resume
+
+
+def _pause_form(sub_id: int, reason: str = "") -> Form:
+    request = pb.PauseSubscriptionRequest(sub_id=sub_id)
+    if reason:
+        request.reason = reason
+    hint = "Optional. Whoever opens the endpoint reads it, and it stands in the audit log."
+    return Form(request, [Field("reason", "Reason", hint, kind="area", more=REASON_MAX)])
+
+
+async def show_pause(visit: Visit) -> web.StreamResponse:
+    one = (await _found(visit)).subscription
+    return visit.render("webhooks/pause.html", here=HERE, one=one, form=_pause_form(one.sub_id), words=words)
+
+
+async def pause(visit: Visit) -> web.StreamResponse:
+    sub_id = visit.number("sub_id")
+    form = _pause_form(sub_id)
+    refused = not form.read(visit.form)
+    if not refused:
+        form.message.idempotency_key = visit.act
+        try:
+            await visit.call(PAUSE, form.message)
+        except Refusal as refusal:
+            if not _is_shown(refusal):
+                raise
+            form.refuse(refusal)
+            refused = True
+    if refused:
+        one = (await _found(visit)).subscription
+        return visit.render("webhooks/pause.html", 422, here=HERE, one=one, form=form, words=words)
+    goes_on = visit.form.get("then") == "rotate"
+    said = "The endpoint is paused. Deliveries wait until you resume it."
+    return visit.redirect(_path(sub_id, "/rotate" if goes_on else ""), said)
+
+
+async def resume(visit: Visit) -> web.StreamResponse:
+    sub_id = visit.number("sub_id")
+    await visit.call(RESUME, pb.ResumeSubscriptionRequest(sub_id=sub_id, idempotency_key=visit.act))
+    return visit.redirect(_path(sub_id), "The endpoint is resumed. What is due goes with the next sweep.")
+
+
+# The secret
+
+
+async def show_rotate(visit: Visit) -> web.StreamResponse:
+    return await _rotate(visit)
+
+
+async def _rotate(visit: Visit, status: int = 200, error: str = "") -> web.Response:
+    one = (await _found(visit)).subscription
+    return visit.render("webhooks/rotate.html", status, here=HERE, one=one, error=error, words=words)
+
+
+async def rotate(visit: Visit) -> web.StreamResponse:
+    """Shows the new secret once."""
+    sub_id = visit.number("sub_id")
+    try:
+        done = await visit.call(ROTATE, pb.RotateSecretRequest(sub_id=sub_id, idempotency_key=visit.act))
+    except Refusal as refusal:
+        if not _is_shown(refusal):
+            raise
+        return await _rotate(visit, refusal.status, refusal.message)
+    one = (await _found(visit)).subscription
+    return visit.render(
+        "webhooks/secret.html", here=HERE, one=one, secret=done.secret, is_new=False, words=words,
+        snippets=receiver.SNIPPETS,
+    )  # fmt: skip
+
+
+# Test and check
+
+
+async def test(visit: Visit) -> web.StreamResponse:
+    """Shows how it ended on the endpoint's page."""
+    request = pb.SendTestRequest(sub_id=visit.number("sub_id"), idempotency_key=visit.act)
+    try:
+        done = await visit.call(TEST, request, deadline_seconds=TEST_SECONDS)
+    except Refusal as refusal:
+        if not _is_shown(refusal):
+            raise
+        return await endpoint.page(visit, refusal.status, error=refusal.message)
+    return await endpoint.page(visit, tested=done.delivery)
+
+
+async def show_check(visit: Visit) -> web.StreamResponse:
+    return await _check(visit)
+
+
+async def _check(visit: Visit, status: int = 200, **more: Any) -> web.Response:
+    one = (await _found(visit)).subscription
+    values = {"signature": "", "body": "", "errors": {}, "verdict": None, "was_cut": False, "event_id": ""} | more
+    return visit.render("webhooks/signature.html", status, here=HERE, one=one, words=words, **values)
+
+
+async def check(visit: Visit) -> web.StreamResponse:
+    """Nothing of it is stored: what was sent goes back into the form alone."""
+    signature, sent = visit.form.get("signature", "").strip(), visit.form.get("body", "")
+    # Browsers send the line breaks of a form as CR LF, and people copy one more at the end.
+    text = sent.replace("\r\n", "\n")
+    body = text.rstrip("\n")
+    more: dict[str, Any] = {"signature": signature, "body": text}
+    if not signature:
+        return await _check(visit, 422, **more, errors={"signature": "The header is missing."})
+    request = pb.CheckSignatureRequest(sub_id=visit.number("sub_id"), signature=signature, body=body.encode())
+    try:
+        found = await visit.call(CHECK, request)
+    except Refusal as refusal:
+        if not _is_shown(refusal):
+            raise
+        return await _check(visit, 422, **more, errors={refusal.field or "body": refusal.message})
+    return await _check(
+        visit, **more, verdict=words.verdict(found), was_cut=len(body) < len(text), event_id=found.event_id
+    )
+
+
+# Retry of what is parked
+
+
+def _period(visit: Visit, values: Any) -> tuple[pb.CountDeliveriesRequest, dict[str, str], dict[str, str]]:
+    """The parked deliveries that the fields `from`, `to` and `event` name, the fields, and their errors."""
+    request = pb.CountDeliveriesRequest(sub_id=visit.number("sub_id"), state=pb.DELIVERY_STATE_PARKED)
+    chosen = {name: str(values.get(name, "")).strip()[:40] for name in ("from", "to", "event")}
+    errors = {}
+    for name, stamp, days in (("from", request.since, 0), ("to", request.until, 1)):
+        if chosen[name]:
+            try:
+                date = datetime.date.fromisoformat(chosen[name]) + datetime.timedelta(days=days)
+                stamp.FromDatetime(datetime.datetime.combine(date, datetime.time(), visit.wall.zone))
+            except (ValueError, OverflowError):
+                errors[name] = "A day is like 2026-11-22."
+    if chosen["event"] in dict(words.EVENTS):
+        request.event = chosen["event"]
+    elif chosen["event"]:
+        errors["event"] = "That is none of the events."
+    return request, chosen, errors
+
+
+async def show_retry(visit: Visit) -> web.StreamResponse:
+    return await _retry(visit)
+
+
+async def _retry(visit: Visit, status: int = 200, error: str = "") -> web.Response:
+    request, chosen, errors = _period(visit, visit.form if visit.form else visit.query)
+    since = _instant(visit.query.get("retried", ""))
+    progress = pb.GetRetryProgressRequest(sub_id=request.sub_id, since=since)
+    work = [_found(visit), visit.panel(COUNT, request)]
+    found, counted, *made = await together(*work, *([visit.panel(PROGRESS, progress)] if since else []))
+    one = found.subscription
+    names = await names_of(visit, [one.paused_by])
+    here = _path(one.sub_id, "/retry")
+    return visit.render(
+        "webhooks/retry.html", status, here=HERE, one=one, words=words, chosen=chosen, errors=errors, error=error,
+        counted=counted, since=since, progress=made[0] if made else None, next_sweep_at=found.next_sweep_at, path=here,
+        again=with_query(here, {**chosen, "retried": visit.query.get("retried", "")}), names=names,
+    )  # fmt: skip
+
+
+def _instant(text: str) -> Timestamp | None:
+    """The instant in an address, in seconds since 1970; None for anything else."""
+    if not (text.isascii() and text.isdigit() and len(text) < 13 and int(text) <= LAST_SECOND):
+        return None
+    return Timestamp(seconds=int(text))
+
+
+async def retry(visit: Visit) -> web.StreamResponse:
+    counted, chosen, errors = _period(visit, visit.form)
+    if errors:
+        return await _retry(visit, 422)
+    request = pb.RetryParkedRequest(sub_id=counted.sub_id, idempotency_key=visit.act, event=counted.event)
+    if counted.HasField("since"):
+        request.since.CopyFrom(counted.since)
+    if counted.HasField("until"):
+        request.until.CopyFrom(counted.until)
+    try:
+        done = await visit.call(RETRY, request, deadline_seconds=RETRY_SECONDS)
+    except Refusal as refusal:
+        if not _is_shown(refusal):
+            raise
+        return await _retry(visit, refusal.status, refusal.message)
+    # The second click of a double click may have found nothing left: the progress is that of the first.
+    retried = {**chosen, "retried": done.retried_at.seconds}
+    return visit.redirect(with_query(_path(counted.sub_id, "/retry"), retried))

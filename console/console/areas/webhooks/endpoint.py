@@ -1,0 +1,185 @@
+"""The page of one webhook subscription: what is wrong with it, its attempts, its deliveries, who did what to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+from google.protobuf.timestamp_pb2 import Timestamp
+from markupsafe import Markup
+
+from console.areas.webhooks import deliveries, words
+from console.areas.webhooks.pages import HERE
+from console.kit import charts
+from console.kit.calls import Panel, together
+from console.kit.links import with_query
+from console.kit.names import RPC as NAMES
+from console.kit.names import names_of
+from console.kit.times import Wall, clock, day
+from console.kit.visit import Visit
+from makeready.common.v1 import audit_pb2
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+
+GET = "webhooks.AdministrationService/GetSubscription"
+STATS = "webhooks.DeliveriesService/GetDeliveryStats"
+COUNT = "webhooks.DeliveriesService/CountDeliveries"
+AUDIT = "common.AuditService/ListAudit"
+SHOWS = (GET, STATS, COUNT, AUDIT, NAMES, *deliveries.TABLE)
+SERVICE = "svc-webhooks"
+SUBJECT = "webhook_subscription"
+DEEDS = 8
+DAY_HOURS = 24
+PERIODS = {"24h": 24, "3d": 72, "30d": 720}
+"""The periods of the chart in hours, by how the address spells them."""
+MARK_COLUMNS = 5
+"""The least distance of two marks on the chart's axis."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chart:
+    """Attempts in a row of steps. unit: "hour" or "day"."""
+
+    drawing: Markup
+    unit: str
+    succeeded: int
+    failed: int
+
+
+async def show_endpoint(visit: Visit) -> web.StreamResponse:
+    return await page(visit)
+
+
+async def page(visit: Visit, status: int = 200, **more: Any) -> web.Response:
+    """more: what an act adds, as `tested` or `error`."""
+    sub_id = visit.number("sub_id")
+    path = f"/webhooks/{sub_id}"
+    period = visit.query.get("period", "24h")
+    period = period if period in PERIODS else "24h"
+    state = deliveries.state_in(visit.query.get("state", ""))
+    parked = pb.CountDeliveriesRequest(sub_id=sub_id, state=pb.DELIVERY_STATE_PARKED)
+    audit = audit_pb2.ListAuditRequest(subject=SUBJECT, subject_id=sub_id, limit=DEEDS)
+    found, today, longer, kept, deeds, first = await together(
+        visit.call(GET, pb.GetSubscriptionRequest(sub_id=sub_id)),
+        visit.panel(STATS, pb.GetDeliveryStatsRequest(sub_id=sub_id, step=pb.STATS_STEP_HOUR)),
+        _longer(visit, sub_id, period),
+        visit.panel(COUNT, parked),
+        visit.panel(AUDIT, audit, service=SERVICE),
+        deliveries.first_page(visit, sub_id, state),
+    )
+    subscription = found.subscription
+    shown = today if longer is None else longer
+    entries = deeds.entries if deeds.ok else []
+    names = await names_of(
+        visit, [subscription.created_by, subscription.paused_by, *(entry.actor for entry in entries)]
+    )
+    return visit.render(
+        "webhooks/endpoint.html", status, here=HERE, one=subscription, path=path, names=names, words=words,
+        next_sweep_at=found.next_sweep_at, day=today, chart=_chart(shown, period, visit.wall), stats=shown,
+        periods=[(label, with_query(path, {"period": key, "state": state}) + "#attempts", key == period)
+                 for key, label in (("24h", "24 hours"), ("3d", "3 days"), ("30d", "30 days"))],
+        trouble=_trouble(visit, subscription, today, shown, kept, names), deeds=deeds,
+        parked_of=_parked_of(kept, visit.wall),
+        entries=[(entry, words.deed(entry)) for entry in entries], is_first_deed=len(entries) < DEEDS,
+        table=dataclasses.replace(first["table"], undelivered=subscription.undelivered), **more,
+    )  # fmt: skip
+
+
+async def _longer(visit: Visit, sub_id: int, period: str) -> Panel[pb.GetDeliveryStatsResponse] | None:
+    """The statistics of a period that is longer than a day."""
+    if period == "24h":
+        return None
+    request = pb.GetDeliveryStatsRequest(sub_id=sub_id, step=pb.STATS_STEP_HOUR)
+    since = visit.wall.now - datetime.timedelta(hours=PERIODS[period] - 1)
+    if period == "30d":  # whole days of the company's clock
+        first = visit.wall.now.date() - datetime.timedelta(days=29)
+        since = datetime.datetime.combine(first, datetime.time(), visit.wall.zone)
+    request.since.FromDatetime(since)
+    request.until.FromDatetime(visit.wall.now)
+    return await visit.panel(STATS, request)
+
+
+def _trouble(
+    visit: Visit,
+    subscription: pb.SubscriptionDetails,
+    today: Panel[pb.GetDeliveryStatsResponse],
+    shown: Panel[pb.GetDeliveryStatsResponse],
+    kept: Panel[pb.CountDeliveriesResponse],
+    names: Any,
+) -> words.Trouble | None:
+    failure = words.most_frequent(today.value) or words.most_frequent(shown.value)
+    is_known = kept.value is not None and kept.value.HasField("first_expires_at")
+    until = _day(kept.value.first_expires_at, visit.wall) if is_known and kept.value is not None else ""
+    paused_by = names[subscription.paused_by].name if subscription.paused_by else ""
+    return words.trouble(subscription, failure, until, paused_by, visit.wall)
+
+
+def _day(stamp: Timestamp, wall: Wall) -> str:
+    at = wall.local(stamp)
+    return day(at, wall.now) if at else ""
+
+
+def _parked_of(kept: Panel[pb.CountDeliveriesResponse], wall: Wall) -> str:
+    """The days of the events whose deliveries are parked; empty if none is."""
+    if kept.value is None or not kept.value.deliveries:
+        return ""
+    first, last = (wall.local(at) or wall.now for at in (kept.value.first_made_at, kept.value.last_made_at))
+    if first.date() == last.date():
+        return f"of {first:%a} {first.day} {first:%b}"
+    return f"of {first.day} {first:%b} to {last.day} {last:%b}"
+
+
+# The chart
+
+
+def _chart(stats: Panel[pb.GetDeliveryStatsResponse], period: str, wall: Wall) -> Chart | None:
+    if stats.value is None:
+        return None
+    steps = [(wall.local(one.begins_at) or wall.now, one.succeeded, one.failed) for one in stats.value.steps]
+    unit = "hour" if period != "30d" else "day"
+    if unit == "day":
+        steps = _by_day(steps)
+    good, bad = [one[1] for one in steps], [one[2] for one in steps]
+    labels = [_label(at, unit) for at, _, _ in steps]
+    drawing = charts.columns(good, bad, labels, _description(steps, unit), _marks(steps, unit))
+    return Chart(drawing, unit, sum(good), sum(bad))
+
+
+def _by_day(steps: Sequence[tuple[datetime.datetime, int, int]]) -> list[tuple[datetime.datetime, int, int]]:
+    days: dict[datetime.date, tuple[datetime.datetime, int, int]] = {}
+    for at, succeeded, failed in steps:
+        first, before, before_failed = days.get(at.date(), (at, 0, 0))
+        days[at.date()] = first, before + succeeded, before_failed + failed
+    return list(days.values())
+
+
+def _label(at: datetime.datetime, unit: str) -> str:
+    date = f"{at:%a} {at.day} {at:%b}"
+    return date if unit == "day" else f"{date}, {clock(at)}"
+
+
+def _marks(steps: Sequence[tuple[datetime.datetime, int, int]], unit: str) -> list[tuple[int, str]]:
+    """The first column, and each at which a day, or with days a week, begins."""
+    marks: list[tuple[int, str]] = []
+    for place, (at, _, _) in enumerate(steps):
+        begins = at.weekday() == 0 if unit == "day" else place > 0 and steps[place - 1][0].date() != at.date()
+        if place == 0:
+            marks.append((0, f"{at:%a} {at.day} {at:%b}" if unit == "day" else f"{at:%a} {at.day}, {clock(at)}"))
+        elif begins and place < len(steps) - 1:
+            if len(marks) == 1 and place * 24 < MARK_COLUMNS * len(steps):
+                marks.pop()  # they would stand one upon the other
+            marks.append((place, f"{at:%a} {at.day} {at:%b}" if unit == "day" else f"{at:%a} {at.day}"))
+    return marks
+
+
+def _description(steps: Sequence[tuple[datetime.datetime, int, int]], unit: str) -> str:
+    """The chart in a sentence, for those who do not see it."""
+    good, bad = sum(one[1] for one in steps), sum(one[2] for one in steps)
+    found = f"Attempts by {unit}: {good:,} succeeded, {bad:,} failed."
+    for what, place in (("success", 1), ("failure", 2)):
+        last = next((step[0] for step in reversed(steps) if step[place]), None)
+        if last is not None:
+            found += f" The last {what} was in the {unit} of {_label(last, unit)}."
+    return found

@@ -1,0 +1,65 @@
+"""The list of webhook subscriptions. Their pages are in `endpoint`, the acts on them in `acts`."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from console.areas.webhooks import words
+from console.kit import csv, filters
+from console.kit.links import with_query
+from console.kit.names import RPC as NAMES
+from console.kit.names import names_of
+from console.kit.visit import Visit
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+
+HERE = "Webhooks"
+PATH = "/webhooks"
+LIST = "webhooks.AdministrationService/ListSubscriptionDetails"
+SHOWS = (LIST, NAMES)
+SHOWN, CSV_ROWS = 50, 200
+CSV_HEADER = (
+    "sub_id", "destination_url", "health", "failures_in_a_row", "failing_since", "events", "waiting", "next_due_at",
+    "parked", "paused_at", "pause_reason", "source", "created_by", "created_at", "secret_prefix", "secret_since",
+)  # fmt: skip
+
+
+async def list_subscriptions(visit: Visit) -> web.StreamResponse:
+    wants_csv = "csv" in visit.query
+    request = pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS if wants_csv else SHOWN)
+    if after := filters.number(visit.query.get("after", "")):
+        request.after_id = after
+    found = await visit.call(LIST, request)
+    if wants_csv:
+        return _csv(found.subscriptions)
+    names = await names_of(visit, [one.paused_by for one in found.subscriptions])
+    more = with_query(PATH, {"after": found.next_after_id}) if found.HasField("next_after_id") else ""
+    return visit.render(
+        "webhooks/list.html", here=HERE, subscriptions=found.subscriptions, more=more, names=names, words=words,
+        later=request.HasField("after_id"), csv_path=with_query(PATH, {"after": request.after_id, "csv": 1}),
+    )  # fmt: skip
+
+
+def _csv(subscriptions: list[pb.SubscriptionDetails]) -> web.Response:
+    rows = []
+    for one in subscriptions:
+        wait = one.undelivered
+        row = [one.sub_id, one.destination_url, one.health, one.failures_in_a_row, _iso(one, "failing_since")]
+        row += [" ".join(one.events), wait.waiting, _iso(wait, "next_due_at"), wait.parked, _iso(one, "paused_at")]
+        row += [one.pause_reason, one.source, one.created_by, _iso(one, "created_at"), one.secret_prefix]
+        rows.append([*row, _iso(one, "secret_since")])
+    return csv.answer("webhooks", CSV_HEADER, rows)
+
+
+def _iso(message: pb.SubscriptionDetails | pb.Undelivered, name: str) -> str:
+    stamp = getattr(message, name)
+    return stamp.ToJsonString() if stamp.seconds else ""
+
+
+async def panel(visit: Visit) -> web.StreamResponse:
+    """The endpoints that get an event: those that an act is about to tell."""
+    event = visit.query.get("event", "")
+    if event not in dict(words.EVENTS):
+        raise web.HTTPNotFound
+    found = await visit.call(LIST, pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS))
+    told = [one for one in found.subscriptions if event in one.events]
+    return visit.render("webhooks/panel.html", event=event, told=told, words=words)

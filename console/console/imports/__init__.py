@@ -1,0 +1,1 @@
+"""Imports of files by administrators: jobs, and the processes that do their work."""

@@ -1,0 +1,389 @@
+"""Jobs: what a person asked for, how far it is, and who works on it.
+
+A task of a job (`reading`, `checking`, `running`) belongs to the runner whose lease has not ended. Each write of a
+runner names it, so one that lost its lease writes nothing. A runner stores what it has done with each batch; the next
+one goes on from there.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+
+from chassis.db.database import Connection, Database
+from chassis.db.statements import TIME, Query, Statement, param
+from console.tables import job, reject
+from importing.passes import Outcome
+
+READING, MAPPING, CHECKING, CHECKED = "reading", "mapping", "checking", "checked"
+RUNNING, DONE, STOPPED, CANCELLED = "running", "done", "stopped", "cancelled"
+STATES = (READING, MAPPING, CHECKING, CHECKED, RUNNING, DONE, STOPPED, CANCELLED)
+UNDER_WAY = (READING, CHECKING, RUNNING)
+LEASE = datetime.timedelta(seconds=15)
+ATTEMPTS_MAX = 5
+KEPT = datetime.timedelta(days=30)
+PAGE_ROWS = 50
+
+
+class Job(NamedTuple):
+    """A row of the table `job`."""
+
+    id: int
+    company_id: int
+    act: str
+    person: str
+    file_name: str
+    file_bytes: int
+    stored_as: str
+    reading: str
+    state: str
+    stopped_in: str
+    fault: str
+    kind: str
+    mapping: str
+    events: bool
+    facts: str
+    outcome: str
+    position: int
+    run: int
+    cancels: bool
+    permit: str
+    runner: str
+    lease_until: datetime.datetime | None
+    attempts: int
+    uploaded_at: datetime.datetime
+    started_at: datetime.datetime | None
+    ended_at: datetime.datetime | None
+
+    @property
+    def result(self) -> Outcome:
+        """The outcome so far."""
+        return msgspec.json.decode(self.outcome, type=Outcome, dec_hook=lambda kind, value: kind(value))
+
+    @property
+    def was_dry(self) -> bool:
+        """Whether the outcome is that of a dry run."""
+        return self.state in (CHECKING, CHECKED) or self.stopped_in == CHECKING
+
+
+def _number(name: str) -> Any:
+    return param(name, sa.BigInteger)
+
+
+def _text(name: str) -> Any:
+    return param(name, sa.Text)
+
+
+_now = param("now", TIME)
+_mine = (job.c.company_id == _number("company_id"), job.c.id == _number("job_id"))
+_led = (job.c.id == _number("job_id"), job.c.runner == _text("held_by"), job.c.lease_until > sa.func.clock_timestamp())
+_lease = sa.func.clock_timestamp() + sa.literal_column(f"interval '{LEASE.seconds} seconds'")
+_under_way: Any = sa.or_(*(job.c.state == sa.literal_column(f"'{one}'") for one in UNDER_WAY))
+_free = {"runner": "", "lease_until": None, "permit": "", "cancels": False}
+
+_NEW = Statement(
+    insert(job)
+    .values(
+        {
+            name: param(name, job.c[name].type)
+            for name in ("company_id", "act", "person", "file_name", "file_bytes", "stored_as", "reading")
+        }
+    )
+    .on_conflict_do_nothing(constraint="job_act")
+    .returning(job.c.id)
+)
+_BY_ACT = Statement(sa.select(job.c.id).where(job.c.company_id == _number("company_id"), job.c.act == _text("act")))
+_ONE = Query(Job, sa.select(job).where(*_mine))
+_BY_ID = Query(Job, sa.select(job).where(job.c.id == _number("job_id")))
+_LIST = Query(
+    Job,
+    sa.select(job)
+    .where(
+        job.c.company_id == _number("company_id"),
+        job.c.id < _number("before"),
+        sa.or_(_text("state") == "", job.c.state == _text("state")),
+    )
+    .order_by(job.c.id.desc())
+    .limit(PAGE_ROWS + 1),
+)
+_MAP = Statement(
+    sa.update(job)
+    .where(*_mine, sa.not_(_under_way), job.c.facts != "{}")
+    .values(
+        state=CHECKING,
+        kind=_text("kind"),
+        mapping=_text("mapping"),
+        permit=_text("permit"),
+        run=job.c.run + 1,
+        outcome="{}",
+        position=0,
+        fault="",
+        stopped_in="",
+        attempts=0,
+        started_at=_now,
+        ended_at=None,
+    )
+    .returning(job.c.id)
+)
+_RUN = Statement(
+    sa.update(job)
+    .where(*_mine, job.c.state == CHECKED)
+    .values(
+        state=RUNNING,
+        events=param("events", sa.Boolean),
+        permit=_text("permit"),
+        run=job.c.run + 1,
+        outcome="{}",
+        position=0,
+        attempts=0,
+        started_at=_now,
+        ended_at=None,
+    )
+    .returning(job.c.id)
+)
+_GO_ON = Statement(
+    sa.update(job)
+    .where(
+        *_mine,
+        job.c.state.in_([sa.literal_column("'stopped'"), sa.literal_column("'cancelled'")]),
+        job.c.stopped_in == RUNNING,
+    )
+    .values(state=RUNNING, permit=_text("permit"), fault="", stopped_in="", attempts=0, ended_at=None)
+    .returning(job.c.id)
+)
+_CANCEL = Statement(sa.update(job).where(*_mine, _under_way).values(cancels=True).returning(job.c.id))
+_DELETE = Statement(sa.delete(job).where(*_mine, sa.not_(_under_way)).returning(job.c.stored_as))
+_OLD = Query(
+    Job, sa.select(job).where(job.c.uploaded_at < _now, sa.not_(_under_way)).order_by(job.c.uploaded_at).limit(100)
+)
+_DUE = (
+    sa.select(job.c.id)
+    .where(_under_way, sa.or_(job.c.lease_until.is_(None), job.c.lease_until <= sa.func.clock_timestamp()))
+    .order_by(job.c.id)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+_CLAIM = Statement(
+    sa.update(job)
+    .where(job.c.id == _DUE.scalar_subquery())
+    .values(runner=_text("new_runner"), lease_until=_lease, attempts=job.c.attempts + 1)
+    .returning(job.c.id)
+)
+_RENEW = Statement(sa.update(job).where(*_led).values(lease_until=_lease).returning(job.c.cancels))
+_RELEASE = Statement(sa.update(job).where(job.c.runner == _text("held_by")).values(lease_until=None))
+_FORGIVE = Statement(
+    sa.update(job)
+    .where(job.c.runner == _text("held_by"))
+    .values(attempts=sa.case((job.c.attempts > 0, job.c.attempts - 1), else_=0))
+)
+_READ = Statement(
+    sa.update(job)
+    .where(*_led)
+    .values(state=MAPPING, facts=_text("facts"), ended_at=sa.func.clock_timestamp(), **_free)
+    .returning(job.c.id)
+)
+_PROGRESS = Statement(
+    sa.update(job)
+    .where(*_led)
+    .values(outcome=_text("outcome"), position=_number("position"), lease_until=_lease, attempts=0)
+    .returning(job.c.cancels)
+)
+_END = Statement(
+    sa.update(job)
+    .where(*_led)
+    .values(
+        state=_text("state"),
+        stopped_in=_text("stopped_in"),
+        fault=_text("fault"),
+        outcome=_text("outcome"),
+        ended_at=sa.func.clock_timestamp(),
+        **_free,
+    )
+    .returning(job.c.id)
+)
+_CLEAR = Statement(sa.delete(reject).where(reject.c.job_id == _number("job_id")))
+_REJECT = Statement(
+    sa.insert(reject).from_select(
+        ["job_id", "number", "kind", "text"],
+        sa.select(
+            _number("job_id"),
+            sa.select(sa.func.coalesce(sa.func.max(reject.c.number), 0) + 1)
+            .where(reject.c.job_id == _number("job_id"))
+            .scalar_subquery(),
+            _text("kind"),
+            param("text", sa.LargeBinary),
+        ),
+    )
+)
+_KINDS = Statement(
+    sa.select(reject.c.kind)
+    .where(reject.c.job_id == _number("job_id"))
+    .group_by(reject.c.kind)
+    .order_by(sa.func.min(reject.c.number))
+)
+_PART = Statement(
+    sa.select(reject.c.number, reject.c.text)
+    .where(
+        reject.c.job_id == _number("job_id"),
+        reject.c.kind == _text("kind"),
+        reject.c.number > param("after", sa.Integer),
+    )
+    .order_by(reject.c.number)
+    .limit(1)
+)
+
+
+class LeaseLost(Exception):  # noqa: N818 - the work goes on elsewhere
+    """Another runner has the job now."""
+
+
+class Jobs:
+    """The jobs of all companies. Every method raises DatabaseUnavailable."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    # What people do
+
+    async def add(self, **values: Any) -> int:
+        """A new job, whose file is read next; the id of an earlier one with the same act."""
+        found: int | None = await self.database.value(_NEW, **values)
+        if found is None:
+            found = await self.database.value(_BY_ACT, company_id=values["company_id"], act=values["act"])
+        assert found is not None
+        return found
+
+    async def of_act(self, company_id: int, act: str) -> int | None:
+        """The job that an act has made."""
+        found: int | None = await self.database.value(_BY_ACT, company_id=company_id, act=act)
+        return found
+
+    async def one(self, company_id: int, job_id: int) -> Job | None:
+        return await _ONE.row(self.database, company_id=company_id, job_id=job_id)
+
+    async def page(self, company_id: int, *, before: int, state: str) -> list[Job]:
+        """PAGE_ROWS jobs and one more, the newest first. before: an id; state: "" for all."""
+        return await _LIST.rows(self.database, company_id=company_id, before=before, state=state)
+
+    async def check(self, company_id: int, job_id: int, *, kind: str, mapping: str, permit: str) -> bool:
+        """Begins a dry run. Returns whether the job waited for one."""
+        return await self._begin(_MAP, job_id, company_id=company_id, kind=kind, mapping=mapping, permit=permit)
+
+    async def run(self, company_id: int, job_id: int, *, events: bool, permit: str) -> bool:
+        """Begins the import that was checked. Returns whether it was."""
+        return await self._begin(_RUN, job_id, company_id=company_id, events=events, permit=permit)
+
+    async def _begin(self, statement: Statement, job_id: int, **values: Any) -> bool:
+        """Begins a task without the rejected rows of an earlier one."""
+        async with self.database.transaction() as connection:
+            is_begun = await connection.row(statement, job_id=job_id, now=_clock(), **values) is not None
+            if is_begun:
+                await connection.execute(_CLEAR, job_id=job_id)
+        return is_begun
+
+    async def go_on(self, company_id: int, job_id: int, *, permit: str) -> bool:
+        """Goes on with an import that stopped or was cancelled. Returns whether it was."""
+        return await self.database.row(_GO_ON, company_id=company_id, job_id=job_id, permit=permit) is not None
+
+    async def cancel(self, company_id: int, job_id: int) -> bool:
+        """Ends the task under way after its batch. Returns whether there was one."""
+        return await self.database.row(_CANCEL, company_id=company_id, job_id=job_id) is not None
+
+    async def delete(self, company_id: int, job_id: int) -> str | None:
+        """Deletes a job that no runner works on; returns the name of its file in the store."""
+        found: str | None = await self.database.value(_DELETE, company_id=company_id, job_id=job_id)
+        return found
+
+    async def kinds_of_rejects(self, job_id: int) -> list[str]:
+        return [row["kind"] for row in await self.database.rows(_KINDS, job_id=job_id)]
+
+    async def rejects_after(self, job_id: int, kind: str, after: int) -> tuple[int, bytes] | None:
+        """The next part of the rejects, with its number; None after the last."""
+        row = await self.database.row(_PART, job_id=job_id, kind=kind, after=after)
+        return None if row is None else (row["number"], row["text"])
+
+    # What runners do
+
+    async def claim(self, runner: str) -> int | None:
+        """Takes a job with a task that nobody works on; None if there is none."""
+        found: int | None = await self.database.value(_CLAIM, new_runner=runner)
+        return found
+
+    async def claimed(self, job_id: int) -> Job:
+        found = await _BY_ID.row(self.database, job_id=job_id)
+        if found is None:
+            raise LeaseLost
+        return found
+
+    async def renew(self, job_id: int, runner: str) -> bool:
+        """Whether the task is to be cancelled. Raises LeaseLost."""
+        row = await self.database.row(_RENEW, job_id=job_id, held_by=runner)
+        if row is None:
+            raise LeaseLost
+        return bool(row["cancels"])
+
+    async def release(self, runner: str) -> None:
+        """The runner has ended before its task was done; another goes on at once."""
+        await self.database.execute(_RELEASE, held_by=runner)
+
+    async def forgive(self, runner: str) -> None:
+        """The runner ended for a reason that is none of the job's: its attempt does not count."""
+        await self.database.execute(_FORGIVE, held_by=runner)
+
+    async def has_read(self, job_id: int, runner: str, facts: str) -> None:
+        """The file was read. Raises LeaseLost."""
+        if await self.database.row(_READ, job_id=job_id, held_by=runner, facts=facts) is None:
+            raise LeaseLost
+
+    async def acknowledge(
+        self, job_id: int, runner: str, outcome: Outcome, position: int, rejects: Sequence[tuple[str, str]]
+    ) -> bool:
+        """Stores the outcome of a batch with its rejected rows. Returns whether to cancel. Raises LeaseLost."""
+        async with self.database.transaction() as connection:
+            values = {"job_id": job_id, "held_by": runner, "outcome": _json(outcome), "position": position}
+            row = await connection.row(_PROGRESS, **values)
+            if row is None:
+                raise LeaseLost
+            await self._reject(connection, job_id, rejects)
+        return bool(row["cancels"])
+
+    async def end(
+        self,
+        job_id: int,
+        runner: str,
+        state: str,
+        outcome: Outcome,
+        *,
+        fault: str = "",
+        stopped_in: str = "",
+        rejects: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """The task has ended. Raises LeaseLost."""
+        values = {"state": state, "stopped_in": stopped_in, "fault": fault, "outcome": _json(outcome)}
+        async with self.database.transaction() as connection:
+            if await connection.row(_END, job_id=job_id, held_by=runner, **values) is None:
+                raise LeaseLost
+            await self._reject(connection, job_id, rejects)
+
+    async def old(self, now: datetime.datetime) -> list[Job]:
+        """Some of the jobs that are older than KEPT."""
+        return await _OLD.rows(self.database, now=now - KEPT)
+
+    @staticmethod
+    async def _reject(connection: Connection, job_id: int, rejects: Sequence[tuple[str, str]]) -> None:
+        for kind, text in rejects:
+            encoded = text.encode(errors="surrogateescape")
+            await connection.execute(_REJECT, job_id=job_id, kind=kind, text=encoded)
+
+
+def _json(outcome: Outcome) -> str:
+    return msgspec.json.encode(outcome, enc_hook=str).decode()
+
+
+def _clock() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)

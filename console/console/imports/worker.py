@@ -1,0 +1,303 @@
+"""The work of one task, in a process of its own: `python -m console.imports.worker JOB_ID RUNNER`.
+
+A file is read by no process that serves pages: reading takes all of a core, and a file or a pattern of a mapping may be
+hostile. The process ends when its standard input does, that is with the console that started it. It may be killed at
+any moment: what it has done is stored with each batch, and a batch that is sent again gets the outcomes of the first
+time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+import msgspec
+import structlog
+import uvloop
+from google.protobuf.message_factory import GetMessageClass
+
+from chassis.auth.clients import ServiceClient, ServiceUnavailable
+from chassis.auth.identity import TokenSigner
+from chassis.db.database import Database, DatabaseUnavailable
+from chassis.refusals import Refusal
+from chassis.runtime import logs
+from chassis.runtime.settings import Environment, SettingsError
+from console import config, files
+from console.imports import jobs as states
+from console.imports.jobs import Job, Jobs, LeaseLost
+from console.imports.looking import look
+from importing import mapping_file
+from importing.errors import ImportFault
+from importing.kinds import KINDS, Kind
+from importing.passes import ImportStopped, Outcome, Passes, Record
+from importing.reasons import Example, Reason
+from importing.rejects import RejectsText
+from importing.rows import Fault, Reading, Source, SourceRow
+from importing.sending import DEADLINE_SECONDS, NoAnswer, Sender
+from importing.shapes import Mapped, Plain, Shape
+from makeready.identity.v1 import sessions_pb2
+from makeready.identity.v1.sessions_pb2_grpc import SessionsServiceStub
+
+TOKEN_SECONDS = 15.0  # the gateway returns one that is valid for 20 s or more
+RENEW_SECONDS = 3.0
+IN_PROGRESS = "idempotency_in_progress"
+DATABASE_SECONDS = 60.0
+SIGNED_OFF = "The permission of the administrator who started it has ended: another one can go on with it."
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class _Cancelled(Exception):  # noqa: N818 - a person asked for it
+    """The import ends after this batch."""
+
+
+class _Rejects:
+    """The rejected rows of one kind, until their batch is stored."""
+
+    def __init__(self, source: Source, kind: str, parts: list[tuple[str, str]], has_some: set[str]) -> None:
+        self._text, self._kind, self._parts, self._has_some = RejectsText(source), kind, parts, has_some
+        self._lines: list[str] = []
+        self.file: Path | None = None
+
+    def add(self, row: SourceRow, fault: Fault) -> None:
+        if self._kind not in self._has_some:
+            self._has_some.add(self._kind)
+            self._lines.append(self._text.head)
+        self._lines.append(self._text.line(row, fault))
+
+    def flush(self) -> None:
+        if self._lines:
+            self._parts.append((self._kind, "".join(self._lines)))
+            self._lines.clear()
+
+    def close(self) -> None:
+        self.flush()
+
+
+class _Services:
+    """The contexts, called as the administrator of a job."""
+
+    def __init__(self, settings: config.Config, permit: str) -> None:
+        signer = TokenSigner(settings.identity_key_file)
+        self._clients = {name: ServiceClient(name, target, signer) for name, target in settings.addresses.items()}
+        self._permit = permit
+        self._tokens: dict[str, tuple[float, str]] = {}
+
+    async def ask(self, kind: Kind, request: Any) -> Any:
+        """See `importing.sending.Ask`."""
+        client, rpc = self._clients[kind.service], kind.rpc
+        method = client.channel.unary_unary(
+            f"/{rpc.containing_service.full_name}/{rpc.name}",
+            request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
+            response_deserializer=GetMessageClass(rpc.output_type).FromString,
+        )
+        try:
+            token = await self._token(kind.service)
+            return await client.call(method, request, token=token, deadline_seconds=DEADLINE_SECONDS)
+        except Refusal as refusal:
+            if refusal.code == IN_PROGRESS:  # the batch was sent by a process that was killed, and is still under way
+                raise NoAnswer("The batch is still under way.", is_transient=True) from None
+            raise ImportFault(SIGNED_OFF if refusal.code == "no_session" else refusal.message) from None
+        except ServiceUnavailable as error:
+            raise _no_answer(error) from None
+
+    async def _token(self, audience: str) -> str:
+        made, token = self._tokens.get(audience, (float("-inf"), ""))
+        if time.monotonic() - made > TOKEN_SECONDS:
+            made, gateway = time.monotonic(), self._clients[config.GATEWAY]
+            request = sessions_pb2.IssueTokenRequest(permit=self._permit, audience=audience)
+            stub: Any = SessionsServiceStub(gateway.channel)
+            token = str((await gateway.call(stub.IssueToken, request)).token)
+            self._tokens[audience] = made, token
+        return token
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.close()
+
+
+def _no_answer(error: ServiceUnavailable) -> NoAnswer:
+    log.warning("unavailable", reason=str(error))
+    if error.disk_full:
+        return NoAnswer("The disk of a database is full: the operator must make room.", is_transient=False)
+    is_transient = error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+    return NoAnswer("A part of Makeready does not answer.", is_transient=is_transient)
+
+
+class Worker:
+    """One task of one job."""
+
+    def __init__(self, settings: config.Config, jobs: Jobs, job: Job, runner: str) -> None:
+        self._settings, self._jobs, self._job, self._runner = settings, jobs, job, runner
+
+    async def run(self) -> None:
+        """Does the task. Raises LeaseLost."""
+        job = self._job
+        if job.attempts > states.ATTEMPTS_MAX:
+            fault = "It was begun several times and never got further. The log of the console says more."
+            await self._stop(job.result, fault)
+            return
+        with tempfile.TemporaryDirectory(prefix="makeready-import-") as folder:
+            path = Path(folder, job.file_name)
+            try:
+                await self._fetch(path)
+            except FileNotFoundError:
+                await self._stop(job.result, "The file is no longer in the store: bring it again.")
+                return
+            if job.state == states.READING:
+                await self._read(path)
+            else:
+                await self._import(path)
+
+    async def _fetch(self, path: Path) -> None:
+        """Copies the file from the store."""
+        store = files.at(self._settings.files_url)
+        with path.open("wb") as copy:
+            async for part in store.read(self._job.stored_as):
+                await asyncio.to_thread(copy.write, part)
+
+    async def _read(self, path: Path) -> None:
+        try:
+            found = look(path, msgspec.json.decode(self._job.reading, type=Reading))
+        except ImportFault as fault:
+            await self._stop(Outcome(), self._said(fault, path))
+            return
+        await self._jobs.has_read(self._job.id, self._runner, msgspec.json.encode(found).decode())
+
+    async def _import(self, path: Path) -> None:
+        job, dry_run = self._job, self._job.state == states.CHECKING
+        before = Outcome() if dry_run else job.result
+        parts: list[tuple[str, str]] = []
+        has_some = set(await self._jobs.kinds_of_rejects(job.id))
+        services = _Services(self._settings, job.permit)
+        outcome = before
+
+        def rejects(source: Source, kind: str) -> _Rejects:
+            return _Rejects(source, kind, [] if dry_run else parts, has_some)
+
+        async def progress(found: Outcome, position: int) -> None:
+            nonlocal outcome
+            outcome = found
+            if await self._jobs.acknowledge(job.id, self._runner, found, position, parts):
+                raise _Cancelled
+            parts.clear()
+
+        try:
+            shapes, reading = self._shapes()
+            key = f"job-{job.id}-{job.run}"
+            records = [
+                Record(kind, shape, Sender(services.ask, kind, dry_run, job.events, f"{key}-{number}"))
+                for number, (kind, shape) in enumerate(shapes)
+            ]
+            passes = Passes(path, reading, records, rejects)
+            outcome = await passes.run(_unreported, progress, before)
+        except _Cancelled:
+            await self._jobs.end(job.id, self._runner, states.CANCELLED, outcome, stopped_in=job.state)
+        except ImportStopped as stopped:
+            await self._stop(stopped.outcome, self._said(stopped, path), parts)
+        except ImportFault as fault:
+            await self._stop(outcome, self._said(fault, path))
+        else:
+            state = states.CHECKED if dry_run else states.DONE
+            await self._jobs.end(job.id, self._runner, state, outcome, rejects=parts)
+        finally:
+            await services.close()
+
+    def _shapes(self) -> tuple[list[tuple[Kind, Shape]], Reading]:
+        """The kinds to import, each with the shape of its rows, and how the file is read. Raises ImportFault."""
+        job, reading = self._job, msgspec.json.decode(self._job.reading, type=Reading)
+        wanted = KINDS.get(job.kind)
+        if not job.mapping:
+            assert wanted is not None
+            return [(wanted, Plain(wanted))], reading
+        mapping = mapping_file.parsed(job.mapping, "The mapping", wanted)
+        shapes: list[tuple[Kind, Shape]] = [(kind, Mapped(one, job.file_name)) for kind, one in mapping.records]
+        return shapes, reading.or_else(mapping.reading)
+
+    async def _stop(self, outcome: Outcome, fault: str, rejects: list[tuple[str, str]] | None = None) -> None:
+        values = {"fault": fault, "stopped_in": self._job.state, "rejects": rejects or []}
+        await self._jobs.end(self._job.id, self._runner, states.STOPPED, outcome, **values)  # type: ignore[arg-type]
+
+    def _said(self, fault: ImportFault, path: Path) -> str:
+        """The sentence, without the folder of this process."""
+        return str(fault).replace(str(path), self._job.file_name)
+
+
+def _unreported(_reason: Reason, _example: Example) -> None:
+    """The outcome has all reasons."""
+
+
+async def _renew(jobs: Jobs, job_id: int, runner: str) -> None:
+    """Keeps the lease. One that is lost ends the process: another one may work on the job now."""
+    lost = time.monotonic() + states.LEASE.total_seconds()
+    while time.monotonic() < lost:
+        await asyncio.sleep(RENEW_SECONDS)
+        asked = time.monotonic()
+        with contextlib.suppress(DatabaseUnavailable):
+            await jobs.renew(job_id, runner)
+            lost = asked + states.LEASE.total_seconds()
+    raise LeaseLost
+
+
+async def work(environment: Mapping[str, str], job_id: int, runner: str) -> None:
+    """Does the task of a job whose lease the runner has. Raises LeaseLost, SettingsError, DatabaseUnavailable."""
+    settings = config.read(Environment(environment))
+    database = Database(settings.database_url, application="console-import", connections=2)
+    await database.open()
+    try:
+        jobs = Jobs(database)
+        job = await jobs.claimed(job_id)
+        structlog.contextvars.bind_contextvars(request_id=f"import-{job.id}-{job.run}", job_id=job.id)
+        log.info("import_task", task=job.state, attempt=job.attempts)
+        async with asyncio.TaskGroup() as group:
+            renewing = group.create_task(_renew(jobs, job_id, runner))
+            await Worker(settings, jobs, job, runner).run()
+            renewing.cancel()
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    finally:
+        await database.close()
+
+
+def _end_with_parent() -> None:
+    """The console holds the other end of standard input: at its end, however it comes, this process ends too."""
+
+    def wait() -> None:
+        while sys.stdin.buffer.read(4096):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def main() -> None:
+    """Ends with 0 if the task is done, 1 if another runner should go on, 2 for a bad setting."""
+    _end_with_parent()
+    os.nice(5)  # pages go first
+    warnings.filterwarnings("ignore", module="openpyxl")  # parts of a workbook that it leaves out; no row is in them
+    try:
+        logs.configure("console", config.read(Environment(os.environ)).log_level)
+        uvloop.run(work(os.environ, int(sys.argv[1]), sys.argv[2]))
+    except LeaseLost:
+        log.warning("import_lease_lost", job_id=int(sys.argv[1]))
+        raise SystemExit(1) from None
+    except (DatabaseUnavailable, files.FilesUnavailable) as error:
+        log.warning("unavailable", job_id=int(sys.argv[1]), reason=str(error))
+        raise SystemExit(1) from None
+    except SettingsError as error:
+        print(f"console: {error}", file=sys.stderr)  # noqa: T201 - the operator's one line
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

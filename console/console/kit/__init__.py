@@ -1,0 +1,1 @@
+"""What every area uses: visits, calls, forms, times, charts."""

@@ -1,0 +1,125 @@
+"""Calls of the contexts' RPCs, each with a token of the person who asks and with a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+import pkgutil
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from chassis.auth.clients import ServiceClient, ServiceUnavailable
+from chassis.refusals import Refusal
+from console.kit.sessions import Sessions
+
+CALL_SECONDS = 5.0
+ACT_SECONDS = 15.0
+"""Some acts send a webhook and wait for its receiver."""
+PANEL_SECONDS = 1.5
+GATEWAY = "gateway"
+
+Value = TypeVar("Value")
+
+
+@functools.cache
+def contract(rpc: str) -> MethodDescriptor:
+    """The RPC that pages.py spells `webhooks.DeliveriesService/ListDeliveries`."""
+    context, _, rest = rpc.partition(".")
+    service, _, method = rest.partition("/")
+    return _services(context)[service].methods_by_name[method]
+
+
+@functools.cache
+def _services(context: str) -> dict[str, ServiceDescriptor]:
+    package = importlib.import_module(f"makeready.{context}.v1")
+    modules = [
+        importlib.import_module(f"{package.__name__}.{one.name}") for one in pkgutil.iter_modules(package.__path__)
+    ]
+    found: dict[str, ServiceDescriptor] = {}
+    for module in modules:
+        if hasattr(module, "DESCRIPTOR"):
+            found.update(module.DESCRIPTOR.services_by_name)
+    return found
+
+
+def service_of(rpc: str) -> str:
+    """The service that serves an RPC of a context's own contract."""
+    context = rpc.partition(".")[0]
+    assert context != "common", f"every service serves {rpc}: name one"
+    return GATEWAY if context == "identity" else f"svc-{context}"
+
+
+class Calls:
+    """The clients of all services."""
+
+    def __init__(self, clients: Mapping[str, ServiceClient], sessions: Sessions) -> None:
+        self._clients, self._sessions = clients, sessions
+        self._methods: dict[tuple[str, str], Any] = {}
+
+    async def __call__(
+        self, session: str, rpc: str, request: Any, *, service: str = "", deadline_seconds: float = CALL_SECONDS
+    ) -> Any:
+        """The RPC's response. Raises Refusal and ServiceUnavailable.
+
+        session: its person calls. service: the one to ask, where several serve the RPC.
+        """
+        service = service or service_of(rpc)
+        client = self._clients[service]
+        token = await self._sessions.token(session, service)
+        return await client.call(self._method(client, rpc), request, token=token, deadline_seconds=deadline_seconds)
+
+    def _method(self, client: ServiceClient, rpc: str) -> Any:
+        key = client.name, rpc
+        if key not in self._methods:
+            method = contract(rpc)
+            self._methods[key] = client.channel.unary_unary(
+                f"/{method.containing_service.full_name}/{method.name}",
+                request_serializer=GetMessageClass(method.input_type).SerializeToString,
+                response_deserializer=GetMessageClass(method.output_type).FromString,
+            )
+        return self._methods[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel(Generic[Value]):
+    """A part of a page that can be missing while the rest of the page stands. Templates test `.ok` first."""
+
+    value: Value | None
+    reason: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.reason
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.value, name)
+
+
+async def panel(work: Awaitable[Value], seconds: float = PANEL_SECONDS) -> Panel[Value]:
+    """The result of the work, or why there is none."""
+    try:
+        async with asyncio.timeout(seconds):
+            return Panel(await work)
+    except Refusal as refusal:
+        return Panel(None, refusal.message)
+    except (TimeoutError, ServiceUnavailable):
+        return Panel(None, "This can't be shown right now.")
+
+
+async def together(*work: Awaitable[Any]) -> list[Any]:
+    """All results, in order, of work that runs at the same time. One failure ends the others, and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_awaited(one)) for one in work]
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+async def _awaited(work: Awaitable[Value]) -> Value:
+    return await work

@@ -1,0 +1,39 @@
+"""Filters that lists read from their address."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+TEXT_MAX = 200
+
+
+def texts(query: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """The values by name; empty for one that the address lacks."""
+    return {name: query.get(name, "").strip()[:TEXT_MAX] for name in names}
+
+
+def number(text: str) -> int | None:
+    """The id; None if the text is none."""
+    return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 19 and int(text) else None
+
+
+def is_event_id(text: str) -> bool:
+    """Whether the text has the form of an event's id."""
+    return len(text) == 36 and text.isascii() and text.replace("-", "").isalnum()
+
+
+def period(filters: Mapping[str, str], zone: datetime.tzinfo, since: Timestamp, until: Timestamp) -> Sequence[str]:
+    """Writes the days `from` and `to`, both included, into the stamps. Returns what could not be read."""
+    errors = []
+    for name, stamp, days in (("from", since, 0), ("to", until, 1)):
+        if not filters[name]:
+            continue
+        try:
+            date = datetime.date.fromisoformat(filters[name]) + datetime.timedelta(days=days)
+            stamp.FromDatetime(datetime.datetime.combine(date, datetime.time(), zone))
+        except (ValueError, OverflowError):
+            errors.append("A day is like 2026-11-22.")
+    return errors

@@ -1,0 +1,347 @@
+"""Forms made of a request's fields: inputs, labels and checks come from the proto, words and order from the page.
+
+A page makes a `Form`, renders it with the macro `ui.field` and reads what was sent with `read`. It shows the form again
+with the sentence of a Refusal beside the field that the refusal names. An `Edit` is a form of a request that changes a
+record: it sends the fields that the person has changed, and no other.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+from multidict import MultiDictProxy
+
+from chassis.refusals import Refusal
+from console.kit import times
+from makeready.common.v1 import options_pb2
+
+TEXT_CHARACTERS_MAX = 20_000
+WORDS_CHARACTERS_MAX = 200
+DIGITS_MAX = 9
+ID_DIGITS_MAX = 18
+FIND = "find"
+"""The button of a picker: it asks for the form anew, and does nothing else."""
+SEEN = "seen."
+"""The hidden field beside an input of an `Edit`: the value that the person saw."""
+INTEGERS = (FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64)
+DECIMALS = (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT)
+_NAME = re.compile(r"\b[a-z]+(_[a-z]+)*\b")
+_NUMBER = re.compile(r"-?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One input. name: the request's field; choices: (value, words), by default those of the field's enum; kind: by
+    default as the proto's field is; more: further attributes of the input.
+
+    kinds: text, area, lines (a repeated text, one a line), email, password, url, tel, date, datetime, number, decimal,
+    select, radios, checkbox, checkboxes, and picker: the choice of a record of any area (`kit.pickers`). A `date` of a
+    string is sent as YYYY-MM-DD, a `datetime` with the offset of the form's zone; of a Timestamp both are instants.
+    """
+
+    name: str
+    label: str
+    hint: str = ""
+    kind: str = ""
+    choices: Sequence[tuple[str, str]] = ()
+    required: bool = False
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+class Form:
+    """The inputs of one form, with their values and errors."""
+
+    def __init__(self, message: Any, fields: Iterable[Field], zone: datetime.tzinfo = datetime.UTC) -> None:
+        """message: a request; its values are the inputs' first ones. zone: of the dates that people enter."""
+        self.message, self.zone = message, zone
+        self.fields = {one.name: _completed(one, message.DESCRIPTOR.fields_by_name[one.name]) for one in fields}
+        self.values = {name: self._written(name) for name in self.fields}
+        self.errors: dict[str, str] = {}
+        self.fault = ""
+        """An error of the whole form."""
+        self.seen: Mapping[str, Any] | None = None
+        """The values that the person saw before they changed them; None for a form that changes no record."""
+        self.pickers: dict[str, Any] = {}
+        """The inputs of the kind `picker`, as `kit.pickers.fill` got them."""
+        self.words: dict[str, str] = {}
+        """What the person looks for in a picker, by field."""
+        self.is_finding = False
+        """Whether the form was sent to look for something in a picker."""
+
+    @property
+    def status(self) -> int:
+        """Of the page that shows the form again."""
+        return 200 if self.is_finding else 422
+
+    def read(self, sent: MultiDictProxy[str]) -> bool:
+        """Writes what was sent into the message. Returns whether all of it could be read; else `errors` say what.
+
+        A form that was sent by the button of a picker is no act: it has no errors, and the answer is False.
+        """
+        self.errors, self.fault, self.is_finding = {}, "", FIND in sent
+        for name, one in self.fields.items():
+            # Browsers send the line breaks of a text area as CR LF.
+            texts = [text.replace("\r\n", "\n").strip() for text in sent.getall(name, [])]
+            self.values[name] = texts if one.kind == "checkboxes" else (texts or [""])[0]
+            if one.kind == "picker":
+                self.words[name] = sent.get(f"q.{name}", "").strip()[:WORDS_CHARACTERS_MAX]
+            if one.required and not any(texts):
+                self.errors[name] = f"{one.label} is missing."
+                continue
+            if any(len(text) > TEXT_CHARACTERS_MAX for text in texts):
+                self.errors[name] = f"{one.label} may have {TEXT_CHARACTERS_MAX:,} characters at most."
+                continue
+            if self.words.get(name) and not any(texts):
+                self.errors[name] = "Choose one that was found, or empty the search."
+                continue
+            try:
+                self._store(one, texts)
+            except ValueError as error:
+                self.errors[name] = str(error)
+        if self.is_finding:
+            self.errors = {}
+        return not self.errors and not self.is_finding
+
+    def preset(self, query: Mapping[str, str], *names: str) -> None:
+        """Takes first values from a page's address, such as `?unit_id=15`; those that do not fit stay out."""
+        for name in names:
+            text = query.get(name, "").strip()
+            try:
+                if text:
+                    self._store(self.fields[name], [text])
+            except ValueError:
+                self.message.ClearField(name)
+            else:
+                self.values[name] = self._written(name)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Shows a refusal beside its field, or above the form. Names of fields become the labels of their inputs."""
+        message = _NAME.sub(self._label_of, refusal.message)
+        if refusal.field in self.fields:
+            self.errors[refusal.field] = message
+        else:
+            self.fault = message
+
+    def _label_of(self, name: re.Match[str]) -> str:
+        one = self.fields.get(name[0])
+        return f"“{one.label}”" if one and ("_" in name[0] or name.start() == 0) else name[0]
+
+    @property
+    def has_errors(self) -> bool:
+        return bool(self.errors or self.fault)
+
+    def _store(self, one: Field, texts: Sequence[str]) -> None:
+        descriptor = self.message.DESCRIPTOR.fields_by_name[one.name]
+        self.message.ClearField(one.name)
+        if one.kind == "checkbox":
+            setattr(self.message, one.name, bool(texts and texts[0]))
+        elif one.kind == "lines":
+            lines = [line.strip() for text in texts for line in text.splitlines()]
+            getattr(self.message, one.name).extend(line for line in lines if line)
+        elif descriptor.is_repeated:
+            known = {value for value, _ in one.choices}
+            if unknown := [text for text in texts if text and known and text not in known]:
+                raise ValueError(f"{one.label} has no choice “{unknown[0][:40]}”.")
+            getattr(self.message, one.name).extend(text for text in texts if text)
+        elif texts and texts[0]:
+            value = _value(one, descriptor, texts[0], self.zone)
+            if isinstance(value, Timestamp):
+                getattr(self.message, one.name).CopyFrom(value)
+            else:
+                setattr(self.message, one.name, value)
+
+    def _written(self, name: str) -> Any:
+        descriptor = self.message.DESCRIPTOR.fields_by_name[name]
+        value = getattr(self.message, name)
+        if descriptor.is_repeated:
+            texts = [str(one) for one in value]
+            return "\n".join(texts) if self.fields[name].kind == "lines" else texts
+        if descriptor.has_presence and not self.message.HasField(name):
+            return ""
+        if descriptor.enum_type is not None:
+            return _label(descriptor.enum_type.values_by_number[value]) if value else ""
+        if descriptor.type == FieldDescriptor.TYPE_MESSAGE:
+            return self._day_or_minute(name, value.ToDatetime(datetime.UTC))
+        if self.fields[name].kind == "datetime" and value:
+            return self._day_or_minute(name, datetime.datetime.fromisoformat(value))
+        return _text(descriptor, value)
+
+    def _day_or_minute(self, name: str, at: datetime.datetime) -> str:
+        """An instant as its input has it."""
+        wall = times.local(at, self.zone).replace(tzinfo=None)
+        is_day = self.fields[name].kind != "datetime"
+        return wall.date().isoformat() if is_day else wall.isoformat(timespec="minutes")
+
+
+class Edit(Form):
+    """A form of a request with optional fields and `clear`, which changes a record.
+
+    Beside each input stands what the person saw. Only what differs from that is sent, so two people who change
+    different fields of a record do not undo each other. Where both have changed the same field, the later one reads
+    what it is now, and their own text stays in the input: sent again, it counts.
+    """
+
+    def __init__(self, message: Any, fields: Iterable[Field], zone: datetime.tzinfo = datetime.UTC) -> None:
+        """message: the request with the id of the record and its values as they are now, null ones absent."""
+        super().__init__(message, fields, zone)
+        self._now, self.seen = dict(self.values), dict(self.values)
+        self.changed: set[str] = set()
+        """The fields that the person has changed."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the record has all that the person has changed, as when the same form is sent twice."""
+        changed = (self.fields[name] for name in self.changed)
+        return not self.errors and all(_same(one, self.values[one.name], self._now[one.name]) for one in changed)
+
+    def said(self, done: str) -> str:
+        """The sentence about what was done: `done`, or that nothing was."""
+        return done if self.changed else "Nothing was changed."
+
+    def read(self, sent: MultiDictProxy[str]) -> bool:
+        """As `Form.read`; the message has the changed fields alone, and `clear` those that were emptied."""
+        super().read(sent)
+        self.changed = set()
+        del self.message.clear[:]
+        seen = dict(self._now)
+        for name, one in self.fields.items():
+            value, now = self.values[name], self._now[name]
+            before = sent.get(f"{SEEN}{name}", now)
+            if _same(one, value, before) and not (self.words.get(name) and name in self.errors):
+                self.values[name] = now
+                self.message.ClearField(name)
+                self.errors.pop(name, None)
+                continue
+            self.changed.add(name)
+            if name in self.errors:
+                seen[name] = before
+            elif not _same(one, before, now) and not _same(one, value, now):
+                self.errors[name] = f"Meanwhile this became {_shown(one, now)}. Send again to replace that."
+            elif not value and one.kind != "checkbox":
+                self.message.clear.append(name)
+        self.seen = seen
+        if self.is_finding:
+            self.errors = {}
+        return not self.errors and not self.is_finding
+
+
+def _same(one: Field, first: str, second: str) -> bool:
+    """Whether two texts are one value of the input."""
+    first, second = first.replace("\r\n", "\n").strip(), second.replace("\r\n", "\n").strip()
+    is_number = one.kind in ("decimal", "number") and _NUMBER.fullmatch(first) and _NUMBER.fullmatch(second)
+    return _float(first) == _float(second) if is_number else first == second
+
+
+def _shown(one: Field, value: str) -> str:
+    """A value in a sentence."""
+    if one.kind == "checkbox":
+        return "yes" if value else "no"
+    if one.kind == "picker":
+        return "another record" if value else "empty"
+    return f"“{dict(one.choices).get(value, value)[:80]}”" if value else "empty"
+
+
+def filled(message: Message, values: Mapping[str, Any]) -> Message:
+    """The request with a record's values by field; null ones stay absent, and enums are spelled as in the record."""
+    for name, value in values.items():
+        enum = message.DESCRIPTOR.fields_by_name[name].enum_type
+        stored = value
+        if enum is not None:
+            stored = next((one.number for one in enum.values if one.number and _label(one) == value), None)
+        if stored is not None:
+            setattr(message, name, stored)
+    return message
+
+
+def _float(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def _text(descriptor: Any, value: Any) -> str:
+    """A text, a number or a truth as an input has it."""
+    if descriptor.type == FieldDescriptor.TYPE_BOOL:
+        return "1" if value else ""
+    if not value and not descriptor.has_presence:
+        return ""
+    return written_number(value) if descriptor.type in DECIMALS else str(value)
+
+
+def written_number(value: float) -> str:
+    """A number as an input has it, without an exponent: "12.5", "1300"."""
+    text = format(value, ".10f").rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+def _completed(one: Field, descriptor: Any) -> Field:
+    """The field with its kind and its choices from the proto."""
+    choices, kind = one.choices, one.kind
+    if descriptor.enum_type is not None and not choices:
+        choices = [(_label(value), _label(value)) for value in descriptor.enum_type.values if value.number]
+    if not kind:
+        if descriptor.is_repeated:
+            kind = "checkboxes"
+        elif choices:
+            kind = "select"
+        elif descriptor.type == FieldDescriptor.TYPE_BOOL:
+            kind = "checkbox"
+        elif descriptor.type == FieldDescriptor.TYPE_MESSAGE:
+            kind = "date"
+        elif descriptor.type in INTEGERS:
+            kind = "number"
+        elif descriptor.type in DECIMALS:
+            kind = "decimal"
+        else:
+            kind = {"email": "email", "password": "password", "destination_url": "url"}.get(one.name, "text")
+    return replace(one, kind=kind, choices=tuple(choices))
+
+
+def _label(value: Any) -> str:
+    return str(value.GetOptions().Extensions[options_pb2.label]) or str(value.name).rpartition("_")[2].lower()
+
+
+def _value(one: Field, descriptor: Any, text: str, zone: datetime.tzinfo) -> Any:
+    if descriptor.enum_type is not None:
+        for value in descriptor.enum_type.values:
+            if value.number and _label(value) == text:
+                return value.number
+        raise ValueError(f"{one.label} is none of the choices.")
+    if one.choices and text not in {value for value, _ in one.choices}:
+        raise ValueError(f"{one.label} is none of the choices.")
+    if descriptor.type in INTEGERS:
+        digits = text.replace(",", "")
+        most = ID_DIGITS_MAX if one.kind == "picker" else DIGITS_MAX
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= most):
+            raise ValueError(f"{one.label} must be a whole number.")
+        return int(digits)
+    if descriptor.type in DECIMALS:
+        if not (text.isascii() and _NUMBER.fullmatch(text) and len(text) <= 20):
+            raise ValueError(f"{one.label} must be a number like 1234.5.")
+        return _float(text)
+    if one.kind in ("date", "datetime"):
+        return _time(one, descriptor, text, zone)
+    return text
+
+
+def _time(one: Field, descriptor: Any, text: str, zone: datetime.tzinfo) -> Any:
+    """What was entered, as the request has it."""
+    try:
+        if one.kind == "date":
+            at = datetime.datetime.combine(datetime.date.fromisoformat(text), datetime.time(), zone)
+        else:
+            at = datetime.datetime.fromisoformat(text).replace(tzinfo=zone)
+        stamp = Timestamp()
+        stamp.FromDatetime(at)
+    except (ValueError, OverflowError):
+        like = "2027-01-31" if one.kind == "date" else "2027-01-31T14:30"
+        noun = "date" if one.kind == "date" else "day and time"
+        raise ValueError(f"{one.label} must be a {noun} like {like}.") from None
+    if descriptor.type == FieldDescriptor.TYPE_MESSAGE:
+        return stamp
+    return at.date().isoformat() if one.kind == "date" else at.isoformat(timespec="seconds")

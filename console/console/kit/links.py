@@ -1,0 +1,73 @@
+"""Addresses: where a sign-in may lead, and which record has a page."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Mapping
+from urllib.parse import urlencode
+
+# The page of a record as pages.py spells it, by the record's kind in the audit log and in events.
+PAGES = {
+    "administrator": "/settings/administrators/{administrator_id}",
+    "staff": "/staff/{staff_id}",
+    "key": "/keys/{key_id}",
+    "turn": "/turns/{turn_id}",
+    "turn_task": "/turn-tasks/{task_id}",
+    "pm_task": "/pm-tasks/{pm_task_id}",
+    "ticket": "/tickets/{ticket_id}",
+    "webhook_subscription": "/webhooks/{sub_id}",
+    "property": "/properties/{property_id}",
+    "asset": "/assets/{asset_id}",
+    "meter": "/meters/{meter_id}",
+    "vendor": "/vendors/{vendor_id}",
+    "inspection": "/inspections/{inspection_id}",
+    "notice": "/notices/{notice_id}",
+}
+PATH_CHARACTERS_MAX = 500
+
+
+def of_record(kind: str, record_id: int, known: Collection[str]) -> str:
+    """The path of the record's page; empty if it has none. known: the paths of pages.py."""
+    path = PAGES.get(kind, "")
+    return path.partition("{")[0] + str(record_id) if path in known else ""
+
+
+def own_path(text: str) -> str:
+    """The path if it is one of this site's, else "/". Browsers read `//host`, `/\\host` and control characters as
+    another site's address, or drop them."""
+    is_own = text.startswith("/") and not text.startswith("//") and "\\" not in text
+    if not is_own or len(text) > PATH_CHARACTERS_MAX or not text.isprintable() or not text.isascii() or " " in text:
+        return "/"
+    return text
+
+
+def with_query(path: str, values: Mapping[str, object]) -> str:
+    """The path with those values that are not empty."""
+    query = urlencode([(name, str(value)) for name, value in values.items() if value not in ("", None, 0)])
+    return f"{path}?{query}" if query else path
+
+
+def address(path: str, filters: Mapping[str, object], **changes: object) -> str:
+    """The list with these filters, some of them changed; those that are empty are left out."""
+    return with_query(path, {**filters, **changes})
+
+
+def of_another_site(address: str) -> bool:
+    """Whether the address may stand in a link that leaves this site: http or https, with a host."""
+    scheme, _, rest = address.partition("://")
+    return scheme.lower() in ("http", "https") and bool(host_of(address)) and not any(map(str.isspace, rest))
+
+
+def host_of(address: str) -> str:
+    """The host in an address of another site, without user and port."""
+    host = address.partition("://")[2].replace("\\", "/").partition("/")[0].partition("?")[0].partition("#")[0]
+    return host.rpartition("@")[2].partition(":")[0][:60]
+
+
+def is_address(host: str) -> bool:
+    """Whether the host is an IP address: browsers have passkeys for names alone."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

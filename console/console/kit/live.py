@@ -1,0 +1,195 @@
+"""Hints of the services about records that have just changed, for the pages that are open. Best effort.
+
+A hint has the subject `hints.<service>.<company>.<kind>.<id>` and no content. A page names its *topics*: `ticket-41`
+for one record, `ticket` for any of the kind. The console listens to a company's hints while one of its people looks,
+and for a minute after that, so that a page which is opened meanwhile misses none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+
+import structlog
+from prometheus_client import Gauge
+
+from chassis.messaging.transport import FAULTS, Transport
+
+TOPIC = re.compile(r"[a-z][a-z_]{0,39}(-[1-9][0-9]{0,18})?")
+TOPICS_MAX = 20
+OF_A_SESSION_MAX = 8  # more than a browser opens to one host
+CONNECTIONS_MAX = 1000
+LINGER_SECONDS = 60.0
+REMEMBERED = 2000
+
+log = structlog.stdlib.get_logger(__name__)
+WATCHED = Gauge("makeready_console_live", "Pages that are open and listen")
+
+
+def topics_of(text: str) -> frozenset[str]:
+    """The topics of a query, "ticket-41,turn". Raises ValueError."""
+    found = frozenset(text.split(","))
+    if len(found) > TOPICS_MAX or not all(map(TOPIC.fullmatch, found)):
+        raise ValueError("topics")
+    return found
+
+
+def address(topics: Collection[str], since: float) -> str:
+    """Where a page with these topics listens. since: the time when it was made. Too many records of a kind become the
+    kind."""
+    if len(topics) > TOPICS_MAX:
+        topics = {topic.partition("-")[0] for topic in topics}
+    return f"/live?topics={','.join(sorted(topics)[:TOPICS_MAX])}&since={int(since * 1000)}"
+
+
+def matching(topics: Iterable[str], kind: str, entity_id: str) -> set[str]:
+    """Those topics that a hint is about. Its id 0 means several records of the kind."""
+    if entity_id == "0":
+        return {topic for topic in topics if topic.partition("-")[0] == kind}
+    return {topic for topic in topics if topic in (kind, f"{kind}-{entity_id}")}
+
+
+class Watch:
+    """One open page: which of its topics have news."""
+
+    def __init__(self, company_id: int, topics: frozenset[str]) -> None:
+        self.company_id, self.topics = company_id, topics
+        self.news: set[str] = set()
+        self.woken = asyncio.Event()
+        self.is_over = False
+
+    def hear(self, kind: str, entity_id: str) -> None:
+        if found := matching(self.topics, kind, entity_id):
+            self.news |= found
+            self.woken.set()
+
+    def end(self) -> None:
+        """The page hangs up: another one takes its place, or the console stops."""
+        self.is_over = True
+        self.woken.set()
+
+
+class _Company:
+    """The open pages of one company, and its last hints: when, kind, id."""
+
+    def __init__(self) -> None:
+        self.watches: set[Watch] = set()
+        self.hints: deque[tuple[float, str, str]] = deque(maxlen=REMEMBERED)
+        self.heard_since = float("inf")
+        self.left_at = time.monotonic()
+        self.stop: Callable[[], Awaitable[None]] | None = None
+
+
+class Live:
+    """The hints of all companies whose people look. Without a URL there are none, and open pages ask by the clock."""
+
+    def __init__(self, url: str | None) -> None:
+        self._transport = Transport(url, "console") if url else None
+        self._companies: dict[int, _Company] = {}
+        self._of_session: dict[str, list[Watch]] = {}
+        self._looked = asyncio.Event()
+        self._reconnections = 0
+
+    @property
+    def is_connected(self) -> bool:
+        return self._transport is not None and self._transport.is_connected
+
+    @property
+    def reconnections(self) -> int:
+        """How often NATS was away for a while: pages have missed what was sent meanwhile."""
+        return 0 if self._transport is None else self._transport.reconnections
+
+    def look(self, company_id: int) -> None:
+        """Somebody opens a page of this company: listens to its hints from now on."""
+        if company_id not in self._companies:
+            self._companies[company_id] = _Company()
+            self._looked.set()
+        self._companies[company_id].left_at = time.monotonic()
+
+    def missed(self, watch: Watch, since: float) -> bool:
+        """Notes what a page that was made at `since` has missed. Returns whether it may have missed more than that."""
+        company = self._companies[watch.company_id]
+        for at, kind, entity_id in company.hints:
+            if at >= since:
+                watch.hear(kind, entity_id)
+        is_whole = len(company.hints) < REMEMBERED or company.hints[0][0] <= since
+        return company.heard_since > since or not is_whole
+
+    @contextlib.contextmanager
+    def watch(self, session: str, company_id: int, topics: frozenset[str]) -> Iterator[Watch | None]:
+        """One open page, until the block ends. None if all places are taken. A session's oldest page gives way."""
+        if sum(map(len, self._of_session.values())) >= CONNECTIONS_MAX:
+            yield None
+            return
+        self.look(company_id)
+        watch = Watch(company_id, topics)
+        own = self._of_session.setdefault(session, [])
+        own.append(watch)
+        if len(own) > OF_A_SESSION_MAX:
+            own[0].end()
+        self._companies[company_id].watches.add(watch)
+        WATCHED.inc()
+        try:
+            yield watch
+        finally:
+            WATCHED.dec()
+            own.remove(watch)
+            if not own:
+                del self._of_session[session]
+            company = self._companies[company_id]
+            company.watches.discard(watch)
+            company.left_at = time.monotonic()
+
+    def end_all(self) -> None:
+        """Every open page hangs up."""
+        for own in self._of_session.values():
+            for watch in own:
+                watch.end()
+
+    async def run(self) -> None:
+        """Connects to NATS and listens, until cancelled."""
+        if self._transport is None:
+            return
+        connecting = asyncio.create_task(self._transport.run())
+        try:
+            await self._transport.connected()
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._looked.wait(), 1.0)
+                self._looked.clear()
+                await self._listen(self._transport)
+        finally:
+            connecting.cancel()
+            await self._transport.close()
+
+    async def _listen(self, transport: Transport) -> None:
+        """Begins with companies that somebody looks at now, ends with those that nobody has looked at for a while."""
+        if transport.is_connected and transport.reconnections != self._reconnections:
+            self._reconnections = transport.reconnections
+            for company in self._companies.values():
+                company.heard_since = time.time()
+        for company_id, company in list(self._companies.items()):
+            try:
+                if not company.watches and time.monotonic() - company.left_at > LINGER_SECONDS:
+                    del self._companies[company_id]
+                    if company.stop is not None:
+                        await company.stop()
+                elif company.stop is None and transport.is_connected:
+                    company.stop = await transport.listen(f"hints.*.{company_id}.>", self._hear)
+                    company.heard_since = time.time()
+            except FAULTS as error:
+                log.info("hints_unheard", reason=str(error) or type(error).__name__)
+
+    def _hear(self, subject: str) -> None:
+        parts = subject.split(".")
+        if len(parts) != 5 or not parts[2].isdigit():
+            return
+        company = self._companies.get(int(parts[2]))
+        if company is not None:
+            company.hints.append((time.time(), parts[3], parts[4]))
+            for watch in company.watches:
+                watch.hear(parts[3], parts[4])

@@ -1,0 +1,48 @@
+"""Names of the people and keys that records and audit entries spell `administrator:7` and `caller:3`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from console.kit.visit import Visit
+from makeready.identity.v1 import actors_pb2
+
+RPC = "identity.ActorsService/BatchGetActors"
+ACTORS_MAX = 500
+_WORDS = {"operator": "The operator", "": "Makeready"}
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who did something. kind: "administrator", "staff", "caller" for an API key, else "service" or "operator"."""
+
+    name: str
+    kind: str
+    key_id: int = 0
+    """The key's id, for a caller."""
+
+
+class Names:
+    """Actors by how records spell them; each has a name, at worst what the record says."""
+
+    def __init__(self, found: dict[str, str]) -> None:
+        self._found = found
+
+    def __getitem__(self, actor: str) -> Actor:
+        kind, _, number = actor.partition(":")
+        name = self._found.get(actor) or _WORDS.get(actor) or (f"{kind} {number}".strip() if number else actor)
+        if kind in ("caller", "api_key"):
+            return Actor(self._found.get(actor) or f"key {number}", "caller", int(number) if number.isdigit() else 0)
+        if kind in ("administrator", "staff"):
+            return Actor(name, kind)
+        return Actor(name, "operator" if actor == "operator" else "service")
+
+
+async def names_of(visit: Visit, actors: Iterable[str]) -> Names:
+    """One call for all; where it fails, the actors stand as the records spell them. The page's line lists RPC."""
+    wanted = sorted({actor for actor in actors if ":" in actor})[:ACTORS_MAX]
+    if not wanted:
+        return Names({})
+    found = await visit.panel(RPC, actors_pb2.BatchGetActorsRequest(actors=wanted))
+    return Names({one.actor: one.name for one in found.actors} if found.ok else {})

@@ -1,0 +1,107 @@
+"""Sessions, as the gateway knows them. The console stores none: a browser holds the text, the gateway its digest."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+from chassis.auth.clients import ServiceClient
+from makeready.identity.v1 import sessions_pb2 as pb
+from makeready.identity.v1.sessions_pb2_grpc import SessionsServiceStub
+
+SESSION_SECONDS = 1.0
+"""A session that was ended elsewhere is ended here after this time at the latest."""
+TOKEN_SECONDS = 10.0
+"""The gateway signs a token anew after 40 of its 60 seconds, so it returns one that is valid for 20 s or more: for 10 s
+here, and 10 s for the call that bears it."""
+CACHED_MAX = 4096
+
+
+class _Cache:
+    """Values that are read again after a while."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        self._seconds, self._clock = seconds, clock
+        self._values: dict[Any, tuple[float, Any]] = {}
+
+    def get(self, key: Any) -> Any:
+        """The value; None if there is none, or an old one."""
+        at, value = self._values.get(key, (float("-inf"), None))
+        return value if self._clock() - at < self._seconds else None
+
+    def put(self, key: Any, value: Any, at: float) -> None:
+        """at: when the value was asked for, so that a slow answer is not taken for a new one."""
+        if len(self._values) >= CACHED_MAX:
+            now = self._clock()
+            fresh = {one: pair for one, pair in self._values.items() if now - pair[0] < self._seconds}
+            self._values = {} if len(fresh) >= CACHED_MAX else fresh
+        self._values[key] = at, value
+
+    def drop(self, match: Callable[[Any], bool]) -> None:
+        self._values = {key: pair for key, pair in self._values.items() if not match(key)}
+
+
+class Sessions:
+    """The gateway's SessionsService. Each method raises Refusal and ServiceUnavailable."""
+
+    def __init__(self, gateway: ServiceClient, clock: Callable[[], float] = time.monotonic) -> None:
+        self._gateway, self._clock = gateway, clock
+        self._stub: Any = SessionsServiceStub(gateway.channel)
+        self._found = _Cache(SESSION_SECONDS, clock)
+        self._watched = _Cache(SESSION_SECONDS, clock)
+        self._tokens = _Cache(TOKEN_SECONDS, clock)
+        self._asked: dict[tuple[str, str], asyncio.Task[str]] = {}
+
+    async def call(self, rpc: str, request: Any, deadline_seconds: float = 10.0) -> Any:
+        """An RPC of SessionsService, as the service `console`."""
+        return await self._gateway.call(getattr(self._stub, rpc), request, deadline_seconds=deadline_seconds)
+
+    async def find(self, text: str, *, watches: bool = False) -> pb.Session | None:
+        """The session with this text; None if there is none, or if it has ended.
+
+        watches: an open page asks by itself, which does not keep the session from becoming idle.
+        """
+        found: pb.Session | None = self._found.get(text) or (self._watched.get(text) if watches else None)
+        if found is None:
+            asked = self._clock()
+            answer = await self.call("GetSession", pb.GetSessionRequest(session=text, watches=watches))
+            if not answer.HasField("session"):
+                self.forget(text)
+                return None
+            found = answer.session
+            (self._watched if watches else self._found).put(text, found, asked)
+        return found
+
+    async def token(self, text: str, audience: str) -> str:
+        """A token with which the session's person calls the service `audience`. Several panels that want it at once
+        share one call."""
+        key = text, audience
+        token: str | None = self._tokens.get(key)
+        if token is None:
+            task = self._asked.get(key)
+            if task is None:
+                task = self._asked[key] = asyncio.create_task(self._issue(key))
+                task.add_done_callback(functools.partial(self._answered, key))
+            token = await asyncio.shield(task)  # a panel whose time is up leaves the call to the others
+        return token
+
+    async def _issue(self, key: tuple[str, str]) -> str:
+        asked = self._clock()
+        request = pb.IssueTokenRequest(session=key[0], audience=key[1])
+        token = str((await self.call("IssueToken", request)).token)
+        self._tokens.put(key, token, asked)
+        return token
+
+    def _answered(self, key: tuple[str, str], task: asyncio.Task[str]) -> None:
+        del self._asked[key]
+        if not task.cancelled():
+            task.exception()  # seen, also where every panel that waited for it has given up
+
+    def forget(self, text: str) -> None:
+        """Asks the gateway again at the session's next request."""
+        for cache in (self._found, self._watched):
+            cache.drop(lambda key: key == text)
+        self._tokens.drop(lambda key: key[0] == text)

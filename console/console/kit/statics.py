@@ -1,0 +1,56 @@
+"""Static files: read, hashed and compressed once at start, served under their hash and never asked for again."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+FOLDER = Path(__file__).resolve().parents[1] / "static"
+PREFIX = "/static/"
+TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    path: str
+    content_type: str
+    plain: bytes
+    compressed: bytes
+
+
+class Statics:
+    """The files of the folder `static` whose endings TYPES has."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._by_name: dict[str, File] = {}
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in TYPES:
+                name, plain = file.relative_to(folder).as_posix(), file.read_bytes()
+                path = f"{PREFIX}{hashlib.sha256(plain).hexdigest()[:16]}/{name}"
+                self._by_name[name] = File(path, TYPES[file.suffix], plain, gzip.compress(plain, 9, mtime=0))
+        self.by_path = {file.path: file for file in self._by_name.values()}
+
+    def path(self, name: str) -> str:
+        """The path under which a file is served, for example of "console.css"."""
+        return self._by_name[name].path
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Raises HTTPNotFound, also for the hash of an older file."""
+        file = self.by_path.get(request.path)
+        if file is None:
+            raise web.HTTPNotFound
+        headers = {**HEADERS, "Content-Type": file.content_type}
+        if accepts_gzip(request):
+            return web.Response(body=file.compressed, headers={**headers, "Content-Encoding": "gzip"})
+        return web.Response(body=file.plain, headers=headers)
+
+
+def accepts_gzip(request: web.Request) -> bool:
+    """Whether the browser takes gzip, as every browser does."""
+    accepted = [part.replace(" ", "") for part in request.headers.get("Accept-Encoding", "").lower().split(",")]
+    return any(part == "gzip" or (part.startswith("gzip;q=") and not part.startswith("gzip;q=0")) for part in accepted)

@@ -1,0 +1,357 @@
+"""The interface at a glance: one line a page. Menus, permissions, 404 and 405, the walks of the tests and the table in
+docs/console.md come from this table.
+
+A `POST` is an act; its page is that of the same area. A page calls only the RPCs of its line. The lines of an area
+stand together. `kit.visit.MENU` has the order of the menu.
+"""
+
+from __future__ import annotations
+
+from console.areas.account import pages as account
+from console.areas.board import acts as board_acts
+from console.areas.board import forgetting, moving
+from console.areas.board import pages as board
+from console.areas.company import audit
+from console.areas.company import people as administrators
+from console.areas.company import settings as company
+from console.areas.entry import pages as entry
+from console.areas.events import pages as events
+from console.areas.home import pages as home
+from console.areas.imports import pages as imports
+from console.areas.inspections import acts as inspecting
+from console.areas.inspections import pages as inspections
+from console.areas.inspections import walking
+from console.areas.keys import pages as keys
+from console.areas.meters import forms as meter_forms
+from console.areas.meters import pages as meters
+from console.areas.notices import composing
+from console.areas.notices import pages as notices
+from console.areas.people import forms as people_forms
+from console.areas.people import pages as people
+from console.areas.people import picking as people_picking
+from console.areas.places import assets, places, properties, units
+from console.areas.places import forms as place_forms
+from console.areas.places import picking as places_picking
+from console.areas.search import pages as search
+from console.areas.tickets import acts, opening
+from console.areas.tickets import pages as tickets
+from console.areas.tickets import photos as ticket_photos
+from console.areas.tickets import texts as ticket_texts
+from console.areas.upkeep import acts as maintaining
+from console.areas.upkeep import pages as upkeep
+from console.areas.vendors import acts as vendor_acts
+from console.areas.vendors import pages as vendors
+from console.areas.vendors import picking as vendors_picking
+from console.areas.webhooks import acts as hooks
+from console.areas.webhooks import deliveries, endpoint
+from console.areas.webhooks import pages as webhooks
+from console.kit.visit import ADMINISTRATORS, EVERYBODY, NOBODY, PEOPLE, STAFF, Page
+
+STRANGERS, STAFF_ALONE = frozenset({NOBODY}), frozenset({STAFF})
+MAINTENANCE, PORTFOLIO, INTEGRATIONS, COMPANY = "Maintenance", "Portfolio", "Integrations", "Company"
+
+PAGES = (
+    Page("GET", "/sign-in", entry.show_sign_in, STRANGERS),
+    Page("POST", "/sign-in", entry.sign_in, STRANGERS),
+    Page("POST", "/sign-in/code", entry.second_factor, STRANGERS),
+    Page("POST", "/sign-in/passkey/start", entry.start_passkey, STRANGERS),
+    Page("POST", "/sign-in/passkey", entry.finish_passkey, STRANGERS),
+    Page("GET", "/invitations/{link}", entry.show_link, EVERYBODY, due=True),
+    Page("POST", "/invitations/{link}", entry.use_link, EVERYBODY, due=True),
+    Page("GET", "/reset/{link}", entry.show_link, EVERYBODY, due=True),
+    Page("POST", "/reset/{link}", entry.use_link, EVERYBODY, due=True),
+    Page("POST", "/sign-out", entry.sign_out, EVERYBODY, due=True),
+    Page("POST", "/confirm/passkey", entry.start_passkey, PEOPLE, due=True),
+    Page("GET", "/", home.home, PEOPLE, menu=("", home.HERE, "home")),
+    # search
+    Page("GET", search.PATH, search.search, PEOPLE),
+    # Maintenance
+    # tickets
+    Page("GET", tickets.PATH, tickets.list_tickets, PEOPLE, tickets.LISTS, menu=(MAINTENANCE, tickets.HERE, "ticket")),
+    Page("GET", "/tickets/new", opening.show_new, PEOPLE, (opening.PLACE, opening.SEARCH)),
+    Page("POST", "/tickets/new", opening.open_ticket, PEOPLE, (opening.OPEN, opening.SEARCH)),
+    Page("GET", opening.ALIKE_PATH, opening.alike, PEOPLE, (opening.SEARCH,), panel="Tickets"),
+    Page("GET", acts.ASSIGN_PATH, acts.show_assign_several, PEOPLE, (acts.SEVERAL,)),
+    Page("POST", acts.ASSIGN_PATH, acts.assign_several, PEOPLE, (acts.SEVERAL, acts.ASSIGN)),
+    Page("GET", "/tickets/{ticket_id}", tickets.show_ticket, PEOPLE, tickets.SHOWS),
+    Page("POST", "/tickets/{ticket_id}/comment", tickets.comment, PEOPLE, (acts.COMMENT, *tickets.SHOWS)),
+    Page("POST", "/tickets/{ticket_id}/status", tickets.move, PEOPLE, (acts.STATUS, *tickets.SHOWS)),
+    Page("POST", "/tickets/{ticket_id}/take", acts.take, STAFF_ALONE, (acts.ASSIGN,)),
+    Page("GET", "/tickets/{ticket_id}/assign", acts.show_assign, PEOPLE, (acts.GET,)),
+    Page("POST", "/tickets/{ticket_id}/assign", acts.assign, PEOPLE, (acts.GET, acts.ASSIGN)),
+    Page("GET", "/tickets/{ticket_id}/edit", acts.show_edit, PEOPLE, (acts.GET,)),
+    Page("POST", "/tickets/{ticket_id}/edit", acts.edit, PEOPLE, (acts.GET, acts.UPDATE)),
+    Page("GET", "/tickets/panel", tickets.panel, PEOPLE, tickets.PARTS, panel="Tickets"),
+    Page("GET", "/tickets/home", tickets.home, PEOPLE, tickets.LISTS, panel="Tickets"),
+    Page("GET", "/tickets/found", tickets.found, PEOPLE, (tickets.SEARCH,), panel="Tickets"),
+    # photos of tickets
+    Page("GET", "/tickets/{ticket_id}/photos", ticket_photos.show, PEOPLE, ticket_photos.SHOWS),
+    Page("POST", "/tickets/{ticket_id}/photos", ticket_photos.add, PEOPLE, (ticket_photos.ADD, *ticket_photos.SHOWS),
+         uploads=True),
+    Page("POST", "/tickets/{ticket_id}/photos/remove", ticket_photos.remove, PEOPLE,
+         (ticket_photos.REMOVE, ticket_photos.GET)),
+    # board
+    Page("GET", board.PATH, board.show_board, PEOPLE, (board.BOARD, board.COUNTS),
+         menu=(MAINTENANCE, board.HERE, "board")),
+    Page("GET", "/board/panel", board.panel, PEOPLE, (board.UNIT, board.COUNTS), panel="Turn board"),
+    Page("GET", "/board/home", board.home, PEOPLE, (board.BOARD, board.COUNTS, board.OPEN_TASKS), panel="Turn board"),
+    Page("GET", board.TURNS_PATH, board.list_turns, PEOPLE, (board.TURNS,)),
+    Page("GET", "/turns/{turn_id}", board.show_turn, PEOPLE, (board.TURN, board.UNIT, board.TASKS)),
+    Page("GET", board.TASKS_PATH, board.list_tasks, PEOPLE, (board.OPEN_TASKS, board.COUNTS)),
+    Page("GET", "/turn-tasks/{task_id}", board.show_task, PEOPLE, (board.TASK,)),
+    Page("GET", "/units/{unit_id}/transitions", board.show_transitions, PEOPLE,
+         (board.RESIDENCIES, board.UNIT, board.CHANGES, board.NAMES)),
+    Page("GET", "/board/units/{unit_id}", board_acts.show_card, PEOPLE, (board.UNIT,)),
+    Page("POST", "/board/units/{unit_id}", board_acts.save_card, PEOPLE, board_acts.PLANS),
+    Page("POST", "/turn-tasks/{task_id}/complete", board_acts.complete_task, PEOPLE,
+         (board_acts.COMPLETE_TASK, board.TASK)),
+    Page("POST", "/turn-tasks/{task_id}/cancel", board_acts.cancel_task, PEOPLE, (board_acts.CANCEL_TASK, board.TASK)),
+    Page("GET", "/turn-tasks/{task_id}/change", board_acts.show_change, PEOPLE, (board.TASK,)),
+    Page("POST", "/turn-tasks/{task_id}/change", board_acts.change_task, PEOPLE, (board_acts.UPDATE_TASK, board.TASK)),
+    Page("GET", "/units/{unit_id}/notice", moving.show_notice, PEOPLE, (board.UNIT,)),
+    Page("POST", "/units/{unit_id}/notice", moving.add_notice, PEOPLE, (moving.NOTICE, board.UNIT)),
+    Page("GET", "/units/{unit_id}/move-in", moving.show_move_in, PEOPLE, (board.UNIT,)),
+    Page("POST", "/units/{unit_id}/move-in", moving.add_move_in, PEOPLE, (moving.MOVE_IN, board.UNIT)),
+    Page("GET", "/turns/{turn_id}/notice/cancel", board_acts.show_cancel_notice, PEOPLE, (board.TURN, board.UNIT)),
+    Page("POST", "/turns/{turn_id}/notice/cancel", board_acts.cancel_notice, PEOPLE,
+         (board_acts.CANCEL_NOTICE, board.TURN, board.UNIT)),
+    Page("GET", "/turns/{turn_id}/cancel", board_acts.show_cancel_turn, PEOPLE, (board.TURN, board.UNIT)),
+    Page("POST", "/turns/{turn_id}/cancel", board_acts.cancel_turn, PEOPLE,
+         (board_acts.CANCEL_TURN, board.TURN, board.UNIT)),
+    # board: people who are forgotten
+    Page("GET", forgetting.PATH, forgetting.show, ADMINISTRATORS, (forgetting.PARTY,)),
+    Page("POST", forgetting.PATH, forgetting.forget, ADMINISTRATORS, (forgetting.PARTY, forgetting.FORGET)),
+    Page("GET", "/tickets/texts", ticket_texts.panel, ADMINISTRATORS, (ticket_texts.TEXTS,), panel="What tickets say"),
+    # inspections
+    Page("GET", "/inspections", inspections.list_inspections, PEOPLE,
+         (inspections.SEARCH, inspections.DAYS, inspections.COUNT), menu=(MAINTENANCE, inspections.HERE, "clip")),
+    Page("GET", "/inspections/panel", inspections.panel, PEOPLE, (inspections.SEARCH,), panel="Inspections"),
+    Page("GET", "/inspections/home", inspections.home, PEOPLE, (inspections.SEARCH, inspections.COUNT),
+         panel="Inspections"),
+    Page("GET", "/inspections/{inspection_id}", inspections.show_inspection, PEOPLE,
+         inspections.SHOWS_ONE),
+    Page("GET", "/inspections/new", inspecting.show_new, PEOPLE, inspecting.PLANS),
+    Page("POST", "/inspections/new", inspecting.schedule, PEOPLE, (inspecting.SCHEDULE,)),
+    Page("GET", "/inspections/{inspection_id}/edit", inspecting.show_edit, PEOPLE, (inspections.GET,)),
+    Page("POST", "/inspections/{inspection_id}/edit", inspecting.edit, PEOPLE, (inspecting.UPDATE, inspections.GET)),
+    Page("POST", "/inspections/{inspection_id}/start", inspecting.start, PEOPLE, inspecting.STARTS),
+    Page("POST", "/inspections/{inspection_id}/complete", inspecting.complete, PEOPLE, inspecting.COMPLETES),
+    Page("POST", "/inspections/{inspection_id}/cancel", inspecting.cancel, PEOPLE, inspecting.CANCELS),
+    Page("POST", "/inspections/{inspection_id}/rows", inspecting.add_row, PEOPLE, inspecting.ADDS_ROW),
+    Page("POST", "/inspections/{inspection_id}/rows/{row_id}/remove", inspecting.remove_row, PEOPLE,
+         inspecting.REMOVES_ROW),
+    Page("GET", "/inspections/{inspection_id}/walk", walking.show_walk, PEOPLE, walking.WALKS),
+    Page("POST", "/inspections/{inspection_id}/rows/{row_id}/pass", walking.pass_row, PEOPLE, walking.PASSES),
+    Page("POST", "/inspections/{inspection_id}/rows/{row_id}/fail", walking.fail_row, PEOPLE, walking.FAILS),
+    # upkeep
+    Page("GET", upkeep.PATH, upkeep.list_tasks, PEOPLE, upkeep.LISTS, menu=(MAINTENANCE, upkeep.HERE, "wrench")),
+    Page("GET", "/pm-tasks/{pm_task_id}", upkeep.show_task, PEOPLE, (upkeep.GET,)),
+    Page("GET", "/pm-tasks/new", maintaining.show_new, PEOPLE),
+    Page("POST", "/pm-tasks/new", maintaining.add, PEOPLE, (maintaining.ADD,)),
+    Page("GET", "/pm-tasks/{pm_task_id}/edit", maintaining.show_edit, PEOPLE, (upkeep.GET,)),
+    Page("POST", "/pm-tasks/{pm_task_id}/edit", maintaining.edit, PEOPLE, (maintaining.UPDATE, upkeep.GET)),
+    Page("POST", "/pm-tasks/{pm_task_id}/complete", maintaining.complete, PEOPLE, (maintaining.COMPLETE, upkeep.GET)),
+    Page("POST", "/pm-tasks/{pm_task_id}/cancel", maintaining.cancel, PEOPLE, (maintaining.CANCEL, upkeep.GET)),
+    Page("GET", "/pm-tasks/panel", upkeep.panel, PEOPLE, (upkeep.LIST,), panel="Upkeep"),
+    Page("GET", "/upkeep/home", upkeep.home, PEOPLE, (upkeep.COUNT,), panel="Upkeep"),
+    # notices
+    Page("GET", "/notices", notices.list_notices, PEOPLE, (notices.LIST, notices.COUNT),
+         menu=(MAINTENANCE, notices.HERE, "horn")),
+    Page("GET", "/notices/panel", notices.panel, PEOPLE, (notices.LIST,), panel="Notices"),
+    Page("GET", "/notices/{notice_id}", notices.show_notice, PEOPLE, (notices.GET,)),
+    Page("GET", "/notices/new", composing.show_compose, PEOPLE, composing.COMPOSES),
+    Page("POST", "/notices/new", composing.compose, PEOPLE, (composing.COMPOSE, *composing.COMPOSES)),
+    Page("GET", "/notices/{notice_id}/edit", composing.show_edit, PEOPLE, (notices.GET, *composing.COMPOSES)),
+    Page("POST", "/notices/{notice_id}/edit", composing.edit, PEOPLE,
+         (composing.UPDATE, notices.GET, *composing.COMPOSES)),
+    Page("GET", "/notices/{notice_id}/publish", composing.show_publish, PEOPLE, (notices.GET,)),
+    Page("POST", "/notices/{notice_id}/publish", composing.publish, PEOPLE, (composing.PUBLISH, notices.GET)),
+    Page("POST", "/notices/{notice_id}/discard", composing.discard, PEOPLE, (composing.DISCARD, notices.GET)),
+    Page("GET", "/notices/{notice_id}/print", composing.show_print, PEOPLE, (notices.GET,)),
+    # Portfolio
+    # places
+    Page("GET", "/places/found", places.found, PEOPLE, (places.SEARCH,), panel="Places"),
+    Page("GET", places_picking.PATH, places_picking.pick, PEOPLE, places_picking.RPCS, panel="Places"),
+    Page("GET", "/properties", properties.list_properties, PEOPLE, (places.SEARCH_PROPERTIES, places.COUNT),
+         menu=(PORTFOLIO, properties.HERE, "building")),
+    Page("GET", "/properties/new", place_forms.show_add_property, ADMINISTRATORS),
+    Page("POST", "/properties/new", place_forms.add_property, ADMINISTRATORS, (place_forms.ADD_PROPERTY,)),
+    Page("GET", "/properties/{property_id}", properties.show_property, PEOPLE, properties.SHOWS),
+    Page("GET", "/properties/{property_id}/edit", place_forms.show_edit_property, ADMINISTRATORS,
+         (place_forms.GET_PROPERTY,)),
+    Page("POST", "/properties/{property_id}/edit", place_forms.edit_property, ADMINISTRATORS,
+         (place_forms.UPDATE_PROPERTY, place_forms.GET_PROPERTY)),
+    Page("GET", "/properties/{property_id}/units/{unit_id}", units.show_unit, PEOPLE, units.SHOWS),
+    Page("GET", "/properties/{property_id}/units/{unit_id}/edit", place_forms.show_edit_unit, ADMINISTRATORS,
+         (place_forms.GET_UNIT, place_forms.PARTS)),
+    Page("POST", "/properties/{property_id}/units/{unit_id}/edit", place_forms.edit_unit, ADMINISTRATORS,
+         (place_forms.UPDATE_UNIT, place_forms.GET_UNIT, place_forms.PARTS)),
+    Page("GET", "/units/new", place_forms.show_add_unit, ADMINISTRATORS, (place_forms.PARTS,)),
+    Page("POST", "/units/new", place_forms.add_unit, ADMINISTRATORS, (place_forms.ADD_UNIT, place_forms.PARTS)),
+    Page("GET", "/units", units.list_units, PEOPLE, units.LISTS, menu=(PORTFOLIO, units.HERE, "door")),
+    Page("GET", "/units/panel", units.panel, PEOPLE, (units.LIST,), panel="Units"),
+    Page("GET", "/assets", assets.list_assets, PEOPLE, assets.LISTS, menu=(PORTFOLIO, assets.HERE, "box")),
+    Page("GET", "/assets/panel", assets.panel, PEOPLE, (assets.LIST,), panel="Assets"),
+    Page("GET", "/assets/new", place_forms.show_add_asset, ADMINISTRATORS),
+    Page("POST", "/assets/new", place_forms.add_asset, ADMINISTRATORS, (place_forms.ADD_ASSET,)),
+    Page("GET", "/assets/{asset_id}", assets.show_asset, PEOPLE, (assets.GET,)),
+    Page("GET", "/assets/{asset_id}/edit", place_forms.show_edit_asset, ADMINISTRATORS, (place_forms.GET_ASSET,)),
+    Page("POST", "/assets/{asset_id}/edit", place_forms.edit_asset, ADMINISTRATORS,
+         (place_forms.UPDATE_ASSET, place_forms.GET_ASSET)),
+    Page("POST", "/assets/{asset_id}/status", place_forms.set_asset_status, ADMINISTRATORS,
+         (place_forms.UPDATE_ASSET, place_forms.GET_ASSET)),
+    # meters
+    Page("GET", "/meters", meters.list_meters, PEOPLE, meters.LISTS, menu=(PORTFOLIO, meters.HERE, "gauge")),
+    Page("GET", "/meters/panel", meters.panel, PEOPLE, (meters.LIST,), panel="Meters"),
+    Page("GET", "/meters/new", meter_forms.show_add, ADMINISTRATORS),
+    Page("POST", "/meters/new", meter_forms.add, ADMINISTRATORS, (meter_forms.ADD,)),
+    Page("GET", "/meters/{meter_id}", meters.show_meter, PEOPLE, meters.SHOWS),
+    Page("GET", "/meters/{meter_id}/edit", meter_forms.show_edit, ADMINISTRATORS, (meters.GET,)),
+    Page("POST", "/meters/{meter_id}/edit", meter_forms.edit, ADMINISTRATORS, (meter_forms.UPDATE, meters.GET)),
+    Page("GET", "/meters/{meter_id}/readings/new", meter_forms.show_record, PEOPLE, (meters.GET, meters.READINGS)),
+    Page("POST", "/meters/{meter_id}/readings/new", meter_forms.record_reading, PEOPLE,
+         (meter_forms.RECORD, meters.GET)),
+    Page("GET", "/meters/{meter_id}/readings/{reading_id}", meter_forms.show_correct, PEOPLE,
+         (meters.GET, meter_forms.READING)),
+    Page("POST", "/meters/{meter_id}/readings/{reading_id}", meter_forms.correct, PEOPLE,
+         (meter_forms.CORRECT, meters.GET, meter_forms.READING)),
+    # vendors
+    Page("GET", "/vendors", vendors.list_vendors, PEOPLE, (vendors.SEARCH, vendors.COUNT),
+         menu=(PORTFOLIO, vendors.HERE, "truck")),
+    Page("GET", "/vendors/panel", vendors.panel, PEOPLE, (vendors.GET,), panel="Vendor"),
+    Page("GET", "/vendors/home", vendors.home, PEOPLE, (vendors.SEARCH, vendors.COUNT), panel="Vendors"),
+    Page("GET", "/vendors/found", vendors.found, PEOPLE, (vendors.SEARCH,), panel="Vendors"),
+    Page("GET", vendors_picking.PATH, vendors_picking.pick, PEOPLE, vendors_picking.RPCS, panel="Vendors"),
+    Page("GET", "/vendors/{vendor_id}", vendors.show_vendor, PEOPLE, (vendors.GET, vendors.NAMES)),
+    Page("GET", "/vendors/new", vendor_acts.show_add, ADMINISTRATORS),
+    Page("POST", "/vendors/new", vendor_acts.add, ADMINISTRATORS, (vendor_acts.ADD,)),
+    Page("GET", "/vendors/{vendor_id}/edit", vendor_acts.show_edit, ADMINISTRATORS, (vendors.GET,)),
+    Page("POST", "/vendors/{vendor_id}/edit", vendor_acts.edit, ADMINISTRATORS, (vendor_acts.UPDATE, vendors.GET)),
+    Page("GET", "/vendors/{vendor_id}/hold", vendor_acts.show_hold, ADMINISTRATORS, (vendors.GET,)),
+    Page("POST", "/vendors/{vendor_id}/hold", vendor_acts.hold, ADMINISTRATORS, (vendor_acts.HOLD, vendors.GET)),
+    Page("GET", "/vendors/{vendor_id}/release", vendor_acts.show_release, ADMINISTRATORS, (vendors.GET,)),
+    Page("POST", "/vendors/{vendor_id}/release", vendor_acts.release, ADMINISTRATORS,
+         (vendor_acts.RELEASE, vendors.GET)),
+    Page("GET", "/vendors/{vendor_id}/insurance", vendor_acts.show_insurance, ADMINISTRATORS, (vendors.GET,)),
+    Page("POST", "/vendors/{vendor_id}/insurance", vendor_acts.insure, ADMINISTRATORS,
+         (vendor_acts.INSURE, vendors.GET)),
+    Page("GET", "/vendors/{vendor_id}/end", vendor_acts.show_end, ADMINISTRATORS, (vendors.GET,)),
+    Page("POST", "/vendors/{vendor_id}/end", vendor_acts.end, ADMINISTRATORS, (vendor_acts.UPDATE, vendors.GET)),
+    Page("POST", "/vendors/{vendor_id}/resume", vendor_acts.resume, ADMINISTRATORS, (vendor_acts.UPDATE, vendors.GET)),
+    # people
+    Page("GET", people.PATH, people.list_staff, PEOPLE, (people.LIST,), menu=(PORTFOLIO, people.HERE, "people")),
+    Page("GET", "/people/found", people.found, PEOPLE, (people.LIST,), panel="Staff"),
+    Page("GET", people_picking.PATH, people_picking.pick, PEOPLE, people_picking.RPCS, panel="Staff"),
+    Page("GET", "/staff/new", people_forms.show_add, ADMINISTRATORS),
+    Page("POST", "/staff/new", people_forms.add, ADMINISTRATORS, (people_forms.ADD,)),
+    Page("GET", "/staff/{staff_id}", people.show, PEOPLE, (people.GET,)),
+    Page("GET", "/staff/{staff_id}/edit", people_forms.show_edit, ADMINISTRATORS, (people.GET,)),
+    Page("POST", "/staff/{staff_id}/edit", people_forms.edit, ADMINISTRATORS, (people_forms.UPDATE, people.GET)),
+    Page("POST", "/staff/{staff_id}/invite", people.invite, ADMINISTRATORS, (people.INVITE, people.GET)),
+    Page("POST", "/staff/{staff_id}/link", people.make_link, ADMINISTRATORS, (people.LINK, people.GET)),
+    Page("POST", "/staff/{staff_id}/end", people.end, ADMINISTRATORS, (people.END, people.GET)),
+    Page("POST", "/staff/{staff_id}/reinstate", people.reinstate, ADMINISTRATORS, (people.REINSTATE, people.GET)),
+    # Integrations
+    # keys
+    Page("GET", "/keys/home", keys.home, ADMINISTRATORS, (keys.LIST, keys.REFUSED), panel="API keys"),
+    Page("GET", "/keys", keys.list_keys, ADMINISTRATORS, (keys.LIST, keys.USAGE, keys.REFUSED),
+         menu=(INTEGRATIONS, keys.HERE, "key")),
+    Page("GET", "/keys/new", keys.show_mint, ADMINISTRATORS),
+    Page("POST", "/keys/new", keys.mint, ADMINISTRATORS, (keys.MINT, keys.LIST, keys.USAGE, keys.REFUSED)),
+    Page("GET", "/keys/{key_id}", keys.show_key, ADMINISTRATORS, (keys.GET, keys.USAGE, keys.REFUSED)),
+    Page("POST", "/keys/{key_id}/rotate", keys.rotate, ADMINISTRATORS,
+         (keys.ROTATE, keys.GET, keys.USAGE, keys.REFUSED)),
+    Page("POST", "/keys/{key_id}/revoke", keys.revoke, ADMINISTRATORS,
+         (keys.GET, keys.REVOKE, keys.USAGE, keys.REFUSED)),
+    # webhooks
+    Page("GET", webhooks.PATH, webhooks.list_subscriptions, ADMINISTRATORS, webhooks.SHOWS,
+         menu=(INTEGRATIONS, webhooks.HERE, "hook")),
+    Page("GET", "/webhooks/panel", webhooks.panel, ADMINISTRATORS, (webhooks.LIST,), panel="Endpoints that get it"),
+    Page("GET", "/webhooks/new", hooks.show_create, ADMINISTRATORS),
+    Page("POST", "/webhooks/new", hooks.create, ADMINISTRATORS, (hooks.ADD,)),
+    Page("GET", "/webhooks/{sub_id}", endpoint.show_endpoint, ADMINISTRATORS, endpoint.SHOWS),
+    Page("POST", "/webhooks/{sub_id}/test", hooks.test, ADMINISTRATORS, (hooks.TEST, *endpoint.SHOWS)),
+    Page("GET", "/webhooks/{sub_id}/change", hooks.show_change, ADMINISTRATORS, (endpoint.GET,)),
+    Page("POST", "/webhooks/{sub_id}/change", hooks.change, ADMINISTRATORS, (hooks.CHANGE, endpoint.GET)),
+    Page("GET", "/webhooks/{sub_id}/pause", hooks.show_pause, ADMINISTRATORS, (endpoint.GET,)),
+    Page("POST", "/webhooks/{sub_id}/pause", hooks.pause, ADMINISTRATORS, (hooks.PAUSE, endpoint.GET)),
+    Page("POST", "/webhooks/{sub_id}/resume", hooks.resume, ADMINISTRATORS, (hooks.RESUME,)),
+    Page("GET", "/webhooks/{sub_id}/rotate", hooks.show_rotate, ADMINISTRATORS, (endpoint.GET,)),
+    Page("POST", "/webhooks/{sub_id}/rotate", hooks.rotate, ADMINISTRATORS, (hooks.ROTATE, endpoint.GET)),
+    Page("GET", "/webhooks/{sub_id}/signature", hooks.show_check, ADMINISTRATORS, (endpoint.GET,)),
+    Page("POST", "/webhooks/{sub_id}/signature", hooks.check, ADMINISTRATORS, (hooks.CHECK, endpoint.GET)),
+    Page("GET", "/webhooks/{sub_id}/retry", hooks.show_retry, ADMINISTRATORS, hooks.RETRIES),
+    Page("POST", "/webhooks/{sub_id}/retry", hooks.retry, ADMINISTRATORS, (hooks.RETRY, *hooks.RETRIES)),
+    Page("GET", "/webhooks/{sub_id}/delete", hooks.show_delete, ADMINISTRATORS, (endpoint.GET, endpoint.COUNT)),
+    Page("POST", "/webhooks/{sub_id}/delete", hooks.delete, ADMINISTRATORS,
+         (hooks.REMOVE, endpoint.GET, endpoint.COUNT)),
+    # Deliveries and events
+    Page("GET", "/webhooks/{sub_id}/deliveries", deliveries.list_deliveries, ADMINISTRATORS,
+         (*deliveries.TABLE, deliveries.SUBSCRIPTION)),
+    Page("POST", "/webhooks/{sub_id}/deliveries/retry", deliveries.retry_selected, ADMINISTRATORS,
+         (deliveries.RETRY_PARKED,)),
+    Page("GET", "/webhooks/{sub_id}/deliveries/{event_id}", deliveries.show_delivery, ADMINISTRATORS,
+         deliveries.SHOWS),
+    Page("POST", "/webhooks/{sub_id}/deliveries/{event_id}/retry", deliveries.retry, ADMINISTRATORS,
+         (deliveries.RETRY,)),
+    Page("POST", "/webhooks/{sub_id}/deliveries/{event_id}/attempt", deliveries.attempt_now, ADMINISTRATORS,
+         (deliveries.ATTEMPT_NOW,)),
+    Page("POST", "/webhooks/{sub_id}/deliveries/{event_id}/resend", deliveries.resend, ADMINISTRATORS,
+         (deliveries.RESEND,)),
+    Page("GET", "/events", events.list_events, ADMINISTRATORS, (events.LIST, *events.SHOWS),
+         menu=(INTEGRATIONS, events.HERE, "pulse")),
+    Page("GET", "/events/panel", events.panel, PEOPLE, (events.LIST, events.OF_RECORD), panel="Integrations told"),
+    Page("GET", "/events/home", events.home, ADMINISTRATORS, (events.SUBSCRIPTIONS,), panel="Webhooks"),
+    Page("GET", "/events/found", events.found, ADMINISTRATORS, (events.LIST, events.GET), panel="Events"),
+    Page("GET", "/events/{event_id}", events.show_event, ADMINISTRATORS, events.SHOWS),
+    # imports
+    Page("GET", imports.PATH, imports.list_imports, ADMINISTRATORS, menu=(INTEGRATIONS, imports.HERE, "down")),
+    Page("GET", "/imports/new", imports.show_new, ADMINISTRATORS),
+    Page("POST", "/imports/new", imports.upload, ADMINISTRATORS, uploads=True),
+    Page("GET", "/imports/{import_id}", imports.show_import, ADMINISTRATORS),
+    Page("POST", "/imports/{import_id}/check", imports.check, ADMINISTRATORS, imports.RUNS, uploads=True),
+    Page("POST", "/imports/{import_id}/check-plain", imports.check_plain, ADMINISTRATORS, imports.RUNS),
+    Page("POST", "/imports/{import_id}/run", imports.run, ADMINISTRATORS, imports.RUNS),
+    Page("POST", "/imports/{import_id}/go-on", imports.go_on, ADMINISTRATORS, imports.RUNS),
+    Page("POST", "/imports/{import_id}/cancel", imports.cancel, ADMINISTRATORS),
+    Page("POST", "/imports/{import_id}/delete", imports.delete, ADMINISTRATORS),
+    Page("GET", "/imports/{import_id}/rejects", imports.download_rejects, ADMINISTRATORS),
+    Page("GET", "/imports/{import_id}/mapping", imports.download_mapping, ADMINISTRATORS),
+    # company
+    Page("GET", company.PATH, company.show_settings, ADMINISTRATORS, company.SHOWS,
+         menu=(COMPANY, company.HERE, "gear")),
+    Page("POST", "/settings/company", company.update_company, ADMINISTRATORS, (company.UPDATE, *company.SHOWS)),
+    Page("POST", "/settings/second-factor", company.update_factor, ADMINISTRATORS, (company.UPDATE, *company.SHOWS)),
+    Page("POST", "/settings/tickets", company.update_policy, ADMINISTRATORS,
+         (company.STALE, company.UPDATE_POLICY, *company.SHOWS)),
+    Page("GET", administrators.PATH, administrators.show_administrators, ADMINISTRATORS, (administrators.LIST,),
+         menu=(COMPANY, administrators.HERE, "shield")),
+    Page("POST", administrators.PATH, administrators.invite, ADMINISTRATORS,
+         (administrators.INVITE, administrators.LIST)),
+    Page("GET", "/settings/administrators/{administrator_id}", administrators.show_administrator, ADMINISTRATORS,
+         (administrators.LIST,)),
+    Page("POST", "/settings/administrators/{administrator_id}", administrators.update, ADMINISTRATORS,
+         (administrators.UPDATE, administrators.LIST)),
+    Page("POST", "/settings/administrators/{administrator_id}/deactivate", administrators.deactivate, ADMINISTRATORS,
+         (administrators.DEACTIVATE, administrators.LIST)),
+    Page("POST", "/settings/administrators/{administrator_id}/reactivate", administrators.reactivate, ADMINISTRATORS,
+         (administrators.REACTIVATE, administrators.LIST)),
+    Page("POST", "/settings/administrators/{administrator_id}/link", administrators.make_link, ADMINISTRATORS,
+         (administrators.LINK, administrators.LIST)),
+    Page("GET", "/audit/panel", audit.panel, PEOPLE, audit.SHOWS, panel="Who did what"),
+    Page("GET", "/audit/recent", audit.recent, ADMINISTRATORS, (*audit.SHOWS, audit.EVENTS), panel="Just now"),
+    Page("GET", audit.PATH, audit.show_audit, ADMINISTRATORS, audit.SHOWS, menu=(COMPANY, audit.HERE, "log")),
+    Page("GET", account.PATH, account.show_account, PEOPLE, account.SHOWS, due=True),
+    Page("POST", "/account/password", account.change_password, PEOPLE, (account.PASSWORD, *account.SHOWS), due=True),
+    Page("POST", "/account/confirm", account.confirm, PEOPLE, due=True),
+    Page("POST", "/account/passkeys/start", account.start_passkey, PEOPLE, (account.START_PASSKEY,), due=True),
+    Page("POST", "/account/passkeys", account.add_passkey, PEOPLE, (account.FINISH_PASSKEY, *account.SHOWS), due=True),
+    Page("POST", "/account/passkeys/{passkey_id}/remove", account.remove_passkey, PEOPLE,
+         (account.REMOVE_PASSKEY, *account.SHOWS), due=True),
+    Page("POST", "/account/totp", account.enrol, PEOPLE, (account.ENROL, *account.SHOWS), due=True),
+    Page("POST", "/account/totp/confirm", account.confirm_totp, PEOPLE, (account.CONFIRM, *account.SHOWS), due=True),
+    Page("POST", "/account/totp/remove", account.remove_totp, PEOPLE, (account.REMOVE_TOTP, *account.SHOWS), due=True),
+    Page("POST", "/account/recovery-codes", account.make_codes, PEOPLE, (account.CODES, *account.SHOWS), due=True),
+    Page("POST", "/account/sessions/end", account.end_session, PEOPLE, (account.END, *account.SHOWS), due=True),
+    Page("POST", "/account/theme", account.set_theme, PEOPLE, due=True),
+)  # fmt: skip

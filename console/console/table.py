@@ -1,0 +1,38 @@
+"""`make pages`: the table of all pages in docs/console.md, made of pages.py; a test compares them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from console.kit.visit import ADMINISTRATOR, NOBODY, STAFF, Page
+from console.pages import PAGES
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "console.md"
+BEGIN, END = "<!-- pages: made by `make pages` -->", "<!-- end of pages -->"
+LETTERS = {NOBODY: "N", STAFF: "S", ADMINISTRATOR: "A"}
+
+
+def table() -> str:
+    """A Markdown table of all pages, in the order of pages.py."""
+    lines = ["| page | who | calls |", "|---|---|---|"]
+    lines += [f"| `{page.method} {page.path}` | {_who(page)} | {_calls(page)} |" for page in PAGES]
+    return "\n".join(lines)
+
+
+def _who(page: Page) -> str:
+    return " ".join(letter for kind, letter in LETTERS.items() if kind in page.kinds)
+
+
+def _calls(page: Page) -> str:
+    return ", ".join(f"`{rpc.partition('.')[2]}`" for rpc in page.rpcs)
+
+
+def with_table(text: str) -> str:
+    """The document with the table as it is now."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(with_table(DOCUMENT.read_text()))

@@ -1,0 +1,63 @@
+CREATE TABLE public.job (
+    id bigint NOT NULL,
+    company_id bigint NOT NULL,
+    act text NOT NULL,
+    person text NOT NULL,
+    file_name text NOT NULL,
+    file_bytes bigint NOT NULL,
+    stored_as text NOT NULL,
+    reading text DEFAULT '{}'::text NOT NULL,
+    state text DEFAULT 'reading'::text NOT NULL,
+    stopped_in text DEFAULT ''::text NOT NULL,
+    fault text DEFAULT ''::text NOT NULL,
+    kind text DEFAULT ''::text NOT NULL,
+    mapping text DEFAULT ''::text NOT NULL,
+    events boolean DEFAULT false NOT NULL,
+    facts text DEFAULT '{}'::text NOT NULL,
+    outcome text DEFAULT '{}'::text NOT NULL,
+    "position" bigint DEFAULT '0'::bigint NOT NULL,
+    run integer DEFAULT 0 NOT NULL,
+    cancels boolean DEFAULT false NOT NULL,
+    permit text DEFAULT ''::text NOT NULL,
+    runner text DEFAULT ''::text NOT NULL,
+    lease_until timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    uploaded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    CONSTRAINT job_state CHECK ((state = ANY (ARRAY['reading'::text, 'mapping'::text, 'checking'::text, 'checked'::text, 'running'::text, 'done'::text, 'stopped'::text, 'cancelled'::text])))
+);
+
+ALTER TABLE public.job ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.job_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.reject (
+    job_id bigint NOT NULL,
+    number integer NOT NULL,
+    kind text NOT NULL,
+    text bytea NOT NULL
+);
+
+ALTER TABLE ONLY public.job
+    ADD CONSTRAINT job_act UNIQUE (company_id, act);
+
+ALTER TABLE ONLY public.job
+    ADD CONSTRAINT job_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.reject
+    ADD CONSTRAINT reject_pkey PRIMARY KEY (job_id, number);
+
+CREATE INDEX job_of_company ON public.job USING btree (company_id, id);
+
+CREATE INDEX job_to_do ON public.job USING btree (id) WHERE ((state = 'reading'::text) OR (state = 'checking'::text) OR (state = 'running'::text));
+
+CREATE INDEX job_uploaded ON public.job USING btree (uploaded_at);
+
+ALTER TABLE ONLY public.reject
+    ADD CONSTRAINT reject_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.job(id) ON DELETE CASCADE;

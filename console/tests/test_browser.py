@@ -1,0 +1,335 @@
+"""The console in a real browser: its policy, accessibility, scripts and passkeys."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import axe_playwright_python
+import pytest
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import BrowserContext, Error, Page, async_playwright, expect
+
+from console.pages import PAGES
+from makeready.identity.v1 import accounts_pb2, sessions_pb2
+from testkit.chromium import OPTIONS, program
+
+from .samples_deliveries import EVENT
+from .stubs import PASSWORD, Stubs
+from .test_ticket_acts import becomes
+from .test_walks import path_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js"))
+FILES = ("/imports/{import_id}/mapping", "/imports/{import_id}/rejects")  # downloads, not pages to look at
+WALKED = sorted(
+    {
+        path_of(page)
+        for page in PAGES
+        if page.method == "GET" and not page.path.startswith("/reset") and not page.path.endswith(("/pick", *FILES))
+    }
+    | {"/nonsense", *(f"/imports/{n}" for n in (4, 5, 7, 12))}
+)
+LOOKS: dict[str, tuple[Literal["light", "dark"], int]] = {
+    "light": ("light", 1360),
+    "dark": ("dark", 1360),
+    "phone": ("light", 390),
+}
+STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+ALL_RULES = {"runOnly": {"type": "tag", "values": STANDARDS}}
+COLOURS = ["color-contrast", "link-in-text-block"]
+ASK = """async (rules) => {
+    const found = await axe.run(document, {...rules, resultTypes: ['violations'], preload: false});
+    return found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160)).join(' | '));
+}"""
+
+
+@pytest.fixture(scope="session")
+async def chromium() -> AsyncIterator[Chromium]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program(), args=OPTIONS)
+        yield browser
+        await browser.close()
+
+
+class Tab:
+    """A page, with what its console said."""
+
+    def __init__(self, page: Page, origin: str) -> None:
+        self.page, self.origin = page, origin
+        self.said: list[str] = []
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+
+    async def open(self, path: str) -> None:
+        await self.page.goto(self.origin + path)
+
+    async def sign_in(self, email: str = "dana@demo.example", path: str = "/account") -> None:
+        await self.open(f"/sign-in?next={path}")
+        await self.page.fill("#email", email)
+        await self.page.fill("#password", PASSWORD)
+        await self.page.click("form[action='/sign-in'] button")
+        await self.page.wait_for_url(f"**{path}")
+
+
+async def tab(context: BrowserContext, origin: str) -> Tab:
+    return Tab(await context.new_page(), origin)
+
+
+async def test_what_is_written_stays_while_the_page_is_live(chromium: Chromium, console: str, stubs: Stubs) -> None:
+    """Words are counted as svc-tickets counts them: `svc_tickets.tickets.rules.words`."""
+    context = await chromium.new_context()
+    try:
+        one = await tab(context, console)
+        await one.sign_in("hanh@demo.example", "/tickets/102")
+        page = one.page
+        await page.click("#complete > summary")
+        counts = {"one two three": 3, "热水恢复正常了": 7, "ซ่อมท่อน้ำเรียบร้อยแล้ว": 6, "a - b … !": 2, "ﾊﾞｯﾃﾘｰ": 5}
+        for text, right in counts.items():
+            await page.fill("#f-note", text)
+            assert (await page.inner_text("#f-note-h")).startswith(f"{right} of 5 words")
+        becomes(stubs, status="Cancelled")
+        await page.evaluate("document.body.dispatchEvent(new CustomEvent('ticket-102'))")
+        await page.locator(".sub", has_text="Cancelled").wait_for()
+        assert await page.input_value("#f-note") == "ﾊﾞｯﾃﾘｰ" and await page.is_visible("#f-note")
+        assert await page.get_attribute("#complete input[name=from_status]", "value") == "In Progress"
+        await one.open("/tickets/100")
+        becomes(stubs, status="Completed")
+        await page.evaluate("document.body.dispatchEvent(new CustomEvent('ticket-100'))")
+        await page.locator("#acts", has_text="Reopen").wait_for()
+        await one.open("/tickets")
+        await page.check("#tick-102")
+        await page.evaluate("document.body.dispatchEvent(new CustomEvent('ticket_search'))")
+        await page.click("text=Assign those ticked")
+        assert page.url.endswith("/tickets/assign?back=%2Ftickets&ticket=102")
+        assert one.said == []
+    finally:
+        await context.close()
+
+
+async def test_every_page_is_accessible_and_quiet(chromium: Chromium, console: str, stubs: Stubs) -> None:
+    # A colour that is on its way to another one has no contrast to judge, so nothing moves.
+    context = await chromium.new_context(bypass_csp=False, reduced_motion="reduce")
+    problems: dict[str, list[str]] = {}
+    try:
+        one = await tab(context, console)
+        for signed_in in (False, True):
+            if signed_in:
+                await one.sign_in()
+            for path in WALKED:
+                if signed_in == path.startswith(("/sign-in", "/invitations")):
+                    continue
+                one.said.clear()
+                await one.open(path)
+                found = [f"{look}: {problem}" for look in LOOKS for problem in await _problems(one.page, look)]
+                found += [text for text in one.said if not (path == "/nonsense" and "404" in text)]
+                if found:
+                    problems[path] = found
+    finally:
+        await context.close()
+    assert not problems
+
+
+async def _problems(page: Page, look: str) -> list[str]:
+    """What is wrong with the open page in this look."""
+    scheme, width = LOOKS[look]
+    await page.emulate_media(color_scheme=scheme)
+    await page.set_viewport_size({"width": width, "height": 900})
+    if look == "dark":  # it differs in colours alone, and a phone in all but these
+        found = await _violations(page, {"runOnly": {"type": "rule", "values": COLOURS}})
+    else:
+        off = {rule: {"enabled": False} for rule in (COLOURS if look == "phone" else ())}
+        found = await _violations(page, {**ALL_RULES, "rules": off})
+    if await page.evaluate("document.documentElement.scrollWidth") > width:
+        found.append("it scrolls sideways")
+    return found
+
+
+async def _violations(page: Page, rules: Mapping[str, Any] = ALL_RULES) -> list[str]:
+    """What axe finds by these rules. It runs in a world of its own, which the page's policy does not reach."""
+    session = await page.context.new_cdp_session(page)
+    tree = await session.send("Page.getFrameTree")
+    # The world of the same name is there from the first look at a page on.
+    world = await session.send(
+        "Page.createIsolatedWorld", {"frameId": tree["frameTree"]["frame"]["id"], "worldName": "axe"}
+    )
+    where = {"contextId": world["executionContextId"]}
+    there = await session.send("Runtime.evaluate", {"expression": "typeof axe", "returnByValue": True, **where})
+    if there["result"]["value"] == "undefined":
+        await session.send("Runtime.evaluate", {"expression": AXE.read_text(), **where})
+    asked = {"expression": f"({ASK})({json.dumps(rules)})", "awaitPromise": True, "returnByValue": True, **where}
+    answer = await session.send("Runtime.evaluate", asked)
+    await session.detach()
+    assert "value" in answer["result"], answer
+    return list(answer["result"]["value"])
+
+
+async def test_a_key_is_minted_by_the_keyboard_alone_and_copied(chromium: Chromium, console: str, stubs: Stubs) -> None:
+    context = await chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+    try:
+        one = await tab(context, console)
+        await one.sign_in(path="/keys/new")
+        await one.page.focus("#f-name")
+        await one.page.keyboard.type("Leasing sync")
+        await one.page.keyboard.press("Enter")
+        await one.page.wait_for_selector("#minted-key")
+        await one.page.click("[data-copy=minted-key]")
+        copied = await one.page.evaluate("navigator.clipboard.readText()")
+        assert copied == await one.page.inner_text("#minted-key")
+        assert [request.name for request in stubs.called("identity.KeysService/MintKey")] == ["Leasing sync"]
+    finally:
+        await context.close()
+
+
+async def test_a_double_click_sends_one_form(chromium: Chromium, console: str, stubs: Stubs) -> None:
+    context = await chromium.new_context()
+    try:
+        one = await tab(context, console)
+        await one.sign_in(path="/keys/new")
+        await one.page.fill("#f-name", "Twice")
+        await one.page.dblclick("form[action='/keys/new'] button")
+        await one.page.wait_for_selector("#minted-key")
+        assert len({request.idempotency_key for request in stubs.called("identity.KeysService/MintKey")}) == 1
+    finally:
+        await context.close()
+
+
+async def test_every_page_works_without_javascript(chromium: Chromium, console: str, stubs: Stubs) -> None:
+    context = await chromium.new_context(java_script_enabled=False)
+    try:
+        one = await tab(context, console)
+        await one.sign_in(path="/keys/new")
+        await one.page.fill("#f-name", "By hand")
+        await one.page.click("form[action='/keys/new'] button")
+        assert "is minted" in await one.page.inner_text("main")
+        assert not await one.page.is_visible("[data-copy]")
+    finally:
+        await context.close()
+
+
+async def test_a_passkey_is_added_and_signs_in(chromium: Chromium, console: str, stubs: Stubs) -> None:
+    """The ceremony is the browser's own; the gateway's part is in the stubs, which take any credential."""
+    made: list[str] = []
+    options = (
+        '{"rp": {"id": "localhost", "name": "Makeready"}, '
+        '"user": {"id": "AQID", "name": "dana", "displayName": "Dana"},'
+        ' "challenge": "AAECAwQFBgcICQoLDA0ODw", "pubKeyCredParams": [{"type": "public-key", "alg": -7}],'
+        ' "authenticatorSelection": {"residentKey": "required", "userVerification": "required"}}'
+    )
+    stubs.answers["identity.AccountsService/StartAddingPasskey"] = accounts_pb2.StartAddingPasskeyResponse(
+        ceremony="c", options_json=options
+    )
+
+    def finish(request: Any, _who: Any) -> Any:
+        made.append(request.credential_json)
+        return accounts_pb2.FinishAddingPasskeyResponse()
+
+    def sign_in(request: Any, _who: Any) -> Any:
+        made.append(request.credential_json)
+        new = stubs._new(stubs.people["dana@demo.example"])
+        return sessions_pb2.FinishPasskeyResponse(session=new)
+
+    stubs.answers["identity.AccountsService/FinishAddingPasskey"] = finish
+    stubs.answers["identity.SessionsService/FinishPasskey"] = sign_in
+    context = await chromium.new_context()
+    try:
+        one = await tab(context, console)
+        session = await context.new_cdp_session(one.page)
+        await session.send("WebAuthn.enable")
+        authenticator = {
+            "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
+            "isUserVerified": True, "automaticPresenceSimulation": True,
+        }  # fmt: skip
+        await one.sign_in()
+        await session.send("WebAuthn.addVirtualAuthenticator", {"options": authenticator})
+        await one.page.fill("#passkey-name", "Test phone")
+        await one.page.click("[data-kind=create]")
+        await one.page.wait_for_selector("text=The passkey is added")
+        await one.page.click("form[action='/sign-out'] button")
+        await one.page.wait_for_url("**/sign-in")
+        with suppress(Error):  # a browser that offers the passkey by itself has left the page already
+            await one.page.locator("[data-offer]").click(timeout=3000, no_wait_after=True)
+        await one.page.wait_for_selector("text=Sign out")
+        assert len(made) >= 2 and all('"type":"public-key"' in one for one in made)
+        assert not re.search("Refused", " ".join(one.said))
+    finally:
+        await context.close()
+
+
+@pytest.mark.parametrize("width", [1360, 390])
+async def test_a_delivery_opens_in_its_row_and_closes(
+    chromium: Chromium, console: str, stubs: Stubs, width: int
+) -> None:
+    context = await chromium.new_context(viewport={"width": width, "height": 900})
+    try:
+        one = await tab(context, console)
+        await one.sign_in(path="/webhooks/7/deliveries")
+        opener, row = f"[data-opens='d-{EVENT}']", f"#d-{EVENT}"
+        for _ in range(2):
+            await one.page.click(opener)
+            await one.page.wait_for_selector(f"{row} .ladder")
+            assert await one.page.get_attribute(opener, "aria-expanded") == "true"
+            assert one.page.url.endswith("/webhooks/7/deliveries")
+            assert not await _violations(one.page) and one.said == []
+            assert await one.page.evaluate("document.documentElement.scrollWidth") <= width
+            await one.page.focus(opener)
+            await one.page.keyboard.press("Enter")
+            assert await one.page.is_hidden(row)
+    finally:
+        await context.close()
+
+
+async def test_the_preview_of_a_notice_follows_the_typing_and_sends_nothing(
+    chromium: Chromium, console: str, stubs: Stubs
+) -> None:
+    context = await chromium.new_context(viewport={"width": 390, "height": 900})
+    try:
+        one = await tab(context, console)
+        await one.sign_in("hanh@demo.example", path="/notices/2/edit")
+        assert await one.page.is_hidden(".of-units")
+        await one.page.check("#for-area")
+        await one.page.fill("#f-area", "Garage")
+        await one.page.fill("#f-body", "The gate stays open.")
+        await one.page.locator("#preview", has_text="The gate stays open.").wait_for()
+        await one.page.locator("#preview pre", has_text='"unit": "Garage"').wait_for()
+        assert await one.page.input_value("#f-body") == "The gate stays open."
+        assert await one.page.is_checked("#for-area") and not stubs.called("catalog.NoticesService/UpdateNotice")
+        assert not await _violations(one.page) and one.said == []
+        await one.page.click("button:has-text('Save the draft')")
+        await one.page.wait_for_url("**/notices/2")
+        (request,) = stubs.called("catalog.NoticesService/UpdateNotice")
+        assert (request.area, request.body) == ("Garage", "The gate stays open.")
+    finally:
+        await context.close()
+
+
+async def test_pickers_follow_each_other_and_what_is_typed_stays(chromium: Chromium, console: str) -> None:
+    context = await chromium.new_context()
+    one = await tab(context, console)
+    page = one.page
+    page.set_default_timeout(10_000)
+    try:
+        await one.sign_in(path="/assets/new")
+        unit, asset_name = page.locator("#f-unit_id"), page.locator("#f-name")
+        await asset_name.fill("Half a na")
+        assert await unit.locator("option").all_inner_texts() == ["Choose a property first"]
+        await page.select_option("#f-property_id", "1")
+        search = page.locator("#f-unit_id-q")
+        await search.press_sequentially("20")
+        await unit.locator("option", has_text="Alder Court 206").wait_for(state="attached")
+        await unit.locator("option", has_text="Alder Court 101").wait_for(state="detached")
+        await search.press_sequentially("1")
+        await unit.locator("option", has_text="Alder Court 206").wait_for(state="detached")
+        assert await search.input_value() == "201" and await search.evaluate("one => one === document.activeElement")
+        await page.select_option("#f-unit_id", "17")
+        assert await asset_name.input_value() == "Half a na"
+        await page.select_option("#f-property_id", "2")
+        await expect(unit).to_have_value("")
+        assert not one.said
+    finally:
+        await context.close()

@@ -1,0 +1,404 @@
+"""Parts of the kit, without a page."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import zoneinfo
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+from hypothesis import given
+from hypothesis import strategies as st
+from multidict import MultiDict, MultiDictProxy
+
+from chassis.refusals import Refusal
+from console.areas.company.audit import changes_of, merged, next_cursor, read_cursor
+from console.areas.keys.pages import usage_by_key
+from console.kit import acts, charts, csv, links, times
+from console.kit.forms import TEXT_CHARACTERS_MAX, Edit, Field, Form
+from console.kit.live import Live, address, matching, topics_of
+from console.kit.statics import Statics
+from console.kit.templating import environment
+from console.kit.visit import ADMINISTRATORS, EVERYBODY, NOBODY, Page, Site, Visit, client_address
+from console.pages import PAGES
+from makeready.catalog.v1 import inspection_commands_pb2 as inspections_pb
+from makeready.catalog.v1 import meter_commands_pb2, place_commands_pb2
+from makeready.common.v1 import audit_pb2
+from makeready.identity.v1 import identity_pb2, key_usage_pb2
+from makeready.webhooks.v1 import webhooks_pb2
+
+from .stubs import NOW, ago
+
+NEW_YORK = zoneinfo.ZoneInfo("America/New_York")
+
+
+def test_an_act_is_of_its_session_and_path_alone() -> None:
+    act = acts.new_act("session", "/keys/new")
+    assert acts.is_act(act, "session", "/keys/new") and act != acts.new_act("session", "/keys/new")
+    for secret, path in (("other", "/keys/new"), ("session", "/keys"), ("", "/keys/new"), ("session", "/keys/new/")):
+        assert not acts.is_act(act, secret, path)
+
+
+@given(st.text(max_size=60))
+def test_no_text_is_an_act_by_chance(text: str) -> None:
+    assert not acts.is_act(text, "session", "/")
+
+
+def test_one_value_has_one_text() -> None:
+    act = acts.new_act("s", "/")
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    assert [letter for letter in letters if acts.is_act(act[:-1] + letter, "s", "/")] == [act[-1]]
+
+
+@given(st.text(max_size=200))
+def test_a_sealed_text_is_read_by_its_session_alone(text: str) -> None:
+    value = acts.sealed(text, "session")
+    assert acts.unsealed(value, "session") == text
+    assert acts.unsealed(value, "other") == "" and acts.unsealed(value + "x", "session") == ""
+    assert acts.unsealed(text, "session") == ""
+
+
+@given(st.text(max_size=40))
+def test_a_path_after_the_sign_in_stays_on_this_site(text: str) -> None:
+    path = links.own_path(text)
+    assert path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+
+
+def test_a_record_leads_to_its_page_where_there_is_one() -> None:
+    known = {page.path for page in PAGES}
+    assert links.of_record("key", 3, known) == "/keys/3"
+    assert links.of_record("key", 3, set()) == "" and links.of_record("sweep", 3, known) == ""
+
+
+@pytest.mark.parametrize("at", [datetime.datetime.min, datetime.datetime.max])
+def test_both_ends_of_the_calendar_are_shown(at: datetime.datetime) -> None:
+    """Imports may have readings and notices of any instant, which another zone's calendar may lack."""
+    at = at.replace(tzinfo=datetime.UTC)
+    for zone in ("America/New_York", "Europe/Berlin"):
+        assert f">{at.day} " in times.Wall(zone, NOW).moment(at)
+        request = meter_commands_pb2.RecordReadingRequest(period_start=at.isoformat())
+        form = Form(request, [Field("period_start", "From", kind="datetime")], zoneinfo.ZoneInfo(zone))
+        assert datetime.datetime.fromisoformat(form.values["period_start"]).year == at.year
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "just now"), (20, "20 seconds ago"), (60, "1 minute ago"), (7200, "2 hours ago"), (-90, "in 1 minute")],
+)
+def test_lengths_of_time_in_words(seconds: int, words: str) -> None:
+    assert times.ago(NOW - datetime.timedelta(seconds=seconds), NOW) == words
+
+
+@pytest.mark.parametrize(
+    ("hours", "words"),
+    [(0, "10:00 am"), (11, "yesterday, 11:00 pm"), (-3, "1:00 pm"), (72, "Thu 19 Nov, 10:00 am"),
+     (24 * 40, "13 October"), (24 * 400, "18 October 2025"), (-24, "tomorrow, 10:00 am")],
+)  # fmt: skip
+def test_moments_are_those_of_the_companys_wall_clock(hours: int, words: str) -> None:
+    assert times.Wall("America/New_York", NOW).text(NOW - datetime.timedelta(hours=hours)) == words
+
+
+def test_a_time_bears_its_instant_and_escapes() -> None:
+    html = times.Wall("Nowhere/<b>", NOW).moment(NOW)
+    assert 'datetime="2026-11-22T15:00:00Z"' in html and "<b>" not in html
+    assert times.Wall("UTC", NOW).moment(None) == "&ndash;"
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "1 delivery"), (2, "2 deliveries"), (1200, "1,200 deliveries")])
+def test_counts(number: int, words: str) -> None:
+    assert times.count(number, "delivery") == words and times.count(2, "key") == "2 keys"
+
+
+def sent(**values: str | list[str]) -> MultiDictProxy[str]:
+    found: MultiDict[str] = MultiDict()
+    for name, value in values.items():
+        for one in [value] if isinstance(value, str) else value:
+            found.add(name, one)
+    return MultiDictProxy(found)
+
+
+MINT = [Field("name", "Name", required=True), Field("scope", "Scope"), Field("expires_at", "Expires")]
+
+
+def test_a_form_becomes_its_request() -> None:
+    form = Form(identity_pb2.MintKeyRequest(), MINT, NEW_YORK)
+    assert [form.fields[one].kind for one in ("name", "scope", "expires_at")] == ["text", "select", "date"]
+    assert dict(form.fields["scope"].choices) == {"read": "read", "write": "write", "webhook_only": "webhook_only"}
+    assert form.read(sent(name=" Sync ", scope="write", expires_at="2027-01-31"))
+    assert (form.message.name, form.message.scope) == ("Sync", identity_pb2.SCOPE_WRITE)
+    assert form.message.expires_at.ToJsonString() == "2027-01-31T05:00:00Z"
+
+
+def test_a_form_says_what_cannot_be_read_and_keeps_it() -> None:
+    form = Form(identity_pb2.MintKeyRequest(), MINT)
+    assert not form.read(sent(name=" ", scope="all", expires_at="soon"))
+    assert form.errors.keys() == {"name", "scope", "expires_at"} and form.values["expires_at"] == "soon"
+    form.refuse(Refusal(422, "x", "It is taken.", "name"))
+    form.refuse(Refusal(422, "x", "Not now.", "elsewhere"))
+    assert form.errors["name"] == "It is taken." and form.fault == "Not now."
+
+
+def test_a_text_keeps_its_lines_and_is_never_cut_off() -> None:
+    form = Form(identity_pb2.MintKeyRequest(), MINT)
+    assert form.read(sent(name="one\r\ntwo", scope="read")) and form.message.name == "one\ntwo"
+    longest = "x" * TEXT_CHARACTERS_MAX
+    assert form.read(sent(name=longest, scope="read")) and form.message.name == longest
+    assert not form.read(sent(name=longest + "x", scope="read")) and form.values["name"] == longest + "x"
+    assert form.errors == {"name": "Name may have 20,000 characters at most."}
+    edit = meter_edit(name=longest + "x")
+    assert edit.read(as_seen(edit, unit_of_measure="kWh")) and edit.changed == {"unit_of_measure"}
+
+
+def test_several_choices_of_one_field() -> None:
+    choices = [("ticket.created", "created"), ("ticket.commented", "commented")]
+    form = Form(webhooks_pb2.AddSubscriptionRequest(), [Field("events", "Events", choices=choices, required=True)])
+    assert form.fields["events"].kind == "checkboxes"
+    assert form.read(sent(events=["ticket.created", "ticket.commented"]))
+    assert list(form.message.events) == ["ticket.created", "ticket.commented"]
+    assert not form.read(sent(events=["ticket.forged"])) and not form.read(sent())
+
+
+def test_a_number_and_a_tick() -> None:
+    form = Form(identity_pb2.RotateKeyRequest(), [Field("overlap_days", "Days")])
+    for text in ("x", "-1", "1e3", "99999999999"):
+        assert not form.read(sent(overlap_days=text))
+    assert form.read(sent(overlap_days="1,000")) and form.message.overlap_days == 1000
+    tick = Form(identity_pb2.UpdateCompanyRequest(second_factor_required=True), [Field("second_factor_required", "It")])
+    assert tick.read(sent()) and tick.message.HasField("second_factor_required")
+    assert tick.message.second_factor_required is False
+
+
+METER = [
+    Field("name", "Name", required=True),
+    Field("unit_id", "Unit", kind="picker"),
+    Field("utility_type", "Measures", required=True),
+    Field("unit_of_measure", "Unit of measure"),
+    Field("is_active", "In use"),
+]
+
+
+def meter_edit(**now: Any) -> Edit:
+    values = {"name": "House", "utility_type": meter_commands_pb2.UTILITY_TYPE_GAS, "is_active": True, **now}
+    return Edit(meter_commands_pb2.UpdateMeterRequest(meter_id=31, **values), METER)
+
+
+def as_seen(form: Edit, **changed: str) -> MultiDictProxy[str]:
+    """What a browser sends of the form, with some inputs changed; an empty tick is not sent."""
+    assert form.seen is not None
+    values = {**{name: str(value) for name, value in form.values.items()}, **changed}
+    if not values["is_active"]:
+        del values["is_active"]
+    return sent(**values, **{f"seen.{name}": str(value) for name, value in form.seen.items()})
+
+
+def test_an_edit_sends_what_was_changed_alone() -> None:
+    opened = meter_edit(unit_of_measure="m3", unit_id=12)
+    form = meter_edit(unit_of_measure="m3", unit_id=12)
+    assert form.read(as_seen(opened)) and not form.changed and form.message == pb_meter()
+    assert form.read(as_seen(opened, name=" Garden ", unit_of_measure="", is_active=""))
+    wanted = pb_meter(name="Garden", is_active=False, clear=["unit_of_measure"])
+    assert form.changed == {"name", "unit_of_measure", "is_active"} and form.message == wanted
+    assert not form.read(as_seen(opened, name="")) and form.errors == {"name": "Name is missing."}
+
+
+def pb_meter(**values: Any) -> meter_commands_pb2.UpdateMeterRequest:
+    return meter_commands_pb2.UpdateMeterRequest(meter_id=31, **values)
+
+
+def test_two_who_edit_one_record_undo_nothing_of_each_other() -> None:
+    opened = meter_edit()
+    form = meter_edit(name="Theirs")  # somebody else was faster
+    assert form.read(as_seen(opened, unit_of_measure="kWh"))
+    assert form.message == pb_meter(unit_of_measure="kWh") and form.values["name"] == "Theirs"
+    assert not form.read(as_seen(opened, name="Mine"))
+    assert "“Theirs”" in form.errors["name"] and form.values["name"] == "Mine"
+    again = meter_edit(name="Theirs")
+    assert again.read(as_seen(form)) and again.message == pb_meter(name="Mine")
+
+
+def test_a_button_of_a_picker_is_no_act() -> None:
+    form = Form(meter_commands_pb2.AddMeterRequest(), METER)
+    assert not form.read(sent(find="unit_id", **{"q.unit_id": " 4b "}, unit_of_measure="kWh"))
+    assert (form.status, form.errors, form.words["unit_id"]) == (200, {}, "4b")
+    assert form.values["unit_of_measure"] == "kWh"
+    assert not form.read(sent()) and form.status == 422
+    # Words without a choice: the form is asked again, for the person meant one of those.
+    assert not form.read(sent(**{"q.unit_id": "4b"})) and "unit_id" in form.errors
+    edit = Edit(inspections_pb.UpdateInspectionRequest(), [Field("unit_id", "Unit", kind="picker")])
+    assert not edit.read(sent(**{"q.unit_id": "4b"})) and "unit_id" in edit.errors
+    assert edit.read(sent(unit_id="9", **{"q.unit_id": "4b"})) and edit.message.unit_id == 9
+    # Lines of a text are a repeated field.
+    lines = Form(inspections_pb.ScheduleInspectionRequest(row=["a"]), [Field("row", "Rows", kind="lines")])
+    assert lines.values["row"] == "a"
+    assert lines.read(sent(row=" Door \r\n\r\nRoof")) and list(lines.message.row) == ["Door", "Roof"]
+
+
+def test_decimals_days_and_times() -> None:
+    fields = [
+        Field("consumption", "Consumption"),
+        Field("period_start", "From", kind="datetime"),
+        Field("cost", "Cost"),
+    ]
+    form = Form(meter_commands_pb2.RecordReadingRequest(), fields, NEW_YORK)
+    for text in ("1,5", "1e3", "nan", "--1", "1.", "٣", "1,23,4"):
+        assert not form.read(sent(consumption=text)), text
+    assert form.read(sent(consumption="-1,234.50", period_start="2026-07-01T00:00"))
+    assert (form.message.consumption, form.message.HasField("cost")) == (-1234.5, False)
+    assert form.message.period_start == "2026-07-01T00:00:00-04:00"
+    assert not form.read(sent(consumption="1", period_start="yesterday"))
+    shown = Form(meter_commands_pb2.RecordReadingRequest(period_start="2026-01-01T05:00:00Z"), fields, NEW_YORK)
+    assert shown.values["period_start"] == "2026-01-01T00:00"
+    day = Form(place_commands_pb2.AddAssetRequest(), [Field("installed_on", "Installed", kind="date")], NEW_YORK)
+    assert day.read(sent(installed_on="2026-07-01")) and day.message.installed_on == "2026-07-01"
+    assert not day.read(sent(installed_on="2026-02-30"))
+
+
+def test_an_address_presets_what_fits() -> None:
+    form = Form(meter_commands_pb2.AddMeterRequest(), METER)
+    form.preset({"unit_id": "15", "utility_type": "steam", "name": "x"}, "unit_id", "utility_type")
+    assert (form.values["unit_id"], form.values["utility_type"], form.values["name"]) == ("15", "", "")
+
+
+async def test_a_csv_runs_no_formula() -> None:
+    answer = csv.answer("keys", ("a", "b"), [("=1+1", -5), ("@x", None)])
+    assert answer.body == b"\xef\xbb\xbfa,b\r\n'=1+1,-5\r\n'@x,\r\n"
+
+
+def test_usage_is_by_hour() -> None:
+    end = NOW + datetime.timedelta(minutes=30)
+    hour = [key_usage_pb2.KeyUsage(key_id=1, hour=ago(hours=at), succeeded=at + 1, refused=1) for at in (0, 1, 23, 24)]
+    found = usage_by_key(hour, end)[1]
+    assert (found.bars[-1], found.bars[-2], found.bars[0]) == (2, 3, 25)
+    assert (found.total, found.refused) == (30, 3)
+
+
+def entry(number: int, at: datetime.datetime) -> audit_pb2.AuditEntry:
+    made = audit_pb2.AuditEntry(id=number)
+    made.recorded_at.FromDatetime(at)
+    return made
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["gateway", "svc-tickets"]), st.integers(0, 5)), max_size=40), st.integers(1, 9)
+)
+def test_pages_of_merged_logs_leave_no_entry_out(written: list[tuple[str, int]], limit: int) -> None:
+    logs: dict[str, list[audit_pb2.AuditEntry]] = {"gateway": [], "svc-tickets": []}
+    now = NOW
+    for number, (service, seconds) in enumerate(written, 1):
+        now += datetime.timedelta(seconds=seconds)
+        logs[service].insert(0, entry(number, now))
+    seen: list[tuple[str, int]] = []
+    cursor = ""
+    for _ in range(len(written) + 1):
+        before = read_cursor(cursor)
+        pages = {
+            service: [one for one in found if one.id < before.get(service, 10**9)][:limit]
+            for service, found in logs.items()
+        }
+        shown = merged(pages, limit)
+        seen += [(service, one.id) for service, one in shown]
+        cursor = next_cursor(before, shown)
+    assert sorted(seen) == sorted((service, number) for number, (service, _) in enumerate(written, 1))
+
+
+def test_a_cursor_of_anybody_is_read_without_a_fault() -> None:
+    assert read_cursor("gateway.41_svc-tickets.7") == {"gateway": 41, "svc-tickets": 7}
+    for text in ("", "x", "gateway.-1", "gateway.x", "evil.5", "gateway." + "9" * 30, "_._."):
+        assert read_cursor(text) == {}
+
+
+def test_changes_before_and_after() -> None:
+    found = changes_of(audit_pb2.AuditEntry(before=b'{"a": 1, "b": "x"}', after=b'{"b": "y", "c": null, "a": 1}'))
+    assert [(one.field, one.before, one.after) for one in found] == [("b", "x", "y")]
+
+
+@pytest.mark.parametrize(
+    ("remote", "forwarded", "address"),
+    [
+        ("10.42.0.9", "203.0.113.7", "203.0.113.7"),
+        ("10.42.0.9", "198.51.100.1, 203.0.113.7", "203.0.113.7"),
+        ("10.42.0.9", "203.0.113.7, 10.42.0.8", "203.0.113.7"),
+        ("198.51.100.1", "203.0.113.7", "198.51.100.1"),
+        ("10.42.0.9", "nonsense", "10.42.0.9"),
+        ("10.42.0.9", "", "10.42.0.9"),
+    ],
+)
+def test_the_clients_address_is_what_a_trusted_proxy_saw(remote: str, forwarded: str, address: str) -> None:
+    assert client_address(remote, forwarded, [ipaddress.ip_network("10.42.0.0/16")]) == address
+
+
+def test_charts_escape_what_they_show() -> None:
+    drawn = charts.columns([1], [2], ["<b>"], "<i>", [(0, "<u>")]) + charts.spans([("<s>", 0, 5)], 5, "ms")
+    assert not any(tag in drawn for tag in ("<b>", "<i>", "<u>", "<s>"))
+    assert charts.spark([]) and charts.columns([], [], [], "none")
+
+
+def _page(path: str, run: Any, kinds: frozenset[str] = EVERYBODY, panel: str = "Things") -> Page:
+    return Page("GET", path, run, kinds, panel=panel)
+
+
+async def test_what_a_page_includes_can_change_nothing_of_it() -> None:
+    """Whatever a panel does, the page gets its HTML, its only hit, or the sentence that it is missing."""
+
+    async def shows(visit: Visit) -> web.StreamResponse:
+        visit.cookies["theft"] = "x", None
+        return web.Response(text=f"<p>{visit.query['unit_id']} at {visit.address}, {visit.is_part}</p>")
+
+    async def leads(visit: Visit) -> web.StreamResponse:
+        return visit.redirect(visit.query["to"], "said")
+
+    async def fails(_visit: Visit) -> web.StreamResponse:
+        raise ZeroDivisionError
+
+    async def finds_nothing(_visit: Visit) -> web.StreamResponse:
+        raise Refusal(404, "not_found", "No <unit> with that id.")
+
+    async def hangs(_visit: Visit) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async def loops(visit: Visit) -> web.StreamResponse:
+        await visit.include("/loops")
+        raise SystemExit
+
+    pages = [
+        _page("/shows", shows), _page("/leads", leads), _page("/fails", fails), _page("/404", finds_nothing),
+        _page("/hangs", hangs), _page("/loops", loops), _page("/other", shows, ADMINISTRATORS),
+    ]  # fmt: skip
+    nothing: Any = None
+    fixed = (environment(Statics()), Statics(), pages, lambda: NOW, Live(None), nothing)
+    site = Site("http://x", "", (), nothing, nothing, *fixed)
+    visit = Visit(make_mocked_request("GET", "/units/17?a=1"), site, _page("/units/{unit_id}", shows, panel=""), "id")
+    assert visit.kind == NOBODY
+    found = await visit.include("/shows", unit_id=17, empty=None)
+    assert (found.html, found.ok, bool(found)) == ("<p>17 at /shows?unit_id=17, True</p>", True, True)
+    assert (await visit.include("/leads", to="/tickets/4")).location == "/tickets/4"
+    assert (await visit.include("/leads", to="//evil.example")).location == "/"
+    for path in ("/nowhere", "/other"):
+        empty = await visit.include(path)
+        assert not empty and empty.ok
+    for path in ("/fails", "/loops", "/hangs"):
+        missing = await visit.include(path, unit_id=17)
+        assert not missing.ok and "Things can&#39;t be shown right now." in missing.html
+        assert f'hx-get="{path}?unit_id=17"' in missing.html and 'href="/units/17?a=1"' in missing.html
+    assert "No &lt;unit&gt; with that id." in (await visit.include("/404")).html
+    assert visit.cookies == {} and visit.query == {"a": "1"} and not visit.is_part
+
+
+def test_a_hint_is_about_a_record_and_about_its_kind() -> None:
+    topics = topics_of("ticket-41,ticket,unit-4,turn_task-41")
+    assert matching(topics, "ticket", "41") == {"ticket-41", "ticket"}
+    assert matching(topics, "ticket", "4") == {"ticket"}
+    assert matching(topics, "ticket", "0") == {"ticket-41", "ticket"}
+    assert matching(topics, "turn_task", "41") == {"turn_task-41"} and matching(topics, "task", "41") == set()
+
+
+def test_a_page_with_too_many_records_listens_to_their_kinds() -> None:
+    few = address({"unit", "ticket-41"}, 1.5)
+    assert few == "/live?topics=ticket-41,unit&since=1500"
+    many = address({f"ticket-{number}" for number in range(1, 40)} | {"unit-1"}, 0)
+    assert many == "/live?topics=ticket,unit&since=0"

@@ -1,0 +1,71 @@
+"""Static files, what a page weighs, and what markup may not have."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import console
+from console import table, vendor
+from console.kit.statics import FOLDER, Statics
+
+from .browsing import Browser
+
+TEMPLATES = sorted(Path(console.__file__).parent.rglob("*.html"))
+# What needs eval, or another host, or what the policy forbids.
+FORBIDDEN = re.compile(r"hx-on|js:|javascript:|hx-trigger=\"[^\"]*\[|\sstyle=|\son[a-z]+=|<style|\|safe|https?://")
+
+
+def test_vendored_files_are_those_that_were_fetched() -> None:
+    listed = {"vendor.toml"}
+    for package in vendor.packages(vendor.LIST.read_text()).values():
+        assert package["integrity"].startswith("sha512-")
+        for name, file in package["files"].items():
+            assert vendor.digest((vendor.FOLDER / name).read_bytes()) == file["sha256"], name
+            listed.add(name)
+    assert {path.name for path in vendor.FOLDER.iterdir()} == listed
+    assert tomllib.loads(vendor.LIST.read_text())["package"]
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_templates_have_nothing_that_the_policy_forbids(template: Path) -> None:
+    text = re.sub(r"\{#.*?#\}", "", template.read_text(), flags=re.DOTALL)
+    assert not FORBIDDEN.search(text), FORBIDDEN.search(text)
+
+
+def test_our_own_script_stays_small() -> None:
+    for name, most in (("console.js", 150), ("live.js", 50), ("writing.js", 60)):
+        script = (FOLDER / name).read_text()
+        assert len(script.splitlines()) <= most
+        assert "eval(" not in script and "innerHTML" not in script
+
+
+async def test_files_are_served_under_their_hash_for_good(nobody: Browser) -> None:
+    for path, file in Statics().by_path.items():
+        async with nobody.http.get(nobody.url + path, headers={"Accept-Encoding": "gzip"}) as answer:
+            assert answer.status == 200 and await answer.read() == file.plain
+            assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+            assert answer.headers["Content-Encoding"] == "gzip"
+            assert "Set-Cookie" not in answer.headers
+        assert hashlib.sha256(file.plain).hexdigest()[:16] in path
+        wrong = path.replace(path.split("/")[2], "0" * 16)
+        assert (await nobody.get(wrong)).status == 404
+
+
+async def test_a_first_visit_is_light(administrator: Browser) -> None:
+    for path, most in (("/keys", 12_000), ("/account", 12_000), ("/audit", 12_000), ("/", 12_000)):
+        page = await administrator.get(path)
+        assert len(gzip.compress(page.text.encode(), 5)) <= most
+        files = {file.path: file for file in Statics().by_path.values() if file.path in page.text}
+        assert {"console.css", "console.js", "htmx.js", "icons.svg"} <= {one.rpartition("/")[2] for one in files}
+        assert sum(len(file.compressed) for file in files.values()) + most <= 60_000
+
+
+def test_the_table_of_pages_is_what_pages_py_says() -> None:
+    text = table.DOCUMENT.read_text()
+    assert table.with_table(text) == text, "run `make pages`"

@@ -1,0 +1,1 @@
+"""How people sign in: passwords, second factors, passkeys, links, delays after failures."""

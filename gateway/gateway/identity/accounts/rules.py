@@ -1,0 +1,150 @@
+"""The rules of signing in: delays, networks, ends of sessions, codes, passwords. A ValueError is a sentence."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import ipaddress
+import secrets
+from collections.abc import Collection
+
+from chassis.refusals import Refusal
+
+PASSWORD_CHARACTERS_MIN, PASSWORD_CHARACTERS_MIN_WITH_SECOND_FACTOR, PASSWORD_CHARACTERS_MAX = 15, 10, 1000
+OWN_CHARACTERS_MIN = 8
+# Secrets that a browser or a link holds: 256 random bits in base64url.
+SECRET_BYTES = 32
+SECRET_CHARACTERS_MAX = 64
+
+DELAY_FROM_FAILURES = 5
+DELAY_MAX = datetime.timedelta(minutes=15)
+NETWORK_FAILURES_MAX = 20
+NETWORK_WINDOW = datetime.timedelta(minutes=5)
+# After a day without an attempt the count begins anew.
+FAILURES_KEPT = datetime.timedelta(days=1)
+
+STEP_UP = datetime.timedelta(minutes=10)
+CEREMONY = datetime.timedelta(minutes=10)
+PERMIT = datetime.timedelta(hours=24)
+INVITATION, RESET = datetime.timedelta(days=7), datetime.timedelta(minutes=30)
+# How exactly a session's last use is on record; a write for each page would be a waste.
+SEEN_EVERY = datetime.timedelta(minutes=1)
+
+_IDLE = {"administrator": datetime.timedelta(hours=8), "staff": datetime.timedelta(days=7)}
+_LONGEST = {"administrator": datetime.timedelta(hours=24), "staff": datetime.timedelta(days=30)}
+
+RECOVERY_CODES = 10
+TOTP_SECONDS = 30
+ADDRESS_CHARACTERS_MAX, USER_AGENT_CHARACTERS_MAX, PASSKEY_NAME_CHARACTERS_MAX = 64, 300, 100
+PASSKEYS_MAX = 20
+
+
+def delay(failures: int) -> datetime.timedelta:
+    """How long the next attempt waits after this many failures in a row."""
+    if failures < DELAY_FROM_FAILURES:
+        return datetime.timedelta()
+    doublings = min(failures - DELAY_FROM_FAILURES, 20)
+    return min(datetime.timedelta(seconds=2**doublings), DELAY_MAX)
+
+
+def network(address: str) -> str:
+    """The /24 or /64 of an address; "" if it is none."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return str(ipaddress.ip_network((found, 24 if found.version == 4 else 64), strict=False))
+
+
+def idle_ends_at(kind: str, last_seen_at: datetime.datetime) -> datetime.datetime:
+    return last_seen_at + _IDLE[kind]
+
+
+def ends_at(kind: str, started_at: datetime.datetime) -> datetime.datetime:
+    return started_at + _LONGEST[kind]
+
+
+def has_ended(
+    kind: str, *, last_seen_at: datetime.datetime, ends_at: datetime.datetime, now: datetime.datetime
+) -> bool:
+    """Whether a session has been idle for too long, or has reached its end."""
+    return now >= ends_at or now >= idle_ends_at(kind, last_seen_at)
+
+
+def password_characters_min(*, has_second_factor: bool) -> int:
+    return PASSWORD_CHARACTERS_MIN_WITH_SECOND_FACTOR if has_second_factor else PASSWORD_CHARACTERS_MIN
+
+
+def password_characters(value: str, *, has_second_factor: bool) -> int:
+    """The length of a password that is long enough. No rule asks for digits or signs, and none expires."""
+    least = password_characters_min(has_second_factor=has_second_factor)
+    if not least <= len(value) <= PASSWORD_CHARACTERS_MAX:
+        without = "" if has_second_factor else ", or 10 with a second factor"
+        raise ValueError(f"The password must be {least} to {PASSWORD_CHARACTERS_MAX} characters{without}.")
+    if "\0" in value:
+        raise ValueError("The password must not hold the character NUL.")
+    return len(value)
+
+
+def is_made_of(value: str, known: Collection[str]) -> bool:
+    """Whether a password has fewer than 8 letters and digits beside words that others know of its person."""
+    rest = value.lower()
+    for word in sorted(known, key=len, reverse=True):
+        rest = rest.replace(word.lower(), " ")
+    return sum(character.isalnum() for character in rest) < OWN_CHARACTERS_MIN
+
+
+def plain_code(value: str) -> str:
+    """A code without the blanks and hyphens between its groups, in capitals."""
+    return "".join(value.replace("-", " ").split()).upper()
+
+
+def new_recovery_code() -> str:
+    """80 random bits in four groups, so that its digest reveals nothing: ABCD-EFGH-2345-6777."""
+    text = base64.b32encode(secrets.token_bytes(10)).decode()
+    return "-".join(text[start : start + 4] for start in range(0, 16, 4))
+
+
+def new_secret() -> str:
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def digest(secret: str) -> bytes:
+    """What is stored of a secret with at least 80 random bits."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def totp_steps(at: float, last_used: int) -> list[int]:
+    """The steps of 30 s whose code is good: this one and its neighbours, after the last one used."""
+    step = int(at) // TOTP_SECONDS
+    return [one for one in (step - 1, step, step + 1) if one > last_used]
+
+
+def sign_in_failed() -> Refusal:
+    """The one answer to every wrong e-mail, password, code, passkey and step."""
+    return Refusal(401, "sign_in_failed", "That did not match; check what you entered, or start again.")
+
+
+def sign_in_delayed(wait: datetime.timedelta) -> Refusal:
+    seconds = max(1, -(-wait // datetime.timedelta(seconds=1)))
+    unit = f"{seconds} seconds" if seconds < 60 else f"{-(-seconds // 60)} minutes"
+    return Refusal(429, "sign_in_delayed", f"There were too many failures; wait {unit}, then try again.")
+
+
+def no_session() -> Refusal:
+    return Refusal(401, "no_session", "The session has ended; sign in again.")
+
+
+def no_account() -> Refusal:
+    return Refusal(404, "no_account", "This person cannot sign in; an administrator can invite them.")
+
+
+def link_not_valid() -> Refusal:
+    return Refusal(404, "link_not_valid", "The link has been used, replaced or is too old; ask for a new one.")
+
+
+def email_taken(field: str = "email") -> Refusal:
+    return Refusal(422, "invalid_request", "Another person signs in with that e-mail; use another one.", field)

@@ -1,0 +1,1 @@
+"""Signing in and out, and the sessions of those who have signed in."""

@@ -1,0 +1,88 @@
+"""The RPCs about the usage of API keys."""
+
+from __future__ import annotations
+
+import datetime
+
+from asyncpg import Record
+
+from chassis.auth.identity import Call, may_administer
+from chassis.db.database import Database
+from chassis.refusals import invalid_request
+from chassis.schedule.instants import Clock, of_request
+from gateway.identity.companies import queries as companies
+from gateway.identity.companies.rules import no_company
+from gateway.identity.usage import queries, rules
+from gateway.identity.usage.tables import OUTCOMES
+from makeready.identity.v1 import key_usage_pb2 as pb
+
+_EVER = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_NEVER = datetime.datetime(9999, 1, 1, tzinfo=datetime.UTC)
+
+
+class KeyUsageService:
+    """For what a company's keys are used."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self.database = database
+        self.clock = clock
+
+    async def ListKeyUsage(self, request: pb.ListKeyUsageRequest, call: Call) -> pb.ListKeyUsageResponse:
+        key_ids = sorted(set(request.key_ids))
+        if len(key_ids) > rules.USAGE_KEYS_MAX:
+            raise invalid_request(f"key_ids must name at most {rules.USAGE_KEYS_MAX} keys.", "key_ids")
+        counted_from, counted_to = of_request(request, "counted_from"), of_request(request, "counted_to")
+        first, last = rules.hours_of(counted_from, counted_to, self.clock(), len(key_ids))
+        await self._company(request.company_id, call)
+        rows = await queries.usage(self.database, request.company_id, key_ids, first, last)
+        answer = pb.ListKeyUsageResponse(hours=map(_hour, rows))
+        answer.counted_from.FromDatetime(first)
+        answer.counted_to.FromDatetime(last)
+        return answer
+
+    async def ListRefusedRequests(
+        self, request: pb.ListRefusedRequestsRequest, call: Call
+    ) -> pb.ListRefusedRequestsResponse:
+        limit = request.limit if request.HasField("limit") else rules.REFUSED_PAGE
+        if not 1 <= limit <= rules.REFUSED_PAGE_MAX:
+            raise invalid_request(f"limit must be from 1 to {rules.REFUSED_PAGE_MAX}.", "limit")
+        requested_from, requested_to = of_request(request, "requested_from"), of_request(request, "requested_to")
+        await self._company(request.company_id, call)
+        before = requested_to or _NEVER, 0
+        if request.HasField("before_id"):
+            at = await queries.requested_at(self.database, request.company_id, request.before_id)
+            # Once a request is deleted, so are all older ones.
+            before = min(before, (at or _EVER, request.before_id))
+        key_id = request.key_id if request.HasField("key_id") else None
+        rows = await queries.refused_requests(
+            self.database, request.company_id, key_id, requested_from or _EVER, before, limit + 1
+        )
+        answer = pb.ListRefusedRequestsResponse(requests=map(_refused, rows[:limit]))
+        if len(rows) > limit:
+            answer.next_before_id = rows[limit - 1]["id"]
+        return answer
+
+    async def delete_old(self, now: datetime.datetime) -> int:
+        """Deletes what is stored no longer; returns the number of rows."""
+        await self.database.check_clock()
+        return await queries.delete_old(self.database, now)
+
+    async def _company(self, company_id: int, call: Call) -> None:
+        if not may_administer(call, company_id):
+            raise no_company()
+        async with self.database.connection() as connection:
+            if await companies.company(connection, company_id) is None:
+                raise no_company()
+
+
+def _hour(row: Record) -> pb.KeyUsage:
+    found = pb.KeyUsage(key_id=row["api_key_id"], **{name: row[name] for name in OUTCOMES})
+    found.hour.FromDatetime(row["hour"])
+    return found
+
+
+def _refused(row: Record) -> pb.RefusedRequest:
+    names = ("id", "method", "route", "status", "code", "request_id")
+    found = pb.RefusedRequest(key_id=row["api_key_id"], **{name: row[name] for name in names})
+    found.requested_at.FromDatetime(row["requested_at"])
+    return found

@@ -1,0 +1,389 @@
+"""For what keys are used: counted by the hour, stored every half minute, and bounded in memory and in the database."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chassis.auth.identity import INTEGRATION, Identity
+from chassis.db.database import Database, DatabaseUnavailable
+from chassis.refusals import Refusal
+from gateway.http import usage as usage_module
+from gateway.http.bearer import Caller
+from gateway.http.usage import Usage
+from gateway.identity.usage import queries, rules
+from gateway.identity.usage.queries import Part
+from makeready.identity.v1 import identity_pb2, key_usage_pb2
+from testkit.gateways import GatewayHarness, Operator
+from testkit.plans import statement_plan
+from testkit.plugin import PostgresServer
+from testkit.raw_http import Api
+
+HOUR = datetime.timedelta(hours=1)
+DAY = datetime.timedelta(days=1)
+NOON = datetime.datetime(2031, 5, 6, 12, 0, tzinfo=datetime.UTC)
+
+
+class Asked:
+    """The parts of a request that are counted."""
+
+    def __init__(self, method: str = "GET", address: str = "10.1.2.3") -> None:
+        self.method, self.address, self.id = method, address, "0123456789abcdef01234567"
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self, now: datetime.datetime = NOON) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now.timestamp()
+
+
+def caller(company_id: int, key_id: int) -> Caller:
+    who = Identity(INTEGRATION, "gateway", company_id=company_id, api_key_id=key_id, scope="read")
+    return Caller(key_id, "read", False, float("inf"), True, who, b"")
+
+
+_ids = iter(range(10**9, 2 * 10**9, 1000))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def usage(database: Database, clock: Clock) -> Usage:
+    return Usage(database, clock=clock)
+
+
+@pytest.fixture
+def one() -> Caller:
+    """A key of a company, both without rows."""
+    return caller(next(_ids), next(_ids))
+
+
+def count(usage: Usage, who: Caller, status: int, times: int = 1, **asked: Any) -> None:
+    for _ in range(times):
+        usage.count(who, Asked(**asked), "/tickets/{ticket_id}", status, "not_found" if status >= 400 else "")  # type: ignore[arg-type]
+
+
+async def stored_hours(database: Database, who: Caller) -> list[tuple[Any, ...]]:
+    """Hour and counts by outcome."""
+    rows = await queries.usage(
+        database, who.identity.company_id, [who.api_key_id], NOON - 1000 * DAY, NOON + 1000 * DAY
+    )
+    return [(row["hour"], row["succeeded"], row["refused"], row["rate_limited"], row["failed"]) for row in rows]
+
+
+async def stored_refused(database: Database, who: Caller, rows: int = 5000) -> list[Any]:
+    before = (NOON + 1000 * DAY, 0)
+    return await queries.refused_requests(database, who.identity.company_id, None, NOON - 1000 * DAY, before, rows)
+
+
+async def last_use(database: Database, who: Caller) -> tuple[Any, ...] | None:
+    async with database.connection() as connection:
+        row = await connection.raw.fetchrow("SELECT * FROM key_last_use WHERE api_key_id = $1", who.api_key_id)
+    return row and tuple(row)[1:]
+
+
+# Through a gateway
+
+
+@pytest.fixture
+async def ask(operator: Operator, company_id: int) -> Callable[..., Any]:
+    async def list_usage(key_ids: list[int]) -> dict[str, int]:
+        request = key_usage_pb2.ListKeyUsageRequest(company_id=company_id, key_ids=key_ids)
+        answer = await operator("ListKeyUsage", request)
+        names = ("succeeded", "refused", "rate_limited", "failed")
+        return {name: sum(getattr(hour, name) for hour in answer.hours) for name in names}
+
+    return list_usage
+
+
+async def test_a_gateway_that_stops_in_order_has_stored_every_request(
+    harness: GatewayHarness, operator: Operator, company_id: int, ask: Callable[..., Any]
+) -> None:
+    gateway = harness.gateway()
+    gateway.start()
+    await gateway.ready()
+    api = Api(gateway.api_port)
+    key_id, key = await operator.minted(company_id, "read")
+    revoked_id, revoked = await operator.minted(company_id, "read")
+    await operator.revoke(revoked_id)
+    for _ in range(5):
+        assert (await api.get("/whoami", key)).status == 200
+    assert (await api.get("/tickets/secret-value", key)).status == 404
+    assert (await api.get("/tickets?cursor=secret-value", key)).status == 400
+    assert (await api.get("/whoami", revoked)).status == 401
+    assert (await api.get("/whoami", "mk_" + "z" * 43)).status == 401
+    assert await gateway.stop() == 0
+
+    assert await ask([key_id]) == {"succeeded": 5, "refused": 2, "rate_limited": 0, "failed": 0}
+    assert await ask([revoked_id]) == {"succeeded": 0, "refused": 1, "rate_limited": 0, "failed": 0}
+    assert await ask([]) == {"succeeded": 5, "refused": 3, "rate_limited": 0, "failed": 0}
+    listed = await operator("ListRefusedRequests", key_usage_pb2.ListRefusedRequestsRequest(company_id=company_id))
+    assert [(one.key_id, one.method, one.route, one.status, one.code) for one in listed.requests] == [
+        (revoked_id, "GET", "/whoami", 401, "key_revoked"),
+        (key_id, "GET", "/tickets", 400, "invalid_cursor"),
+        (key_id, "GET", "/tickets/{ticket_id}", 404, "not_found"),
+    ]
+    assert all(len(one.request_id) == 24 for one in listed.requests) and "secret" not in str(listed)
+    key = (await operator("GetKey", identity_pb2.GetKeyRequest(key_id=key_id))).key
+    assert key.last_used_address == "127.0.0.1" and key.last_used_for.startswith("GET /")
+    age = datetime.datetime.now(datetime.UTC) - key.last_used_at.ToDatetime(datetime.UTC)
+    assert datetime.timedelta(0) < age < datetime.timedelta(minutes=5)
+    ended = (await operator("GetKey", identity_pb2.GetKeyRequest(key_id=revoked_id))).key
+    assert not ended.HasField("last_used_at")
+
+
+async def test_usage_of_another_company_is_not_there(operator: Operator, company_id: int) -> None:
+    who = await operator.administrators_identity(await operator.company())
+    for wanted in (company_id, 2**62):
+        for rpc, request in (
+            ("ListKeyUsage", key_usage_pb2.ListKeyUsageRequest(company_id=wanted)),
+            ("ListRefusedRequests", key_usage_pb2.ListRefusedRequestsRequest(company_id=wanted)),
+        ):
+            with pytest.raises(Refusal) as refusal:
+                await operator(rpc, request, who=who)
+            assert (refusal.value.status, refusal.value.code) == (404, "not_found")
+
+
+# In memory and in the database
+
+
+async def test_requests_are_counted_by_hour_and_outcome(
+    usage: Usage, database: Database, clock: Clock, one: Caller
+) -> None:
+    for hours, statuses in ((0, (200, 201, 304, 404, 429, 429, 500)), (1, (204, 503))):
+        clock.now = NOON + hours * HOUR + 59 * HOUR / 60
+        for status in statuses:
+            count(usage, one, status)
+    await usage.store()
+    assert await stored_hours(database, one) == [(NOON, 3, 1, 2, 1), (NOON + HOUR, 1, 0, 0, 1)]
+    count(usage, one, 200, 10)
+    await usage.store()
+    assert await stored_hours(database, one) == [(NOON, 3, 1, 2, 1), (NOON + HOUR, 11, 0, 0, 1)]
+    assert usage.waiting == 0
+
+
+async def test_the_last_use_is_that_of_an_active_key(
+    usage: Usage, database: Database, clock: Clock, one: Caller
+) -> None:
+    count(usage, one, 200, address="10.0.0.1")
+    clock.now += datetime.timedelta(seconds=5)
+    count(usage, one, 403, address="10.0.0.2", method="POST")
+    clock.now += datetime.timedelta(seconds=5)
+    count(usage, one, 401, address="10.0.0.3")
+    await usage.store()
+    used_at = NOON + datetime.timedelta(seconds=5)
+    assert await last_use(database, one) == (used_at, "10.0.0.2", "POST /tickets/{ticket_id}")
+    # A gateway whose part arrives late changes nothing.
+    clock.now = NOON - HOUR
+    count(usage, one, 200, address="10.0.0.4")
+    await usage.store()
+    assert (await last_use(database, one) or ())[0] == used_at
+
+
+async def test_a_company_has_a_thousand_refused_requests_a_day_whichever_gateways_refuse_them(
+    database: Database, clock: Clock, one: Caller
+) -> None:
+    gateways = [Usage(database, clock=clock) for _ in range(3)]
+    other = caller(next(_ids), next(_ids))
+    for gateway in gateways:
+        count(gateway, one, 404, 450)
+    count(gateways[0], other, 404, 3)
+    await asyncio.gather(*(gateway.store() for gateway in gateways))
+    assert len(await stored_refused(database, one)) == rules.REFUSED_A_DAY
+    assert len(await stored_refused(database, other)) == 3
+    assert (await stored_hours(database, one))[0][2] == 3 * 450
+    clock.now += DAY
+    count(gateways[0], one, 404, 5)
+    await gateways[0].store()
+    assert len(await stored_refused(database, one)) == rules.REFUSED_A_DAY + 5
+
+
+async def test_a_flood_of_refusals_waits_within_bounds(usage: Usage, database: Database, one: Caller) -> None:
+    count(usage, one, 429, 3000)
+    assert len(usage._refused) == rules.REFUSED_A_DAY
+    await usage.store()
+    assert (await stored_hours(database, one))[0][3] == 3000
+    assert len(await stored_refused(database, one)) == rules.REFUSED_A_DAY
+
+
+async def test_a_part_whose_answer_was_lost_is_stored_once(
+    usage: Usage, database: Database, one: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = queries.store
+
+    async def store_and_lose_the_answer(on: Database, part: Part) -> None:
+        await store(on, part)
+        raise DatabaseUnavailable("the connection was lost")
+
+    count(usage, one, 200, 7)
+    count(usage, one, 404, 2)
+    monkeypatch.setattr(queries, "store", store_and_lose_the_answer)
+    with pytest.raises(DatabaseUnavailable):
+        await usage.store()
+    monkeypatch.setattr(queries, "store", store)
+    count(usage, one, 200, 5)
+    await usage.store()
+    assert await stored_hours(database, one) == [(NOON, 12, 2, 0, 0)]
+    assert len(await stored_refused(database, one)) == 2
+
+
+async def test_while_the_database_is_away_counts_wait_within_bounds_and_nothing_waits_for_it(
+    postgres_server: PostgresServer, clock: Clock, one: Caller, monkeypatch: pytest.MonkeyPatch, database: Database
+) -> None:
+    away = Database("postgresql://nobody@127.0.0.1:9/none", application="tests")
+    usage = Usage(away, clock=clock)
+    monkeypatch.setattr(usage_module, "HOURS_WAITING_MAX", 50)
+    lost = usage_module.LOST._value.get()
+    for key in range(80):
+        count(usage, caller(one.identity.company_id, one.api_key_id + key), 200, 2)
+    assert usage.waiting == 50 and usage_module.LOST._value.get() - lost == 60
+    # Keys that are counted already are counted on.
+    count(usage, one, 200)
+    away._pool = database._pool
+    await usage.store()
+    assert await stored_hours(database, one) == [(NOON, 3, 0, 0, 0)]
+
+
+async def test_more_keys_than_a_part_holds_are_stored_in_parts(
+    usage: Usage, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usage_module, "PART_ROWS_MAX", 10)
+    callers = [caller(next(_ids), next(_ids)) for _ in range(35)]
+    for who in callers:
+        count(usage, who, 404)
+    await usage.store()
+    for who in callers:
+        assert await stored_hours(database, who) == [(NOON, 0, 1, 0, 0)]
+        assert len(await stored_refused(database, who)) == 1
+
+
+async def test_what_is_older_is_deleted(usage: Usage, database: Database, clock: Clock, one: Caller) -> None:
+    for age in (91, 89, 8, 6, 0):
+        clock.now = NOON - age * DAY
+        count(usage, one, 404)
+    await usage.store()
+    await queries.delete_old(database, NOON + HOUR)
+    assert [hour for hour, *_ in await stored_hours(database, one)] == [NOON - age * DAY for age in (89, 8, 6, 0)]
+    assert [row["requested_at"] for row in await stored_refused(database, one)] == [NOON, NOON - 6 * DAY]
+
+
+# The lists
+
+
+async def test_refused_requests_are_listed_newest_first_a_page_at_a_time(
+    operator: Operator, company_id: int, database: Database, clock: Clock
+) -> None:
+    usage = Usage(database, clock=clock)
+    keys = [caller(company_id, next(_ids)) for _ in range(2)]
+    # Two gateways' parts arrive in another order than the requests.
+    for minutes in (3, 4, 5, 0, 1, 2):
+        clock.now = NOON + minutes * HOUR / 60
+        count(usage, keys[minutes % 2], 404)
+        await usage.store()
+
+    async def listed(**fields: Any) -> tuple[list[int], int | None]:
+        instants = {name: fields.pop(name) for name in ("requested_from", "requested_to") if name in fields}
+        request = key_usage_pb2.ListRefusedRequestsRequest(company_id=company_id, **fields)
+        for name, minutes in instants.items():
+            getattr(request, name).FromDatetime(NOON + minutes * HOUR / 60)
+        answer = await operator("ListRefusedRequests", request)
+        found = [
+            int((one.requested_at.ToDatetime(datetime.UTC) - NOON).total_seconds() // 60) for one in answer.requests
+        ]
+        return found, answer.next_before_id if answer.HasField("next_before_id") else None
+
+    pages, before_id = [], None
+    while True:
+        more: dict[str, int] = {} if before_id is None else {"before_id": before_id}
+        page, before_id = await listed(limit=4, **more)
+        pages.append(page)
+        if before_id is None:
+            break
+    assert pages == [[5, 4, 3, 2], [1, 0]]
+    assert (await listed(key_id=keys[1].api_key_id))[0] == [5, 3, 1]
+    assert (await listed(requested_from=2, requested_to=5))[0] == [4, 3, 2]
+    assert (await listed(before_id=1))[0] == []
+    for limit in (0, 201):
+        with pytest.raises(Refusal):
+            await listed(limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("hours", "keys", "is_refused"),
+    [(24, 200, False), (90 * 24, 9, False), (90 * 24, 10, True), (0, 1, True), (24, 201, True), (20_001, 0, True)],
+)
+async def test_usage_is_asked_for_within_bounds(
+    operator: Operator, company_id: int, hours: int, keys: int, is_refused: bool
+) -> None:
+    request = key_usage_pb2.ListKeyUsageRequest(company_id=company_id, key_ids=range(1, keys + 1))
+    request.counted_from.FromDatetime(NOON - hours * HOUR)
+    request.counted_to.FromDatetime(NOON)
+    if is_refused:
+        with pytest.raises(Refusal) as refusal:
+            await operator("ListKeyUsage", request)
+        assert refusal.value.status == 400
+    else:
+        answer = await operator("ListKeyUsage", request)
+        assert answer.counted_from == request.counted_from and answer.counted_to == request.counted_to
+
+
+@pytest.mark.plans
+async def test_a_page_costs_itself_however_much_other_keys_are_used(database: Database) -> None:
+    company_id, key_id = next(_ids), next(_ids)
+    async with database.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO key_usage (api_key_id, hour, company_id) SELECT $2::bigint + k, $3::timestamptz + h *"
+            " interval '1 hour', $1 + k % 2 FROM generate_series(0, 39) k, generate_series(0, 499) h",
+            company_id,
+            key_id,
+            NOON,
+        )
+        await connection.raw.execute(
+            "INSERT INTO refused_request (company_id, api_key_id, requested_at, method, route, status, code,"
+            " request_id) SELECT $1 + n % 2, $2::bigint + n % 100, $3::timestamptz + n * interval '1 s', '', '', 404,"
+            " '', '' FROM generate_series(0, 19999) n",
+            company_id,
+            key_id,
+            NOON,
+        )
+    hours = {"company_id": company_id, "first": NOON, "last": NOON + 24 * HOUR}
+    pages = {"company_id": company_id, "requested_from": NOON, "before_at": NOON + DAY, "before_id": 0, "rows": 50}
+    for statement, values, rows_max in (
+        (queries._USAGE_OF_KEYS, hours | {"key_ids": [key_id, key_id + 2]}, 2 * 24),
+        (queries._USAGE_OF_COMPANY, hours, 20 * 24),
+        (queries._REFUSED_OF_COMPANY, pages, 50),
+        (queries._REFUSED_OF_KEY, pages | {"key_id": key_id + 2}, 50),
+    ):
+        plan = await statement_plan(database, statement, **values)
+        assert plan.returned and plan.rows_met <= rows_max and not plan.whole_tables, plan.indexes
+
+
+# What it costs
+
+
+def test_a_request_costs_a_microsecond(usage: Usage, one: Caller) -> None:
+    """The bound is ten times what was measured, of CPU time; docs/decisions/0045 has the figures."""
+    asked: Any = Asked()
+    keys = [caller(1, number) for number in range(100)]
+    for who in keys:
+        usage.count(who, asked, "/tickets", 200, "")
+    least = float("inf")
+    for _ in range(5):
+        began = time.process_time()
+        for _ in range(100):
+            for who in keys:
+                usage.count(who, asked, "/tickets", 200, "")
+        least = min(least, (time.process_time() - began) / 10_000)
+    assert least < 5e-6

@@ -1,0 +1,171 @@
+"""Answers in pieces, over real sockets: each piece as its client takes it, and never half an answer for a whole one."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gateway.http import connection as module
+from gateway.http import replies
+from gateway.http.connection import Request
+from gateway.http.door import Door
+from gateway.http.ports import Port
+from gateway.http.replies import Reply
+from testkit.processes import free_port
+from testkit.raw_http import Api
+
+PIECE = b"x" * 100_000
+MANY = 400
+
+
+class Answers:
+    """Streams by path."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        """How many pieces were taken."""
+        self.ends: list[str] = []
+        """How each stream ended."""
+        self.hurried = asyncio.Event()
+
+    async def __call__(self, request: Request) -> Reply:
+        path, _ = request.target()
+        if path == "/plain":
+            return replies.json(b"{}")
+        if path == "/wait":
+            hurried = asyncio.Event()
+            request.hurry(hurried.set)
+            await hurried.wait()
+            self.hurried.set()
+            return replies.json(b'{"waited":true}')
+        try:
+            await request.stream(Reply(200, b""), self._pieces(path))
+        except ConnectionError:
+            self.ends.append("left")
+            raise
+        except RuntimeError:
+            self.ends.append("fault")
+            raise
+        self.ends.append("whole")
+        return Reply(200, b"")
+
+    async def _pieces(self, path: str) -> AsyncIterator[bytes]:
+        yield b""
+        for _ in range(MANY if path == "/many" else 3):
+            self.made += 1
+            yield PIECE
+            await asyncio.sleep(0)
+        if path == "/fault":
+            raise RuntimeError("in the middle of it")
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+async def port(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
+    monkeypatch.setattr(module, "UNREAD_SECONDS", 0.5)
+    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, Door())
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def api(port: Port) -> Api:
+    return Api(port.number)
+
+
+async def until(condition: asyncio.Event | Answers) -> None:
+    async with asyncio.timeout(5):
+        if isinstance(condition, asyncio.Event):
+            await condition.wait()
+        else:
+            while not condition.ends:  # noqa: ASYNC110 - it tells nobody
+                await asyncio.sleep(0.02)
+
+
+async def test_a_streamed_answer_is_whole_and_its_connection_goes_on(api: Api, answers: Answers) -> None:
+    connection = await api.connect()
+    for _ in range(2):
+        await connection.send(api.bytes("GET", "//few"))
+        response = await connection.receive()
+        assert (response.status, response.body) == (200, PIECE * 3)
+        assert response.header("Content-Length") is None
+    await connection.send(api.bytes("GET", "//plain"))
+    assert (await connection.receive()).body == b"{}"
+    assert answers.ends == ["whole", "whole"]
+
+
+async def test_a_fault_in_the_middle_breaks_the_connection_off(api: Api, answers: Answers) -> None:
+    connection = await api.connect()
+    await connection.send(api.bytes("GET", "//fault"))
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+        await connection.receive()
+    assert answers.ends == ["fault"]
+    assert (await api.get("//plain")).status == 200
+
+
+async def test_a_client_without_chunks_sees_the_end_of_a_whole_answer_and_a_reset_of_half_a_one(api: Api) -> None:
+    for path, is_whole in (("/few", True), ("/fault", False)):
+        connection = await api.connect()
+        await connection.send(f"GET {path} HTTP/1.0\r\nHost: test\r\n\r\n".encode())
+        if is_whole:
+            head, _, body = (await connection.reader.read()).partition(b"\r\n\r\n")
+            assert b"Transfer-Encoding" not in head and b"\r\nConnection: close" in head
+            assert body == PIECE * 3
+        else:
+            with pytest.raises(ConnectionResetError):
+                await connection.reader.read()
+
+
+async def test_no_more_is_made_than_the_client_takes_and_one_that_takes_nothing_is_cut_off(
+    api: Api, answers: Answers, port: Port
+) -> None:
+    connection = await api.connect()
+    connection.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    transport = connection.writer.transport
+    assert isinstance(transport, asyncio.ReadTransport)
+    transport.pause_reading()
+    await connection.send(api.bytes("GET", "//many"))
+    await until(answers)
+    assert answers.ends == ["left"]
+    assert 0 < answers.made < MANY / 2  # the kernel's buffers hold some megabytes
+    assert port.connections == 0
+
+
+async def test_a_client_that_leaves_ends_its_stream(api: Api, answers: Answers) -> None:
+    connection = await api.connect()
+    await connection.send(api.bytes("GET", "//many"))
+    await connection.reader.readexactly(1000)
+    connection.close()
+    await until(answers)
+    assert answers.ends == ["left"] and answers.made < MANY
+
+
+async def test_a_wait_ends_when_its_client_leaves_or_sends_no_more(api: Api, answers: Answers) -> None:
+    left = await api.connect()
+    await left.send(api.bytes("GET", "//wait"))
+    await asyncio.sleep(0.05)
+    assert not answers.hurried.is_set()
+    left.close()
+    await until(answers.hurried)
+    answers.hurried.clear()
+    # It may still read: its answer is sent.
+    assert (await api.raw(api.bytes("GET", "//wait"), then_eof=True)).body == b'{"waited":true}'
+
+
+async def test_a_wait_ends_when_the_gateway_stops(api: Api, port: Port) -> None:
+    connection = await api.connect()
+    await connection.send(api.bytes("GET", "//plain") + api.bytes("GET", "//wait"))
+    assert (await connection.receive()).body == b"{}"
+    await asyncio.sleep(0.05)
+    closing = asyncio.ensure_future(port.close())
+    response = await connection.receive()
+    assert (response.body, response.header("Connection")) == (b'{"waited":true}', "close")
+    await closing

@@ -1,0 +1,178 @@
+"""Requests that wait for something new, over real sockets and a real NATS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+from prometheus_client import REGISTRY
+
+from chassis.auth.clients import ServiceUnavailable
+from chassis.messaging.transport import Transport
+from gateway.http import replies, waiting
+from gateway.http.connection import Request
+from gateway.http.door import Door
+from gateway.http.ports import Port
+from gateway.http.replies import Reply
+from gateway.http.waiting import Question, Waiting
+from testkit.plugin import Server
+from testkit.processes import free_port
+from testkit.raw_http import Api
+
+SECONDS = 10.0
+HALF_SECOND = 0.5
+
+
+class Service:
+    """What is asked: `news` by company. A path is `/company/key/seconds`."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        self.waiting = waiting
+        self.news: dict[int, bytes] = {}
+        self.asked: Counter[int] = Counter()
+        self.is_away = False
+        self.idle: list[float] = []
+
+    async def __call__(self, request: Request) -> Reply:
+        company_id, key, seconds = request.target()[0][1:].split("/")
+        question = Question("svc-x", int(company_id), "", lambda: self._ask(int(company_id)), bool)
+        found = await self.waiting.answer(request, (key, "/x"), float(seconds), question)
+        self.idle.append(request.idle_seconds)
+        return replies.json(b'"%b"' % found)
+
+    async def _ask(self, company_id: int) -> bytes:
+        self.asked[company_id] += 1
+        await asyncio.sleep(0.01)
+        if self.is_away:
+            raise ServiceUnavailable("svc-x")
+        return self.news.get(company_id, b"")
+
+
+@pytest.fixture
+async def transport(nats_server: Server) -> AsyncIterator[Transport]:
+    made = Transport(nats_server.url, "gateway")
+    running = asyncio.create_task(made.run())
+    await made.connected()
+    yield made
+    running.cancel()
+    await made.close()
+
+
+@pytest.fixture
+async def service(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
+    found = Waiting(transport)
+    running = asyncio.create_task(found.run())
+    yield Service(found)
+    running.cancel()
+
+
+@pytest.fixture
+async def api(service: Service) -> AsyncIterator[Api]:
+    port = Port("TEST_PORT", "127.0.0.1", free_port(), service, None, Door())
+    await port.open()
+    yield Api(port.number)
+    await port.close()
+    assert REGISTRY.get_sample_value("makeready_http_waiting_requests") == 0
+
+
+async def begun(service: Service, company_id: int, times: int = 1) -> None:
+    async with asyncio.timeout(5):
+        while service.asked[company_id] < times:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def test_news_is_answered_at_once_and_nothing_new_when_the_time_is_over(api: Api, service: Service) -> None:
+    service.news[1] = b"news"
+    assert (await api.get(f"//1/a/{SECONDS}")).json == "news"
+    assert (await api.get(f"//2/a/{HALF_SECOND}")).json == ""
+    assert service.idle[0] < 0.2 < service.idle[1] < HALF_SECOND + 0.2
+
+
+async def test_a_hint_ends_the_wait_long_before_a_question_by_the_clock(
+    api: Api, service: Service, transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 1000.0)
+    answer = asyncio.ensure_future(api.get(f"//3/a/{SECONDS}"))
+    await begun(service, 3)
+    await asyncio.sleep(0.1)  # by then it listens
+    for other in ("hints.svc-x.4.thing.1", "hints.svc-y.3.thing.1"):
+        await transport.send(other)
+    await asyncio.sleep(0.3)
+    assert service.asked[3] == 1
+    service.news[3] = b"hinted"
+    await transport.send("hints.svc-x.3.thing.1")
+    assert (await answer).json == "hinted"
+    assert service.asked[3] == 2
+
+
+async def test_hints_without_news_do_not_make_a_question_each(
+    api: Api, service: Service, transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 1000.0)
+    answer = asyncio.ensure_future(api.get("//5/a/1"))
+    await begun(service, 5)
+    await asyncio.sleep(0.1)
+    while not answer.done():
+        await transport.send("hints.svc-x.5.thing.1")
+        await asyncio.sleep(0.01)
+    assert answer.result().json == ""
+    assert 2 <= service.asked[5] <= 1 + 1 / waiting.BETWEEN_SECONDS
+
+
+async def test_without_hints_the_clock_finds_it_and_equal_questions_are_asked_once(api: Api, service: Service) -> None:
+    answers = [asyncio.ensure_future(api.get(f"//6/{key}/{SECONDS}")) for key in range(20)]
+    await begun(service, 6, 20)
+    before = service.asked[6]
+    service.news[6] = b"late"
+    assert {one.json for one in await asyncio.gather(*answers)} == {"late"}
+    assert service.asked[6] - before <= 2  # not 20
+
+
+async def test_a_newer_request_of_the_key_ends_the_older_one(api: Api, service: Service) -> None:
+    older = asyncio.ensure_future(api.get(f"//7/a/{SECONDS}"))
+    await begun(service, 7)
+    others = asyncio.ensure_future(api.get(f"//7/b/{SECONDS}"))
+    newer = asyncio.ensure_future(api.get(f"//7/a/{SECONDS}"))
+    assert (await older).json == ""
+    assert not newer.done() and not others.done()
+    service.news[7] = b"for both"
+    assert (await newer).json == (await others).json == "for both"
+
+
+async def test_a_client_that_hangs_up_frees_everything(api: Api, service: Service) -> None:
+    connection = await api.connect()
+    await connection.send(api.bytes("GET", f"//8/a/{SECONDS}"))
+    await begun(service, 8)
+    connection.close()
+    async with asyncio.timeout(2):
+        while REGISTRY.get_sample_value("makeready_http_waiting_requests"):  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.02)
+    assert not service.waiting._places
+    asked = service.asked[8]
+    await asyncio.sleep(1.1)
+    assert service.asked[8] == asked
+
+
+async def test_a_wait_outlasts_a_service_that_is_away_for_a_moment(api: Api, service: Service) -> None:
+    answer = asyncio.ensure_future(api.get(f"//9/a/{SECONDS}"))
+    await begun(service, 9)
+    await asyncio.sleep(0.05)
+    service.is_away = True
+    await begun(service, 9, 2)
+    service.news[9] = b"back"
+    service.is_away = False
+    assert (await answer).json == "back"
+
+
+async def test_hints_are_heard_no_longer_than_a_while_after_the_last_request(
+    api: Api, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "LINGER_SECONDS", 0.0)
+    monkeypatch.setattr(waiting, "LOOK_SECONDS", 0.05)
+    await api.get("//10/a/0.2")
+    assert service.waiting._topics
+    async with asyncio.timeout(5):
+        while service.waiting._topics:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.05)

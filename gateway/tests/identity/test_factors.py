@@ -1,0 +1,483 @@
+"""Second factors, passkeys, links, and the accounts of staff."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chassis.auth.identity import STAFF
+from chassis.db.database import Database
+from gateway.identity.accounts.totp import TotpFault, TotpSecrets
+from makeready.common.v1 import options_pb2
+from makeready.identity.v1 import accounts_pb2, actors_pb2, administrators_pb2, identity_pb2
+from makeready.identity.v1 import sessions_pb2 as pb
+from makeready.identity.v1 import staff_commands_pb2 as desk
+from testkit.gateways import Gateway, Operator
+
+from .signing_in import BETTER, GOOD, App, Authenticator, Console, administrator
+from .test_sessions import age, execute, refused
+
+
+@pytest.fixture
+def console(gateway: Gateway, identity_keys: Path) -> Console:
+    return Console(gateway.grpc_target, identity_keys)
+
+
+@pytest.fixture
+def origin(gateway: Gateway) -> str:
+    return gateway.environment["MAKEREADY_CONSOLE_URL"]
+
+
+async def with_totp(console: Console, text: str) -> tuple[App, list[str]]:
+    """Adds an authenticator app to a session's account, by the code of the step before: later ones are unused."""
+    made = await console.account(text, "EnrolTotp", accounts_pb2.EnrolTotpRequest())
+    assert made.uri.startswith("otpauth://totp/Makeready:") and f"secret={made.secret}" in made.uri
+    app = App(made.secret)
+    request = accounts_pb2.ConfirmTotpRequest(code=app.code(time.time() - 30))
+    return app, list((await console.account(text, "ConfirmTotp", request)).recovery_codes)
+
+
+async def step_of(console: Console, email: str, password: str = GOOD) -> str:
+    found = await console("SignIn", email=email, password=password)
+    assert found.WhichOneof("outcome") == "step"
+    step: str = found.step
+    return step
+
+
+# Authenticator apps and recovery codes
+
+
+async def test_a_code_signs_in_once_even_at_once(
+    operator: Operator, company_id: int, console: Console, database: Database
+) -> None:
+    email = await administrator(operator, company_id)
+    text = (await console.sign_in(email)).text
+    app, codes = await with_totp(console, text)
+    assert len(codes) == len(set(codes)) == 10
+    code = app.code(time.time())
+    steps = [await step_of(console, email) for _ in range(3)]
+    answers = await asyncio.gather(
+        *(console("SecondFactor", step=one, code=f" {code[:3]} {code[3:]} ") for one in steps), return_exceptions=True
+    )
+    (made,) = [one for one in answers if isinstance(one, pb.SecondFactorResponse)]
+    assert made.session.session.has_totp and not made.HasField("recovery_codes_left")
+    assert (await refused(console("SecondFactor", step=await step_of(console, email), code=code))).status == 401
+    stored = await execute(
+        database,
+        "SELECT totp_sealed::text, (SELECT string_agg(digest::text, ',') FROM recovery_code) AS codes "
+        "FROM account WHERE email = $1",
+        email,
+    )
+    assert not any(one.replace("-", "").encode().hex() in str(stored) for one in codes)
+
+
+async def test_a_step_needs_its_password_and_a_wrong_code_delays(
+    operator: Operator, company_id: int, console: Console
+) -> None:
+    email = await administrator(operator, company_id)
+    await with_totp(console, (await console.sign_in(email)).text)
+    step = await step_of(console, email)
+    for wrong in ("000000", "", "ABCD-EFGH-2345-6777", "x" * 1000, "12\x003456"):
+        assert (await refused(console("SecondFactor", step=step, code=wrong))).status == 401
+    assert (await refused(console("SecondFactor", step=step, code="000000"))).code == "sign_in_delayed"
+    assert (await refused(console("SignIn", email=email, password=GOOD))).code == "sign_in_delayed", (
+        "one count for both"
+    )
+    for bad in ("", "x", step[:-1]):
+        assert (await refused(console("SecondFactor", step=bad, code="000000"))).code == "sign_in_failed"
+
+
+async def test_a_recovery_code_signs_in_once_and_new_ones_replace_it(
+    operator: Operator, company_id: int, console: Console
+) -> None:
+    email = await administrator(operator, company_id)
+    _, codes = await with_totp(console, (await console.sign_in(email)).text)
+    made = await console("SecondFactor", step=await step_of(console, email), code=codes[0].lower())
+    assert made.recovery_codes_left == 9
+    assert (await refused(console("SecondFactor", step=await step_of(console, email), code=codes[0]))).status == 401
+    text = made.session.text
+    new = (await console.account(text, "MakeRecoveryCodes", accounts_pb2.MakeRecoveryCodesRequest())).recovery_codes
+    assert len(new) == 10 and not set(new) & set(codes)
+    assert (await refused(console("SecondFactor", step=await step_of(console, email), code=codes[1]))).status == 401
+    assert await console("SecondFactor", step=await step_of(console, email), code=new[0])
+    account = (await console.account(text, "GetAccount", accounts_pb2.GetAccountRequest())).account
+    assert account.recovery_codes_left == 9 and account.HasField("totp_since")
+
+
+async def test_with_a_second_factor_a_password_may_be_shorter_and_the_factor_then_stays(
+    operator: Operator, company_id: int, console: Console
+) -> None:
+    email = await administrator(operator, company_id)
+    text = (await console.sign_in(email)).text
+    app, _ = await with_totp(console, text)
+    account = (await console.account(text, "GetAccount", accounts_pb2.GetAccountRequest())).account
+    assert account.password_characters_min == 10
+    short = "x7Kp-2mQv9w"
+    await console.account(text, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=short))
+    found = await refused(console.account(text, "RemoveTotp", accounts_pb2.RemoveTotpRequest()))
+    assert found.status == 422 and "15 characters" in found.message
+    await console.account(text, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=BETTER))
+    step = await step_of(console, email, BETTER)
+    await console.account(text, "RemoveTotp", accounts_pb2.RemoveTotpRequest())
+    assert (await refused(console("SecondFactor", step=step, code=app.code(time.time())))).status == 401
+    assert await console.sign_in(email, BETTER)
+
+
+async def test_a_confirmation_asks_for_the_code_too(operator: Operator, company_id: int, console: Console) -> None:
+    email = await administrator(operator, company_id)
+    text = (await console.sign_in(email)).text
+    app, _ = await with_totp(console, text)
+    assert (await refused(console("StepUp", session=text, password=GOOD))).code == "sign_in_failed"
+    code = app.code(time.time())
+    assert (await refused(console("StepUp", session=text, password="wrong", code=code))).code == "sign_in_failed"
+    made = await console("StepUp", session=text, password=GOOD, code=code)
+    again = console("StepUp", session=made.session.text, password=GOOD, code=code)
+    assert (await refused(again)).code == "sign_in_failed", "each code once"
+
+
+def test_secrets_are_sealed_for_one_account_and_open_with_an_older_key() -> None:
+    old = TotpSecrets({"1": b"a" * 32})
+    both = TotpSecrets({"2": b"b" * 32, "1": b"a" * 32})
+    sealed = old.seal(7, "SECRET")
+    assert b"SECRET" not in sealed and sealed != old.seal(7, "SECRET")
+    assert both.open(7, sealed) == "SECRET" and both.open(7, both.seal(7, "SECRET")) == "SECRET"
+    for secrets, account_id, bad in (
+        (both, 8, sealed),
+        (both, 7, sealed[:-1]),
+        (both, 7, b""),
+        (TotpSecrets({"2": b"b" * 32}), 7, sealed),
+        (TotpSecrets({"1": b"b" * 32}), 7, sealed),
+    ):
+        with pytest.raises(TotpFault):
+            secrets.open(account_id, bad)
+
+
+async def test_an_account_adds_factors_only_after_a_confirmation(
+    operator: Operator, company_id: int, console: Console, database: Database
+) -> None:
+    text = (await console.sign_in(await administrator(operator, company_id))).text
+    await age(database, text, minutes=10)
+    for rpc in (
+        "ChangePassword",
+        "StartAddingPasskey",
+        "FinishAddingPasskey",
+        "RemovePasskey",
+        "EnrolTotp",
+        "ConfirmTotp",
+        "RemoveTotp",
+        "MakeRecoveryCodes",
+    ):
+        request = getattr(accounts_pb2, f"{rpc}Request")()
+        assert (await refused(console.account(text, rpc, request))).code == "step_up_required"
+    assert await console.account(text, "GetAccount", accounts_pb2.GetAccountRequest())
+
+
+# Passkeys
+
+
+async def with_passkey(console: Console, text: str, origin: str) -> Authenticator:
+    started = await console.account(text, "StartAddingPasskey", accounts_pb2.StartAddingPasskeyRequest())
+    assert json.loads(started.options_json)["rp"] == {"id": "localhost", "name": "Makeready"}
+    made = Authenticator(origin)
+    request = accounts_pb2.FinishAddingPasskeyRequest(
+        ceremony=started.ceremony, credential_json=made.create(started.options_json), name="Phone"
+    )
+    passkey = (await console.account(text, "FinishAddingPasskey", request)).passkey
+    assert passkey.name == "Phone" and not passkey.HasField("last_used_at")
+    return made
+
+
+async def test_a_passkey_signs_in_in_one_step_and_confirms(
+    operator: Operator, company_id: int, console: Console, origin: str, database: Database
+) -> None:
+    email = await administrator(operator, company_id)
+    first = await console.sign_in(email)
+    await with_totp(console, first.text)
+    key = await with_passkey(console, first.text, origin)
+    started = await console("StartPasskey")
+    assert "allowCredentials" not in started.options_json or not json.loads(started.options_json)["allowCredentials"]
+    credential = key.get(started.options_json)
+    made = await console("FinishPasskey", ceremony=started.ceremony, credential_json=credential)
+    assert made.session.session.email == email and made.session.session.has_passkey
+    replayed = console("FinishPasskey", ceremony=started.ceremony, credential_json=credential)
+    assert (await refused(replayed)).code == "sign_in_failed"
+
+    text = made.session.text
+    await age(database, text, minutes=11)
+    started = await console("StartPasskey", session=text)
+    assert len(json.loads(started.options_json)["allowCredentials"]) == 1
+    confirmed = await console("FinishPasskey", ceremony=started.ceremony, credential_json=key.get(started.options_json))
+    assert confirmed.session.session.session_id == made.session.session.session_id
+    assert confirmed.session.session.HasField("step_up_until") and confirmed.session.text != text
+    (shown,) = (await console.account(first.text, "GetAccount", accounts_pb2.GetAccountRequest())).account.passkeys
+    assert shown.HasField("last_used_at")
+    gone = accounts_pb2.RemovePasskeyRequest(passkey_id=shown.passkey_id)
+    await console.account(first.text, "RemovePasskey", gone)
+    assert (await refused(console.account(first.text, "RemovePasskey", gone))).status == 404
+    started = await console("StartPasskey")
+    removed = console("FinishPasskey", ceremony=started.ceremony, credential_json=key.get(started.options_json))
+    assert (await refused(removed)).code == "sign_in_failed"
+
+
+async def test_a_passkey_without_verification_of_another_origin_or_counted_back_is_refused(
+    operator: Operator, company_id: int, console: Console, origin: str
+) -> None:
+    email = await administrator(operator, company_id)
+    text = (await console.sign_in(email)).text
+    for other, verified in ((origin, False), ("http://localhost:1", True), ("https://evil.example", True)):
+        started = await console.account(text, "StartAddingPasskey", accounts_pb2.StartAddingPasskeyRequest())
+        request = accounts_pb2.FinishAddingPasskeyRequest(
+            ceremony=started.ceremony,
+            credential_json=Authenticator(other).create(started.options_json, verified=verified),
+        )
+        assert (await refused(console.account(text, "FinishAddingPasskey", request))).field == "credential_json"
+    key = await with_passkey(console, text, origin)
+
+    async def attempt(**how: Any) -> str:
+        started = await console("StartPasskey")
+        credential = key.get(started.options_json, **how)
+        return (await refused(console("FinishPasskey", ceremony=started.ceremony, credential_json=credential))).code
+
+    assert await attempt(verified=False) == "sign_in_failed"
+    started = await console("StartPasskey")
+    assert await console("FinishPasskey", ceremony=started.ceremony, credential_json=key.get(started.options_json))
+    assert await attempt(counted=False) == "sign_in_failed", "a copy of the authenticator"
+    key.handle = b"another account."
+    assert await attempt() == "sign_in_failed"
+    started = await console("StartPasskey")
+    for bad in ("", "{}", "[]", "null", '{"rawId": 7}', "[" * 5000, '{"rawId": "AAAA", "id": "AAAA"}', "x" * 30_000):
+        found = await refused(console("FinishPasskey", ceremony=started.ceremony, credential_json=bad))
+        assert found.code == "sign_in_failed"
+
+
+async def test_someone_elses_passkey_confirms_no_session(
+    operator: Operator, company_id: int, console: Console, origin: str
+) -> None:
+    mine, theirs = [(await console.sign_in(await administrator(operator, company_id))).text for _ in range(2)]
+    await with_passkey(console, mine, origin)
+    key = await with_passkey(console, theirs, origin)
+    started = await console("StartPasskey", session=mine)
+    answer = console("FinishPasskey", ceremony=started.ceremony, credential_json=key.get(started.options_json))
+    assert (await refused(answer)).code == "sign_in_failed"
+    assert await console.session(mine)
+
+
+# What a company requires
+
+
+async def test_a_company_that_requires_a_second_factor_lets_administrators_only_add_one(
+    operator: Operator, company_id: int, console: Console, origin: str
+) -> None:
+    email = await administrator(operator, company_id)
+    await operator(
+        "UpdateCompany", identity_pb2.UpdateCompanyRequest(company_id=company_id, second_factor_required=True)
+    )
+    made = await console.sign_in(email)
+    assert made.session.second_factor_due
+    listed = identity_pb2.ListKeysRequest(company_id=company_id)
+    found = await refused(operator("ListKeys", listed, who=await console.identity(made.text)))
+    assert (found.status, found.code) == (403, "second_factor_required")
+    await with_passkey(console, made.text, origin)
+    assert await operator("ListKeys", listed, who=await console.identity(made.text)) is not None
+    found = await refused(console("SignIn", email=email, password=GOOD))
+    assert (found.status, found.code) == (403, "second_factor_required"), "the passkey is the second factor"
+
+
+# Links
+
+
+async def test_an_invitation_sets_a_password_once_and_signs_in(
+    operator: Operator, company_id: int, console: Console, origin: str, database: Database
+) -> None:
+    who = await operator.administrators_identity(company_id)
+    request = administrators_pb2.InviteAdministratorRequest(
+        idempotency_key="i", email=f"New{company_id}@Example.com", name="Nia Cole"
+    )
+    first = await operator("InviteAdministrator", request, who=who)
+    second = await operator("InviteAdministrator", request, who=who)
+    assert first.administrator == second.administrator and not first.administrator.has_password
+    assert first.link.purpose == pb.LINK_PURPOSE_INVITATION
+    assert first.link.url.startswith(f"{origin}/invitations/") and first.link.url != second.link.url
+    lives = second.link.expires_at.ToSeconds() - time.time()
+    assert 6.9 * 86400 < lives <= 7 * 86400
+    old, link = (one.link.url.rpartition("/")[2] for one in (first, second))
+    assert (await refused(console("UseLink", link=old))).code == "link_not_valid"
+    for _ in range(2):
+        seen = await console("UseLink", link=link)
+        assert (seen.name, seen.email, seen.company_name) == ("Nia Cole", first.administrator.email, "Maple Homes")
+        assert seen.WhichOneof("outcome") is None and seen.password_characters_min == 15
+    assert (await refused(console("UseLink", link=link, password="nia cole nia cole"))).status == 422
+    used = await console("UseLink", link=link, password=GOOD)
+    assert used.session.session.email == seen.email
+    assert (await refused(console("UseLink", link=link, password=BETTER))).code == "link_not_valid"
+    assert await console.sign_in(seen.email)
+    for table in ("link", "idempotency", "audit"):
+        rows = await execute(database, f"SELECT {table}::text FROM {table}")
+        assert not any(one in str(rows) or one.encode().hex() in str(rows) for one in (old, link))
+    taken = administrators_pb2.InviteAdministratorRequest(idempotency_key="j", email=seen.email, name="Other")
+    assert (await refused(operator("InviteAdministrator", taken, who=who))).status == 422
+
+
+async def test_a_reset_lives_half_an_hour_ends_sessions_and_delays_and_may_remove_factors(
+    operator: Operator, company_id: int, console: Console, origin: str, database: Database
+) -> None:
+    email = await administrator(operator, company_id)
+    text = (await console.sign_in(email)).text
+    await with_totp(console, text)
+    await with_passkey(console, text, origin)
+    for _ in range(5):
+        await refused(console("SignIn", email=email, password="wrong"))
+    reset = (await operator("MakeLink", administrators_pb2.MakeLinkRequest(email=email))).link
+    assert reset.purpose == pb.LINK_PURPOSE_RESET and reset.url.startswith(f"{origin}/reset/")
+    assert 1700 < reset.expires_at.ToSeconds() - time.time() <= 1800
+    used = await console("UseLink", link=reset.url.rpartition("/")[2], password=BETTER)
+    assert used.WhichOneof("outcome") == "step", "the second factor stays"
+    assert await console.session(text) is None
+    assert await step_of(console, email, BETTER)
+    lost = administrators_pb2.MakeLinkRequest(email=email, remove_second_factor=True)
+    link = (await operator("MakeLink", lost)).link.url.rpartition("/")[2]
+    used = await console("UseLink", link=link, password=GOOD)
+    assert (used.session.session.has_totp, used.session.session.has_passkey) == (False, False)
+    assert await console.sign_in(email)
+    late = (await operator("MakeLink", lost)).link.url.rpartition("/")[2]
+    await execute(
+        database,
+        "UPDATE link SET expires_at = clock_timestamp() FROM account WHERE account_id = account.id AND email = $1",
+        email,
+    )
+    assert (await refused(console("UseLink", link=late, password=GOOD))).code == "link_not_valid"
+    for bad in ("", "x", "\0", "x" * 1000):
+        assert (await refused(console("UseLink", link=bad))).code == "link_not_valid"
+
+
+async def test_a_link_used_at_once_sets_one_password(operator: Operator, company_id: int, console: Console) -> None:
+    email = await operator.administrator(company_id)
+    link = (await operator("MakeLink", administrators_pb2.MakeLinkRequest(email=email))).link.url.rpartition("/")[2]
+    answers = await asyncio.gather(
+        *(console("UseLink", link=link, password=f"{GOOD} {number}") for number in range(3)), return_exceptions=True
+    )
+    assert len([one for one in answers if isinstance(one, pb.UseLinkResponse)]) == 1
+
+
+async def test_links_are_for_people_of_the_own_company(operator: Operator, company_id: int) -> None:
+    who = await operator.administrators_identity(company_id)
+    other = await operator.company()
+    email = await operator.administrator(other)
+    for request in (
+        administrators_pb2.MakeLinkRequest(email=email),
+        administrators_pb2.MakeLinkRequest(email="nobody@example.com"),
+        administrators_pb2.MakeLinkRequest(administrator_id=2**62),
+        administrators_pb2.MakeLinkRequest(staff_id=2**62),
+    ):
+        found = await refused(operator("MakeLink", request, who=who))
+        assert (found.status, found.code) == (404, "no_account")
+    assert (await refused(operator("MakeLink", administrators_pb2.MakeLinkRequest(), who=who))).status == 400
+
+
+# Staff
+
+
+async def test_staff_are_invited_sign_in_and_end(operator: Operator, company_id: int, console: Console) -> None:
+    who = await operator.administrators_identity(company_id)
+    added = desk.AddStaffRequest(idempotency_key="a", name="Ada Byrne", email=f"ada{company_id}@staff.example")
+    ada = (await operator("AddStaff", added, who=who)).staff
+    assert ada.active and not ada.invited
+    assert (
+        await refused(operator("MakeLink", administrators_pb2.MakeLinkRequest(staff_id=ada.staff_id), who=who))
+    ).code
+    invite = desk.InviteStaffRequest(idempotency_key="i", staff_id=ada.staff_id)
+    made = await operator("InviteStaff", invite, who=who)
+    assert made.staff.invited and made.link.purpose == pb.LINK_PURPOSE_INVITATION
+    used = await console("UseLink", link=made.link.url.rpartition("/")[2], password=GOOD)
+    session = used.session.session
+    assert (session.kind, session.actor) == (options_pb2.KIND_STAFF, f"staff:{ada.staff_id}")
+    assert session.ends_at.ToSeconds() - session.started_at.ToSeconds() == 30 * 86400
+    assert session.idle_ends_at.ToSeconds() - session.started_at.ToSeconds() == 7 * 86400
+    me = await console.identity(used.session.text)
+    assert (me.kind, me.staff_id, me.company_id) == (STAFF, ada.staff_id, company_id)
+    assert [one.staff_id for one in (await operator("ListStaff", desk.ListStaffRequest(), who=me)).staff]
+    got = (await operator("GetStaff", desk.GetStaffRequest(staff_id=ada.staff_id), who=me)).staff
+    assert got.HasField("last_sign_in_at")
+
+    change = desk.UpdateStaffRequest(
+        idempotency_key="c", staff_id=ada.staff_id, email=f"king{company_id}@staff.example"
+    )
+    await operator("UpdateStaff", change, who=who)
+    assert (await refused(console("SignIn", email=added.email, password=GOOD))).code == "sign_in_failed"
+    assert await console.sign_in(change.email)
+
+    end = desk.EndStaffRequest(idempotency_key="e", staff_id=ada.staff_id)
+    assert not (await operator("EndStaff", end, who=who)).staff.active
+    assert await console.session(used.session.text) is None
+    assert (await refused(console("SignIn", email=change.email, password=GOOD))).code == "sign_in_failed"
+    assert (
+        await refused(
+            operator("InviteStaff", desk.InviteStaffRequest(idempotency_key="k", staff_id=ada.staff_id), who=who)
+        )
+    ).status == 422
+    token = actors_pb2.IssueActorTokenRequest(company_id=company_id, audience="x", staff_id=ada.staff_id)
+    assert (await refused(operator("IssueActorToken", token))).status == 404
+    back = desk.ReinstateStaffRequest(idempotency_key="r", staff_id=ada.staff_id)
+    assert (await operator("ReinstateStaff", back, who=who)).staff.active
+    text = (await console.sign_in(change.email)).text
+    clear = desk.UpdateStaffRequest(idempotency_key="d", staff_id=ada.staff_id, clear=["email"])
+    assert not (await operator("UpdateStaff", clear, who=who)).staff.invited
+    assert await console.session(text) is None, "staff without an e-mail cannot sign in"
+    again = desk.InviteStaffRequest(idempotency_key="n", staff_id=ada.staff_id)
+    assert (await refused(operator("InviteStaff", again, who=who))).status == 422
+    actions = [one[1] for one in await operator.audit(company_id, "staff") if one[1].startswith(("staff", "account."))]
+    assert actions == [
+        "staff.added",
+        "staff.invited",
+        "account.password_set",
+        "staff.updated",
+        "staff.ended",
+        "staff.reinstated",
+        "account.removed",
+        "staff.updated",
+    ]
+
+
+async def test_an_email_is_one_person(operator: Operator, company_id: int) -> None:
+    email = await operator.administrator(company_id)
+    added = desk.AddStaffRequest(idempotency_key="a", name="Ada Byrne", email=email)
+    ada = (await operator("AddStaff", added, company_id)).staff
+    invite = desk.InviteStaffRequest(idempotency_key="i", staff_id=ada.staff_id)
+    assert (await refused(operator("InviteStaff", invite, company_id))).status == 422
+
+
+async def test_actors_have_names_within_their_company(operator: Operator, company_id: int) -> None:
+    who = await operator.administrators_identity(company_id)
+    ada = (await operator("AddStaff", desk.AddStaffRequest(idempotency_key="a", name="Ada"), who=who)).staff.staff_id
+    key_id, _ = await operator.minted(company_id)
+    await operator.revoke(key_id)
+    actors = [who.actor, f"staff:{ada}", f"caller:{key_id}", f"api_key:{key_id}"]
+    strange = [
+        "operator",
+        "caller:",
+        "caller:x",
+        "caller:-1",
+        f"staff:{2**62}",
+        "caller:99999999999999999999",
+        "svc-tickets",
+        "",
+    ]
+    named = (
+        await operator("BatchGetActors", actors_pb2.BatchGetActorsRequest(actors=actors + strange), who=who)
+    ).actors
+    assert [(one.actor, one.active) for one in named] == [
+        (actors[0], True),
+        (actors[1], True),
+        (actors[2], False),
+        (actors[3], False),
+    ]
+    assert [one.name for one in named] == [f"adm{named[0].name[3:]}", "Ada", "write", "write"]
+    other = await operator.administrators_identity(await operator.company())
+    assert not (await operator("BatchGetActors", actors_pb2.BatchGetActorsRequest(actors=actors), who=other)).actors
+    many = actors_pb2.BatchGetActorsRequest(actors=["staff:1"] * 501)
+    assert (await refused(operator("BatchGetActors", many, who=who))).status == 400

@@ -1,0 +1,91 @@
+"""The kinds of records that can be imported: each kind's columns, and the RPC that takes its rows.
+
+The owner of a kind checks its rows. The columns are known here too, so that a mistyped one is reported before the first
+row is sent. They come from `kinds.json`, which `make openapi` generates from the owners' Structs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.resources
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from makeready.common.v1 import documents_pb2 as common
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a kind. type: text, integer, number, boolean, date or date-time; values: the allowed ones, if they
+    are few; refers_to: the kind of the record that it names by its external_id, or empty."""
+
+    name: str
+    type: str
+    required: bool
+    values: tuple[str, ...] = ()
+    refers_to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of record. required: the columns that every row needs; contract: the module of its proto; rpc_name:
+    Service.Method."""
+
+    name: str
+    service: str
+    contract: str
+    rpc_name: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return (*self.required, *self.optional)
+
+    @property
+    def rpc(self) -> MethodDescriptor:
+        service, _, method = self.rpc_name.partition(".")
+        found: MethodDescriptor = (
+            importlib.import_module(self.contract).DESCRIPTOR.services_by_name[service].methods_by_name[method]
+        )
+        return found
+
+    def request_of(self, rows: Iterable[common.ImportRow], dry_run: bool, events: bool) -> Any:
+        """The RPC's request. Kinds that fire no public event on import have no field `events`."""
+        request: Any = GetMessageClass(self.rpc.input_type)(rows=rows, dry_run=dry_run)
+        if events and "events" in request.DESCRIPTOR.fields_by_name:
+            request.events = True
+        return request
+
+
+def _kind(found: dict[str, Any]) -> Kind:
+    columns = found["columns"]
+    required = tuple(one["name"] for one in columns if one["required"])
+    optional = tuple(one["name"] for one in columns if not one["required"])
+    made = tuple(
+        Column(one["name"], one["type"], one["required"], tuple(one.get("values", ())), one.get("refers_to", ""))
+        for one in columns
+    )
+    return Kind(found["name"], found["service"], found["contract"], found["rpc"], required, optional, made)
+
+
+_FILE = importlib.resources.files(__package__ or "importing") / "kinds.json"
+KINDS = {one["name"]: _kind(one) for one in json.loads(_FILE.read_text())["kinds"]}
+
+# The kind of the records that a column names by their external_id. KINDS has a kind after those that it names.
+REFERENCES = {
+    "property": "properties",
+    "unit": "units",
+    "location": "units",
+    "asset": "assets",
+    "assignee": "staff",
+    "assigned_vendor": "vendors",
+    "meter": "meters",
+    "turn": "turns",
+}

@@ -1,0 +1,101 @@
+"""A mapping: turns the rows of any export into rows under the public field names.
+
+`mapping_file` reads one from TOML; docs/imports.md has a complete example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from importing import values
+from importing.conditions import Condition
+from importing.rows import Faulty
+
+# What happens to a later row with the same external_id. reject: it is rejected. skip-identical: it is rejected unless
+# it makes the same record. keep-first: it counts as unchanged, whatever its values.
+REJECT, SKIP_IDENTICAL, KEEP_FIRST = DUPLICATES = ("reject", "skip-identical", "keep-first")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The rule for making one public field. columns: those that its text comes from; others: those that it looks at
+    besides."""
+
+    name: str
+    columns: tuple[str, ...]
+    read: values.Read
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileMapping:
+    """A mapping to one kind of record. duplicates: one of DUPLICATES. only: conditions that all hold for the rows that
+    are imported; skip: conditions of which none does. file_name: the form of the file's name; its parts become columns
+    of every row. row_number: the name of a column with the row's number. known: columns that other kinds of record of
+    the same mapping read."""
+
+    fields: tuple[Field, ...]
+    ignore: tuple[str, ...]
+    duplicates: str
+    only: tuple[Condition, ...] = ()
+    file_name: values.FileName | None = None
+    skip: tuple[Condition, ...] = ()
+    row_number: str = ""
+    known: frozenset[str] = frozenset()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of the file that the mapping reads."""
+        fields = frozenset(column for field in self.fields for column in (*field.columns, *field.others))
+        parts = () if self.file_name is None else self.file_name.parts
+        return fields.union(one.column for one in (*self.only, *self.skip)) - {*parts, self.row_number}
+
+    def origin(self, field: str) -> tuple[str, ...]:
+        """The columns that a field's text comes from."""
+        return next((one.columns for one in self.fields if one.name == field), ())
+
+    def ignores(self, column: str) -> bool:
+        return any(re.fullmatch(re.escape(name).replace(r"\*", ".*"), column, re.DOTALL) for name in self.ignore)
+
+    def takes(self, row: values.Columns) -> bool:
+        """Whether the row is imported. Raises Faulty."""
+        return all(one.holds(row) for one in self.only) and not any(one.holds(row) for one in self.skip)
+
+    def row(self, row: values.Columns) -> dict[str, str]:
+        """The row under its public names. Raises Faulty."""
+        made = {}
+        for field in self.fields:
+            try:
+                made[field.name] = field.read(row)
+            except values.Unreadable as error:
+                faulty = Faulty(field.name, str(error), error.cause, error.text)
+                faulty.fault = replace(faulty.fault, columns=field.columns)
+                raise faulty from None
+        return made
+
+
+class Texts(dict[str, str]):
+    """A JSON object's members as CSV texts; a missing member is blank. Raises Faulty."""
+
+    def __init__(self, source: Mapping[str, Any], parts: Mapping[str, str]) -> None:
+        """parts: of the file's name."""
+        super().__init__(parts)
+        self._source = source
+
+    def __missing__(self, column: str) -> str:
+        value = self._source.get(column)
+        self[column] = text = value if isinstance(value, str) else _text(value, column)
+        return text
+
+
+def _text(value: Any, column: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    raise Faulty(column, "holds an array or an object, of which a mapping makes nothing")

@@ -1,0 +1,46 @@
+"""Numbers as people write them: with a decimal comma, with separators of thousands, with the sign of a currency."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from importing.values import Unreadable
+
+DECIMALS = (".", ",")
+# A blank stands for every space that separates thousands: the usual one, and those that do not break a line.
+THOUSANDS = (".", ",", "'", "\u2019", " ")
+_SPACES = "[ \u00a0\u202f\u2009]"
+
+
+class Number:
+    """A format of numbers. decimal: one of DECIMALS. thousands: one of THOUSANDS, or empty. currency: texts that may
+    stand before or behind a number."""
+
+    def __init__(self, decimal: str, thousands: str, currency: Sequence[str]) -> None:
+        """Raises ValueError if the two separators are the same."""
+        if decimal == thousands:
+            raise ValueError(f'has "{decimal}" as both decimal and thousands')
+        group = _SPACES if thousands == " " else re.escape(thousands)
+        # Groups of two occur in India; the last one always has three digits.
+        whole = rf"[0-9]{{1,3}}(?:{group}[0-9]{{2,3}})*{group}[0-9]{{3}}|[0-9]+" if thousands else "[0-9]+"
+        signs = "|".join(re.escape(one) for one in sorted(currency, key=len, reverse=True))
+        sign = rf"(?:(?:{signs}){_SPACES}*)?" if signs else ""
+        behind = rf"(?:{_SPACES}*(?:{signs}))?" if signs else ""
+        self._pattern = re.compile(
+            rf"(?P<open>\()?(?P<minus>[+\u2212-])?{_SPACES}*{sign}(?P<inner>[+\u2212-])?"
+            rf"(?P<whole>{whole})?(?:{re.escape(decimal)}(?P<part>[0-9]*))?{behind}(?P<last>[\u2212-])?(?P<close>\))?"
+        )
+
+    def read(self, text: str) -> str:
+        """`1.234,50 €` as `1234.50`. A minus may stand on either side; so may brackets, which mean one too. Raises
+        Unreadable."""
+        found = self._pattern.fullmatch(text)
+        if found is None or not (found["whole"] or found["part"]) or bool(found["open"]) != bool(found["close"]):
+            raise Unreadable("is not a number in the format of the mapping")
+        signs = [sign for sign in (found["minus"], found["inner"], found["last"], found["open"]) if sign]
+        if len(signs) > 1:
+            raise Unreadable("has more than one sign")
+        whole = re.sub(r"[^0-9]", "", found["whole"] or "0")
+        part = f".{found['part']}" if found["part"] else ""
+        return f"{'-' if signs and signs != ['+'] else ''}{whole}{part}"

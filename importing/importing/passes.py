@@ -1,0 +1,167 @@
+"""A whole import: every kind of record that a mapping makes of a file, one pass over the file for each.
+
+The kinds are imported one after the other, each after those that it refers to. So a row may name a record that a later
+row of the file makes, every pass is an import of one kind, and after an interruption the same command ends as if it had
+run once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from importing.errors import ImportFault
+from importing.kinds import Kind
+from importing.opening import is_pipe, opened
+from importing.reasons import Reason, Reasons
+from importing.rejects import RejectsSink
+from importing.rows import Reading, Source
+from importing.run import Counts, Import, Report
+from importing.seen import Seen
+from importing.sending import Sender
+from importing.shapes import Shape
+
+# Called after every batch whose outcome is known, with the kinds so far and the bytes of the file that were read in the
+# pass of the last one.
+Progress = Callable[["Outcome", int], Awaitable[None]]
+# Makes the place for the rejected rows of one kind. The text is the kind's name if an import makes several of them, and
+# empty otherwise. Raises ImportFault if they can't be stored.
+MakeRejects = Callable[[Source, str], RejectsSink]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One kind of record that a file becomes."""
+
+    kind: Kind
+    shape: Shape
+    sender: Sender
+
+
+@dataclass(slots=True)
+class KindOutcome:
+    """The result for one kind."""
+
+    kind: str
+    counts: Counts
+    rejects_file: Path | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The result of an import, complete or not. reasons: of the rejected rows, the most frequent first."""
+
+    kinds: list[KindOutcome] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Counts:
+        """The sums over the kinds."""
+        total = Counts()
+        for one in self.kinds:
+            for name, value in dataclasses.asdict(one.counts).items():
+                setattr(total, name, getattr(total, name) + value)
+        return total
+
+
+class ImportStopped(ImportFault):
+    """The import can't go on. outcome: what was done before."""
+
+    def __init__(self, reason: str, outcome: Outcome) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+
+
+class Passes:
+    """The import of a file."""
+
+    def __init__(self, file: Path, reading: Reading, records: Sequence[Record], rejects: MakeRejects) -> None:
+        """Reads how the file is written, and compares its columns with those that the records need. Raises
+        ImportFault."""
+        self._file = file
+        self._records = records
+        self._rejects = rejects
+        self._stamp = _stamp(file)
+        self.reading = reading
+        self.description = ""
+        """How the file is read, for a person; empty if that needs no word."""
+        if is_pipe(file):
+            if len(records) == 1:
+                return
+            raise ImportFault(f"{file} can be read once only, but the mapping makes several kinds of record of it.")
+        with opened(file, reading) as found:
+            self.reading = found.reading
+            self.description = found.description
+            for number in range(len(records)):
+                self._checked(number, found.source)
+
+    def _checked(self, number: int, source: Source) -> RejectsSink:
+        """Compares the columns with those that a record needs; returns the place of its rejects. Raises ImportFault."""
+        record = self._records[number]
+        if source.columns is not None:
+            record.shape.check_columns(self._file.name, source.columns)
+        kind = record.kind.name if len(self._records) > 1 else ""
+        if earlier := sum(one.kind is record.kind for one in self._records[:number]):
+            kind += f"-{earlier + 1}"
+        return self._rejects(source, kind)
+
+    async def run(self, report: Report, progress: Progress, before: Outcome | None = None) -> Outcome:
+        """Imports every kind. before: how far an import of the same file with the same records came that was
+        interrupted; this one goes on from there. Raises ImportStopped."""
+        before = before or Outcome()
+        outcome, reasons = Outcome(), Reasons(before.reasons)
+        seen: dict[str, Seen] = {}
+        try:
+            for number in range(len(self._records)):
+                done = before.kinds[number].counts if number < len(before.kinds) else None
+                await self._pass(number, outcome, reasons, seen, report, progress, done)
+        except ImportFault as error:
+            raise ImportStopped(str(error), outcome) from None
+        finally:
+            outcome.reasons = reasons.found
+            for one in seen.values():
+                one.close()
+        return outcome
+
+    async def _pass(
+        self,
+        number: int,
+        outcome: Outcome,
+        reasons: Reasons,
+        seen: dict[str, Seen],
+        report: Report,
+        progress: Progress,
+        before: Counts | None,
+    ) -> None:
+        record = self._records[number]
+        kind = record.kind.name
+        if _stamp(self._file) != self._stamp:
+            raise ImportFault(f"{self._file} was changed while it was imported; run the import again.")
+        if kind not in seen:
+            seen[kind] = Seen()
+        with opened(self._file, self.reading) as found:
+            source = found.source
+            rejects = self._checked(number, source)
+            work = Import(record.kind, source, record.shape, record.sender, rejects, reasons, seen, report, before)
+            done = KindOutcome(kind, work.counts)
+            outcome.kinds.append(done)
+
+            async def acknowledged(_counts: Counts) -> None:
+                outcome.reasons = reasons.found
+                await progress(outcome, source.position)
+
+            try:
+                await work.run(acknowledged)
+            finally:
+                rejects.close()
+                done.rejects_file = rejects.file
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    """Changes when a file does; None for a pipe."""
+    if not file.is_file():
+        return None
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns

@@ -1,0 +1,96 @@
+"""The order of changes of all records that the API serves.
+
+Records that exist come first, in the order of their ids: their changed_xid is 0, which rewrites no row.
+
+Revision ID: 0006_changes_are_followed
+Revises: 0005_inspections_are_cancelled
+"""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from alembic import op
+
+from chassis.changes import triggers
+
+revision: str = "0006_changes_are_followed"
+down_revision: str | None = "0005_inspections_are_cancelled"
+branch_labels: str | Sequence[str] | None = None
+depends_on: str | Sequence[str] | None = None
+
+# Each table of records, and the columns that no record shows.
+_TABLES = {
+    "property": ["searched_version"],
+    "unit": ["searched_version", "occupancy_version"],
+    "asset": ["searched_version"],
+    "vendor": [],
+    "inspection": [],
+    "meter": ["searched_version"],
+    "reading": [],
+}
+_NAMED = ("name", "external_id")
+# The table of records, its column, the table whose rows they show, that table's column, and what they show.
+_FOLLOWS = (
+    ("unit", "property_id", "property", "id", _NAMED),
+    ("unit", "property_id", "floorplan", "property_id", (*_NAMED, "bedrooms", "bathrooms", "square_feet")),
+    ("unit", "property_id", "building", "property_id", _NAMED),
+    ("unit", "property_id", "floor", "property_id", _NAMED),
+    ("asset", "property_id", "property", "id", _NAMED),
+    ("asset", "unit_id", "unit", "id", _NAMED),
+    ("asset", "property_id", "location", "property_id", (*_NAMED, "location_type")),
+    ("vendor", "business_id", "business", "id", ("legal_name", "website")),
+    ("inspection", "property_id", "property", "id", _NAMED),
+    ("inspection", "unit_id", "unit", "id", _NAMED),
+    ("inspection", "assignee_id", "staff", "id", ("name",)),
+    ("meter", "property_id", "property", "id", _NAMED),
+    ("meter", "unit_id", "unit", "id", _NAMED),
+)
+
+
+def upgrade() -> None:
+    op.create_table(
+        "changes_epoch",
+        sa.Column("id", sa.Integer(), autoincrement=False, server_default=sa.text("1"), nullable=False),
+        sa.Column("epoch", sa.Uuid(), server_default=sa.text("gen_random_uuid()"), nullable=False),
+        sa.Column(
+            "system",
+            sa.BigInteger(),
+            server_default=sa.text("(pg_control_system()).system_identifier"),
+            nullable=False,
+        ),
+        sa.CheckConstraint("id = 1", name="changes_epoch_one_row"),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.execute("INSERT INTO changes_epoch DEFAULT VALUES")
+    op.create_table(
+        "changes_to_touch",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=True), nullable=False),
+        sa.Column("company_id", sa.BigInteger(), nullable=False),
+        sa.Column("record", sa.Text(), nullable=False),
+        sa.Column("refers_by", sa.Text(), nullable=False),
+        sa.Column("refers_to", sa.BigInteger(), nullable=False),
+        sa.Column("after_id", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("changes_to_touch_of", "changes_to_touch", ["record", "refers_by", "id"])
+    for statement in triggers.FUNCTIONS:
+        op.execute(statement)
+    for table, beside in _TABLES.items():
+        op.execute(f"ALTER TABLE {table} ADD COLUMN changed_xid xid8 DEFAULT '0' NOT NULL")
+        op.execute(f"ALTER TABLE {table} ALTER COLUMN changed_xid SET DEFAULT pg_current_xact_id()")
+        op.create_index(f"{table}_changed", table, ["company_id", "changed_xid", "id"])
+        for statement in triggers.recorded(table, beside):
+            op.execute(statement)
+    for table, column, shown, key, columns in _FOLLOWS:
+        for statement in triggers.followed(table, column, shown, columns, key=key):
+            op.execute(statement)
+    op.create_index(
+        "inspection_follows_assignee",
+        "inspection",
+        ["company_id", "assignee_id", "id"],
+        postgresql_where=sa.text(
+            "(kind = 'operations' OR kind = 'acceptance_walk' AND engagement IS NULL) AND assignee_id IS NOT NULL"
+        ),
+    )
+    op.drop_index("vendor_of_business", "vendor")
+    op.create_index("vendor_of_business", "vendor", ["company_id", "business_id", "id"])

@@ -1,0 +1,1 @@
+"""Lists, counts and the search for people."""

@@ -1,0 +1,297 @@
+"""The RPCs by which people find, list and count places and meters, and read what meters measured."""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.lists.words import folded, query_words, tsquery
+from chassis.refusals import invalid_request
+from makeready.catalog.v1 import meter_search_pb2 as meters_pb
+from makeready.catalog.v1 import place_search_pb2 as pb
+from svc_catalog.meters.rules import SCOPES, UTILITY_TYPES
+from svc_catalog.places.rules import ASSET_STATUSES, UNIT_STATUSES
+from svc_catalog.search import queries as q
+from svc_catalog.search import records, rules
+from svc_catalog.search.tables import lexeme_prefix
+
+FOUND, FOUND_MAX = 8, 50
+PAGE_MAX, UNITS_PAGE_MAX = 200, q.ROWS_MAX
+MONTHS, MONTHS_MAX = 36, 60
+# "" is a status that is not known.
+_STATUSES = ("", *UNIT_STATUSES)
+
+
+class PlaceSearchService:
+    """Finds, lists and counts properties, units and assets."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def SearchPlaces(self, request: pb.SearchPlacesRequest, call: identity.Call) -> pb.SearchPlacesResponse:
+        company_id = identity.company_id(call)
+        if not 0 <= request.limit <= FOUND_MAX:
+            raise invalid_request(f"limit must be from 1 to {FOUND_MAX}.", "limit")
+        found, words = pb.SearchPlacesResponse(), query_words(request.words)
+        if not words:
+            return found
+        limit, text = request.limit or FOUND, folded(request.words).strip()
+        fields: dict[str, tuple[Any, Any]] = {
+            "property": (found.properties, records.property_row),
+            "unit": (found.units, records.unit_row),
+            "asset": (found.assets, records.asset_row),
+            "meter": (found.meters, records.found_meter),
+        }
+        for kind, pages in q.BY_KIND.items():
+            prefix = lexeme_prefix(company_id, kind)
+            values = {
+                "company_id": company_id,
+                "kind": kind,
+                "rows": limit + 1,
+                "query": tsquery(words, prefix),
+                "whole": tsquery(words, prefix, whole=True),
+            }
+            best = q.BEST
+            if request.HasField("property_id"):
+                best, values["property_id"] = q.BEST_IN_PROPERTY, request.property_id
+            ids = [row[0] for row in await self.database.rows(best, **values)]
+            if len(ids) > limit:
+                found.more.append(kind)
+            several, made = fields[kind]
+            for row in await pages.by_ids(self.database, company_id, ids[:limit]):
+                several.append(made(row))
+                if text in _own_names(row):
+                    found.exact.append(f"{kind} {row['id']}")
+        return found
+
+    async def SearchProperties(
+        self, request: pb.SearchPropertiesRequest, call: identity.Call
+    ) -> pb.SearchPropertiesResponse:
+        company_id, limit = identity.company_id(call), rules.limit_of(request.limit, PAGE_MAX)
+        given = _words(request.words, company_id, "property")
+        if given is None:
+            return pb.SearchPropertiesResponse()
+        rows = await q.PROPERTIES.rows(self.database, company_id, request.after_id, limit + 1, given)
+        shown, next_after_id = _cut(rows, limit)
+        ids = [row["id"] for row in shown]
+        counts: defaultdict[int, list[pb.Count]] = defaultdict(list)
+        values = {"company_id": company_id, "property_ids": ids, "unit_statuses": _STATUSES}
+        for property_id, status, number in await self.database.rows(q.UNITS_OF, **values) if ids else ():
+            counts[property_id].append(records.count(status, number))
+        found = pb.SearchPropertiesResponse(next_after_id=next_after_id)
+        for row in shown:
+            made = records.property_row(row)
+            made.units.extend(counts[made.property_id])
+            found.properties.append(made)
+        return found
+
+    async def SearchUnits(self, request: pb.SearchUnitsRequest, call: identity.Call) -> pb.SearchUnitsResponse:
+        company_id, limit = identity.company_id(call), rules.limit_of(request.limit, UNITS_PAGE_MAX)
+        given = _words(request.words, company_id, "unit")
+        if given is None:
+            return pb.SearchUnitsResponse()
+        given |= _set(request, "property_id")
+        given |= _several("statuses", rules.known(request.unit_status, _STATUSES, "unit_status"))
+        rows = await q.UNITS.rows(self.database, company_id, request.after_id, limit + 1, given)
+        shown, next_after_id = _cut(rows, limit)
+        return pb.SearchUnitsResponse(units=map(records.unit_row, shown), next_after_id=next_after_id)
+
+    async def SearchAssets(self, request: pb.SearchAssetsRequest, call: identity.Call) -> pb.SearchAssetsResponse:
+        company_id, limit = identity.company_id(call), rules.limit_of(request.limit, PAGE_MAX)
+        given = _words(request.words, company_id, "asset")
+        if given is None:
+            return pb.SearchAssetsResponse()
+        given |= _set(request, "property_id", "unit_id")
+        given |= _several("statuses", rules.known(request.status, ASSET_STATUSES, "status"))
+        if request.category:
+            given["category"] = request.category
+        pages = q.ASSETS
+        for name in ("warranty_from", "warranty_by"):
+            if getattr(request, name):
+                given[name], pages = rules.day_of(getattr(request, name), name), q.WARRANTIES
+        rows = await pages.rows(self.database, company_id, request.after_id, limit + 1, given)
+        shown, next_after_id = _cut(rows, limit)
+        return pb.SearchAssetsResponse(assets=map(records.asset_row, shown), next_after_id=next_after_id)
+
+    async def CountPlaces(self, request: pb.CountPlacesRequest, call: identity.Call) -> pb.CountPlacesResponse:
+        rows = await self.database.rows(
+            q.COUNTS,
+            company_id=identity.company_id(call),
+            unit_statuses=_STATUSES,
+            asset_statuses=ASSET_STATUSES,
+            warranty_from=rules.day_of(request.warranty_from, "warranty_from"),
+            warranty_by=rules.day_of(request.warranty_by, "warranty_by"),
+        )
+        found = pb.CountPlacesResponse()
+        for what, status, number in rows:
+            made = records.count(status, number)
+            if what in ("units", "assets"):
+                if number:
+                    getattr(found, what).append(made)
+            else:
+                getattr(found, what).CopyFrom(made)
+        return found
+
+    async def SummarizeProperty(
+        self, request: pb.SummarizePropertyRequest, call: identity.Call
+    ) -> pb.SummarizePropertyResponse:
+        where = await self._property(request.property_id, call)
+        found = pb.SummarizePropertyResponse()
+        for what, status, number in await self.database.rows(q.SUMMARY, **where):
+            if what == "meters":
+                found.meters += number
+                found.meters_inactive += 0 if status == "true" else number
+            else:
+                getattr(found, what).append(pb.Count(status=status, count=number))
+        return found
+
+    async def ListPlacesOf(self, request: pb.ListPlacesOfRequest, call: identity.Call) -> pb.ListPlacesOfResponse:
+        where = await self._property(request.property_id, call)
+        found = pb.ListPlacesOfResponse()
+        for row in await self.database.rows(q.BUILDINGS, **where):
+            found.buildings.add(
+                building_id=row["id"], name=row["name"], external_id=row["external_id"], units=row["count"]
+            )
+        for row in await self.database.rows(q.FLOORS, **where):
+            found.floors.add(floor_id=row["id"], name=row["name"], building_id=row["building_id"], units=row["count"])
+        for row in await self.database.rows(q.FLOORPLANS, **where):
+            measures = {name: row[name] for name in ("bedrooms", "bathrooms", "square_feet")}
+            found.floorplans.add(floorplan_id=row["id"], name=row["name"], units=row["count"], **measures)
+        for row in await self.database.rows(q.LOCATIONS, **where):
+            found.locations.add(
+                location_id=row["id"], name=row["name"], location_type=row["location_type"], assets=row["count"]
+            )
+        return found
+
+    async def _property(self, property_id: int, call: identity.Call) -> dict[str, int]:
+        where = {"company_id": identity.company_id(call), "property_id": property_id}
+        if await self.database.value(q.IS_PROPERTY, **where) is None:
+            raise rules.no_record("property")
+        return where
+
+
+class MeterSearchService:
+    """Lists meters, and what they measured."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def SearchMeters(
+        self, request: meters_pb.SearchMetersRequest, call: identity.Call
+    ) -> meters_pb.SearchMetersResponse:
+        company_id, limit = identity.company_id(call), rules.limit_of(request.limit, PAGE_MAX)
+        given = _words(request.words, company_id, "meter")
+        if given is None:
+            return meters_pb.SearchMetersResponse()
+        given |= _set(request, "property_id", "unit_id", "is_active")
+        given |= _several("utility_types", rules.known(request.utility_type, UTILITY_TYPES, "utility_type"))
+        if request.scope:
+            given["scope"] = rules.known([request.scope], SCOPES, "scope")[0]
+        rows = await q.METERS.rows(self.database, company_id, request.after_id, limit + 1, given)
+        shown, next_after_id = _cut(rows, limit)
+        return meters_pb.SearchMetersResponse(meters=map(records.meter_row, shown), next_after_id=next_after_id)
+
+    async def ListReadingsSince(
+        self, request: meters_pb.ListReadingsSinceRequest, call: identity.Call
+    ) -> meters_pb.ListReadingsSinceResponse:
+        limit = rules.limit_of(request.limit, PAGE_MAX)
+        where = await self._meter(request.meter_id, call)
+        values: dict[str, Any] = {**where, "rows": limit + rules.BEFORE}
+        if request.before_id:
+            values["before_id"] = request.before_id
+        # The notes compare with readings before `since`, so these are read too.
+        rows = await self.database.rows(q.READINGS[bool(request.before_id)], **values)
+        since = request.since.ToDatetime(datetime.UTC) if request.HasField("since") else None
+        periods = [
+            rules.Period(row["period_start"], row["period_end"], row["consumption"], row["unit_of_measure"])
+            for row in rows
+        ]
+        wanted = [
+            (row, note)
+            for row, note in zip(rows, rules.notes(periods), strict=True)
+            if since is None or row["period_start"] >= since
+        ]
+        shown = wanted[:limit]
+        return meters_pb.ListReadingsSinceResponse(
+            readings=[records.reading_row(row, note) for row, note in shown],
+            next_before_id=shown[-1][0]["id"] if len(wanted) > limit else None,
+        )
+
+    async def SumReadings(
+        self, request: meters_pb.SumReadingsRequest, call: identity.Call
+    ) -> meters_pb.SumReadingsResponse:
+        if not 0 <= request.months <= MONTHS_MAX:
+            raise invalid_request(f"months must be from 1 to {MONTHS_MAX}.", "months")
+        where = await self._meter(request.meter_id, call)
+        until = _instant(request.until)
+        terms = await self.database.row(q.TERMS, **where, until=until)
+        assert terms is not None
+        zone = zoneinfo.ZoneInfo(terms["timezone"])
+        begins = rules.months_before(until.astimezone(zone), request.months or MONTHS)
+        sums = await self.database.rows(
+            q.MONTHS,
+            **where,
+            timezone=terms["timezone"],
+            unit_of_measure=terms["unit_of_measure"],
+            since=begins[0],
+            until=until,
+        )
+        found = meters_pb.SumReadingsResponse(unit_of_measure=terms["unit_of_measure"] or "")
+        found.left_out = sum(row["readings"] for row in sums if not row["is_unit"])
+        by_month = {row["month"]: row for row in sums if row["is_unit"]}
+        for begin, end in zip(begins, [*begins[1:], until], strict=True):
+            made = found.months.add(month=f"{begin:%Y-%m}")
+            row = by_month.get(made.month)
+            if row is not None:
+                made.consumption, made.readings = row["consumption"], row["readings"]
+                made.estimated, made.cost = row["estimated"] or 0.0, row["cost"] if row["cost"] is not None else 0.0
+                if row["cost"] is None:
+                    made.ClearField("cost")
+                whole = (end - begin).total_seconds()
+                made.covered = min(row["seconds"] / whole, 1.0) if whole > 0 else 1.0
+        return found
+
+    async def _meter(self, meter_id: int, call: identity.Call) -> dict[str, int]:
+        where = {"company_id": identity.company_id(call), "meter_id": meter_id}
+        if await self.database.value(q.IS_METER, **where) is None:
+            raise rules.no_record("meter")
+        return where
+
+
+def _words(text: str, company_id: int, kind: str) -> dict[str, Any] | None:
+    """The filter by words; None if the text has no letters, so that nothing matches."""
+    if not text.strip():
+        return {}
+    words = query_words(text)
+    return {"query": tsquery(words, lexeme_prefix(company_id, kind))} if words else None
+
+
+def _set(request: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in names if request.HasField(name)}
+
+
+def _several(name: str, values: Sequence[str]) -> dict[str, Any]:
+    return {name: values} if values else {}
+
+
+def _cut(rows: Sequence[Any], limit: int) -> tuple[Sequence[Any], int | None]:
+    """A page, and the id after which the next one begins, if there is one."""
+    shown = rows[:limit]
+    return shown, shown[-1]["id"] if len(rows) > limit else None
+
+
+def _own_names(row: Any) -> set[str]:
+    """The texts that name exactly this record."""
+    names = ("name", "external_id", "unit_number", "asset_tag", "serial_number", "meter_number")
+    return {folded(row[name]) for name in names if name in row.keys() and row[name]}  # noqa: SIM118 - a Record
+
+
+def _instant(stamp: Timestamp) -> datetime.datetime:
+    return stamp.ToDatetime(datetime.UTC)

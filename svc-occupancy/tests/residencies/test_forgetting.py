@@ -1,0 +1,174 @@
+"""An administrator forgets a person: nothing in the database says who the party was, and the audit log says when."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from chassis.auth.identity import ADMINISTRATOR, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.refusals import Refusal
+from makeready.occupancy.v1 import parties_pb2 as pb
+from makeready.occupancy.v1 import residencies_pb2
+from svc_occupancy import tables as t
+from svc_occupancy.residencies import rules
+
+from ..harness import Company, move_in, notice, published
+
+MARK = "Zqforget"
+BEA = {
+    "first_name": f"{MARK}bea", "last_name": f"{MARK}bell", "role": "leaseholder", "email": f"{MARK}@tenants.test",
+    "phone": MARK, "external_id": f"{MARK}-7",
+}  # fmt: skip
+IDA = {"first_name": "Ida", "last_name": "Bell", "role": "guarantor", "email": "ida@tenants.test", "phone": "1"}
+WORDS = {"notes": f"{MARK} moves to her sister", "ntv_reason_code": f"{MARK}-r", "departure_destination_code": "x"}
+_keys = itertools.count()
+TEXTS = ["41.description", "41.comment.88"]
+
+
+@pytest.fixture
+def boss(company: Company) -> Identity:
+    """An administrator who has just confirmed who they are."""
+    return Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=9, stepped_up_at=int(time.time()))
+
+
+async def forget(company: Company, who: Identity, party_id: int, key: str = "", **more: Any) -> Any:
+    request = pb.ForgetPartyRequest(idempotency_key=key or f"forget {next(_keys)}", party_id=party_id, **more)
+    return await company.house("ForgetParty", request, who)
+
+
+async def residency(company: Company, unit_id: int) -> residencies_pb2.Residency:
+    request = residencies_pb2.ListResidenciesRequest(unit_id=unit_id)
+    found: residencies_pb2.Residency = (await company.house("ListResidencies", request, company.staff)).residencies[0]
+    return found
+
+
+async def rows_with_mark(database: Database) -> dict[str, int]:
+    """The number of rows with the mark, by table. Bytes are hexadecimal in a row's text."""
+    found = {}
+    for table in t.metadata.tables:
+        wanted = f"{table}::text ILIKE '%{MARK}%' OR {table}::text LIKE '%{MARK.encode().hex()}%'"
+        found[table] = await database.value(Statement(text(f"SELECT count(*) FROM {table} WHERE {wanted}")))
+    return {table: rows for table, rows in found.items() if rows}
+
+
+async def test_nothing_of_the_person_is_left(company: Company, served: Database, boss: Identity) -> None:
+    unit_id = await company.known_unit(served)
+    body = move_in() | {"parties": [BEA, IDA]}
+    first = await company.write("RecordMoveIn", unit_id, body, "moved in")
+    bea, ida = json.loads(first.body)["parties"]
+    await company.write("RecordNotice", unit_id, notice() | WORDS)
+    turn = await company.served_turn((await residency(company, unit_id)).turn_id)
+    before = await rows_with_mark(served)
+    assert before == {"idempotency": 1, "party": 1, "transition": 1}
+
+    asked = await company.house("GetParty", pb.GetPartyRequest(party_id=bea["id"]), boss)
+    assert (asked.first_name, asked.has_email, asked.has_phone, asked.unit_id) == (
+        BEA["first_name"],
+        True,
+        True,
+        unit_id,
+    )
+    assert asked.has_notice_words and (asked.unit, asked.turn_status) == ("Unit U1", "Active")
+    answer = await forget(company, boss, bea["id"], "once", ticket_texts=[*TEXTS, TEXTS[0]], with_notice=True)
+    assert await rows_with_mark(served) == {}
+    assert await forget(company, boss, bea["id"], "once", ticket_texts=[*TEXTS, TEXTS[0]], with_notice=True) == answer
+
+    left = await residency(company, unit_id)
+    gone, other = left.parties
+    shown = {field.name for field, _ in gone.ListFields()}
+    assert shown == {"id", "role", "forgotten_at"} and gone.forgotten_at == answer.forgotten_at
+    assert (other.first_name, other.email, other.HasField("forgotten_at")) == ("Ida", IDA["email"], False)
+    assert not (left.notes or left.ntv_reason_code or left.departure_destination_code) and left.move_out_date
+    # The public record has nothing of it, so it stays byte for byte.
+    assert await company.served_turn(left.turn_id) == turn
+    # A replay still answers 201 with the turn, the lease and the other party.
+    replay = await company.write("RecordMoveIn", unit_id, body, "moved in")
+    again = dict.fromkeys(("first_name", "last_name", "external_id"))
+    assert replay.replayed and json.loads(replay.body) == json.loads(first.body) | {"parties": [bea | again, ida]}
+
+    event = (await published(served, company))[-1]
+    assert event.HasField("person_forgotten")
+    forgotten = event.person_forgotten
+    assert (forgotten.unit_id, forgotten.party_id, list(forgotten.ticket_texts), forgotten.actor) == (
+        unit_id, bea["id"], TEXTS, "administrator:9"
+    )  # fmt: skip
+    after = {"party_id": bea["id"], "turn_id": left.turn_id, "ticket_texts": 2, "notice": True}
+    entries = [one for one in await company.audited() if one[1] == "unit.person_forgotten"]
+    assert entries == [("administrator:9", "unit.person_forgotten", unit_id, {}, after)]
+
+
+async def test_forgetting_again_removes_further_texts_alone(company: Company, served: Database, boss: Identity) -> None:
+    unit_id = await company.known_unit(served)
+    await company.move_in(unit_id, parties=[BEA])
+    (party,) = (await residency(company, unit_id)).parties
+    first = await forget(company, boss, party.id)
+    # Without marked texts there is nothing to do elsewhere, and a second time nothing here either.
+    assert not any(event.HasField("person_forgotten") for event in await published(served, company))
+    assert await forget(company, boss, party.id) == first
+    assert await forget(company, boss, party.id, ticket_texts=TEXTS) == first
+    assert (await published(served, company))[-1].person_forgotten.ticket_texts == TEXTS
+    counts = [one[4]["ticket_texts"] for one in await company.audited() if one[1] == "unit.person_forgotten"]
+    assert counts == [0, 2]
+
+
+async def test_parties_with_the_same_email_are_named(company: Company, served: Database, boss: Identity) -> None:
+    await company.make_units("U1", "U2")
+    ids = await company.unit_ids()
+    for name, email in (("U1", "Same@tenants.test"), ("U2", "same@TENANTS.test")):
+        await company.move_in(ids[name], parties=[BEA | {"email": email}, IDA])
+    (here, _), (there, _) = [(await residency(company, ids[name])).parties for name in ("U1", "U2")]
+    found = await company.house("GetParty", pb.GetPartyRequest(party_id=here.id), boss)
+    assert [(one.party_id, one.unit, one.last_name) for one in found.same_email] == [
+        (there.id, "Unit U2", BEA["last_name"])
+    ]
+    await forget(company, boss, there.id)
+    assert not (await company.house("GetParty", pb.GetPartyRequest(party_id=here.id), boss)).same_email
+
+
+async def test_who_may_and_whom(company: Company, served: Database, boss: Identity) -> None:
+    unit_id = await company.known_unit(served)
+    await company.move_in(unit_id, parties=[BEA])
+    (party,) = (await residency(company, unit_id)).parties
+    late = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=9)
+    stranger = Identity(
+        ADMINISTRATOR, "gateway", company.id + 500_000, administrator_id=9, stepped_up_at=int(time.time())
+    )
+    refusals: list[tuple[Identity, int, int, list[str]]] = [
+        (late, party.id, 403, []),
+        (stranger, party.id, 404, []),
+        (boss, 2**62, 404, []),
+        (boss, party.id, 400, ["41.description'"]),
+        (boss, party.id, 400, [f"{number}.title" for number in range(501)]),
+    ]
+    for who, party_id, status, texts in refusals:
+        with pytest.raises(Refusal) as refused:
+            await forget(company, who, party_id, ticket_texts=texts)
+        assert refused.value.status == status
+    for who, party_id in ((stranger, party.id), (boss, 2**62)):
+        with pytest.raises(Refusal) as missing:
+            await company.house("GetParty", pb.GetPartyRequest(party_id=party_id), who)
+        assert (missing.value.status, missing.value.message) == (404, "The company has no party with this id.")
+    assert (await residency(company, unit_id)).parties[0].email == BEA["email"]
+
+
+def test_only_the_answer_to_the_turns_own_move_in_is_changed() -> None:
+    party = {"id": 5, "first_name": "A", "last_name": "B", "role": None, "external_id": None}
+    record: dict[str, Any] = {"entity_type": "occupancy", "entity_id": 3, "parties": [party, party | {"id": 6}]}
+    others: list[Any] = [
+        record | {"entity_id": 4},
+        record | {"entity_type": "turn"},
+        [],
+        None,
+        record | {"parties": []},
+    ]
+    for other in others:
+        assert not rules.without_party(other, 3, 5)
+    assert rules.without_party(record, 3, 5) and not rules.without_party(record, 3, 5)
+    assert [one["first_name"] for one in record["parties"]] == [None, "A"]

@@ -1,0 +1,297 @@
+"""Fills `ticket_search` beside the tickets, so that the write of a ticket pays nothing for it.
+
+After its commit, a write of this process names the tickets that it changed; their rows are made within a fraction of a
+second. A process that is killed between a commit and these rows loses the names. So each process compares all rows with
+their tickets when it starts, and every hour, and makes those that differ. The same comparison fills the table after an
+upgrade: the open tickets first, then all, the newest first. Killed in the middle, it goes on with what is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import hashlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+import structlog
+from asyncpg import Record
+from prometheus_client import Counter
+from sqlalchemy import BigInteger, Text, func, literal_column, select
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, array, insert
+
+from chassis.db.database import Change, Database
+from chassis.db.rows import array_rows, columns_of
+from chassis.db.statements import Statement, param
+from chassis.lists.updated_since import status_key
+from svc_tickets.search import rules
+from svc_tickets.search.tables import ticket_search
+from svc_tickets.tickets import tables as t
+from svc_tickets.tickets.rules.fields import PHOTO
+from svc_tickets.tickets.rules.staleness import CLOSED
+
+GATHER_SECONDS = 0.05  # a ticket that changes several times meanwhile is read once
+AT_ONCE = 200
+WAITING_MAX = 50_000  # further tickets wait for a comparison
+COMPARE_SECONDS = 3600
+STRETCH_ROWS = 2000
+PAUSE_SECONDS = 0.02  # between two stretches, so that a comparison takes little of a service's time
+COMMENTS_MAX = 200  # the newest ones of a ticket, whose words are found
+OPEN_FIRST = ("Open", "In Progress", "On Hold", None)
+
+log = structlog.stdlib.get_logger(__name__)
+FILLED = Counter("makeready_ticket_search_rows_total", "Rows of the search for tickets that were made")
+
+# Only one process makes rows at a time: what it reads is then newer than the rows that it replaces.
+_LOCK = int.from_bytes(hashlib.blake2b(b"ticket_search", digest_size=8).digest(), signed=True)
+_IDS = ARRAY(BigInteger)
+_AS_SENT = sa.types.NullType()  # an array, as asyncpg returns it
+_t, _s, _comment = t.ticket.c, ticket_search.c, t.ticket_comment
+_company_id = param("company_id", BigInteger)
+
+_VALUES = ("property_id", "unit_id", "asset_id", "assignee_id", "vendor_id", "status", "priority", "category", "source")
+_TEXTS = (
+    "title",
+    "description",
+    "subcategory",
+    "unit_number",
+    "room",
+    "room_instance",
+    "external_id",
+    "cancellation_reason_code",
+)
+_quiet_since = sa.case((_t.stale_due_at.is_not(None), _t.quiet_since))
+
+
+def _read() -> Statement:
+    of_ticket = sa.and_(_comment.c.company_id == _t.company_id, _comment.c.ticket_id == _t.id)
+    newest = (
+        select(_comment.c.id, _comment.c.kind, _comment.c.body)
+        .where(of_ticket)
+        .order_by(_comment.c.id.desc())
+        .limit(literal_column(str(COMMENTS_MAX)))
+        .correlate(t.ticket)
+        .subquery("newest")
+    )
+    spoken = newest.c.kind != literal_column(f"'{PHOTO}'")
+    comments = select(
+        func.coalesce(func.max(newest.c.id), literal_column("0")).label("comment_id"),
+        func.array_agg(aggregate_order_by(newest.c.body, newest.c.id.desc()), type_=_AS_SENT)
+        .filter(spoken)
+        .label("comments"),
+    ).lateral("spoken")
+    names = dict.fromkeys((*_VALUES, *_TEXTS, "ticket_number", "created_at"))
+    return Statement(
+        select(
+            _t.company_id, _t.id, _t.version, _quiet_since.label("quiet_since"), *(_t[name] for name in names),
+            comments.c.comment_id, comments.c.comments,
+        )
+        .select_from(t.ticket.join(comments, sa.true()))
+        .where(_t.company_id == _company_id, _t.id == func.any(param("ids", _IDS)))
+    )  # fmt: skip
+
+
+def _save() -> Statement:
+    names = [column.name for column in ticket_search.c if column.name != "terms"]
+    given = array_rows("given", {**{name: _s[name].type for name in names}, "terms": Text()})
+    words = func.string_to_array(given.c.terms, literal_column("E'\\n'"))
+    rows = select(*(given.c[name] for name in names), func.array_to_tsvector(words))
+    adding = insert(ticket_search).from_select([*names, "terms"], rows, include_defaults=False)
+    key = [_s.company_id, _s.id]
+    changed = {
+        column.name: adding.excluded[column.name]
+        for column in ticket_search.c
+        if column.name not in ("company_id", "id")
+    }
+    return Statement(adding.on_conflict_do_update(index_elements=key, set_=changed))
+
+
+_READ, _SAVE = _read(), _save()
+
+
+def row_of(ticket: Record | Mapping[str, Any]) -> dict[str, Any]:
+    """The row of `ticket_search` for a ticket; `terms` has one on each line."""
+    company_id, created_at = ticket["company_id"], ticket["created_at"]
+    quiet_since: datetime.datetime | None = ticket["quiet_since"]
+    values: list[tuple[str, object]] = [
+        ("s", ticket["status"]),
+        ("p", ticket["priority"]),
+        ("c", ticket["category"]),
+        ("o", ticket["source"]),
+        ("P", ticket["property_id"]),
+        *rules.value_terms("U", ticket["unit_id"]),
+        *rules.value_terms("E", ticket["asset_id"]),
+        *rules.value_terms("A", ticket["assignee_id"]),
+        *rules.value_terms("V", ticket["vendor_id"]),
+    ]
+    if quiet_since is not None:
+        values.append(("q", ""))
+    if ticket["ticket_number"] is not None:
+        values.append(("#", ticket["ticket_number"]))
+    if ticket["external_id"] is not None:
+        values.append(("x", rules.name_of(ticket["external_id"])))
+    number = "" if ticket["ticket_number"] is None else str(ticket["ticket_number"])
+    texts = [number, *(ticket[name] for name in _TEXTS), *(ticket["comments"] or ())]
+    values += [("w", word) for word in rules.words_of(rules.cut(texts))]
+    return {
+        **{name: ticket[name] for name in ("company_id", "id", "version", "comment_id", *_VALUES)},
+        "quiet_since": quiet_since,
+        "is_open": ticket["status"] not in CLOSED,
+        "opened": rules.opened_key(created_at),
+        "urgency": rules.urgency_key(ticket["priority"], ticket["status"], created_at),
+        "waiting": rules.waiting_key(quiet_since, created_at),
+        "terms": "\n".join(rules.term(company_id, *one) for one in values),
+    }
+
+
+_NAMES = [column.name for column in ticket_search.c]
+
+
+class _Stretch(NamedTuple):
+    """Some tickets of a company, from an id downwards. differing: those whose row is missing or outdated."""
+
+    reached: int | None
+    met: int
+    differing: list[int] | None
+    missing: int
+
+
+def _compare(status: str | None) -> Statement:
+    """Parameters: company_id, below (an id), rows; status if not None."""
+    having = [_t.company_id == _company_id]
+    order: list[Any] = [_t.id.desc()]
+    if status is not None:
+        key = status_key(_t.company_id, _t.status)
+        having = [key == sa.any_(array([status_key(_company_id, literal_column(f"'{status}'"))]))]
+        having.append((_t.company_id == _company_id).is_(sa.true()))
+        order = [key.desc(), _t.id.desc()]
+    own = (_t.company_id, _t.id, _t.version, _quiet_since.label("quiet_since"))
+    some = select(*own).where(*having, _t.id < param("below", BigInteger)).order_by(*order)
+    some_ = some.limit(literal_column(str(STRETCH_ROWS))).subquery("some")
+    last_comment = (
+        select(func.max(_comment.c.id))
+        .where(_comment.c.company_id == some_.c.company_id, _comment.c.ticket_id == some_.c.id)
+        .correlate(some_)
+        .scalar_subquery()
+    )
+    differs = sa.or_(
+        _s.version.is_distinct_from(some_.c.version),
+        _s.quiet_since.is_distinct_from(some_.c.quiet_since),
+        _s.comment_id != func.coalesce(last_comment, literal_column("0")),
+    )
+    row = sa.and_(_s.company_id == some_.c.company_id, _s.id == some_.c.id)
+    return Statement(
+        select(
+            func.min(some_.c.id).label("reached"),
+            func.count().label("met"),
+            func.array_agg(aggregate_order_by(some_.c.id, some_.c.id.desc()), type_=_AS_SENT)
+            .filter(differs)
+            .label("differing"),
+            func.count().filter(_s.version.is_(None)).label("missing"),
+        ).select_from(some_.outerjoin(ticket_search, row))
+    )
+
+
+_COMPARE = {status: _compare(status) for status in OPEN_FIRST}
+# The company with the lowest id above another one: a step from index entry to index entry, not over all tickets.
+_NEXT_COMPANY = Statement(select(func.min(_t.company_id)).where(_t.company_id > _company_id))
+
+
+class SearchFiller:
+    """Makes the rows of `ticket_search`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: set[tuple[int, int]] = set()
+        self._woken = asyncio.Event()
+        self._overflowed = False
+        self.is_filling = False
+        """Whether a comparison has found tickets that the search lacks, and has not ended yet."""
+
+    def add(self, changed: Iterable[Change]) -> None:
+        """Records whose change has committed. It neither waits nor raises."""
+        # Id 0 stands for several tickets, which are named one by one too.
+        self._waiting.update(
+            (company_id, entity_id) for company_id, kind, entity_id in changed if kind == "ticket" and entity_id
+        )
+        if len(self._waiting) > WAITING_MAX:
+            self._waiting.clear()
+            self._overflowed = True
+        if self._waiting or self._overflowed:
+            self._woken.set()
+
+    async def run(self) -> None:
+        """Makes the rows of tickets that `add` names, until cancelled."""
+        while True:
+            await self._woken.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._woken.clear()
+            if self._overflowed:
+                self._overflowed = False
+                await self.compare()
+            some = sorted(self._waiting)[:AT_ONCE]
+            self._waiting.difference_update(some)
+            try:
+                for company_id in sorted({company_id for company_id, _ in some}):
+                    await self.fill(company_id, [one for of, one in some if of == company_id])
+            except BaseException:
+                self._waiting.update(some)
+                self._woken.set()
+                raise
+            if self._waiting:
+                self._woken.set()
+
+    async def keep_comparing(self) -> None:
+        """Compares at the start and every COMPARE_SECONDS, until cancelled."""
+        while True:
+            await self.compare()
+            await asyncio.sleep(COMPARE_SECONDS)
+
+    async def compare(self) -> int:
+        """Makes the rows of all tickets whose row is missing or outdated; returns how many."""
+        made, company_id = 0, 0
+        try:
+            while True:
+                found = await self._database.value(_NEXT_COMPANY, company_id=company_id)
+                if found is None:
+                    break
+                company_id = found
+                for status in OPEN_FIRST:
+                    made += await self._compare_company(company_id, status)
+        finally:
+            self.is_filling = False
+        if made:
+            log.info("ticket_search_filled", rows=made)
+        return made
+
+    async def _compare_company(self, company_id: int, status: str | None) -> int:
+        made, below = 0, 2**63 - 1
+        while True:
+            began = time.monotonic()
+            row = await self._database.row(_COMPARE[status], company_id=company_id, below=below)
+            assert row is not None
+            stretch = _Stretch(*row)
+            self.is_filling = self.is_filling or stretch.missing > AT_ONCE
+            differing = stretch.differing or []
+            for place in range(0, len(differing), AT_ONCE):
+                await self.fill(company_id, differing[place : place + AT_ONCE])
+            made += len(differing)
+            if stretch.met < STRETCH_ROWS or stretch.reached is None:
+                return made
+            below = stretch.reached
+            # At most half of a core's time.
+            await asyncio.sleep(max(PAUSE_SECONDS, time.monotonic() - began if differing else 0.0))
+
+    async def fill(self, company_id: int, ids: Sequence[int]) -> None:
+        """Makes the rows of these tickets as they are now."""
+        # The lock comes first, then the reading: another process's older reading is never written over a newer one.
+        async with self._database.transaction(f"SELECT pg_advisory_xact_lock({_LOCK})") as connection:
+            tickets: list[Record] = await connection.rows(_READ, company_id=company_id, ids=list(ids))
+            rows = [row_of(ticket) for ticket in tickets]
+            if rows:
+                await connection.execute(_SAVE, **columns_of(rows, _NAMES))
+            # Lists of tickets are as new as these rows, and not as the tickets: a hint for those who watch one.
+            connection.changed.update((company_id, "ticket_search", ticket["id"]) for ticket in tickets)
+        FILLED.inc(len(rows))

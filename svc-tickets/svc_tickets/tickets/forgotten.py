@@ -1,0 +1,42 @@
+"""Removes the texts of tickets that say something of a person who was forgotten, however often the event arrives."""
+
+from __future__ import annotations
+
+from chassis.auth.identity import SERVICE, Call, Identity
+from chassis.db.database import Connection
+from chassis.schedule import instants
+from chassis.schedule.instants import Clock
+from chassis.writes.audit import Audit
+from makeready.events.v1 import events_pb2 as pb
+from svc_tickets.tickets.queries import texts as queries
+from svc_tickets.tickets.rules import texts
+
+PRODUCER = "svc-occupancy"
+
+
+class ForgottenPeople:
+    """Removes texts in the consumer's transaction."""
+
+    def __init__(self, audit: Audit, clock: Clock) -> None:
+        self._audit, self._clock = audit, clock
+
+    async def remove(self, connection: Connection, event: pb.Event) -> None:
+        """No public event fires: neither a ticket's status nor anything else that events report changes."""
+        forgotten, company_id = event.person_forgotten, event.company_id
+        # The administrator removed them. The audit log takes the actor of a call from its issuer.
+        call = Call(Identity(SERVICE, forgotten.actor or PRODUCER), event.request_id)
+        # In the order of ids, as all who lock several tickets.
+        for ticket_id, marked in texts.marked(forgotten.ticket_texts).items():
+            ticket = await queries.locked(connection, company_id, forgotten.unit_id, ticket_id)
+            if ticket is None:
+                continue
+            values = texts.removal(dict(ticket), marked.fields)
+            comments = await queries.remove_comments(connection, company_id, ticket_id, sorted(marked.comment_ids))
+            if not (values or comments):
+                continue
+            # Also for comments alone: the search compares versions, so it forgets their words even if this process ends
+            # before it has made the ticket's row anew.
+            at = instants.after(self._clock(), ticket["updated_at"])
+            await queries.save(connection, company_id, ticket, values, at)
+            after = {"texts_removed": texts.in_words(values, len(comments))}
+            await self._audit.add(connection, call, company_id, queries.REMOVED_ACTION, "ticket", ticket_id, {}, after)

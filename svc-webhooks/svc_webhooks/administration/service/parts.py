@@ -1,0 +1,60 @@
+"""The parts that all RPCs of administrators share."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from chassis.auth import identity
+from chassis.auth.identity import may_administer
+from chassis.db.database import Database
+from chassis.schedule.instants import Clock, slot_of
+from chassis.writes.commands import CommandRunner
+from svc_webhooks.administration.queries import changes as queries
+from svc_webhooks.dispatch.scheduler import Scheduler
+from svc_webhooks.events.partitions import Partitions
+from svc_webhooks.http_client.client import HttpClient
+from svc_webhooks.subscriptions.rules import KIND, no_such_subscription
+from svc_webhooks.subscriptions.service import SubscriptionsService
+from svc_webhooks.vault.keyring import Vault, VaultFault
+
+SUBJECT = KIND
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One per process. vault: None without a keyring."""
+
+    database: Database
+    commands: CommandRunner
+    vault: Vault | None
+    http: HttpClient
+    scheduler: Scheduler
+    partitions: Partitions
+    subscriptions: SubscriptionsService
+    clock: Clock
+
+    @property
+    def rungs(self) -> int:
+        """The ladder's length with the first attempt."""
+        return self.scheduler.attempts.rungs
+
+    @property
+    def next_sweep_at(self) -> datetime.datetime:
+        """When the next sweep attempts what is due."""
+        period = self.scheduler.period_seconds
+        return slot_of(self.clock(), period) + datetime.timedelta(seconds=period)
+
+    async def owner(self, call: identity.Call, sub_id: int) -> int:
+        """The subscription's company. Raises Refusal 404 if there is none that the caller administers."""
+        found = await queries.company_of(self.database, sub_id)
+        if found is None or not may_administer(call, found.company_id):
+            raise no_such_subscription()
+        return found.company_id
+
+    def opened(self, sub_id: int, known: queries.SecretInUse) -> str:
+        """The signing secret; empty if no key of the ring opens it."""
+        try:
+            return self.vault.open(sub_id, known.secret_key_id, known.secret_sealed) if self.vault else ""
+        except VaultFault:
+            return ""

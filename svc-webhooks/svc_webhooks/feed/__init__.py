@@ -1,0 +1,1 @@
+"""What integrations get besides deliveries: the feed of events, their deliveries, tests and replays."""

@@ -1,0 +1,1 @@
+"""The SQL of the feed of events and of replays."""

@@ -1,0 +1,112 @@
+"""Works through replays that are under way: makes their deliveries due in batches, and notes their end.
+
+Any process may continue a replay that another has begun: the row says how far it is. The attempts are made by sweeps of
+the present slot, so they take the same turns as all others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+
+import structlog
+
+from chassis.db.database import Database, DatabaseUnavailable
+from chassis.runtime.failpoints import failpoint
+from chassis.schedule.instants import Clock
+from svc_webhooks.by_index import BY_INDEX
+from svc_webhooks.dispatch.rules import ALL
+from svc_webhooks.dispatch.scheduler import Scheduler
+from svc_webhooks.events.days import DAY, KEPT_DAYS, day_of, first_day_kept
+from svc_webhooks.feed.queries import replays as queries
+from svc_webhooks.subscriptions.rules import KIND
+
+EVENTS_OF_A_BATCH = 1000
+BUSY_SECONDS = 0.2  # for an attempt that is under way, of a delivery that is to be sent again
+LOOK_SECONDS = 2.0  # while a replay is under way
+IDLE_SECONDS = 60.0  # to find replays of a process that died
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class Replays:
+    """One per process. Several processes may work at once."""
+
+    def __init__(self, database: Database, scheduler: Scheduler, clock: Clock) -> None:
+        self._database = database
+        self._scheduler = scheduler
+        self._clock = clock
+        self._asked = asyncio.Event()
+
+    def wake(self) -> None:
+        """A replay was requested."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Until cancelled. Raises DatabaseUnavailable."""
+        while True:
+            self._asked.clear()
+            are_left = await self.go_on()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), LOOK_SECONDS if are_left else IDLE_SECONDS)
+
+    async def every_hour(self, _slot: datetime.datetime) -> None:
+        """Deletes replays that finished 30 days ago."""
+        with contextlib.suppress(DatabaseUnavailable):
+            await queries.old_forgotten(self._database, self._clock() - KEPT_DAYS * DAY)
+
+    async def go_on(self) -> bool:
+        """Queues and finishes what can be; returns whether a replay is still under way."""
+        found = await queries.under_way(self._database)
+        for one in found:
+            queued = one.is_queued
+            while not queued:
+                queued = await self._queue(one.id)
+        if not found:
+            return False
+        await self._scheduler.attempt_due()
+        left = False
+        for one in await queries.under_way(self._database):
+            waiting, made = await queries.progress(self._database, one)
+            if waiting or not one.is_queued:
+                left = True
+                continue
+            await queries.finished(self._database, one, self._clock(), made)
+            self._database.committed([(one.company_id, KIND, one.subscription_id)])
+            log.info("replay_finished", replay_id=one.id, **made._asdict())
+        return left
+
+    async def _queue(self, replay_id: int) -> bool:
+        """Makes the next deliveries due, in one transaction. True if that was the end, or another process does it."""
+        async with self._database.transaction(BY_INDEX) as connection:
+            one = await queries.replay_taken(connection, replay_id)
+            if one is None or one.is_queued:
+                return True
+            if await queries.target_locked(connection, one.company_id, one.subscription_id) is None:
+                await queries.forgotten(connection, one.id)  # the subscription was deleted
+                return True
+            entries = await queries.entries(connection, one, EVENTS_OF_A_BATCH)
+            first_day = first_day_kept(self._clock())
+            wanted = [each for each in entries if each.event in one.events and day_of(each.event_id) >= first_day]
+            known = {row.event_id: row for row in await queries.known(connection, one, [e.event_id for e in wanted])}
+            chosen = [e for e in wanted if e.event_id in known and known[e.event_id].is_chosen]
+            free = await queries.free_locked(connection, one, [e.event_id for e in chosen])
+            until = one.until_position if len(entries) < EVENTS_OF_A_BATCH else entries[-1].position
+            # What is being attempted at this moment is looked at again, with all that follows.
+            busy = next((e.position for e in chosen if e.event_id not in free), None)
+            if busy is not None:
+                until = busy - 1
+            due = [e.event_id for e in chosen if e.position <= until]
+            await queries.made_due(connection, one, due, self._scheduler.slot)
+            queued = len(due)
+            if one.state == ALL:
+                new = [e.event_id for e in wanted if e.position <= until and e.event_id not in known]
+                queued += await queries.added(connection, one, new, self._scheduler.slot)
+            await queries.advanced(connection, one, until, queued)
+            connection.changed.add((one.company_id, KIND, one.subscription_id))
+        failpoint("replay-queued")
+        if busy is not None:
+            await self._scheduler.attempt_due()
+            await asyncio.sleep(BUSY_SECONDS)
+        return until >= one.until_position

@@ -1,0 +1,227 @@
+"""The RPCs of integrations about events and deliveries: the feed, deliveries and attempts, tests, replays."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+from asyncpg import CheckViolationError, UniqueViolationError
+
+from chassis.auth import identity
+from chassis.db.database import Connection, DatabaseUnavailable
+from chassis.db.ids import Ids
+from chassis.lists.paging import ROWS_MAX
+from chassis.messaging.outbox import CHANGED, uuid7
+from chassis.records import bodies
+from chassis.refusals import not_found
+from chassis.writes import idempotency
+from makeready.common.v1.documents_pb2 import Document, Page, WriteReply
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from svc_webhooks.administration.inputs import event_id_of, instant_of, state_of
+from svc_webhooks.administration.queries import deliveries as queries_deliveries
+from svc_webhooks.administration.queries.events import test_stored
+from svc_webhooks.administration.service.attempts import AttemptRpcs, ids_before, test_event
+from svc_webhooks.administration.service.parts import Parts
+from svc_webhooks.dispatch.rules import ALL
+from svc_webhooks.dispatch.tables import replay, replay_id
+from svc_webhooks.events.days import OLDEST, first_id_at
+from svc_webhooks.feed import records, rules
+from svc_webhooks.feed.events import FeedRpcs
+from svc_webhooks.feed.positions import expired
+from svc_webhooks.feed.queries import events as queries_events
+from svc_webhooks.feed.queries import replays as queries
+from svc_webhooks.feed.replays import Replays
+from svc_webhooks.subscriptions.rules import KIND
+
+NOUN = "webhook subscription"
+ANSWER_BYTES_MAX = 4096
+MINUTE = datetime.timedelta(minutes=1)
+# Namespaces of advisory locks, one for each subscription.
+_REPLAY_LOCK, _TEST_LOCK = 0x7265706C << 32, 0x74657374 << 32
+# A position among deliveries: as long as every other one.
+_FILL = bytes(8)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class FeedService(FeedRpcs):
+    """Another company's subscriptions, deliveries and replays do not exist for a caller."""
+
+    def __init__(self, parts: Parts, replays: Replays) -> None:
+        super().__init__(parts.database)
+        self._parts = parts
+        self._replays = replays
+        self._attempts = AttemptRpcs(parts)
+        self._ids = Ids(parts.database, replay_id)
+
+    async def _target(self, company_id: int, sub_id: int) -> queries.Target:
+        """Raises Refusal 404."""
+        found = await queries.target(self._parts.database, company_id, sub_id)
+        if found is None:
+            raise not_found(NOUN)
+        return found
+
+    # Deliveries
+
+    async def ListDeliveries(
+        self, request: pb.FeedServiceListDeliveriesRequest, call: identity.Call
+    ) -> pb.FeedServiceListDeliveriesResponse:
+        await self._target(identity.caller(call).company_id, request.sub_id)
+        since = first_id_at(instant_of(request.since, "since")) if request.HasField("since") else OLDEST
+        after = OLDEST
+        if request.position:
+            if len(request.position) != len(_FILL) + 16:
+                raise expired()
+            after = uuid.UUID(bytes=request.position[len(_FILL) :])
+        limit = min(request.limit, ROWS_MAX)
+        rows, following = await queries_deliveries.deliveries_oldest(
+            self._parts.database, request.sub_id, state_of(request.state), after, since, limit
+        )
+        attempts: dict[uuid.UUID, list[queries_deliveries.ShownAttempt]] = defaultdict(list)
+        for one in await queries_deliveries.attempts_of(self._parts.database, rows, excerpt_bytes=0):
+            attempts[one.event_id].append(one)
+        data = _encode([records.delivery(row, attempts[row.event_id]) for row in rows])
+        position = b"" if following is None else _FILL + following.bytes
+        return pb.FeedServiceListDeliveriesResponse(page=Page(data=data, next_position=position))
+
+    async def GetDelivery(
+        self, request: pb.FeedServiceGetDeliveryRequest, call: identity.Call
+    ) -> pb.FeedServiceGetDeliveryResponse:
+        await self._target(identity.caller(call).company_id, request.sub_id)
+        event_id = event_id_of(request.event_id)
+        row = None
+        if event_id is not None:
+            row = await queries_deliveries.delivery_by_ids(self._parts.database, event_id, request.sub_id)
+        if row is None:
+            raise not_found("delivery of that event to that webhook subscription")
+        json = await self._delivery(row)
+        return pb.FeedServiceGetDeliveryResponse(document=Document(json=json, entity_id=request.sub_id))
+
+    async def _delivery(self, row: queries_deliveries.ShownDelivery) -> bytes:
+        attempts = await queries_deliveries.attempts_of(self._parts.database, [row], excerpt_bytes=ANSWER_BYTES_MAX)
+        return _encode(records.delivery_with_answers(row, attempts))
+
+    # Tests
+
+    async def TestSubscription(
+        self, request: pb.TestSubscriptionRequest, call: identity.Call
+    ) -> pb.TestSubscriptionResponse:
+        parts, sub_id, caller = self._parts, request.sub_id, identity.caller(call)
+        _, same = bodies.decode(records.TestCreate, request.body)
+        claim = idempotency.claim(caller, request.idempotency_key, f"POST /webhooks/{sub_id}/test", same)
+        event_id, now = uuid7(), parts.clock()
+        await parts.partitions.hold(event_id)
+
+        async def stored(connection: Connection) -> WriteReply:
+            done = await queries.TEST.stored_in(connection, claim)
+            if done is not None:
+                return done
+            target = await queries.target_locked(connection, caller.company_id, sub_id)
+            if target is None:
+                raise not_found(NOUN)
+            rules.check_company(target.active)
+            recent = await queries.tests_since(connection, caller.company_id, sub_id, first_id_at(now - MINUTE))
+            if recent >= rules.TESTS_A_MINUTE:
+                raise rules.too_many_tests()
+            event = test_event(event_id, caller.company_id, sub_id, now, call.request_id)
+            await test_stored(connection, event, sub_id)
+            await queries.TEST.keep(connection, claim, str(event_id).encode())
+            return WriteReply(status=200, body=str(event_id).encode())
+
+        lock = f"SELECT pg_advisory_xact_lock({_TEST_LOCK | (sub_id & 0xFFFFFFFF)})"
+        try:
+            async with parts.database.waiters, parts.database.transaction(lock) as connection:
+                reply = await stored(connection)
+        except UniqueViolationError as fault:
+            if fault.constraint_name != idempotency.CLAIM:
+                raise
+            raise DatabaseUnavailable("the claim was made at this moment") from fault
+        except CheckViolationError as fault:
+            if fault.constraint_name:
+                raise
+            parts.partitions.forget()  # another process dropped a day that this one has cached
+            raise DatabaseUnavailable("a day was dropped at this moment") from fault
+        if not reply.body.startswith(b"{"):
+            # The reply names the test, until the answer is stored in its place. A repeat whose first request was killed
+            # before the attempt makes it here.
+            row = await self._attempts.tested(ids_before(reply.body.decode(), sub_id, 0), caller.actor)
+            reply.body = await queries.answer_kept(parts.database, claim, reply.body, await self._delivery(row))
+        return pb.TestSubscriptionResponse(reply=reply)
+
+    # Replays
+
+    async def CreateReplay(self, request: pb.CreateReplayRequest, call: identity.Call) -> pb.CreateReplayResponse:
+        parts, sub_id, caller = self._parts, request.sub_id, identity.caller(call)
+        wanted, same = bodies.decode(records.ReplayCreate, request.body)
+        claim = idempotency.claim(caller, request.idempotency_key, f"POST /webhooks/{sub_id}/replay", same)
+        reply = await queries.CREATE_REPLAY.stored(parts.database, claim)
+        if reply is None:
+            target = await self._target(caller.company_id, sub_id)
+            rules.check_sending(target.health, target.active)
+            values = await self._values(caller, sub_id, target, wanted)
+
+            async def check(connection: Connection) -> None:
+                if await queries.is_under_way(connection, sub_id):
+                    raise rules.replay_under_way()
+
+            one = queries.Replay(**values)
+            body = _encode(records.replay(one, one.matched, 0, 0))
+            changed = [(caller.company_id, KIND, sub_id)]
+            lock = _REPLAY_LOCK | (sub_id & 0xFFFFFFFF)
+            reply = await queries.CREATE_REPLAY.write_checked(
+                parts.database, claim, 202, body, {replay: values | {CHANGED: changed}}, lock=lock, check=check
+            )
+            self._replays.wake()
+        return pb.CreateReplayResponse(reply=reply)
+
+    async def _values(
+        self, caller: identity.Identity, sub_id: int, target: queries.Target, wanted: records.ReplayCreate
+    ) -> dict[str, Any]:
+        """The row of a new replay. Raises Refusal 422."""
+        database, company_id, now = self._parts.database, caller.company_id, self._parts.clock()
+        keys = rules.replayed_keys(wanted.events, target.events)
+        since, until = wanted.since, min(wanted.until or now, now)
+        rules.check_range(since, until)
+        after = await queries_events.last_before(database, company_id, since)
+        last = await queries_events.last_before(database, company_id, until)
+        matched = await queries.counted(database, company_id, keys, after, last, rules.REPLAYED_EVENTS_MAX)
+        rules.check_size(matched)
+        state = wanted.state or ALL
+        if state != ALL:
+            matched = await queries.counted_in_state(database, company_id, sub_id, keys, after, last, state)
+        return {
+            "id": await self._ids.next(),
+            "company_id": company_id,
+            "subscription_id": sub_id,
+            "since": since,
+            "until": until,
+            "events": keys,
+            "state": state,
+            "after_position": after,
+            "until_position": last,
+            "matched": matched,
+            "queued": 0,
+            "created_at": now,
+            "created_by": caller.actor,
+            "finished_at": None,
+            "succeeded": 0,
+            "failed": 0,
+        }
+
+    async def GetReplay(self, request: pb.GetReplayRequest, call: identity.Call) -> pb.GetReplayResponse:
+        company_id = identity.caller(call).company_id
+        await self._target(company_id, request.sub_id)
+        one = await queries.replay_of(self._parts.database, company_id, request.sub_id, request.replay_id)
+        if one is None:
+            raise not_found("replay")
+        waiting, succeeded, failed = 0, one.succeeded, one.failed
+        if one.finished_at is None:
+            waiting, made = await queries.progress(self._parts.database, one)
+            succeeded, failed = made
+            if not one.is_queued:
+                waiting = max(one.matched - one.queued, 0) + waiting
+        json = _encode(records.replay(one, waiting, succeeded, failed))
+        return pb.GetReplayResponse(document=Document(json=json, entity_id=one.id))

@@ -1,0 +1,275 @@
+"""Replays send what happened once more; tests and deliveries show an integration what its receiver answers."""
+
+import asyncio
+import datetime
+import json
+import uuid
+from collections import Counter
+from typing import Any
+
+import grpc
+import pytest
+
+from chassis.db.database import Database
+from chassis.refusals import Refusal
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, FeedServiceStub
+
+from ..harness import HOUR, Client, Harness, Producer, operator
+from ..receivers import Receiver, answering
+
+BEFORE = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+
+class Integration:
+    """The RPCs of one company's key."""
+
+    def __init__(self, client: Client, channel: grpc.aio.Channel) -> None:
+        self.client = client
+        self.stub: Any = FeedServiceStub(channel)
+
+    async def replay(self, sub_id: int, key: str | None = None, **body: Any) -> tuple[int, dict[str, Any], bool]:
+        request = pb.CreateReplayRequest(
+            idempotency_key=key or str(uuid.uuid4()),
+            sub_id=sub_id,
+            body=json.dumps({"since": BEFORE.isoformat(), **body}).encode(),
+        )
+        reply = (await self.client.call(self.stub.CreateReplay, request)).reply
+        return reply.status, json.loads(reply.body), reply.replayed
+
+    async def progress(self, sub_id: int, replay_id: int) -> dict[str, Any]:
+        request = pb.GetReplayRequest(sub_id=sub_id, replay_id=replay_id)
+        found: dict[str, Any] = json.loads((await self.client.call(self.stub.GetReplay, request)).document.json)
+        return found
+
+    async def finished(self, sub_id: int, replay_id: int, seconds: float = 30) -> dict[str, Any]:
+        async with asyncio.timeout(seconds):
+            while (found := await self.progress(sub_id, replay_id))["status"] != "finished":  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        return found
+
+    async def test(self, sub_id: int, key: str | None = None, body: bytes = b"{}") -> tuple[dict[str, Any], bool]:
+        request = pb.TestSubscriptionRequest(idempotency_key=key or str(uuid.uuid4()), sub_id=sub_id, body=body)
+        reply = (await self.client.call(self.stub.TestSubscription, request)).reply
+        assert reply.status == 200
+        return json.loads(reply.body), reply.replayed
+
+    async def deliveries(self, sub_id: int, limit: int = 2, **by: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        position = b""
+        while True:
+            request = pb.FeedServiceListDeliveriesRequest(sub_id=sub_id, limit=limit, position=position, **by)
+            page = (await self.client.call(self.stub.ListDeliveries, request)).page
+            found += json.loads(page.data)
+            position = page.next_position
+            if not position:
+                return found
+
+    async def delivery(self, sub_id: int, event_id: str) -> dict[str, Any]:
+        request = pb.FeedServiceGetDeliveryRequest(sub_id=sub_id, event_id=event_id)
+        found: dict[str, Any] = json.loads((await self.client.call(self.stub.GetDelivery, request)).document.json)
+        return found
+
+    async def stored(self, events: int) -> None:
+        """Waits until the feed has so many events."""
+        request = pb.FeedServiceListEventsRequest(limit=200)
+        async with asyncio.timeout(45):
+            while len((await self.client.call(self.stub.ListEvents, request)).positions) < events:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+def integration(client: Client, channel: grpc.aio.Channel) -> Integration:
+    return Integration(client, channel)
+
+
+async def subscribed(client: Client, *events: str, path: str = "/hook") -> int:
+    body = {"destination_url": f"https://receiver.test{path}", "events": list(events or ("ticket.created",))}
+    found: int = (await client.create(body))[1]["entity_id"]
+    return found
+
+
+def heard(receiver: Receiver) -> Counter[str]:
+    return Counter(json.loads(request.body)["event_id"] for request in receiver.requests)
+
+
+async def test_a_replay_sends_everything_once_more_and_nothing_else(
+    integration: Integration, tickets: Producer, receivers: dict[str, Receiver]
+) -> None:
+    client, receiver = integration.client, receivers["receiver.test"]
+    company_id = client.company_id
+    made = [await tickets.ticket_created(company_id, number + 1) for number in range(3)]
+    await integration.stored(3)
+    sub_id = await subscribed(client)  # later than these
+    made += [await tickets.ticket_created(company_id, number + 4) for number in range(3)]
+    await tickets.ticket_created(company_id, 1, event="ticket.stale")
+    await integration.stored(7)
+    await client.sweep()
+    assert heard(receiver) == Counter(made[3:])
+    made.append(await tickets.ticket_created(company_id, 7))  # waits for its slot, which a replay does not wait for
+    await integration.stored(8)
+    receiver.requests.clear()
+
+    status, replay, _ = await integration.replay(sub_id, key := str(uuid.uuid4()))
+    assert status == 202
+    assert {name: replay[name] for name in ("entity_type", "subscription_id", "events", "state", "matched")} == {
+        "entity_type": "webhook_replay",
+        "subscription_id": sub_id,
+        "events": ["ticket.created"],
+        "state": "all",
+        "matched": 7,
+    }
+    done = await integration.finished(sub_id, replay["entity_id"])
+    assert heard(receiver) == Counter(made)
+    headers = {request.headers["service-replay"] for request in receiver.requests}
+    assert headers == {str(replay["entity_id"])}
+    assert (done["waiting"], done["succeeded"], done["failed"]) == (0, 7, 0)
+    assert done["finished_at"] >= done["created_at"]
+    assert (await integration.replay(sub_id, key))[::2] == (202, True)
+    await client.sweep(datetime.datetime.now(datetime.UTC) + 48 * HOUR)
+    assert heard(receiver) == Counter(made)
+    assert {one["state"] for one in await integration.deliveries(sub_id)} == {"succeeded"}
+
+
+async def test_what_fails_again_is_parked_unless_its_ladder_goes_on(
+    integration: Integration, tickets: Producer, receivers: dict[str, Receiver], database: Database
+) -> None:
+    client, receiver = integration.client, receivers["receiver.test"]
+    sub_id = await subscribed(client)
+    receiver.answer = answering(503, b"later")
+    waits = await tickets.ticket_created(client.company_id, 1)
+    await integration.stored(1)
+    await client.sweep()  # failed once, and waits for its ladder
+    before = await integration.delivery(sub_id, waits)
+    arrived = await tickets.ticket_created(client.company_id, 2)
+    await integration.stored(2)
+    receiver.answer = answering(200)
+    await client.sweep()
+    receiver.answer = answering(503, b"still down")
+
+    replay = (await integration.replay(sub_id, state="failed"))[1]
+    assert replay["matched"] == 1
+    done = await integration.finished(sub_id, replay["entity_id"])
+    assert (done["succeeded"], done["failed"]) == (0, 1)
+    after = await integration.delivery(sub_id, waits)
+    assert (after["state"], after["next_attempt_at"]) == ("waiting", before["next_attempt_at"])
+    assert [(one["cause"], one["status"], one["response_excerpt"]) for one in after["attempts"]] == [
+        ("sweep", 503, "later"),
+        ("replay", 503, "still down"),
+    ]
+    replay = (await integration.replay(sub_id))[1]
+    await integration.finished(sub_id, replay["entity_id"])
+    assert (await integration.delivery(sub_id, waits))["state"] == "waiting"
+    assert (await integration.delivery(sub_id, arrived))["state"] == "parked"
+    receiver.answer = answering(200)
+    replay = (await integration.replay(sub_id, state="parked"))[1]
+    assert replay["matched"] == 1
+    await integration.finished(sub_id, replay["entity_id"])
+    assert (await integration.delivery(sub_id, arrived))["state"] == "succeeded"
+
+
+async def test_refused_replays(integration: Integration, tickets: Producer, channel: grpc.aio.Channel) -> None:
+    client = integration.client
+    sub_id = await subscribed(client)
+    now = datetime.datetime.now(datetime.UTC).isoformat()
+    for body, code in (
+        ({"until": BEFORE.isoformat()}, "invalid_request"),
+        ({"since": now, "until": now}, "invalid_request"),
+        ({"events": []}, "events_empty"),
+        ({"events": ["ticket.gone"]}, "events_unknown_key"),
+        ({"events": ["vendor.hold"]}, "invalid_request"),
+        ({"state": "succeeded"}, "invalid_request"),
+    ):
+        with pytest.raises(Refusal) as refused:
+            await integration.replay(sub_id, **body)
+        assert (refused.value.status, refused.value.code) == (422, code)
+    with pytest.raises(Refusal) as refused:
+        await integration.replay(sub_id, since="2026-01-01T00:00:00")
+    assert refused.value.status == 400
+    other = Integration(client.of(client.company_id + 300_000), channel)
+    event_id = await tickets.ticket_created(client.company_id, 1)
+    await integration.stored(1)
+    for call in (
+        other.replay(sub_id),
+        other.progress(sub_id, 1),
+        other.test(sub_id),
+        other.deliveries(sub_id),
+        other.delivery(sub_id, event_id),
+        integration.progress(sub_id, 10**9),
+        integration.delivery(sub_id, str(uuid.uuid4())),
+        integration.delivery(sub_id, "x"),
+    ):
+        with pytest.raises(Refusal) as refused:
+            await call
+        assert (refused.value.status, refused.value.code) == (404, "not_found")
+    administration: Any = AdministrationServiceStub(channel)
+    await client.call(
+        administration.PauseSubscription,
+        pb.PauseSubscriptionRequest(sub_id=sub_id, idempotency_key=str(uuid.uuid4())),
+        operator(client.company_id),
+    )
+    with pytest.raises(Refusal, match="paused"):
+        await integration.replay(sub_id)
+
+
+async def test_one_replay_at_a_time_goes_on_after_a_kill(
+    integration: Integration, tickets: Producer, receivers: dict[str, Receiver], service: Harness, mended: None
+) -> None:
+    client, receiver = integration.client, receivers["receiver.test"]
+    sub_id = await subscribed(client)
+    made = [await tickets.ticket_created(client.company_id, number + 1) for number in range(5)]
+    await integration.stored(5)
+    await client.sweep()
+    receiver.requests.clear()
+    await asyncio.to_thread(service.webhooks.stop)
+    service.webhooks.start(MAKEREADY_KILL_AT="replay-queued")
+    await service.webhooks.serving()
+    replay = (await integration.replay(sub_id))[1]
+    await service.webhooks.killed()
+    service.webhooks.start()
+    await service.webhooks.serving()
+    with pytest.raises(Refusal, match="under way"):
+        await integration.replay(sub_id)
+    done = await integration.finished(sub_id, replay["entity_id"], seconds=60)
+    assert (done["matched"], done["succeeded"], done["failed"]) == (5, 5, 0)
+    assert heard(receiver) == Counter(made)
+
+
+async def test_a_test_is_sent_once_for_each_key_and_shows_the_answer(
+    integration: Integration, receivers: dict[str, Receiver]
+) -> None:
+    receiver = receivers["receiver.test"]
+    sub_id = await subscribed(integration.client)
+    receiver.answer = answering(418, b"teapot")
+    key = str(uuid.uuid4())
+    first, replayed = await integration.test(sub_id, key)
+    assert not replayed
+    assert (first["event"], first["state"]) == ("webhook.test", "failed")
+    (attempt,) = first["attempts"]
+    assert (attempt["cause"], attempt["status"], attempt["error"], attempt["response_excerpt"]) == (
+        "test", 418, "status", "teapot",
+    )  # fmt: skip
+    assert await integration.test(sub_id, key) == (first, True)
+    with pytest.raises(Refusal) as refused:
+        await integration.replay(sub_id, key)
+    assert refused.value.code == "idempotency_mismatch"
+    assert len(receiver.requests) == 1
+    assert json.loads(receiver.requests[0].body)["event"] == "webhook.test"
+    with pytest.raises(Refusal) as refused:
+        await integration.test(sub_id, body=b'{"a":1}')
+    assert refused.value.status == 400
+    for _ in range(9):
+        await integration.test(sub_id)
+    with pytest.raises(Refusal) as refused:
+        await integration.test(sub_id)
+    assert (refused.value.status, refused.value.code) == (429, "rate_limited")
+    page = await integration.client.call(integration.stub.ListEvents, pb.FeedServiceListEventsRequest(limit=9))
+    assert not page.feed.documents  # a test is none of the company's events
+    found = await integration.deliveries(sub_id, limit=4, state=pb.DELIVERY_STATE_FAILED)
+    assert len(found) == 10
+    assert found == sorted(found, key=lambda one: one["event_id"])
+    assert "response_excerpt" not in found[0]["attempts"][0]
+    assert await integration.deliveries(sub_id, state=pb.DELIVERY_STATE_WAITING) == []
+    since = pb.FeedServiceListDeliveriesRequest().since
+    since.FromDatetime(datetime.datetime.now(datetime.UTC) + HOUR)
+    assert await integration.deliveries(sub_id, since=since) == []

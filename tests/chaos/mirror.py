@@ -1,0 +1,170 @@
+"""`make soak-copies`: copies of a company's records stay equal to the lists, to the byte, whatever is killed.
+
+Writers change records of all nine kinds over the API, by files and as people do, with renames, old instants and
+inspections that leave and come back. One copy follows `/changes` from the beginning; another is the guide's program
+(docs/sync/copy.py), which is killed too. Stops by itself; ends with 1 where a record differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import secrets
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from testkit.plugin import server_folder
+
+from .harness import Harness, running_harness
+from .mirror_copies import KINDS, Follower, Program, Reader, Records, equal_at_last
+from .mirror_writers import Writers
+from .soak_endpoints import listening
+from .soak_kills import Killer
+from .writes import Caller, connections
+
+API_KEYS = 30
+WRITERS = 6
+PAUSE_SECONDS = 0.6
+PRODUCERS = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy")
+CONSUMERS = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+
+
+@dataclass
+class Result:
+    """One run."""
+
+    seed: int
+    lists: Records
+    differences: dict[str, list[str]]
+    """By copy."""
+    gone: dict[str, set[int]]
+    """The ids that came as gone last, by kind."""
+    written: Counter[str]
+    kills: Counter[str]
+    program_kills: int
+    pages: int
+    changes: int
+    expired: int
+    """How often a cursor had expired."""
+
+    def __str__(self) -> str:
+        records = ", ".join(f"{len(self.lists[kind])} {kind}" for kind in KINDS)
+        lines = [
+            f"seed {self.seed}; {records}; {self.changes} changes in {self.pages} pages, {self.expired} expired cursors"
+        ]
+        lines.append("kills: " + ", ".join(f"{count} {who}" for who, count in sorted(self.kills.items())))
+        lines.append(f"kills of the program: {self.program_kills}")
+        lines += [f"{count:8} {what}" for what, count in sorted(self.written.items())]
+        for name, found in self.differences.items():
+            lines += [f"{len(found)} records of {name} differ", *found[:10]]
+        return "\n".join(lines) + "\n"
+
+
+async def mirrored(
+    harness: Harness,
+    folder: Path,
+    *,
+    seed: int,
+    kills: int,
+    apart_seconds: tuple[float, float],
+    settle_seconds: float = 90,
+    seconds: float = float("inf"),
+) -> Result:
+    """One run: writers write until so many kills are done, or the seconds are over."""
+    chance = random.Random(seed)
+    async with connections() as session:
+        caller = Caller(harness, await harness.company("Mirror"), session)
+        await caller.mint(API_KEYS)
+        reader = Reader(harness, session, [caller.api_key() for _ in range(API_KEYS)])
+        writers = Writers(harness, caller, random.Random(seed + 1))
+        killer = Killer(harness, random.Random(seed + 2), apart_seconds)
+        follower = Follower(reader, random.Random(seed + 3))
+        program = Program(folder, harness.system.base_url, await harness.key(caller.company))
+        copying = []
+        try:
+            await writers.found()
+            program.start()
+            copying = [
+                asyncio.create_task(follower.run()),
+                asyncio.create_task(program.run(chance, (apart_seconds[0] * 3, apart_seconds[1] * 5))),
+            ]
+            killing = asyncio.create_task(killer.run(kills))
+            copying.append(killing)
+            ended = asyncio.Event()
+            writing = asyncio.create_task(writers.run(WRITERS, PAUSE_SECONDS, ended))
+            copying.append(writing)
+            done, _ = await asyncio.wait({killing, writing}, timeout=1.5 * apart_seconds[1])
+            if not done:
+                await writers.rebuild_replicas()
+                await asyncio.wait({killing, writing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            killing.cancel()
+            ended.set()
+            await writing
+            await killer.rest()
+            await harness.mend()
+            copying[1].cancel()  # the program runs on
+            for name in PRODUCERS:
+                await harness.relay_rests(name)
+            for name in CONSUMERS:
+                await harness._catch_up(name)
+            lists, found = await equal_at_last(
+                reader.listed,
+                {"changes": lambda: follower.records, "the program": lambda: program.records},
+                settle_seconds,
+            )
+            for task in copying:
+                assert not task.done() or task.cancelled() or task.exception() is None, task.exception()
+        finally:
+            for task in copying:
+                task.cancel()
+            await asyncio.gather(*copying, return_exceptions=True)
+            program.kill()
+            await writers.close()
+    return Result(
+        seed,
+        lists,
+        found,
+        follower.gone,
+        writers.answers,
+        killer.by_process(),
+        program.kills,
+        follower.pages,
+        follower.changes,
+        follower.expired,
+    )
+
+
+def main() -> int:
+    """The exit status."""
+    parser = argparse.ArgumentParser(prog="make soak-copies", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=1800, help="the writers end after so many")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    say: Callable[[str], object] = sys.stdout.write
+    with (
+        server_folder() as folder,
+        listening(folder / "endpoints") as endpoints,
+        running_harness(folder, endpoints, fsync=True) as harness,
+    ):
+        run = mirrored(
+            harness,
+            folder,
+            seed=given.seed,
+            kills=sys.maxsize,
+            apart_seconds=(2, 6),
+            settle_seconds=300,
+            seconds=given.seconds,
+        )
+        result = asyncio.run(run)
+    say(str(result))
+    return 1 if any(result.differences.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""Two copies of a company's records: one by `/changes` from the beginning, one by the program of the guide."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from .harness import Harness
+
+KINDS = ("properties", "units", "assets", "vendors", "inspections", "meters", "readings", "tickets", "turns")
+TYPES = dict(zip(KINDS, ("property", "unit", "asset", "vendor", "inspection", "utility_meter"), strict=False)) | {
+    "readings": "utility_reading",
+    "tickets": "ticket",
+    "turns": "turn",
+}
+PROGRAM = Path(__file__).resolve().parents[2] / "docs" / "sync" / "copy.py"
+
+Records = dict[str, dict[int, bytes]]
+"""By kind and id, the bytes of each record."""
+
+
+class Item(msgspec.Struct, forbid_unknown_fields=True):
+    """A change."""
+
+    schema_version: int
+    entity_type: str
+    entity_id: int
+    gone: bool
+    record: msgspec.Raw
+
+
+class Changes(msgspec.Struct, forbid_unknown_fields=True):
+    """A page of changes."""
+
+    data: list[Item]
+    next_cursor: str | None
+    resume_cursor: str
+    limit: int
+
+
+class Page(msgspec.Struct):
+    """A page of a list."""
+
+    data: list[msgspec.Raw]
+    next_cursor: str | None
+
+
+class Headed(msgspec.Struct):
+    """The id of a record."""
+
+    entity_id: int
+
+
+class ExpiredError(Exception):
+    """The cursor has expired."""
+
+
+class Reader:
+    """Reads the API with several keys, and repeats what a kill has broken off."""
+
+    def __init__(self, harness: Harness, session: aiohttp.ClientSession, keys: list[str]) -> None:
+        self.answers: Counter[str] = Counter()
+        self._base_url = harness.system.base_url
+        self._session = session
+        self._keys = itertools.cycle(keys)
+
+    async def get(self, path: str, **query: str | int) -> bytes:
+        while True:
+            headers = {"Authorization": f"Bearer {next(self._keys)}"}
+            try:
+                async with self._session.get(self._base_url + path, params=query, headers=headers) as answer:
+                    body = await answer.read()
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                self.answers[type(error).__name__] += 1
+                await asyncio.sleep(0.1)
+                continue
+            self.answers[f"{answer.status}"] += 1
+            if answer.status == 200:
+                return body
+            if answer.status == 410:
+                assert msgspec.json.decode(body)["error"]["code"] == "cursor_expired"
+                raise ExpiredError
+            assert answer.status in (429, 500, 503), (path, query, answer.status, body)
+            await asyncio.sleep(0.2)
+
+    async def walked(self, path: str) -> dict[int, bytes]:
+        """Every record of a list."""
+        found: dict[int, bytes] = {}
+        more: dict[str, str] = {}
+        while True:
+            page = msgspec.json.decode(await self.get(path, limit=200, **more), type=Page)
+            found |= {msgspec.json.decode(one, type=Headed).entity_id: bytes(one) for one in page.data}
+            if page.next_cursor is None:
+                return found
+            more = {"cursor": page.next_cursor}
+
+    async def listed(self) -> Records:
+        """Every record of every kind, as the lists have it."""
+        found = {kind: await self.walked(f"/{kind}") for kind in KINDS if kind != "readings"}
+        readings = [await self.walked(f"/meters/{meter_id}/readings") for meter_id in found["meters"]]
+        return found | {"readings": {key: one for each in readings for key, one in each.items()}}
+
+
+class Follower:
+    """A copy by `/changes` without a snapshot, in small pages of changing size."""
+
+    def __init__(self, reader: Reader, chance: random.Random) -> None:
+        self.records: Records = {kind: {} for kind in KINDS}
+        self.gone: dict[str, set[int]] = {kind: set() for kind in KINDS}
+        """The records that came as gone last."""
+        self.pages = self.changes = self.expired = 0
+        self._reader = reader
+        self._chance = chance
+        self._cursors: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Follows every kind until it is cancelled."""
+        async with asyncio.TaskGroup() as together:
+            for kind in KINDS:
+                together.create_task(self._follow(kind))
+
+    async def _follow(self, kind: str) -> None:
+        while True:
+            if not await self.step(kind):
+                await asyncio.sleep(self._chance.uniform(0, 1))
+
+    async def step(self, kind: str) -> bool:
+        """One page. Returns whether more waits. After an expired cursor it begins again."""
+        limit = self._chance.choice([1, 7, 50, 200])
+        at = {"cursor": self._cursors[kind]} if kind in self._cursors else {}
+        try:
+            page = msgspec.json.decode(await self._reader.get(f"/changes/{kind}", limit=limit, **at), type=Changes)
+        except ExpiredError:
+            self.records[kind].clear()
+            self.gone[kind].clear()
+            del self._cursors[kind]
+            self.expired += 1
+            return True
+        ids = [one.entity_id for one in page.data]
+        assert len(set(ids)) == len(ids) <= limit == page.limit, page
+        assert page.next_cursor is None or len(ids) == limit, "more waits behind a page that is not full"
+        for one in page.data:
+            assert (one.schema_version, one.entity_type) == (1, TYPES[kind]), one
+            assert one.gone == (bytes(one.record) == b"null"), one
+            if one.gone:
+                self.records[kind].pop(one.entity_id, None)
+                self.gone[kind].add(one.entity_id)
+            else:
+                assert msgspec.json.decode(one.record, type=Headed).entity_id == one.entity_id
+                self.records[kind][one.entity_id] = bytes(one.record)
+                self.gone[kind].discard(one.entity_id)
+        self._cursors[kind] = page.resume_cursor
+        self.pages += 1
+        self.changes += len(page.data)
+        return page.next_cursor is not None
+
+
+class Program:
+    """The guide's program, run as it stands there, and killed now and then."""
+
+    def __init__(self, folder: Path, base_url: str, api_key: str) -> None:
+        self.kills = 0
+        self._file = folder / "copy.sqlite"
+        self._log = folder / "copy.log"
+        self._command = [sys.executable, str(PROGRAM), base_url, str(self._file)]
+        self._environment = {"PATH": os.environ["PATH"], "API_KEY": api_key}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """Ends it at once, if it runs."""
+        if self._process is not None:
+            assert self._process.poll() is None, self._log.read_text()[-2000:]
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+            self.kills += 1
+            assert "Traceback" not in self._log.read_text(), self._log.read_text()[-2000:]
+
+    async def run(self, chance: random.Random, apart_seconds: tuple[float, float]) -> None:
+        """Kills it and starts it again, until cancelled."""
+        while True:
+            await asyncio.sleep(chance.uniform(*apart_seconds))
+            self.kill()
+            self.start()
+
+    @property
+    def records(self) -> Records:
+        found: Records = {kind: {} for kind in KINDS}
+        with sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=60) as copy:
+            for kind, entity_id, record in copy.execute("SELECT kind, id, json FROM record"):
+                found[kind][entity_id] = record.encode()
+        return found
+
+
+def differences(copy: Records, lists: Records) -> list[str]:
+    """Each record that differs, in words."""
+    found = []
+    for kind, listed in lists.items():
+        copied = copy[kind]
+        found += [f"{kind} {one}: missing" for one in listed.keys() - copied.keys()]
+        found += [f"{kind} {one}: not in the list" for one in copied.keys() - listed.keys()]
+        found += [
+            f"{kind} {one}:\n  copied {copied[one].decode()}\n  listed {listed[one].decode()}"
+            for one in listed.keys() & copied.keys()
+            if copied[one] != listed[one]
+        ]
+    return found
+
+
+async def equal_at_last(
+    lists: Callable[[], Any], copies: dict[str, Callable[[], Records]], seconds: float
+) -> tuple[Records, dict[str, list[str]]]:
+    """Waits until every copy equals the lists. Returns the lists, and the differences after the last look."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        truth: Records = await lists()
+        found = {name: differences(copy(), truth) for name, copy in copies.items()}
+        if not any(found.values()) or asyncio.get_running_loop().time() > deadline:
+            return truth, found
+        await asyncio.sleep(1)

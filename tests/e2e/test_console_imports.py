@@ -1,0 +1,227 @@
+"""An administrator imports files in the console; a kill -9 in the middle changes neither records nor counts."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from testkit.prepared import prepare_state
+
+from .console_browser import Browser, Page
+from .real_files import EXAMPLES
+from .system import Company, System
+
+pytestmark = pytest.mark.chaos
+
+BATCH, BATCHES = 2000, 2
+PATIENCE_SECONDS = 120.0
+COUNTS = ("created", "changed", "unchanged", "rejected")
+HEADER = "Site Code,Site Name,Street,Year"
+
+
+@pytest.fixture(scope="module")
+def house(states: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A separate system, as its processes are held and killed."""
+    prepare_state(states / "console_imports")
+    strike = tmp_path_factory.mktemp("strike") / "strike"
+    system = System(states / "console_imports", MAKEREADY_DEMO="0", MAKEREADY_STRIKE_FILE=str(strike))
+    try:
+        system.start()
+        yield system
+    finally:
+        system.stop()
+
+
+@pytest.fixture
+def company(house: System) -> Company:
+    return house.company("Imports by hand")
+
+
+@pytest.fixture
+def browser(house: System, company: Company) -> Browser:
+    return Browser(house).sign_in(company.email)
+
+
+def sites(rows: int) -> bytes:
+    """A CSV of properties under names of its own. A row in each batch lacks its street."""
+    lines = [f"P{n},House {n},{'' if n % BATCH == 7 else f'{n} Elm St'},{1900 + n % 99}" for n in range(rows)]
+    return "\n".join([HEADER, *lines, ""]).encode()
+
+
+def until(browser: Browser, path: str, word: str) -> Page:
+    """The import's page once its heading has the word."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        page = browser.get(path)
+        if word in page.text:
+            return page
+        assert time.monotonic() < give_up and "Stopped" not in page.words, page.words
+        time.sleep(0.2)
+
+
+def counts(page: Page) -> dict[str, int]:
+    found = re.findall(r'data-count="(\w+)">([\d,]+)<', page.text)
+    return {name: int(number.replace(",", "")) for name, number in found}
+
+
+def counts_of_kinds(page: Page) -> list[tuple[str, ...]]:
+    """Kind, created, changed, unchanged and rejected of each row of the page's table."""
+    rows = re.findall(r'<tr><td class="b">([\w-]+)</td>(.*?)</tr>', page.text, re.DOTALL)
+    found = [(kind, dict(re.findall(r'data-count="(\w+)">([\d,]+)<', cells))) for kind, cells in rows]
+    return [(kind, *(one[name].replace(",", "") for name in COUNTS)) for kind, one in found]
+
+
+def newest_worker(house: System) -> psutil.Process:
+    """The process of the last task that began: the one before may need a moment to end."""
+    console = psutil.Process(house.runtime["processes"]["console"]["pid"])
+    found = [child for child in console.children(recursive=True) if "console.imports.worker" in child.cmdline()]
+    return max(found, key=lambda process: process.create_time())
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not what():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def checked(browser: Browser, content: bytes) -> str:
+    """The path of an import whose rows are checked."""
+    browser.get("/imports/new")
+    page = browser.upload("/imports/new", "sites.csv", content)
+    found = re.search(r'href="(/imports/\d+)"', page.text)
+    assert found, page.words
+    path = found[1]
+    page = until(browser, path, "Match the columns")
+    assert "The columns look like properties" in page.words
+    chosen = {"external_id": "Site Code", "name": "Site Name", "address": "Street", "year_built": "Year"}
+    browser.send(f"{path}/check", **{f"from.{field}": f"column:{column}" for field, column in chosen.items()})
+    until(browser, path, "Every row is checked")
+    return path
+
+
+def test_an_example_is_imported_with_the_counts_of_the_command_line(company: Company, browser: Browser) -> None:
+    """As in test_mapped_imports: a file in Windows-1252 with semicolons becomes three kinds of record."""
+    browser.get("/imports/new")
+    page = browser.upload("/imports/new", "ablesung.csv", (EXAMPLES.parent / "files" / "ablesung.csv").read_bytes())
+    found = re.search(r'href="(/imports/\d+)"', page.text)
+    assert found, page.words
+    path = found[1]
+    page = until(browser, path, "Match the columns")
+    assert "read as Windows-1252, separated by semicolons" in page.words
+    mapping = (EXAMPLES / "ablesung.toml").read_bytes()
+    page = browser.upload(f"{path}/check", "ablesung.toml", mapping, field="mapping", **{"as": "toml"})
+    expected = [("properties", "2", "0", "2", "0"), ("meters", "2", "0", "2", "0"), ("readings", "3", "0", "0", "0")]
+    assert counts_of_kinds(until(browser, path, "Every row is checked")) == expected
+    browser.send(f"{path}/check", **{"as": "again"})
+    assert counts_of_kinds(until(browser, path, "Every row is checked")) == expected
+    assert next(iter(company.walk("/properties")), None) is None
+    browser.send(f"{path}/run")
+    assert counts_of_kinds(until(browser, path, "It is imported.")) == expected
+    meters = list(company.walk("/meters"))
+    readings = [one for meter in meters for one in company.walk(f"/meters/{meter['entity_id']}/readings")]
+    assert [(one["consumption"], one["cost"]) for one in readings] == [(1234.5, 148.14), (1100, 132), (987.25, 118.47)]
+
+
+CITIES = (
+    ("boston-properties", "properties", "boston-311-housing/Plumbing.csv"),
+    ("boston-cases", "tickets", "boston-311-housing/Plumbing.csv"),
+    ("new-york-buildings", "properties", "nyc-elevators/elevators_raw_every5th.csv.gz"),
+    ("new-york-elevators", "assets", "nyc-elevators/elevators_raw_every5th.csv.gz"),
+    ("toronto-registry", "all", "toronto-rentsafe/registrations_2026-08-22.csv.gz"),
+)
+LINES = 150  # of each file
+
+
+def test_the_examples_of_cities_have_the_counts_of_the_command_line(
+    house: System, company: Company, browser: Browser, data: Path, tmp_path: Path
+) -> None:
+    by_command = house.company("Cities by command")
+    for mapping, kind, name in CITIES:
+        whole = (data / name).read_bytes()
+        lines = (gzip.decompress(whole) if name.endswith(".gz") else whole).splitlines(keepends=True)[:LINES]
+        file, rules = tmp_path / f"{mapping}.csv", EXAMPLES / f"{mapping}.toml"
+        file.write_bytes(b"".join(lines))
+        words = ("import", str(by_command.company_id), kind, str(file), "--mapping", str(rules))
+        report = json.loads(house.run("--json", *words).stdout)
+
+        browser.get("/imports/new")
+        page = browser.upload("/imports/new", file.name, file.read_bytes())
+        found = re.search(r'href="(/imports/\d+)"', page.text)
+        assert found, page.words
+        path = found[1]
+        until(browser, path, "Match the columns")
+        browser.upload(f"{path}/check", rules.name, rules.read_bytes(), field="mapping", **{"as": "toml"})
+        until(browser, path, "Every row is checked")
+        browser.send(f"{path}/run")
+        page = until(browser, path, "It is imported.")
+        if kind == "all":
+            kinds = [(one["kind"], *(str(one[count]) for count in COUNTS)) for one in report["kinds"]]
+            assert counts_of_kinds(page) == kinds, mapping
+        else:
+            assert report["read"] > 100, mapping
+            assert {count: counts(page)[count] for count in COUNTS} == {count: report[count] for count in COUNTS}
+
+
+def test_an_import_whose_worker_is_killed_after_a_commit_counts_each_row_once(
+    house: System, company: Company, browser: Browser
+) -> None:
+    path = checked(browser, sites(BATCH * BATCHES))
+    page = browser.get(path)
+    expected = {"read": 4000, "created": 3998, "changed": 0, "unchanged": 0, "rejected": 2, "skipped": 0}
+    assert counts(page) == expected and "Nothing has been changed yet" in page.words
+    assert next(iter(company.walk("/properties")), None) is None
+
+    # The catalog stops between its commit and its answer; the worker is killed; the catalog goes on.
+    strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
+    strike.write_text("import-after-commit hold")
+    browser.send(f"{path}/run")
+    wait_for(lambda: not strike.exists())
+    newest_worker(house).kill()
+    catalog = psutil.Process(house.runtime["processes"]["svc-catalog"]["pid"])
+    wait_for(lambda: catalog.status() == psutil.STATUS_STOPPED)
+    os.kill(catalog.pid, signal.SIGCONT)
+    page = until(browser, path, "It is imported.")
+    assert counts(page) == expected
+    assert sum(1 for _ in company.walk("/properties")) == 3998
+
+    rejects = browser.get(f"{path}/rejects?kind=")
+    lines = rejects.text.splitlines()
+    assert lines[0] == f"reject_line,reject_field,reject_reason,{HEADER}" and len(lines) == 3
+    assert [line.split(",")[0] for line in lines[1:]] == ["9", "2009"]
+
+
+def test_an_import_goes_on_after_a_restart_of_everything(house: System, company: Company, browser: Browser) -> None:
+    path = checked(browser, sites(BATCH * BATCHES))
+    strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
+    strike.write_text("import-before-commit kill")
+    browser.send(f"{path}/run")
+    wait_for(lambda: not strike.exists())
+    assert house.wait(60) != 0  # the runner ends when one of its processes does
+    house.start()
+    page = until(browser, path, "It is imported.")
+    assert counts(page) == {"read": 4000, "created": 3998, "changed": 0, "unchanged": 0, "rejected": 2, "skipped": 0}
+
+
+def test_a_cancelled_import_says_what_it_stored_and_goes_on(house: System, company: Company, browser: Browser) -> None:
+    path = checked(browser, sites(BATCH * BATCHES))
+    strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
+    strike.write_text("import-before-commit hold")
+    browser.send(f"{path}/run")
+    wait_for(lambda: not strike.exists())
+    browser.get(path)
+    assert "It ends after the batch" in browser.send(f"{path}/cancel").words
+    os.kill(house.runtime["processes"]["svc-catalog"]["pid"], signal.SIGCONT)
+    page = until(browser, path, "It was cancelled.")
+    assert counts(page)["created"] == 1999
+    browser.send(f"{path}/go-on")
+    assert counts(until(browser, path, "It is imported."))["created"] == 3998
