@@ -175,9 +175,13 @@ def test_a_file_fires_events_only_on_request(system: System, company: Company, r
     company.import_rows("turns", [row | leaves], "--events")
     (shown,) = [one for one in company.walk("/turns") if one["external_id"] == "F-2"]
     system.makeready("sweep", "webhooks")
-    by_event = {one.json["event"]: one.json for one in receiver.at("/of-files")}
+    # An event of the move-in before may be stored after the subscription was made, and is then delivered too.
+    of_row = [one.json for one in receiver.at("/of-files") if one.json["data"]["external_id"] == "F-2"]
+    by_event = {one["event"]: one for one in of_row}
+    assert len(of_row) == len(by_event)
     assert {name: (one["change"]["from"], one["change"]["to"]) for name, one in by_event.items()} == {
         "turn.status_changed": ("Occupied", "Notice"),
         "turn.schedule_changed": (None, "2999-02-09"),
     }
-    assert all(one["data"] == shown for one in by_event.values())
+    for one in by_event.values():
+        assert one["data"] == shown
