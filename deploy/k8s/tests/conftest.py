@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the tests' own modules
 
 from .manifests import K8S, Bundle, make_secrets, read, render, renderer
 
-PARTS = ("migrations", "operator", ".")
+PARTS = ("migrations", "operator", "bootstrap", ".")
 
 
 @pytest.fixture(scope="session")
