@@ -82,7 +82,9 @@ vendor: install-test  ## Fetch the console's scripts of others anew from npm, an
 release-contracts: install-test  ## Keep contracts and schemas as released: later ones may not break them
 	buf build proto --exclude-source-info -o proto/released.binpb
 	@.venv/bin/python -m reference release
+	rm -f proto/allowed.toml
 	@.venv/bin/python -m testkit.schemas release
+	@.venv/bin/python -m testkit.settings_gate release
 
 k8s: install-test  ## Check the Kubernetes manifests and the image's recipe; render them where kubectl is
 	@.venv/bin/python -m pytest -q deploy/k8s/tests $(ARGS)
