@@ -28,9 +28,10 @@ coverage: install-test  ## The share of lines and branches that the tests reach,
 repeat: install-test  ## Run each shard N times, one by one; prints failures and figures (N=20, ARGS=folders or files)
 	@.venv/bin/python .ci/test.py --repeat $(or $(N),20) $(ARGS)
 
-platform: install-test  ## The tests that need kubectl, a container engine and registries: without one they fail
-	@MAKEREADY_REQUIRE=base-image,docker,kubectl,packages,podman .venv/bin/python -m pytest \
-	  deploy/k8s/tests deploy/local/tests/test_servers.py gateway/tests/http/test_oldest_dependencies.py $(ARGS)
+platform: install-test  ## The tests that need kubectl, a container engine, registries, the release before: without one they fail
+	@MAKEREADY_REQUIRE=base-image,docker,kubectl,packages,podman,release-before .venv/bin/python -m pytest \
+	  deploy/k8s/tests deploy/local/tests/test_servers.py gateway/tests/http/test_oldest_dependencies.py \
+	  tests/e2e/test_beside_the_release.py $(ARGS)
 
 lint: install-test  ## Style, types, import contracts, contracts between services, generated files
 	@.venv/bin/python .ci/lint.py

@@ -24,6 +24,7 @@ REQUIREMENTS = {
     "podman": "docker, podman or buildah, with an engine that answers",
     "linux": "Linux: its loopback addresses and its /proc",
     "mount": "the right to mount a small file system",
+    "release-before": "the commit of the release before in git, and `make platform`",
     "public-data": "the files of real public data beside the checkout, or in MAKEREADY_TEST_DATA",
     "valkey": "a Valkey or Redis server",
 }

@@ -13,6 +13,7 @@ import importlib
 import inspect
 import json
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -176,7 +177,8 @@ def main(words: list[str]) -> int:
         sys.stderr.write("usage: python -m testkit.settings_gate [release]\n")
         return 2
     if words:
-        kept = {"settings": current(), "deprecated": listed("deprecated")}
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+        kept = {"commit": head.stdout.strip(), "settings": current(), "deprecated": listed("deprecated")}
         (FOLDER / "released.json").write_text(json.dumps(kept, indent=1) + "\n")
         for name in ("allowed", "deprecated"):
             (FOLDER / f"{name}.toml").unlink(missing_ok=True)
