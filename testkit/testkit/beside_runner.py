@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from makeready_local import runner, services
+from makeready_local import runner, services, streams
 from makeready_local.__main__ import main
 from makeready_local.children import Child, free_port
 from makeready_local.forks import Forks
@@ -22,7 +22,7 @@ from makeready_local.state import State
 def replace(names: set[str], tree: Path) -> None:
     """The runner starts these services from the tree, each in a new interpreter."""
     nats_urls: list[str] = []
-    keep, start = runner.kept_streams, services.start
+    keep, start = streams.kept_streams, services.start
 
     def kept(nats_url: str, *more: Any) -> Any:
         nats_urls.append(nats_url)
