@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform lint quick bench bench-console soak soak-copies hostile install install-test proto openapi schemas pages pictures vendor release-contracts k8s lock
+.PHONY: help run demo test coverage repeat platform lint quick bench bench-console soak soak-copies soak-rolls soak-events hostile install install-test proto openapi schemas pages pictures vendor release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -51,6 +51,13 @@ soak: install-test  ## Webhooks under kills: a kill -9 every few seconds, every 
 soak-copies: install-test  ## Copies by /changes under kills: every record equal to the lists, to the byte (30 minutes)
 	@PYTHONPATH=. .venv/bin/python -m tests.chaos.mirror $(ARGS)
 
+soak-rolls: install-test  ## Replicas rolled, frozen, killed and lost, in the times of the Kubernetes manifests (4 minutes)
+	@MAKEREADY_ROLLS_SCALE=1 .venv/bin/python -P -m pytest -q tests/chaos/test_replicas_roll.py
+
+soak-events: install-test  ## /events under eight killed writers (200,000 events), and a replay of 10,000 (about 15 minutes)
+	@MAKEREADY_FEED_EVENTS=$(or $(N),200000) MAKEREADY_REPLAYED_EVENTS=10000 .venv/bin/python -m pytest -q -s \
+	  svc-webhooks/tests/feed/test_many_events.py $(ARGS)
+
 hostile: install-test  ## Memory under 5,000 hostile connections of four kinds, with known keys beside them (minutes)
 	@MAKEREADY_HOSTILE_CONNECTIONS=5000 .venv/bin/python -m pytest -q -s gateway/tests/http/test_hostile_connections.py
 
@@ -64,6 +71,7 @@ proto: install-test  ## Generate the code of the contracts
 	cd proto && buf format -w && rm -rf gen/makeready && mkdir -p gen && \
 	  python -m grpc_tools.protoc -I. --python_out=gen --grpc_python_out=gen \
 	    --mypy_out=quiet:gen --mypy_grpc_out=quiet:gen $(PROTOS)
+	@.venv/bin/python .ci/retried.py write
 
 openapi: install-test  ## Write the records' schemas, the OpenAPI document and the reference pages anew
 	@.venv/bin/python -m reference
