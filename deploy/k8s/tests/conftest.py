@@ -54,7 +54,12 @@ def with_secrets(folder: Path, *arguments: str) -> Path:
 @pytest.fixture(scope="session")
 def ha(k8s_ha: Path) -> Bundle:
     """The example installation with three servers of NATS, as built here."""
-    return build(*(k8s_ha / "overlays" / part for part in ("example/migrations", "example/operator", "example-ha")))
+    return build(
+        *(
+            k8s_ha / "overlays" / part
+            for part in ("example/migrations", "example/operator", "example/bootstrap", "example-ha")
+        )
+    )
 
 
 @pytest.fixture(scope="session")
