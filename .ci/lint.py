@@ -23,6 +23,7 @@ PROJECTS = (
     "testkit",
     "openapi",
     "bench",
+    "sdk/python",
 )
 RELEASED = "proto/released.binpb"
 # Written in parts, so that the check does not find this file.
@@ -89,7 +90,12 @@ def command(*words: str, **environment: str) -> list[str]:
 
 def mypy_of_tests(*mypy: str) -> list[str]:
     """One run for each folder of tests: each is a package with the name `tests`."""
-    folders = [*sorted(Path().glob("*/tests")), *sorted(Path("deploy").glob("*/tests")), Path("tests")]
+    folders = [
+        *sorted(Path().glob("*/tests")),
+        *sorted(Path("deploy").glob("*/tests")),
+        Path("sdk/python/tests"),
+        Path("tests"),
+    ]
     problems = [line for one in folders for line in command(*mypy, str(one), MYPYPATH=str(one.parent))]
     for place in map(Path, (".ci", "deploy/local/install.py", "docs/webhooks/receiver.py", "docs/sync/copy.py")):
         problems += command(*mypy, str(place), MYPYPATH=str(place))

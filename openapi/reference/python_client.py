@@ -5,6 +5,7 @@ The lines are as `ruff format` leaves them, so that the generated files are chec
 
 from __future__ import annotations
 
+import keyword
 import subprocess
 import sys
 import textwrap
@@ -34,13 +35,13 @@ def _formatted(text: str) -> str:
 
 
 def _models(found: Description) -> str:
-    """Enums, records, bodies of requests and events."""
+    """Enums, records, events, and the objects that stand in bodies of requests."""
     answers = {one.answer for resource in found.resources for one in resource.calls if not one.page}
     events = {one.model for one in found.events}
     open_enums = {kind.enum for model in found.models for kind in _kinds(model) if kind.is_open}
     lines = [
         HEAD.format(
-            "Records, bodies of requests, events and enums.\n\n"
+            "Records, events and enums.\n\n"
             "Enums in answers are open: any other text may come, and unknown fields are ignored."
         ),
         "from __future__ import annotations\n\nimport datetime\n"
@@ -53,12 +54,14 @@ def _models(found: Description) -> str:
         '"""The kinds of records that have a snapshot and a feed of changes."""\n\n',
     ]
     lines += [f"{one.name}: TypeAlias = Literal[{', '.join(map(_text, one.values))}]\n" for one in found.enums]
-    lines.append("\n# msgspec takes no union of literals and str; type checkers do, and show the values.\nif TYPE_CHECKING:\n")
+    lines.append("\n# msgspec takes no union of literals and str; type checkers do, and show the values.\n")
+    lines.append("if TYPE_CHECKING:\n")
     lines += [f"    Open{name}: TypeAlias = {name} | str\n" for name in sorted(open_enums)]
     lines.append("else:\n    " + " = ".join(f"Open{name}" for name in sorted(open_enums)) + " = str\n")
+    nested = {kind.model for model in found.models for kind in _kinds(model)}
     for model in found.models:
         if model.is_body:
-            lines += _typed_dict(model)
+            lines += _typed_dict(model) if model.name in nested else ()
         else:
             base = "Answer" if model.name in answers else "Envelope" if model.name in events else "msgspec.Struct"
             lines += _struct(model, base)
@@ -80,20 +83,21 @@ def _kinds(model: Model) -> Iterator[Type]:
 
 
 def _struct(model: Model, base: str) -> Iterator[str]:
-    renamed = {one.name: f"{one.name}_" for one in model.fields if one.name == "from"}
+    renamed = {one.name: f"{one.name}_" for one in model.fields if keyword.iskeyword(one.name)}
     options = f", rename={ {new: old for old, new in renamed.items()} }" if renamed else ""
-    kw_only = ", kw_only=True"
-    yield f"\n\nclass {model.name}({base}{kw_only}{options}):\n{_doc(model.description or 'What has changed.', 4)}\n"
+    yield f"\n\nclass {model.name}({base}, kw_only=True{options}):\n"
+    yield f"{_doc(_flat(model.description) or 'What has changed.', 4)}\n"
     for one in model.fields:
         default = "" if one.is_required else " | msgspec.UnsetType = msgspec.UNSET"
-        yield f"    {renamed.get(one.name, one.name)}: {_annotation(one.type)}{default}\n{_doc(one.description, 4)}"
+        yield f"    {renamed.get(one.name, one.name)}: {_annotation(one.type)}{default}\n"
+        yield _doc(_flat(one.description), 4)
 
 
 def _typed_dict(model: Model) -> Iterator[str]:
-    """A body that stands in another one; callers write it as a dict."""
-    yield f"\n\nclass {model.name}(TypedDict, total=False):\n{_doc(model.description, 4)}\n"
+    """An object in a body; callers write it as a dict."""
+    yield f"\n\nclass {model.name}(TypedDict, total=False):\n{_doc(_flat(model.description), 4)}\n"
     for one in model.fields:
-        yield f"    {one.name}: {_annotation(one.type)}\n{_doc(one.description, 4)}"
+        yield f"    {one.name}: {_annotation(one.type)}\n{_doc(_flat(one.description), 4)}"
 
 
 def _annotation(kind: Type, prefix: str = "") -> str:
@@ -124,8 +128,8 @@ def _resources(found: Description) -> str:
         "from makeready_client import models\n"
         "from makeready_client.core import AsyncCore, AsyncResource, Core, Resource\n"
         "from makeready_client.following import AsyncFollowing, Following\n"
-        "from makeready_client.paging import AsyncEventFeed, AsyncFeed, AsyncPages, EventFeed, Feed, FeedPage, Page, "
-        "Pages\n"
+        "from makeready_client.paging import AsyncEventFeed, AsyncFeed, AsyncPages, AsyncWalk, EventFeed, Feed, "
+        "FeedPage, Page, Pages, Walk\n"
         "from makeready_client.requests import Request, path\n"
         "from makeready_client.snapshots import AsyncSnapshot, Snapshot\n",
     ]
@@ -168,22 +172,24 @@ def _method(call: Call, bodies: dict[str, Model], client: str, *, is_async: bool
     if call.body:
         keywords.append("idempotency_key: str | None = None")
     parameters = ["self", *(_parameter(one) for one in call.ids), *(["*", *keywords] if keywords else [])]
-    returned, made, does_wait = _made(call, is_async=is_async)
+    returned, expression = _made(call, a, client)
+    does_wait = call.kind not in ("list", "feed", "snapshot")
     define = "async def" if is_async and does_wait else "def"
-    yield f"\n    {define} {call.name}({', '.join(parameters)},) -> {returned}:\n"
-    yield _doc(f"{call.summary}.\n\n{call.description}\n\n{_notes(call, values)}", 8)
+    yield f"\n    {define} {call.name}({', '.join(parameters)}) -> {returned}:\n"
+    yield _doc("\n\n".join([f"{call.summary}.", _flat(call.description), *_notes(call, values)]), 8)
     yield f"        request = Request({', '.join(_request(call, fields, values))})\n"
-    yield f"        return {'await ' if is_async and does_wait else ''}{made.format(client=client, a=a)}\n"
+    before = "" if call.kind == "delete" else "return "
+    yield f"        {before}{'await ' if is_async and does_wait else ''}{expression}\n"
 
 
-def _notes(call: Call, values: Sequence[Field]) -> str:
-    """What the parameters mean, and the errors that a caller may have to tell apart."""
-    lines = [f"{one.name}: {one.description}" for one in (*call.ids, *values) if one.description]
+def _notes(call: Call, values: Sequence[Field]) -> list[str]:
+    """What the parameters mean: a paragraph."""
+    lines = [f"{one.name}: {_flat(one.description)}" for one in (*call.ids, *values) if one.description]
     if call.kind in ("list", "feed"):
         lines.append("limit: How many records a page has; as many as the API allows if left out.")
     if call.body:
         lines.append("idempotency_key: Names this write; a new one if left out. All retries of the call have the same.")
-    return "\n\n".join(lines)
+    return ["\n".join(lines)] if lines else []
 
 
 def _parameter(one: Field) -> str:
@@ -193,23 +199,17 @@ def _parameter(one: Field) -> str:
     return f"{one.name}: {kind.removesuffix(' | None')} | None = None"
 
 
-def _made(call: Call, *, is_async: bool) -> tuple[str, str, bool]:
-    """What the method returns, the expression that makes it, and whether that waits for the API."""
-    a = "Async" if is_async else ""
-    answer = f"models.{call.answer}"
-    if call.kind == "list":
-        return f"{a}Pages[{answer}]", f"{{a}}Pages({{client}}, request, Page[{answer}])", False
-    if call.kind == "feed" and call.answer == "Event":
-        return f"{a}EventFeed", "{a}EventFeed({client}, request)", False
-    if call.kind == "feed":
-        return f"{a}Feed[{answer}]", f"{{a}}Feed({{client}}, request, FeedPage[{answer}])", False
-    if call.kind == "snapshot":
-        return f"{a}Snapshot[{answer}]", f"{{a}}Snapshot({{client}}, request, {answer})", False
-    if call.kind == "delete":
-        return "None", "{client}.call(request, None)", True
-    if not call.answer:
-        return "dict[str, Any]", "{client}.call(request, dict[str, Any])", True
-    return answer, f"{{client}}.call(request, {answer})", True
+def _made(call: Call, a: str, client: str) -> tuple[str, str]:
+    """What the method returns, and the expression that makes it."""
+    answer = f"models.{call.answer}" if call.answer else "dict[str, Any]"
+    if call.answer == "Event":
+        return f"{a}EventFeed", f"{a}EventFeed({client}, request)"
+    return {
+        "list": (f"{a}Pages[{answer}]", f"{a}Walk({client}, request, Page[{answer}])"),
+        "feed": (f"{a}Feed[{answer}]", f"{a}Walk({client}, request, FeedPage[{answer}])"),
+        "snapshot": (f"{a}Snapshot[{answer}]", f"{a}Snapshot({client}, request, {answer})"),
+        "delete": ("None", f"{client}.respond(request)"),
+    }.get(call.kind, (answer, f"{client}.call(request, {answer})"))
 
 
 def _request(call: Call, fields: Sequence[Field], values: Sequence[Field]) -> Iterator[str]:
@@ -230,34 +230,36 @@ def _request(call: Call, fields: Sequence[Field], values: Sequence[Field]) -> It
 
 def _errors(found: Description) -> str:
     """A class for each code."""
+    own = ["ApiError", "ConnectionFailed", "MakereadyError", "SignatureInvalid"]
+    names = ", ".join(map(_text, ["BY_CODE", *sorted([*own, *(one.name for one in found.failures)])]))
     lines = [
         HEAD.format("A class for each error code of the API, and the errors of this library."),
-        "from makeready_client.failures import ApiError, ConnectionFailed, MakereadyError, SignatureInvalid\n\n",
-        f"__all__ = {['ApiError', 'ConnectionFailed', 'MakereadyError', 'SignatureInvalid']!r}\n",
+        f"from makeready_client.failures import {', '.join(own)}\n\n__all__ = [{names}]\n",
     ]
     for one in found.failures:
         statuses = " or ".join(map(str, one.statuses))
-        lines.append(f"\n\nclass {one.name}(ApiError):\n{_doc(f'{statuses} `{one.code}`. {one.meaning} {one.remedy}', 4)}")
-    lines.append("\n\nBY_CODE: dict[str, type[ApiError]] = {")
-    lines.append(", ".join(f"{_text(one.code)}: {one.name}" for one in found.failures))
-    lines.append("}\n")
-    names = sorted(one.name for one in found.failures)
-    lines[2] = f"__all__ = {sorted(['ApiError', 'BY_CODE', 'ConnectionFailed', 'MakereadyError', 'SignatureInvalid', *names])!r}\n"
+        described = _flat(f"{statuses} `{one.code}`. {one.meaning} {one.remedy}")
+        lines.append(f"\n\nclass {one.name}(ApiError):\n{_doc(described, 4)}")
+    classes = ", ".join(f"{_text(one.code)}: {one.name}" for one in found.failures)
+    lines.append(f"\n\nBY_CODE: dict[str, type[ApiError]] = {{{classes}}}\n")
     return "".join(lines)
 
 
 def _doc(text: str, indent: int) -> str:
-    """A docstring; empty if there is no text."""
+    """A docstring of paragraphs of lines, each filled; empty if there is no text."""
     if not text:
         return ""
     space = " " * indent
-    paragraphs = [
-        textwrap.fill(" ".join(one.split()), WIDTH - indent - 3, break_on_hyphens=False, break_long_words=False)
-        for one in text.strip().split("\n\n")
-    ]
-    filled = textwrap.indent("\n\n".join(paragraphs).replace("\\", "\\\\"), space)
-    end = f"\n{space}" if "\n" in filled else ""
-    return f'{space}"""{filled.lstrip()}{end}"""\n'
+    width = WIDTH - indent - 6  # a single line has the quotes on both sides
+    filled = "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in text.strip().split("\n"))
+    written = textwrap.indent(filled.replace("\\", "\\\\"), space).lstrip()
+    end = f"\n{space}" if "\n" in written else ""
+    return f'{space}"""{written}{end}"""\n'
+
+
+def _flat(text: str) -> str:
+    """A text of the document, without the line breaks of its source; a paragraph is a line."""
+    return "\n\n".join(" ".join(one.split()) for one in text.split("\n\n"))
 
 
 def _text(value: str | int) -> str:

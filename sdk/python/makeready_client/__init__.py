@@ -9,7 +9,7 @@ records; `errors` has a class for each code.
 
 from makeready_client import errors, models, webhooks
 from makeready_client.client import AsyncMakeready, Makeready
-from makeready_client.core import VERSION as __version__
+from makeready_client.core import __version__
 from makeready_client.mirror import Batch, Change, Mirror
 from makeready_client.sqlite import SqliteStore
 

@@ -16,7 +16,7 @@ import httpx
 
 from makeready_client import errors, models, webhooks
 from makeready_client.client import Makeready
-from makeready_client.core import VERSION
+from makeready_client.core import __version__
 from makeready_client.mirror import Mirror
 from makeready_client.requests import Request
 from makeready_client.sqlite import SqliteStore
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         description="The Maintenance and Occupancy Records API on the command line.",
         epilog=EXIT_CODES,
     )
-    parser.add_argument("--version", action="version", version=VERSION)
+    parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--api-key", metavar="KEY", help="else MAKEREADY_API_KEY, which other users cannot see")
     parser.add_argument("--base-url", metavar="URL", help="as https://HOST/api/v1; else MAKEREADY_BASE_URL")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -60,7 +60,7 @@ class AsyncMakeready(AsyncApi):
         api_key: str | None = None,
         *,
         base_url: str | None = None,
-        timeout: float = TIMEOUT_SECONDS,  # noqa: ASYNC109 - a setting of the client
+        timeout: float = TIMEOUT_SECONDS,
         retries: int = RETRIES,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:

@@ -15,18 +15,18 @@ import time
 import uuid
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx
 import msgspec
 
 from makeready_client import errors
 from makeready_client.answers import Answer
-from makeready_client.failures import ConnectionFailed, error_of
+from makeready_client.refusals import error_of
 from makeready_client.requests import Request
 
 T = TypeVar("T")
-VERSION = "0.2.0"
+__version__ = "0.2.0"
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 35.0  # the slowest operation waits 30 s for a receiver of webhooks
 BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 0.5, 8.0
@@ -78,7 +78,7 @@ class Settings:
         self.allowance = Allowance()
         self.headers = {
             "Authorization": f"Bearer {api_key}",
-            "User-Agent": f"makeready-client/{VERSION} python/{platform.python_version()}",
+            "User-Agent": f"makeready-client/{__version__} python/{platform.python_version()}",
         }
 
     def exchange(self, request: Request) -> Steps:
@@ -127,7 +127,7 @@ class Settings:
                 )
                 may_have_happened |= got.status_code == 500
             else:
-                failure = ConnectionFailed(f"{request.method} {self.base_url}{request.path}: {got!r}")
+                failure = errors.ConnectionFailed(f"{request.method} {self.base_url}{request.path}: {got!r}")
                 failure.__cause__ = got
                 is_retried = not isinstance(got, NEVER_RETRIED)
                 may_have_happened = True
@@ -142,10 +142,8 @@ class Settings:
             yield pause
 
 
-def read(response: httpx.Response, kind: Any) -> Any:
-    """The answer in a response; None if `kind` is."""
-    if kind is None:
-        return None
+def read(response: httpx.Response, kind: type[T]) -> T:
+    """The answer in a response."""
     answer = msgspec.json.decode(response.content, type=kind)
     if isinstance(answer, Answer):
         answer.__dict__["_request_id"] = response.headers.get("X-Request-Id")
@@ -160,14 +158,14 @@ class Core:
         self.settings = settings
         self._http = httpx.Client(transport=transport)
 
-    def call(self, request: Request, kind: type[T] | None) -> T:
+    def call(self, request: Request, kind: type[T]) -> T:
         """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""
-        answer: T = read(self.respond(request), kind)
-        return answer
+        return read(self.respond(request), kind)
 
     def respond(self, request: Request, *, is_stream: bool = False) -> httpx.Response:
         """The response; with its body, unless that is a stream. Raises as `call`."""
-        steps, got = self.settings.exchange(request), None
+        steps = self.settings.exchange(request)
+        got: httpx.Response | httpx.TransportError | None = None
         while True:
             try:
                 step = steps.send(got)
@@ -197,14 +195,14 @@ class AsyncCore:
         self.settings = settings
         self._http = httpx.AsyncClient(transport=transport)
 
-    async def call(self, request: Request, kind: type[T] | None) -> T:
+    async def call(self, request: Request, kind: type[T]) -> T:
         """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""
-        answer: T = read(await self.respond(request), kind)
-        return answer
+        return read(await self.respond(request), kind)
 
     async def respond(self, request: Request, *, is_stream: bool = False) -> httpx.Response:
         """The response; with its body, unless that is a stream. Raises as `call`."""
-        steps, got = self.settings.exchange(request), None
+        steps = self.settings.exchange(request)
+        got: httpx.Response | httpx.TransportError | None = None
         while True:
             try:
                 step = steps.send(got)

@@ -6,8 +6,8 @@ Made by `make openapi` from the tables of the API: change openapi/reference inst
 from makeready_client.failures import ApiError, ConnectionFailed, MakereadyError, SignatureInvalid
 
 __all__ = [
-    "ApiError",
     "BY_CODE",
+    "ApiError",
     "CompanyInactive",
     "ConnectionFailed",
     "CreatedByMissing",
@@ -36,8 +36,8 @@ __all__ = [
 
 
 class InvalidLimit(ApiError):
-    """400 `invalid_limit`. `limit` is not a positive integer. Above 200 it is no error: it counts as 200. Correct the
-    request.
+    """400 `invalid_limit`. `limit` is not a positive integer. Above 200 it is no error: it counts as 200. Correct
+    the request.
     """
 
 
@@ -52,15 +52,15 @@ class IdempotencyKeyRequired(ApiError):
 
 
 class InvalidRequest(ApiError):
-    """400 or 422 `invalid_request`. 400: an unknown or repeated query key, a filter's bad value, an `Idempotency-Key`
-    over 64 characters, a body that is not what the operation takes. 422: a value outside its published enum, and
-    what a rule of the operation refuses. Correct the request; the message names the field.
+    """400 or 422 `invalid_request`. 400: an unknown or repeated query key, a filter's bad value, an
+    `Idempotency-Key` over 64 characters, a body that is not what the operation takes. 422: a value outside its
+    published enum, and what a rule of the operation refuses. Correct the request; the message names the field.
     """
 
 
 class Unauthorized(ApiError):
-    """401 `unauthorized`. No API key that is known, or a header that cannot be read. Send `Authorization: Bearer` and
-    an active key.
+    """401 `unauthorized`. No API key that is known, or a header that cannot be read. Send `Authorization: Bearer`
+    and an active key.
     """
 
 
@@ -87,14 +87,14 @@ class MethodNotAllowed(ApiError):
 
 
 class CursorExpired(ApiError):
-    """410 `cursor_expired`. The cursor of a feed is from before a restore of the service's records, so it can't go on.
-    Take a snapshot, or read the feed from its beginning, and go on from there.
+    """410 `cursor_expired`. The cursor of a feed is from before a restore of the service's records, so it can't go
+    on. Take a snapshot, or read the feed from its beginning, and go on from there.
     """
 
 
 class IdempotencyInProgress(ApiError):
-    """409 `idempotency_in_progress`. A request with the same `Idempotency-Key` is still being processed. Wait and retry
-    with the same key.
+    """409 `idempotency_in_progress`. A request with the same `Idempotency-Key` is still being processed. Wait and
+    retry with the same key.
     """
 
 
@@ -103,12 +103,14 @@ class IdempotencyMismatch(ApiError):
 
 
 class CreatedByMissing(ApiError):
-    """422 `created_by_missing`. The key has no minting administrator on record. Use a key that an administrator minted."""
+    """422 `created_by_missing`. The key has no minting administrator on record. Use a key that an administrator
+    minted.
+    """
 
 
 class InvalidDestinationUrl(ApiError):
-    """422 `invalid_destination_url`. `destination_url` is not https on port 443 of a public host. Nothing was created.
-    Give another URL.
+    """422 `invalid_destination_url`. `destination_url` is not https on port 443 of a public host. Nothing was
+    created. Give another URL.
     """
 
 
@@ -121,8 +123,8 @@ class EventsUnknownKey(ApiError):
 
 
 class RateLimited(ApiError):
-    """429 `rate_limited`. The key's 120 requests a minute are used up, or a snapshot of the same records is under way.
-    Wait for `Retry-After` seconds, then retry.
+    """429 `rate_limited`. The key's 120 requests a minute are used up, or a snapshot of the same records is under
+    way. Wait for `Retry-After` seconds, then retry.
     """
 
 
@@ -131,8 +133,8 @@ class InternalError(ApiError):
 
 
 class ReceiverBusy(ApiError):
-    """503 `receiver_busy`. The receiver of a test has as many attempts as it gets at once. Nothing was sent. Retry in a
-    minute.
+    """503 `receiver_busy`. The receiver of a test has as many attempts as it gets at once. Nothing was sent. Retry
+    in a minute.
     """
 
 

@@ -1,9 +1,6 @@
-"""The errors that are no single code's, and how a refusal becomes one. `errors` has a class for each code."""
+"""The errors that are no single code's; `errors` has a class for each code."""
 
 from __future__ import annotations
-
-import httpx
-import msgspec
 
 
 class MakereadyError(Exception):
@@ -33,28 +30,3 @@ class ApiError(MakereadyError):
         """Names the request in the logs of the API; quote it when you ask for help."""
         self.retry_after = retry_after
         """Seconds; None where the API named none."""
-
-
-class _Error(msgspec.Struct):
-    code: str
-    message: str
-
-
-class _Body(msgspec.Struct):
-    error: _Error
-
-
-def error_of(response: httpx.Response) -> ApiError:
-    """The error that a refusal stands for. response: with its body read."""
-    from makeready_client.errors import BY_CODE  # noqa: PLC0415 - errors are made of the classes above
-
-    after = response.headers.get("Retry-After", "")
-    details = {
-        "request_id": response.headers.get("X-Request-Id"),
-        "retry_after": float(after) if after.isdecimal() else None,
-    }
-    try:
-        found = msgspec.json.decode(response.content, type=_Body).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ApiError(response.status_code, "", f"{response.reason_phrase}, not from the API itself", **details)
-    return BY_CODE.get(found.code, ApiError)(response.status_code, found.code, found.message, **details)

@@ -15,14 +15,12 @@ WAIT_SECONDS = 25
 
 
 class _Position:
-    """cursor: that of the first event that was not yet handed out whole: store it after you have handled an event."""
-
     def __init__(self, cursor: str | None) -> None:
         self.cursor = cursor
+        """Where to go on in a later run. Store it after you have handled an event."""
 
     def _handed_out(self, page: FeedPage[models.Event]) -> Iterator[models.Event]:
-        for one in page.data[:-1]:
-            yield one
+        yield from page.data[:-1]
         # Within a page the cursor is that of its beginning, so a program that stops there gets its events again.
         self.cursor = page.resume_cursor
         yield from page.data[-1:]

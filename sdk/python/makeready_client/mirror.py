@@ -107,7 +107,7 @@ class Mirror:
                     self.step(kind, wait=WAIT_SECONDS)
                 except (errors.ConnectionFailed, errors.InternalError, errors.RateLimited):
                     stopping.wait(PAUSE_SECONDS)
-                except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
+                except BaseException as error:  # raised again by the thread that waits
                     failed.put(error)
                     return
 

@@ -1,4 +1,4 @@
-"""Records, bodies of requests, events and enums.
+"""Records, events and enums.
 
 Enums in answers are open: any other text may come, and unknown fields are ignored.
 
@@ -342,8 +342,8 @@ class InspectionChange(msgspec.Struct, kw_only=True):
 
 
 class InspectionStaleEvent(Envelope, kw_only=True):
-    """An inspection was not completed by the morning after its scheduled date, at 06:00 in the company's timezone. Once
-    for each inspection, even if it is postponed later.
+    """An inspection was not completed by the morning after its scheduled date, at 06:00 in the company's timezone.
+    Once for each inspection, even if it is postponed later.
     """
 
     schema_version: Literal[1]
@@ -458,27 +458,6 @@ class PartyCreate(TypedDict, total=False):
     """Your own identifier of the party."""
 
 
-class MoveInCreate(TypedDict, total=False):
-    """A new resident's tenancy of the unit."""
-
-    move_in_date: datetime.date
-    """The day on which the resident moves in."""
-    lease_start_date: datetime.date
-    """The lease's first day."""
-    lease_end_date: datetime.date | None
-    """The lease's last day, not before its first. Without it, the lease runs from month to month."""
-    predecessor_transition_id: int | None
-    """The `entity_id` of the turn that this move-in ends: the unit's active turn, for which a notice was recorded. It
-    is not needed if that turn's move_out_date has passed.
-    """
-    provider: str
-    """Short name of the system that sends this. Surrounding blanks are removed, and it is stored in lower case."""
-    external_id: str | None
-    """Your own identifier of the residency: the turn's `external_id`."""
-    parties: list[PartyCreate]
-    """The parties of the lease; at least one is a leaseholder with first and last name."""
-
-
 class NewSubscription(Answer, kw_only=True):
     """A webhook subscription that was just created, with its signing secret."""
 
@@ -504,23 +483,6 @@ class NewSubscription(Answer, kw_only=True):
     """How it was created: `api` over this API, `administrator` in the administrator interface."""
     secret: str | msgspec.UnsetType = msgspec.UNSET
     """The signing secret. Store it: replays and lists do not contain it."""
-
-
-class NoticeCreate(TypedDict, total=False):
-    """A departure of the unit's current resident."""
-
-    move_out_date: datetime.date
-    """The day on which the resident leaves or has left."""
-    provider: str
-    """Short name of the system that sends this. Surrounding blanks are removed, and it is stored in lower case."""
-    ntv_reason_code: str | None
-    """Why the resident leaves, as a code of the provider."""
-    departure_destination_code: str | None
-    """Where the resident goes, as a code of the provider."""
-    notes: str | None
-    """Any other notes about the departure."""
-    external_id: str | None
-    """Your own identifier of the notice. It does not change the turn's `external_id`."""
 
 
 class Party(msgspec.Struct, kw_only=True):
@@ -564,20 +526,11 @@ class OccupancyRecord(Answer, kw_only=True):
     lease: Lease | None
     """The lease that the move-in created; null on a notice."""
     parties: list[Party]
-    """The parties of the lease: leaseholders with first and last name first, then all others; otherwise in the order in
-    which they were sent. `[]` on a notice.
+    """The parties of the lease: leaseholders with first and last name first, then all others; otherwise in the order
+    in which they were sent. `[]` on a notice.
     """
     url: str
     """Link that opens the unit's transitions for a person."""
-
-
-class PhotoCreate(TypedDict, total=False):
-    """A photo to add to a ticket."""
-
-    photo_url: str
-    """The photo's address: an absolute http or https URL of at most 2,000 characters. The photo is not fetched, so it
-    must stay there for as long as the ticket is to show it.
-    """
 
 
 class StalePmTask(msgspec.Struct, kw_only=True):
@@ -597,8 +550,8 @@ class StalePmTask(msgspec.Struct, kw_only=True):
 
 class PmStaleEvent(Envelope, kw_only=True):
     """A preventive-maintenance task was still open on the morning after its due date, at 06:00 in the company's
-    timezone. Once for each task, even if it is postponed later. A recurring task's next occurrence is a task of its
-    own.
+    timezone. Once for each task, even if it is postponed later. A recurring task's next occurrence is a task of
+    its own.
     """
 
     schema_version: Literal[1]
@@ -723,8 +676,8 @@ class Reading(Answer, kw_only=True):
     period_end: datetime.datetime
     """The instant up to which it counts."""
     consumption: float
-    """The consumption in the period, in `unit_of_measure`; negative if more was fed back than drawn. Numbers of up to
-    fifteen digits are exact.
+    """The consumption in the period, in `unit_of_measure`; negative if more was fed back than drawn. Numbers of up
+    to fifteen digits are exact.
     """
     unit_of_measure: str | None
     """The unit of `consumption`, for example kWh, as it was when the meter was read; null if not on record."""
@@ -755,21 +708,6 @@ class ReadingChange(msgspec.Struct, kw_only=True):
     """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
 
 
-class ReplayCreate(TypedDict, total=False):
-    """Which events to send to a subscription again."""
-
-    since: datetime.datetime
-    """Only events that were stored at this instant or later. It must carry a UTC offset."""
-    until: datetime.datetime | None
-    """Only events that were stored before this instant; left out: until now."""
-    events: list[EventKey] | None
-    """Only events with these keys, which the subscription must name; left out: all that it names."""
-    state: ReplayState | None
-    """`all`: every event, whether it arrived, failed or was never sent to this subscription. `parked`: those whose
-    delivery is parked. `failed`: those whose delivery is parked or waits after a failed attempt. Left out: `all`.
-    """
-
-
 class StaleTurnTask(msgspec.Struct, kw_only=True):
     """A make-ready task that is overdue. It has no id, and there is nothing to fetch afterwards."""
 
@@ -781,19 +719,6 @@ class StaleTurnTask(msgspec.Struct, kw_only=True):
     """The unit's name."""
     url: str
     """Link that opens the record for a person."""
-
-
-class StatusChange(TypedDict, total=False):
-    """The new status of a ticket, and the fields that belong to it."""
-
-    status: TicketStatus
-    """The ticket's new status; every status can follow every other one."""
-    note: str | None
-    """The work done, in 5 or more words. Required with status Completed, refused with any other."""
-    cancellation_reason_code: TicketCancellationReasonCode | None
-    """Why the ticket is cancelled. Required with status Cancelled, refused with any other."""
-    cancellation_notes: str | None
-    """The reason in 5 or more words. Required with cancellation_reason_code see_notes, refused with any other."""
 
 
 class Subscription(msgspec.Struct, kw_only=True):
@@ -819,21 +744,6 @@ class Subscription(msgspec.Struct, kw_only=True):
     """When the record was created."""
     source: OpenSubscriptionSource
     """How it was created: `api` over this API, `administrator` in the administrator interface."""
-
-
-class SubscriptionCreate(TypedDict, total=False):
-    """A webhook subscription to create."""
-
-    destination_url: str
-    """The URL that receives deliveries: https on port 443, with a public host. Other schemes and ports, and private or
-    loopback addresses, are refused.
-    """
-    events: list[EventKey]
-    """The events to deliver. They are stored sorted, each once."""
-
-
-class TestCreate(TypedDict, total=False):
-    """A test of a subscription: an object without keys."""
 
 
 class Ticket(Answer, kw_only=True):
@@ -916,23 +826,6 @@ class TicketChange(msgspec.Struct, kw_only=True):
     """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
     record: Ticket | None
     """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
-
-
-class TicketCreate(TypedDict, total=False):
-    """A ticket to open. Its status is always Open."""
-
-    unit_id: int
-    """The unit that the ticket is for; it must be visible to the key."""
-    title: str
-    """The problem, in one line."""
-    category: TicketCategory
-    """The trade that the ticket is for."""
-    asset_id: int | None
-    """The asset that the ticket is about; it must be on the unit's property."""
-    description: str | None
-    """The full report; empty if left out."""
-    priority: TicketPriority | None
-    """How urgent it is; Medium if left out."""
 
 
 class TicketCreatedEvent(Envelope, kw_only=True):
@@ -1078,8 +971,8 @@ class TurnScheduleChangedEventChange(msgspec.Struct, kw_only=True, rename={"from
 
 
 class TurnScheduleChangedEvent(Envelope, kw_only=True):
-    """A turn's projected ready date changed. Either date may be null: there was none before, or there is none now. Once
-    for each change. Changes of make-ready tasks do not change the date.
+    """A turn's projected ready date changed. Either date may be null: there was none before, or there is none now.
+    Once for each change. Changes of make-ready tasks do not change the date.
     """
 
     schema_version: Literal[1]
@@ -1110,9 +1003,9 @@ class TurnStatusChangedEventChange(msgspec.Struct, kw_only=True, rename={"from_"
 
 class TurnStatusChangedEvent(Envelope, kw_only=True):
     """A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or {MORNING} because its
-    resident's move-out date was the day before and no resident follows. `from` and `to` are the unit's old and new
-    status; `from` is null if the unit had none. `data` is the unit's active turn, or else its newest. Once for each
-    change. A unit that never had a turn fires nothing.
+    resident's move-out date was the day before and no resident follows. `from` and `to` are the unit's old and
+    new status; `from` is null if the unit had none. `data` is the unit's active turn, or else its newest. Once
+    for each change. A unit that never had a turn fires nothing.
     """
 
     schema_version: Literal[1]
@@ -1260,8 +1153,8 @@ class VendorHoldEventChange(msgspec.Struct, kw_only=True, rename={"from_": "from
 
 
 class VendorHoldEvent(Envelope, kw_only=True):
-    """A vendor was placed on hold, by an administrator or because its insurance has lapsed. Once for each hold. The end
-    of a hold fires nothing.
+    """A vendor was placed on hold, by an administrator or because its insurance has lapsed. Once for each hold. The
+    end of a hold fires nothing.
     """
 
     schema_version: Literal[1]

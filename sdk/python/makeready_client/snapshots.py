@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from makeready_client.core import AsyncCore, Core
-from makeready_client.failures import ConnectionFailed
+from makeready_client.errors import ConnectionFailed
 from makeready_client.requests import Request
 
 T = TypeVar("T")

@@ -61,7 +61,7 @@ class SqliteStore:
         return found
 
     def write_lines(self, kind: str, file: Path) -> None:
-        """Writes the kind's records to a file, one on each line, ascending by id; the file is there whole or not at all."""
+        """Writes the kind's records to a file, a line each, ascending by id. The file is there whole or not at all."""
         part = file.with_name(f"{file.name}.part")
         with part.open("wb") as lines:
             for (record,) in self._connection.execute(f"SELECT record FROM {kind} ORDER BY entity_id"):  # noqa: S608

@@ -10,7 +10,7 @@ import secrets
 import time
 
 from makeready_client.events import decoded
-from makeready_client.failures import SignatureInvalid
+from makeready_client.errors import SignatureInvalid
 from makeready_client.models import Event
 
 TOLERANCE_SECONDS = 300
