@@ -9,8 +9,8 @@ import re
 import secrets
 import time
 
-from makeready_client.events import decoded
 from makeready_client.errors import SignatureInvalid
+from makeready_client.events import decoded
 from makeready_client.models import Event
 
 TOLERANCE_SECONDS = 300
