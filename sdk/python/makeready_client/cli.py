@@ -122,10 +122,15 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
         raise UsageError("--forward-to needs a URL as http://localhost:8000/webhooks")
     secret = arguments.secret or webhooks.new_secret()
     webhooks.signed(b"", secret, "")  # a secret that is none ends the command before it begins
-    since = None if arguments.cursor else _now(client) - datetime.timedelta(seconds=_seconds(arguments.backfill))
-    events = client.events.follow(arguments.cursor, since=since)
+    cursor, since = arguments.cursor, None
+    if cursor is None:
+        since = _now(client) - datetime.timedelta(seconds=_seconds(arguments.backfill))
+        if arguments.backfill is None:  # the clock's second has events that were there before
+            (*_, last) = client.events.list(since=since).pages()
+            cursor = last.resume_cursor
+    events = client.events.follow(cursor, since=since)
     _say(f"Forwarding to {arguments.forward_to}; signing secret: {secret}")
-    forwarded = arguments.cursor
+    forwarded = cursor
     with httpx.Client(timeout=FORWARD_SECONDS) as receiver:
         while True:
             try:

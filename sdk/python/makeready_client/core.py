@@ -40,19 +40,21 @@ Steps = Generator["float | httpx.Request", "httpx.Response | httpx.TransportErro
 class Allowance:
     """What is left of the key's requests, by the last answer. Shared by all threads of a client."""
 
-    remaining: int = 1
+    remaining: int | None = None
+    """None until an answer has told."""
     resets_at: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, now: float) -> float:
         """Takes one request: 0, or the seconds to wait before asking again."""
         with self.lock:
-            if self.remaining <= 0 and now < self.resets_at:
-                return self.resets_at - now
-            if self.remaining <= 0:
+            if self.remaining:
+                self.remaining -= 1
+            elif self.remaining == 0:
+                if now < self.resets_at:
+                    return self.resets_at - now
                 # The window has moved on by one request at least; its answer tells how many more.
                 self.resets_at = now + 1
-            self.remaining = max(self.remaining - 1, 0)
             return 0.0
 
     def note(self, header: str, now: float) -> None:
