@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform lint quick bench bench-console soak soak-copies hostile install install-test proto openapi schemas pages pictures vendor release-contracts k8s lock
+.PHONY: help run demo test coverage repeat platform lint quick bench bench-console soak soak-copies soak-sdk hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -50,6 +50,10 @@ soak: install-test  ## Webhooks under kills: a kill -9 every few seconds, every 
 soak-copies: install-test  ## Copies by /changes under kills: every record equal to the lists, to the byte (30 minutes)
 	@PYTHONPATH=. .venv/bin/python -m tests.chaos.mirror $(ARGS)
 
+soak-sdk: install-test  ## Client libraries: 10,000 tickets walked with one key; 500 creates under 20 kills (5 minutes)
+	@MAKEREADY_SDK_TICKETS=10000 MAKEREADY_SDK_CREATES=500 MAKEREADY_SDK_KILLS=20 .venv/bin/python -m pytest -q \
+	  tests/e2e/test_sdk_python.py tests/chaos/test_sdk_python.py $(ARGS)
+
 hostile: install-test  ## Memory under 5,000 hostile connections of four kinds, with known keys beside them (minutes)
 	@MAKEREADY_HOSTILE_CONNECTIONS=5000 .venv/bin/python -m pytest -q -s gateway/tests/http/test_hostile_connections.py
 
@@ -64,8 +68,11 @@ proto: install-test  ## Generate the code of the contracts
 	  python -m grpc_tools.protoc -I. --python_out=gen --grpc_python_out=gen \
 	    --mypy_out=quiet:gen --mypy_grpc_out=quiet:gen $(PROTOS)
 
-openapi: install-test  ## Write the records' schemas, the OpenAPI document and the reference pages anew
+openapi: install-test  ## Write the records' schemas, the OpenAPI document, the reference and the clients' code anew
 	@.venv/bin/python -m reference
+
+sdk: install-test  ## Build the distributions of the client libraries into sdk/dist, the same bytes every time
+	@.venv/bin/python sdk/build.py
 
 schemas: install-test  ## Write each context's schema as SQL anew, as its migrations make it
 	@.venv/bin/python -m testkit.schemas

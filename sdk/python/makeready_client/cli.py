@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--events", metavar="KEY,…", help="only these events, as ticket.created,vendor.hold")
     begin = command.add_mutually_exclusive_group()
     begin.add_argument("--backfill", metavar="TIME", help="begin so long ago, as 90s, 30m, 2h or 7d; else now")
-    begin.add_argument("--from", dest="cursor", metavar="CURSOR", help="begin where an earlier run has ended")
+    begin.add_argument("--from", dest="place", metavar="CURSOR", help="begin where an earlier run has ended")
     command.add_argument("--secret", help="the signing secret, whsec_ and Base64; a new one is printed if left out")
     command.set_defaults(run=listen)
 
@@ -122,12 +122,7 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
         raise UsageError("--forward-to needs a URL as http://localhost:8000/webhooks")
     secret = arguments.secret or webhooks.new_secret()
     webhooks.signed(b"", secret, "")  # a secret that is none ends the command before it begins
-    cursor, since = arguments.cursor, None
-    if cursor is None:
-        since = _now(client) - datetime.timedelta(seconds=_seconds(arguments.backfill))
-        if arguments.backfill is None:  # the clock's second has events that were there before
-            (*_, last) = client.events.list(since=since).pages()
-            cursor = last.resume_cursor
+    since, cursor = _beginning(client, arguments)
     events = client.events.follow(cursor, since=since)
     _say(f"Forwarding to {arguments.forward_to}; signing secret: {secret}")
     forwarded = cursor
@@ -142,9 +137,24 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
                 _warn(f"not reached, trying again: {error}")
                 time.sleep(PAUSE_SECONDS)
             except KeyboardInterrupt:
-                if forwarded:
-                    _say(f"To go on from here: --from {forwarded}")
+                if forwarded:  # a cursor is good for one `since` only
+                    _say(f"To go on from here: --from {since:%Y-%m-%dT%H:%M:%SZ}/{forwarded}")
                 return 0
+
+
+def _beginning(client: Makeready, arguments: argparse.Namespace) -> tuple[datetime.datetime, str | None]:
+    """The instant and the cursor behind which events are forwarded."""
+    if arguments.place:
+        told, _, cursor = arguments.place.partition("/")
+        try:
+            return datetime.datetime.fromisoformat(told), cursor
+        except ValueError:
+            raise UsageError("--from needs what an earlier run has printed") from None
+    since = _now(client) - datetime.timedelta(seconds=_seconds(arguments.backfill))
+    if arguments.backfill:
+        return since, None
+    (*_, last) = client.events.list(since=since).pages()  # what was there already in this second of the clock
+    return since, last.resume_cursor
 
 
 def _forward(receiver: httpx.Client, url: str, event: models.Event, secret: str) -> None:

@@ -33,7 +33,7 @@ BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 0.5, 8.0
 # Repeating these sends cannot change what they fail with.
 NEVER_RETRIED = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.TooManyRedirects)
 LIMIT = re.compile(r";\s*r=(\d+)\s*;\s*t=(\d+)")
-Steps = Generator["float | httpx.Request", "httpx.Response | httpx.TransportError | None", httpx.Response]
+Steps = Generator["float | httpx.Request", "httpx.Response | httpx.RequestError | None", httpx.Response]
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Settings:
             while (pause := self.allowance.take(time.monotonic())) > 0:
                 if time.monotonic() + pause > deadline:
                     raise errors.RateLimited(
-                        429, "rate_limited", "The key's requests are used up beyond the deadline.", retry_after=pause
+                        429, "rate_limited", "Not sent: no request is left before the deadline.", retry_after=pause
                     )
                 yield pause
             left = max(deadline - time.monotonic(), 0.001)
@@ -145,8 +145,11 @@ class Settings:
 
 
 def read(response: httpx.Response, kind: type[T]) -> T:
-    """The answer in a response."""
-    answer = msgspec.json.decode(response.content, type=kind)
+    """The answer in a response. Raises errors.ApiError if it is none of the API's."""
+    try:
+        answer = msgspec.json.decode(response.content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise errors.ApiError(response.status_code, "", f"An answer that this version cannot read: {error}") from error
     if isinstance(answer, Answer):
         answer.__dict__["_request_id"] = response.headers.get("X-Request-Id")
         answer.__dict__["_replayed"] = response.headers.get("X-Idempotent-Replay") == "1"
@@ -167,7 +170,7 @@ class Core:
     def respond(self, request: Request, *, is_stream: bool = False) -> httpx.Response:
         """The response; with its body, unless that is a stream. Raises as `call`."""
         steps = self.settings.exchange(request)
-        got: httpx.Response | httpx.TransportError | None = None
+        got: httpx.Response | httpx.RequestError | None = None
         while True:
             try:
                 step = steps.send(got)
@@ -182,7 +185,7 @@ class Core:
                 got = self._http.send(step, stream=True)
                 if not (is_stream and got.is_success):
                     got.read()
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 got = error
 
     def close(self) -> None:
@@ -204,7 +207,7 @@ class AsyncCore:
     async def respond(self, request: Request, *, is_stream: bool = False) -> httpx.Response:
         """The response; with its body, unless that is a stream. Raises as `call`."""
         steps = self.settings.exchange(request)
-        got: httpx.Response | httpx.TransportError | None = None
+        got: httpx.Response | httpx.RequestError | None = None
         while True:
             try:
                 step = steps.send(got)
@@ -219,7 +222,7 @@ class AsyncCore:
                 got = await self._http.send(step, stream=True)
                 if not (is_stream and got.is_success):
                     await got.aread()
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 got = error
 
     async def close(self) -> None:

@@ -64,8 +64,9 @@ class Following(Resource):
     ) -> Events:
         """Iterate over the result for all events behind `cursor`, and then for each new one within about a second.
 
-        cursor: from an earlier `follow(…).cursor`; None: from `since` on, else the events of 30 days. It raises
-        errors.CursorExpired if events behind it are no longer there. wait: how long one request waits, 0 to 25 seconds.
+        cursor: from an earlier `follow(…).cursor` with the same `event` and `since`; None: from `since` on, else the
+        events of 30 days. errors.CursorExpired is raised if events behind it are no longer there. wait: how long one
+        request waits, 0 to 25 seconds.
         """
         return Events(EventFeed(self.client, _request(wait, event, since)), cursor)
 

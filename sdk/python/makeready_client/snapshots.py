@@ -38,7 +38,7 @@ class _Lines:
             self._last, self._breaks = lines[-1], 0
         return lines
 
-    def broke(self, error: httpx.TransportError) -> None:
+    def broke(self, error: httpx.RequestError) -> None:
         """Prepares the request that goes on. Raises ConnectionFailed if it breaks off again and again."""
         self._breaks += 1
         if self._breaks > BREAKS_MAX:
@@ -78,7 +78,7 @@ class Snapshot(_Taken[T]):
             try:
                 for chunk in response.iter_bytes():
                     yield from lines.cut(chunk)
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 lines.broke(error)
             else:
                 return
@@ -105,7 +105,7 @@ class AsyncSnapshot(_Taken[T]):
                 async for chunk in response.aiter_bytes():
                     for line in lines.cut(chunk):
                         yield line
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 lines.broke(error)
             else:
                 return

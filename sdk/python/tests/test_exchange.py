@@ -7,13 +7,14 @@ from typing import Any
 
 import httpx
 import pytest
+
 from makeready_client import core, errors
 from makeready_client.core import Settings
 from makeready_client.requests import Request, path
 
 CREATE = Request("POST", "/tickets", body={"title": "Tap", "note": None})
 READ = Request("GET", "/tickets/1")
-Answer = httpx.Response | httpx.TransportError
+Answer = httpx.Response | httpx.RequestError
 
 
 class Clock:
@@ -140,7 +141,7 @@ def test_backoff_is_anything_up_to_twice_the_last(exchange: Callable[..., Exchan
     for number, most in enumerate((0.0, 0.5, 1.0, 2.0, 4.0)):
         waited = [pauses[number] for pauses in seen]
         assert max(waited) <= most
-        assert min(waited) < most * 0.2 and max(waited) > most * 0.8 or not most
+        assert (min(waited) < most * 0.2 and max(waited) > most * 0.8) or not most
 
 
 def test_retry_after_is_kept_and_costs_no_retry(exchange: Callable[..., Exchange]) -> None:

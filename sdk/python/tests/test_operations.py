@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from makeready_client import AsyncMakeready, Makeready, errors, models
 from makeready_client.paging import AsyncWalk, Walk
 from makeready_client.snapshots import AsyncSnapshot, Snapshot
@@ -121,6 +122,12 @@ def test_unknown_fields_and_values_pass() -> None:
     assert (ticket.status, ticket.source, ticket.request_id, ticket.replayed) == ("Dreamt Of", "a_new_one", "r1", False)
 
 
+def test_an_answer_that_is_none_is_an_error_of_the_library() -> None:
+    api = httpx.MockTransport(lambda _: httpx.Response(200, text="<html>"))
+    with pytest.raises(errors.ApiError, match="cannot read"):
+        Makeready("k", base_url="https://h/api/v1", transport=api).whoami()
+
+
 def test_an_unknown_event_passes_in_a_page() -> None:
     event = {"schema_version": 2, "event_id": "e", "event": "roof.gone", "occurred_at": "2026-01-01T00:00:00Z"}
     page = {"data": [event | {"company_id": 1, "data": {}, "change": None}], "positions": [1]}
@@ -133,7 +140,7 @@ def test_an_unknown_event_passes_in_a_page() -> None:
 def test_an_instant_needs_an_offset() -> None:
     client = Makeready("k", base_url="https://h/api/v1", transport=httpx.MockTransport(Api()))
     with pytest.raises(ValueError, match="offset"):
-        client.tickets.list(updated_since=datetime.datetime(2026, 1, 1)).page()  # noqa: DTZ001
+        client.tickets.list(updated_since=datetime.datetime(2026, 1, 1)).page()
 
 
 def test_a_snapshot_that_breaks_off_goes_on_behind_its_last_record() -> None:

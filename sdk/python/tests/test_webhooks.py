@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from makeready_client import errors, models, webhooks
 
 VECTORS = json.loads((Path(__file__).parents[3] / "docs/webhooks/vectors.json").read_text())["vectors"]
@@ -35,7 +36,8 @@ def test_a_missing_header_and_text_are_refused() -> None:
 
 
 def test_an_event_with_an_unknown_key_passes() -> None:
-    body = b'{"event_id":"e","event":"roof.gone","occurred_at":"2026-01-01T00:00:00Z","company_id":1,"data":{"a":1},"change":null}'
+    body = b'{"event_id":"e","event":"roof.gone","occurred_at":"2026-01-01T00:00:00Z","company_id":1,'
+    body += b'"data":{"a":1},"change":null}'
     headers = webhooks.signed(body, secret := webhooks.new_secret(), "e")
     event = webhooks.verify(body, headers["Service-Signature"], secret)
     assert isinstance(event, models.UnknownEvent) and event.data == {"a": 1}
