@@ -326,3 +326,27 @@ def test_the_example_of_a_receiver_takes_what_is_forwarded(client: Makeready, sh
         output.readline()
         ticket = client.tickets.create(unit_id=unit.entity_id, title="Boiler", category="HVAC")
         assert received.readline() == f"{ticket.entity_id} Boiler\n"
+
+
+def test_the_readme_works_when_it_is_pasted(
+    client: Makeready, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (unit, *_) = client.units.list()
+    client.tickets.create(unit_id=unit.entity_id, title="Window", category="General")
+    (event, *_) = client.events.list(event="ticket.created")
+    for name in ("MAKEREADY_API_KEY", "MAKEREADY_BASE_URL"):
+        monkeypatch.setenv(name, shell.environment[name])
+    monkeypatch.chdir(tmp_path)
+    secret = webhooks.new_secret()
+    header = webhooks.signed(event.raw, secret, event.event_id)["Service-Signature"]
+    given: dict[str, object] = {"body": event.raw, "header": header, "secret": secret, "cursor": None}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "sdk/python/README.md").read_text(), re.DOTALL)
+    exec(blocks[0], {})
+    assert "Window" in capsys.readouterr().out
+    for block in blocks[1:]:
+        exec(block, given)
+    said = capsys.readouterr().out
+    assert "404 not_found" in said and "'units': 3" in said and event.event_id in said
+    assert given["cursor"] is None, "one event of a page of several moves no cursor"
+    given["mk"].close()  # type: ignore[attr-defined]
+    given["store"].close()  # type: ignore[attr-defined]

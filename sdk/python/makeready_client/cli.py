@@ -130,9 +130,12 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
         while True:
             try:
                 for event in events:
+                    told = ""
                     if not arguments.events or event.event in wanted:
-                        _forward(receiver, arguments.forward_to, event, secret)
+                        told = _forward(receiver, arguments.forward_to, event, secret)
                     forwarded = events.cursor
+                    if told:
+                        _say(told)
             except errors.ConnectionFailed as error:
                 _warn(f"not reached, trying again: {error}")
                 time.sleep(PAUSE_SECONDS)
@@ -157,8 +160,8 @@ def _beginning(client: Makeready, arguments: argparse.Namespace) -> tuple[dateti
     return since, last.resume_cursor
 
 
-def _forward(receiver: httpx.Client, url: str, event: models.Event, secret: str) -> None:
-    """Posts one event and prints what became of it."""
+def _forward(receiver: httpx.Client, url: str, event: models.Event, secret: str) -> str:
+    """Posts one event; returns a line about what became of it."""
     headers = {"Content-Type": "application/json", "User-Agent": "Makeready-Webhooks/1", "Service-Attempt": "1"}
     began = time.monotonic()
     for pause in (*CLOSED_PORT_SECONDS, None):
@@ -174,7 +177,7 @@ def _forward(receiver: httpx.Client, url: str, event: models.Event, secret: str)
         except httpx.HTTPError as error:
             told = f"failed: {error!r}"
             break
-    _say(f"{event.occurred_at:%Y-%m-%d %H:%M:%S}  {event.event}  {event.event_id}  {told}  {_since(began)} ms")
+    return f"{event.occurred_at:%Y-%m-%d %H:%M:%S}  {event.event}  {event.event_id}  {told}  {_since(began)} ms"
 
 
 def sync(client: Makeready, arguments: argparse.Namespace) -> int:
