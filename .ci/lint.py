@@ -55,7 +55,7 @@ def main(words: Sequence[str]) -> int:
         ("no private name of a dependency", lambda: command(sys.executable, "-P", ".ci/private_names.py")),
         ("requirements have bounds that the locks keep", lambda: command(sys.executable, "-P", ".ci/requirements.py")),
         ("rules import the standard library and refusals alone", rules_are_pure),
-        ("end-to-end tests import no service", end_to_end_imports_nothing),
+        ("end-to-end tests and clients' tests import no service", end_to_end_imports_nothing),
         ("buf lint", lambda: command(buf(), "lint", "proto")),
         ("buf format", lambda: command(buf(), "format", "proto", "--diff", "--exit-code")),
         ("buf breaking", breaking),
@@ -143,11 +143,12 @@ def is_of_rules(parts: Sequence[str]) -> bool:
 
 
 def end_to_end_imports_nothing() -> list[str]:
-    """End-to-end tests use only what users use: HTTP and the command line."""
+    """End-to-end tests, and those of the client libraries, use only what users use: HTTP and the command lines."""
     ours = {"chassis", "gateway", "makeready", *(service.replace("-", "_") for service in SERVICES)}
     return [
         f"{path.relative_to(ROOT)}:{line}: imports {module}"
-        for path in sorted((ROOT / "tests" / "e2e").rglob("*.py"))
+        for folder in ("tests/e2e", "sdk/python/tests")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         for line, module in imports(path)
         if module.split(".")[0] in ours
     ]

@@ -48,7 +48,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site,) = (folder / "venv").glob("lib/python*/site-packages")
     for name in required("makeready-client") - {"makeready-client"}:
         for file in {one.parts[0] for one in importlib.metadata.files(name) or () if one.parts[0] != ".."}:
-            (site / file).symlink_to(importlib.metadata.distribution(name).locate_file(file))
+            (site / file).symlink_to(str(importlib.metadata.distribution(name).locate_file(file)))
     subprocess.run([*pip, "check"], check=True)
     return python.with_name("makeready-client")
 
@@ -341,7 +341,7 @@ def test_the_readme_works_when_it_is_pasted(
     header = webhooks.signed(event.raw, secret, event.event_id)["Service-Signature"]
     given: dict[str, object] = {"body": event.raw, "header": header, "secret": secret, "cursor": None}
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "sdk/python/README.md").read_text(), re.DOTALL)
-    exec(blocks[0], {})
+    exec(blocks[0], given)
     assert "Window" in capsys.readouterr().out
     for block in blocks[1:]:
         exec(block, given)
