@@ -155,7 +155,7 @@ def _resource(one: Resource, bodies: dict[str, Model], *, is_async: bool) -> Ite
     a = "Async" if is_async else ""
     base = BASES[one.name][is_async] if one.name in BASES else f"{a}Resource"
     yield f"\n\nclass {a}{one.name.title()}({base}):\n"
-    yield f'    """{one.calls[0].path.strip("/").partition("/")[0].title()}: `{a.lower()}client.{one.name}`."""\n'
+    yield f'    """{one.calls[0].path.strip("/").partition("/")[0].title()}: `client.{one.name}`."""\n'
     for call in one.calls:
         yield from _method(call, bodies, "self.client", is_async=is_async)
 

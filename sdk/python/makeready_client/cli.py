@@ -42,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
         with Makeready(arguments.api_key, base_url=arguments.base_url) as client:
             status: int = arguments.run(client, arguments)
             return status
-    except (UsageError, ValueError) as error:
+    except (UsageError, ValueError, httpx.InvalidURL) as error:
         return _failed(2, str(error))
     except errors.ConnectionFailed as error:
         return _failed(3, f"not reached: {error}")
@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     begin = command.add_mutually_exclusive_group()
     begin.add_argument("--backfill", metavar="TIME", help="begin so long ago, as 90s, 30m, 2h or 7d; else now")
     begin.add_argument("--from", dest="place", metavar="CURSOR", help="begin where an earlier run has ended")
-    command.add_argument("--secret", help="the signing secret, whsec_ and Base64; a new one is printed if left out")
+    command.add_argument("--secret", help="the signing secret; a new one is printed if left out")
     command.set_defaults(run=listen)
 
     command = commands.add_parser(
@@ -121,28 +121,29 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
     if not re.match("https?://[^/]", arguments.forward_to):
         raise UsageError("--forward-to needs a URL as http://localhost:8000/webhooks")
     secret = arguments.secret or webhooks.new_secret()
-    webhooks.signed(b"", secret, "")  # a secret that is none ends the command before it begins
     since, cursor = _beginning(client, arguments)
     events = client.events.follow(cursor, since=since)
     _say(f"Forwarding to {arguments.forward_to}; signing secret: {secret}")
-    forwarded = cursor
-    with httpx.Client(timeout=FORWARD_SECONDS) as receiver:
-        while True:
-            try:
-                for event in events:
-                    told = ""
-                    if not arguments.events or event.event in wanted:
-                        told = _forward(receiver, arguments.forward_to, event, secret)
-                    forwarded = events.cursor
-                    if told:
-                        _say(told)
-            except errors.ConnectionFailed as error:
-                _warn(f"not reached, trying again: {error}")
-                time.sleep(PAUSE_SECONDS)
-            except KeyboardInterrupt:
-                if forwarded:  # a cursor is good for one `since` only
-                    _say(f"To go on from here: --from {since:%Y-%m-%dT%H:%M:%SZ}/{forwarded}")
-                return 0
+    try:
+        # Without the environment's proxy: the receiver is near.
+        with httpx.Client(timeout=FORWARD_SECONDS, trust_env=False) as receiver:
+            while True:
+                try:
+                    for event in events:
+                        told = ""
+                        if not arguments.events or event.event in wanted:
+                            told = _forward(receiver, arguments.forward_to, event, secret)
+                        cursor = events.cursor
+                        if told:
+                            _say(told)
+                except (errors.ConnectionFailed, errors.InternalError, errors.RateLimited) as error:
+                    _warn(f"trying again: {error}")
+                    time.sleep(PAUSE_SECONDS)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        if cursor:  # a cursor is good for one `since` only
+            _say(f"To go on from here: --from {since:%Y-%m-%dT%H:%M:%SZ}/{cursor}")
 
 
 def _beginning(client: Makeready, arguments: argparse.Namespace) -> tuple[datetime.datetime, str | None]:

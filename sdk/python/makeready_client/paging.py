@@ -44,7 +44,9 @@ class _Listed(Generic[T, P]):
         self._kind = kind
 
     def _at(self, cursor: str | None) -> Request:
-        query = {**self.request.query, "limit": self.request.query.get("limit") or PAGE_RECORDS_MAX}
+        query = dict(self.request.query)
+        if query.get("limit") is None:
+            query["limit"] = PAGE_RECORDS_MAX
         return replace(self.request, query=query | ({"cursor": cursor} if cursor else {}))
 
     def _read(self, page: P) -> P:

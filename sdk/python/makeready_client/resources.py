@@ -1077,7 +1077,7 @@ class Api(Core):
 
 
 class AsyncTickets(AsyncResource):
-    """Tickets: `asyncclient.tickets`."""
+    """Tickets: `client.tickets`."""
 
     def list(
         self,
@@ -1231,7 +1231,7 @@ class AsyncTickets(AsyncResource):
 
 
 class AsyncProperties(AsyncResource):
-    """Properties: `asyncclient.properties`."""
+    """Properties: `client.properties`."""
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> AsyncPages[models.Property]:
         """List properties.
@@ -1255,7 +1255,7 @@ class AsyncProperties(AsyncResource):
 
 
 class AsyncUnits(AsyncResource):
-    """Units: `asyncclient.units`."""
+    """Units: `client.units`."""
 
     def list(
         self, *, property_id: int | None = None, limit: int | None = None, cursor: str | None = None
@@ -1372,7 +1372,7 @@ class AsyncUnits(AsyncResource):
 
 
 class AsyncAssets(AsyncResource):
-    """Assets: `asyncclient.assets`."""
+    """Assets: `client.assets`."""
 
     def list(
         self,
@@ -1420,7 +1420,7 @@ class AsyncAssets(AsyncResource):
 
 
 class AsyncVendors(AsyncResource):
-    """Vendors: `asyncclient.vendors`."""
+    """Vendors: `client.vendors`."""
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> AsyncPages[models.Vendor]:
         """List vendors.
@@ -1444,7 +1444,7 @@ class AsyncVendors(AsyncResource):
 
 
 class AsyncInspections(AsyncResource):
-    """Inspections: `asyncclient.inspections`."""
+    """Inspections: `client.inspections`."""
 
     def list(
         self,
@@ -1485,7 +1485,7 @@ class AsyncInspections(AsyncResource):
 
 
 class AsyncTurns(AsyncResource):
-    """Turns: `asyncclient.turns`."""
+    """Turns: `client.turns`."""
 
     def list(
         self,
@@ -1533,7 +1533,7 @@ class AsyncTurns(AsyncResource):
 
 
 class AsyncMeters(AsyncResource):
-    """Meters: `asyncclient.meters`."""
+    """Meters: `client.meters`."""
 
     def list(
         self,
@@ -1594,7 +1594,7 @@ class AsyncMeters(AsyncResource):
 
 
 class AsyncChanges(AsyncResource):
-    """Changes: `asyncclient.changes`."""
+    """Changes: `client.changes`."""
 
     def tickets(
         self, *, limit: int | None = None, cursor: str | None = None, wait: int | None = None
@@ -1733,7 +1733,7 @@ class AsyncChanges(AsyncResource):
 
 
 class AsyncSnapshots(AsyncResource):
-    """Snapshots: `asyncclient.snapshots`."""
+    """Snapshots: `client.snapshots`."""
 
     def tickets(self, *, after_id: int | None = None) -> AsyncSnapshot[models.Ticket]:
         """Take a snapshot of tickets.
@@ -1867,7 +1867,7 @@ class AsyncSnapshots(AsyncResource):
 
 
 class AsyncWebhooks(AsyncResource):
-    """Webhooks: `asyncclient.webhooks`."""
+    """Webhooks: `client.webhooks`."""
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> AsyncPages[models.Subscription]:
         """List webhook subscriptions.
@@ -2012,7 +2012,7 @@ class AsyncWebhooks(AsyncResource):
 
 
 class AsyncEvents(AsyncFollowing):
-    """Events: `asyncclient.events`."""
+    """Events: `client.events`."""
 
     def list(
         self,

@@ -47,16 +47,19 @@ def new_secret() -> str:
 def signed(body: bytes, secret: str, event_id: str, *, now: float | None = None) -> dict[str, str]:
     """The headers that sign a delivery: Service-Signature, and those of the Standard Webhooks.
 
-    secret: `whsec_` and standard Base64; see `new_secret`.
+    A secret that is not `whsec_` and standard Base64 signs for the first alone; see `new_secret`.
     """
     timestamp = str(int(time.time() if now is None else now))
-    standard = f"{event_id}.{timestamp}.".encode() + body
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    return {
-        "Service-Signature": f"t={timestamp},v1={_digest(timestamp, body, secret)}",
+    headers = {"Service-Signature": f"t={timestamp},v1={_digest(timestamp, body, secret)}"}
+    try:
+        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except ValueError:
+        return headers
+    standard = hmac.digest(key, f"{event_id}.{timestamp}.".encode() + body, "sha256")
+    return headers | {
         "webhook-id": event_id,
         "webhook-timestamp": timestamp,
-        "webhook-signature": "v1," + base64.b64encode(hmac.digest(key, standard, "sha256")).decode(),
+        "webhook-signature": f"v1,{base64.b64encode(standard).decode()}",
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from makeready_client import core, errors
+from makeready_client import AsyncMakeready, Makeready, core, errors
 from makeready_client.core import Settings
 from makeready_client.requests import Request, path
 
@@ -185,6 +185,29 @@ def test_a_deletion_that_had_its_effect_is_no_error(exchange: Callable[..., Exch
 def test_an_answer_of_something_else_is_told_apart(exchange: Callable[..., Exchange]) -> None:
     done = exchange(READ, httpx.Response(404, text="<html>"))
     assert type(done.failure) is errors.ApiError and done.failure.code == ""
+
+
+class Unsteady:
+    """An API that a client does not reach the first time."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.keys.append(request.headers["Idempotency-Key"])
+        if len(self.keys) % 2:
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, json={"ok": True})
+
+
+async def test_both_clients_repeat_what_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "BACKOFF_SECONDS", 0.0)
+    api = Unsteady()
+    with Makeready("k", base_url="https://h", transport=httpx.MockTransport(api)) as client:
+        assert client.call(CREATE, dict[str, bool]) == {"ok": True}
+    async with AsyncMakeready("k", base_url="https://h", transport=httpx.MockTransport(api)) as twin:
+        assert await twin.call(CREATE, dict[str, bool]) == {"ok": True}
+    assert [len(set(api.keys[:2])), len(set(api.keys[2:])), len(set(api.keys))] == [1, 1, 2]
 
 
 def test_what_cannot_be_sent_is_refused_here() -> None:
