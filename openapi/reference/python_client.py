@@ -88,7 +88,7 @@ def _struct(model: Model, base: str) -> Iterator[str]:
     yield f"\n\nclass {model.name}({base}, kw_only=True{options}):\n"
     yield f"{_doc(_flat(model.description) or 'What has changed.', 4)}\n"
     for one in model.fields:
-        default = "" if one.is_required else " | msgspec.UnsetType = msgspec.UNSET"
+        default = "" if one.is_required else " | None = None"
         yield f"    {renamed.get(one.name, one.name)}: {_annotation(one.type)}{default}\n"
         yield _doc(_flat(one.description), 4)
 

@@ -481,7 +481,7 @@ class NewSubscription(Answer, kw_only=True):
     """When the record was created."""
     source: OpenSubscriptionSource
     """How it was created: `api` over this API, `administrator` in the administrator interface."""
-    secret: str | msgspec.UnsetType = msgspec.UNSET
+    secret: str | None = None
     """The signing secret. Store it: replays and lists do not contain it."""
 
 
