@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform lint quick bench bench-console soak soak-copies soak-sdk hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock
+.PHONY: help run demo test coverage repeat platform lint quick bench bench-console soak soak-copies soak-rolls soak-sdk hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -50,6 +50,9 @@ soak: install-test  ## Webhooks under kills: a kill -9 every few seconds, every 
 soak-copies: install-test  ## Copies by /changes under kills: every record equal to the lists, to the byte (30 minutes)
 	@PYTHONPATH=. .venv/bin/python -m tests.chaos.mirror $(ARGS)
 
+soak-rolls: install-test  ## Replicas rolled, frozen, killed and lost, in the times of the Kubernetes manifests (4 minutes)
+	@MAKEREADY_ROLLS_SCALE=1 .venv/bin/python -P -m pytest -q tests/chaos/test_replicas_roll.py
+
 soak-sdk: install-test  ## Client libraries: 10,000 tickets walked with one key; 500 creates under 20 kills (5 minutes)
 	@MAKEREADY_SDK_TICKETS=10000 MAKEREADY_SDK_CREATES=500 MAKEREADY_SDK_KILLS=20 .venv/bin/python -m pytest -q \
 	  tests/e2e/test_sdk_python.py tests/chaos/test_sdk_python.py $(ARGS)
@@ -67,6 +70,7 @@ proto: install-test  ## Generate the code of the contracts
 	cd proto && buf format -w && rm -rf gen/makeready && mkdir -p gen && \
 	  python -m grpc_tools.protoc -I. --python_out=gen --grpc_python_out=gen \
 	    --mypy_out=quiet:gen --mypy_grpc_out=quiet:gen $(PROTOS)
+	@.venv/bin/python .ci/retried.py write
 
 openapi: install-test  ## Write the records' schemas, the OpenAPI document, the reference and the clients' code anew
 	@.venv/bin/python -m reference

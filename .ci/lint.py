@@ -60,6 +60,7 @@ def main(words: Sequence[str]) -> int:
         ("buf format", lambda: command(buf(), "format", "proto", "--diff", "--exit-code")),
         ("buf breaking", breaking),
         ("generated code is what the contracts say", drift),
+        ("clients repeat the RPCs that the contracts name", lambda: command(sys.executable, "-P", ".ci/retried.py")),
         ("the document is what routes and records say, and adds to the released one", document),
         ("nothing of a machine, an index or a secret", tree),
     ]

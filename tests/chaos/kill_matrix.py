@@ -47,7 +47,10 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The interrupted request's status (0: no answer), and whether the retry was a replay."""
+    """The interrupted request's status (0: no answer), and whether the retry was a replay.
+
+    The retry is the client's, or the gateway's own, which answers the interrupted request if the service is back soon.
+    """
 
     first: int
     replayed: bool
@@ -210,7 +213,8 @@ class KillMatrix:
             assert reply.replayed, (started.case, first, reply)
         left = since(started.before, await counted(self.harness, kind.service))
         assert left == self.alone[started.case.kind], (started.case, left)
-        return Outcome(first.status, reply.replayed)
+        by_gateway = started.case.victim == SERVICE and not started.case.is_on_the_way and first.status in (200, 201)
+        return Outcome(first.status, first.replayed if by_gateway else reply.replayed)
 
 
 def rounds(wanted: Iterable[Case]) -> list[list[Case]]:

@@ -129,6 +129,10 @@ class Processes:
         }
         (self.system.state / "runtime.json").write_text(json.dumps(found))
 
+    def settings_of(self, name: str) -> dict[str, str]:
+        """What a service is started with besides the settings of every service."""
+        return dict(self._more[name])
+
     # Kill, hold, resume
 
     def _failpoint_file(self, name: str) -> Path:

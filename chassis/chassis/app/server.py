@@ -26,7 +26,7 @@ from sqlalchemy import MetaData, Table
 
 from chassis.app.status import Status
 from chassis.auth.access import Access
-from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, REFUSAL, ServiceClient, refusal_message
+from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, NOT_AGAIN, REFUSAL, ServiceClient, refusal_message
 from chassis.auth.identity import Call, Identity, IdentityError, TokenSigner, TokenVerifier
 from chassis.changes.feed import Changes
 from chassis.changes.touching import Touching
@@ -62,16 +62,16 @@ SERVER_OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.so_reuseport", 0),
-    # Clients ping an idle channel once a minute; the default would refuse pings under five.
-    ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
+    # Clients ping every two seconds; the default would refuse pings under five minutes.
+    ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
     ("grpc.keepalive_permit_without_calls", 1),
-    # A connection ends after five minutes, so clients find new replicas.
-    ("grpc.max_connection_age_ms", 300_000),
-    ("grpc.max_connection_age_grace_ms", 30_000),
+    # A connection that has reached its age ends with its last call; the longest deadline, of a sweep, is an hour.
+    ("grpc.max_connection_age_grace_ms", 3_600_000),
 ]
 
 log = structlog.stdlib.get_logger(__name__)
 CALLS = Counter("makeready_rpc_total", "RPCs answered", ["rpc", "outcome"])
+REPEATED = Counter("makeready_rpc_repeated_total", "RPCs that clients sent again after a replica went", ["rpc"])
 SECONDS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 SECONDS = Histogram("makeready_rpc_seconds", "Time to answer an RPC", ["rpc"], buckets=SECONDS_BUCKETS)
 
@@ -178,7 +178,8 @@ class App:
             "log": logs.report_left_out,
         }
         self._handlers: set[asyncio.Task[Any]] = set()
-        self._server = grpc.aio.server(options=SERVER_OPTIONS)
+        age = ("grpc.max_connection_age_ms", 1000 * settings.connection_age_seconds)  # give or take 10 %, by gRPC
+        self._server = grpc.aio.server(options=[*SERVER_OPTIONS, age])
         self._rpcs = _Rpcs(self.ring)
         self._health = health.aio.HealthServicer()
         self._starting: list[Background] = []
@@ -326,6 +327,8 @@ class App:
             try:
                 metadata = dict(context.invocation_metadata())
                 request_id = metadata.get("x-request-id", "")
+                if "grpc-previous-rpc-attempts" in metadata:
+                    REPEATED.labels(short_name).inc()
                 # Again, because the request may have arrived after the token's end; a verified token costs 0.15 µs.
                 who = _admitted(self.ring, access, metadata)
                 structlog.contextvars.bind_contextvars(request_id=request_id)
@@ -347,9 +350,11 @@ class App:
                 if full:
                     log.error("disk_full", database=full, rpc=short_name, reason=str(error))
                     details = f"the disk of {full}'s database is full"
-                    await context.abort(grpc.StatusCode.UNAVAILABLE, details, ((DISK_FULL, full),))
+                    await context.abort(grpc.StatusCode.UNAVAILABLE, details, ((DISK_FULL, full), *NOT_AGAIN))
                 log.warning("unavailable", rpc=short_name, reason=str(error))
-                await context.abort(grpc.StatusCode.UNAVAILABLE, "something that this service needs is away")
+                # Another replica needs the same, so a repeat would only be more load.
+                details = "something that this service needs is away"
+                await context.abort(grpc.StatusCode.UNAVAILABLE, details, NOT_AGAIN)
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
             except Exception:

@@ -1,7 +1,11 @@
-"""Calls to other services: one long-lived channel per target; a deadline and this service's token on every call."""
+"""Calls to other services: one long-lived channel per target; a deadline and this service's token on every call.
+
+Replicas come and go unseen: see decision 68.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -11,19 +15,55 @@ import structlog
 from chassis.auth.identity import Identity, TokenSigner
 from chassis.refusals import Refusal, Unavailable
 from makeready.common.v1 import documents_pb2
+from makeready.retried import RETRIED
 
 MESSAGE_BYTES_MAX = 32 * 1024 * 1024
 DEADLINE_SECONDS = 10.0
 REFUSAL = "refusal-bin"
 DISK_FULL = "disk-full"  # names the service whose database has no disk space
 
+# In the trailing metadata of a status: the caller's channel does not send the call again.
+NOT_AGAIN = (("grpc-retry-pushback-ms", "-1"),)
+
+
+def _retry_policy() -> str:
+    """gRPC's service config: the RPCs that a channel sends again, by their contracts, and how often.
+
+    UNAVAILABLE: the replica went, or serves nothing yet. CANCELLED: it stopped before it took the call up. Within the
+    call's deadline four attempts follow the first, 1.5 s in all; each goes to the replica whose turn it is. A channel
+    that has had 500 failures more than answers stops repeating, until answers come again.
+    """
+    names = (one.split("/") for one in RETRIED)
+    policy = {
+        "name": [dict(zip(("service", "method"), name, strict=False)) for name in names],
+        "retryPolicy": {
+            "maxAttempts": 5,
+            "initialBackoff": "0.1s",
+            "maxBackoff": "1s",
+            "backoffMultiplier": 2,
+            "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
+        },
+    }
+    return json.dumps({"methodConfig": [policy], "retryThrottling": {"maxTokens": 1000, "tokenRatio": 1}})
+
+
 # A ClusterIP would pin one pod. The target is a headless Service, and calls go to its addresses in turn.
 CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.lb_policy_name", "round_robin"),
-    ("grpc.keepalive_time_ms", 60_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
+    # A lost connection makes the channel look the name up again. In gRPC's 30 s all replicas may have been replaced.
+    ("grpc.dns_min_time_between_resolutions_ms", 1_000),
+    ("grpc.service_config", _retry_policy()),
+    # A larger request is sent once. No body of the API has more than 256 KiB, and no batch of an import more than 512.
+    ("grpc.per_rpc_retry_buffer_size", 1024 * 1024),
+    # A replica that hangs or vanishes is given up 4 s later, and its calls are sent to another within their deadlines.
+    # gRPC answers pings in threads of its own, however busy Python is.
+    ("grpc.keepalive_time_ms", 2_000),
+    ("grpc.keepalive_timeout_ms", 2_000),
+    ("grpc.http2.ping_timeout_ms", 2_000),  # gRPC 1.85 waits for a ping by this alone, 60 s by default
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.initial_reconnect_backoff_ms", 100),
 ]

@@ -180,6 +180,8 @@ class ServiceSettings:
     links_url: str
     log_level: str
     drain_seconds: int
+    connection_age_seconds: int
+    """Then a client's connection ends, so that the client finds new replicas."""
     database_connections: int
     relay_lease_seconds: int
     replica_check_seconds: int
@@ -212,6 +214,7 @@ def service_settings(environment: Environment) -> ServiceSettings:
         links_url=environment.url("MAKEREADY_LINKS_URL", ("http", "https"), console_url(environment)).rstrip("/"),
         log_level=level,
         drain_seconds=environment.integer("MAKEREADY_DRAIN_SECONDS", 0, 0, 60),
+        connection_age_seconds=environment.integer("MAKEREADY_CONNECTION_AGE_SECONDS", 30, 1, 86400),
         database_connections=environment.integer("MAKEREADY_DATABASE_CONNECTIONS", 10, 2, 200),
         relay_lease_seconds=environment.integer("MAKEREADY_RELAY_LEASE_SECONDS", 15, 1, 300),
         replica_check_seconds=environment.integer("MAKEREADY_REPLICA_CHECK_SECONDS", 3600, 1, 86400),

@@ -15,6 +15,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from chassis.app.server import App
+from chassis.auth.clients import NOT_AGAIN
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, SERVICE, Identity, make_keys
 from chassis.db.database import Database
 from chassis.refusals import Refusal
@@ -170,6 +171,12 @@ async def test_each_error_has_its_status_and_no_internals(
         await running.echo(text)
     assert fault.value.code() is code
     assert "depot" not in str(fault.value.details())
+
+
+async def test_what_lacks_something_says_that_no_replica_need_be_asked(running: EchoProcess) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as fault:
+        await running.echo("away")
+    assert set(NOT_AGAIN) <= set(fault.value.trailing_metadata() or ())
 
 
 async def test_a_fault_is_logged_with_the_request_and_without_values(running: EchoProcess) -> None:

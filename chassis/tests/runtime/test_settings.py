@@ -42,7 +42,7 @@ def values(tmp_path: Path) -> dict[str, str]:
 def test_a_process_with_the_fewest_settings_has_defaults_for_the_rest(values: dict[str, str]) -> None:
     settings = service_settings(Environment(values))
     assert (settings.grpc_listen, settings.log_level, settings.drain_seconds) == ("127.0.0.1:9090", "info", 0)
-    assert (settings.database_connections, settings.addresses) == (10, {})
+    assert (settings.database_connections, settings.connection_age_seconds, settings.addresses) == (10, 30, {})
 
 
 def test_each_setting_that_must_be_there_is_named(values: dict[str, str]) -> None:
@@ -56,6 +56,7 @@ def test_each_setting_that_must_be_there_is_named(values: dict[str, str]) -> Non
     [
         ("MAKEREADY_LOG_LEVEL", "loud"),
         ("MAKEREADY_DRAIN_SECONDS", "61"),
+        ("MAKEREADY_CONNECTION_AGE_SECONDS", "0"),
         ("MAKEREADY_DATABASE_CONNECTIONS", "1"),
         ("MAKEREADY_LINKS_URL", "ftp://host"),
         ("MAKEREADY_IDENTITY_KEY_FILE", "/nowhere"),

@@ -12,6 +12,7 @@ SIZES = {"Mi": 1, "Gi": 1024}
 # After the drain and the grace for calls under way: aborted handlers, NATS, the database.
 CLOSING_SECONDS = 2 + 2 + 5
 MEGABYTES_AT_REST = 90
+NAMES_CACHED_SECONDS = 30  # by NodeLocal DNSCache
 
 
 def megabytes(quantity: str) -> int:
@@ -62,6 +63,13 @@ def test_servers_drain_and_then_have_time_to_finish(bundle: Bundle) -> None:
         if workload.name == "gateway":
             needed += 2 * ports.GRACE_SECONDS  # its two HTTP ports close one after the other
         assert workload.pod["terminationGracePeriodSeconds"] > needed
+
+
+def test_a_pods_successor_is_in_every_cache_of_names_before_the_pod_goes(bundle: Bundle) -> None:
+    for workload in bundle.servers():
+        ready = workload.manifest["spec"]["minReadySeconds"]
+        drain = int(bundle.environment(workload)["MAKEREADY_DRAIN_SECONDS"])
+        assert ready + drain > NAMES_CACHED_SECONDS + 1
 
 
 def readiness_seconds(workload: Workload) -> int:

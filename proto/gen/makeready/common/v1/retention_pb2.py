@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#makeready/common/v1/retention.proto\x12\x13makeready.common.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\x82\x01\n\x15SweepRetentionRequest\x12,\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12\x1d\n\x15yes_for_all_companies\x18\x02 \x01(\x08\x12\x14\n\x0crequested_by\x18\x03 \x01(\tB\x06\n\x04_now\"i\n\x16SweepRetentionResponse\x12\'\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10idempotency_keys\x18\x02 \x01(\x03\x12\x0c\n\x04\x64\x61ys\x18\x03 \x01(\x03\x32\x87\x01\n\x10RetentionService\x12s\n\x0eSweepRetention\x12*.makeready.common.v1.SweepRetentionRequest\x1a+.makeready.common.v1.SweepRetentionResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#makeready/common/v1/retention.proto\x12\x13makeready.common.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\x82\x01\n\x15SweepRetentionRequest\x12,\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12\x1d\n\x15yes_for_all_companies\x18\x02 \x01(\x08\x12\x14\n\x0crequested_by\x18\x03 \x01(\tB\x06\n\x04_now\"i\n\x16SweepRetentionResponse\x12\'\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10idempotency_keys\x18\x02 \x01(\x03\x12\x0c\n\x04\x64\x61ys\x18\x03 \x01(\x03\x32\x84\x01\n\x10RetentionService\x12p\n\x0eSweepRetention\x12*.makeready.common.v1.SweepRetentionRequest\x1a+.makeready.common.v1.SweepRetentionResponse\"\x05\xaa\xbb\x18\x01\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,11 +34,11 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.common.v1.retenti
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RETENTIONSERVICE'].methods_by_name['SweepRetention']._loaded_options = None
-  _globals['_RETENTIONSERVICE'].methods_by_name['SweepRetention']._serialized_options = b'\220\002\002\252\273\030\001\003'
+  _globals['_RETENTIONSERVICE'].methods_by_name['SweepRetention']._serialized_options = b'\252\273\030\001\003'
   _globals['_SWEEPRETENTIONREQUEST']._serialized_start=129
   _globals['_SWEEPRETENTIONREQUEST']._serialized_end=259
   _globals['_SWEEPRETENTIONRESPONSE']._serialized_start=261
   _globals['_SWEEPRETENTIONRESPONSE']._serialized_end=366
   _globals['_RETENTIONSERVICE']._serialized_start=369
-  _globals['_RETENTIONSERVICE']._serialized_end=504
+  _globals['_RETENTIONSERVICE']._serialized_end=501
 # @@protoc_insertion_point(module_scope)

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n makeready/common/v1/sweeps.proto\x12\x13makeready.common.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\x86\x01\n\x19RunScheduledSweepsRequest\x12,\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12\x1d\n\x15yes_for_all_companies\x18\x02 \x01(\x08\x12\x14\n\x0crequested_by\x18\x03 \x01(\tB\x06\n\x04_now\"\xbb\x01\n\x1aRunScheduledSweepsResponse\x12\'\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12G\n\x04\x64one\x18\x02 \x03(\x0b\x32\x39.makeready.common.v1.RunScheduledSweepsResponse.DoneEntry\x1a+\n\tDoneEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x32\x99\x01\n\x16ScheduledSweepsService\x12\x7f\n\x12RunScheduledSweeps\x12..makeready.common.v1.RunScheduledSweepsRequest\x1a/.makeready.common.v1.RunScheduledSweepsResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n makeready/common/v1/sweeps.proto\x12\x13makeready.common.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\x86\x01\n\x19RunScheduledSweepsRequest\x12,\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12\x1d\n\x15yes_for_all_companies\x18\x02 \x01(\x08\x12\x14\n\x0crequested_by\x18\x03 \x01(\tB\x06\n\x04_now\"\xbb\x01\n\x1aRunScheduledSweepsResponse\x12\'\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12G\n\x04\x64one\x18\x02 \x03(\x0b\x32\x39.makeready.common.v1.RunScheduledSweepsResponse.DoneEntry\x1a+\n\tDoneEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x32\x96\x01\n\x16ScheduledSweepsService\x12|\n\x12RunScheduledSweeps\x12..makeready.common.v1.RunScheduledSweepsRequest\x1a/.makeready.common.v1.RunScheduledSweepsResponse\"\x05\xaa\xbb\x18\x01\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,7 +36,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNSCHEDULEDSWEEPSRESPONSE_DONEENTRY']._loaded_options = None
   _globals['_RUNSCHEDULEDSWEEPSRESPONSE_DONEENTRY']._serialized_options = b'8\001'
   _globals['_SCHEDULEDSWEEPSSERVICE'].methods_by_name['RunScheduledSweeps']._loaded_options = None
-  _globals['_SCHEDULEDSWEEPSSERVICE'].methods_by_name['RunScheduledSweeps']._serialized_options = b'\220\002\002\252\273\030\001\003'
+  _globals['_SCHEDULEDSWEEPSSERVICE'].methods_by_name['RunScheduledSweeps']._serialized_options = b'\252\273\030\001\003'
   _globals['_RUNSCHEDULEDSWEEPSREQUEST']._serialized_start=126
   _globals['_RUNSCHEDULEDSWEEPSREQUEST']._serialized_end=260
   _globals['_RUNSCHEDULEDSWEEPSRESPONSE']._serialized_start=263
@@ -44,5 +44,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNSCHEDULEDSWEEPSRESPONSE_DONEENTRY']._serialized_start=407
   _globals['_RUNSCHEDULEDSWEEPSRESPONSE_DONEENTRY']._serialized_end=450
   _globals['_SCHEDULEDSWEEPSSERVICE']._serialized_start=453
-  _globals['_SCHEDULEDSWEEPSSERVICE']._serialized_end=606
+  _globals['_SCHEDULEDSWEEPSSERVICE']._serialized_end=603
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,353 @@
+"""Replicas of svc-tickets come and go under requests: rolled, added, frozen, killed, vanished. No request fails.
+
+The replicas have addresses of their own on loopback, and a gateway finds them by a name of the test's DNS server. The
+times are a tenth of those in deploy/k8s; MAKEREADY_ROLLS_SCALE=1 takes them as they are (`make soak-rolls`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import signal
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from makeready_local.services import is_serving
+from testkit.processes import accepts_connections, free_port
+from testkit.services import RunningService
+
+from .harness import Harness
+from .kill_matrix import SUMMARY
+from .names import Names, Node
+from .writes import Caller, Records, create_ticket
+
+pytestmark = pytest.mark.chaos
+
+BASE = Path(__file__).resolve().parents[2] / "deploy" / "k8s" / "base"
+SCALE = float(os.environ.get("MAKEREADY_ROLLS_SCALE", "0.1"))
+SETTINGS = dict(
+    line.split("=", 1) for line in (BASE / "settings.env").read_text().splitlines() if line and line[0] != "#"
+)
+READY_SECONDS = SCALE * next(yaml.safe_load_all((BASE / "svc-tickets.yaml").read_text()))["spec"]["minReadySeconds"]
+DRAIN_SECONDS = max(1, round(SCALE * int(SETTINGS["MAKEREADY_DRAIN_SECONDS"])))
+AGE_SECONDS = max(1, round(SCALE * int(SETTINGS["MAKEREADY_CONNECTION_AGE_SECONDS"])))
+STALE_SECONDS = SCALE * 30  # a name cache of Kubernetes nodes
+REQUESTS_A_SECOND, READS_OF = 20, 4  # of so many requests all but one are reads
+FOUND_SECONDS = 4.0  # until a replica that hangs is given up: chassis.auth.clients
+LOADS = itertools.count(1)
+SERVED = re.compile(r'makeready_rpc_total\{outcome="served",rpc="TicketsService/\w+"\} (\S+)')
+REPEATED = re.compile(r'makeready_rpc_repeated_total\{rpc="TicketsService/\w+"\} (\S+)')
+
+
+@dataclass
+class Load:
+    """Requests at an even rate, whether the earlier ones are answered or not."""
+
+    name: str
+    base_url: str
+    caller: Caller
+    records: Records
+    statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
+    failed_at: list[float] = field(default_factory=list)
+    slowest: float = 0.0
+    created: list[int] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def during(self) -> AsyncIterator[None]:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
+            ends = asyncio.Event()
+            running = asyncio.create_task(self._run(session, ends))
+            try:
+                yield
+            finally:
+                ends.set()
+                await running
+
+    async def _run(self, session: aiohttp.ClientSession, ends: asyncio.Event) -> None:
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as group:
+            due = loop.time()
+            for number in itertools.count():
+                if ends.is_set():
+                    return
+                group.create_task(self._create(session, number) if number % READS_OF == 0 else self._read(session))
+                due += 1 / REQUESTS_A_SECOND
+                await asyncio.sleep(max(0, due - loop.time()))
+
+    async def _read(self, session: aiohttp.ClientSession) -> None:
+        path = f"/tickets/{self.created[-1]}" if self.created else "/tickets?limit=1"
+        await self._send(session, "GET", path)
+
+    async def _create(self, session: aiohttp.ClientSession, number: int) -> None:
+        body = create_ticket(self.records).body | {"title": f"{self.name} {number}"}
+        answer = await self._send(session, "POST", "/tickets", json=body, key=f"{self.name} {number}")
+        if answer is not None:
+            self.created.append(answer["entity_id"])
+
+    async def _send(self, session: aiohttp.ClientSession, verb: str, path: str, key: str = "", **more: Any) -> Any:
+        headers = {"Authorization": f"Bearer {self.caller.api_key()}"} | ({"Idempotency-Key": key} if key else {})
+        started, status, answer = time.monotonic(), 0, None
+        try:
+            async with session.request(verb, self.base_url + path, headers=headers, **more) as response:
+                status, answer = response.status, await response.json()
+        except (aiohttp.ClientError, TimeoutError):
+            pass
+        self.slowest = max(self.slowest, time.monotonic() - started)
+        self.statuses[verb, status] += 1
+        if status not in (200, 201):
+            self.failed_at.append(time.monotonic())
+            return None
+        return answer
+
+
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return str(answer.read().decode())
+
+
+class Replicas:
+    """The replicas behind the name, and their gateway."""
+
+    def __init__(self, harness: Harness, names: Names, folder: Path) -> None:
+        self.harness, self.names, self.folder = harness, names, folder
+        self.port = free_port()
+        self.running: dict[str, RunningService] = {}
+        """By address, the oldest first."""
+        self._metrics: dict[str, str] = {}
+        self._addresses = (f"127.0.0.{number}" for number in itertools.count(2))
+        self._stopping: list[asyncio.Task[None]] = []
+        own = harness.services["gateway"]
+        targets = dict(own.addresses) | {"svc-tickets": names.target(self.port)}
+        self.gateway = RunningService(
+            "gateway", own.keys, own.database_url, own.nats_url, folder / "log", None, targets
+        )
+        self.api_port = free_port()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.api_port}/api/v1"
+
+    async def open(self) -> None:
+        """Two replicas, and the gateway once they serve."""
+        for _ in range(2):
+            await self.add()
+        settings = self.harness.settings_of("gateway") | {
+            "MAKEREADY_API_PORT": str(self.api_port),
+            "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
+        }
+        await asyncio.to_thread(lambda: self.gateway.start(**settings))
+        while not accepts_connections(f"127.0.0.1:{self.api_port}"):  # noqa: ASYNC110 - a process sets no event
+            await asyncio.sleep(0.05)
+
+    async def add(self, address: str = "") -> str:
+        """Starts a replica; the name has it once it serves. address: of an earlier one."""
+        address = address or next(self._addresses)
+        own = self.harness.services["svc-tickets"]
+        target = f"{address}:{self.port}"
+        made = RunningService(
+            own.name, own.keys, own.database_url, own.nats_url, self.folder / "log", target, own.addresses
+        )
+        self._metrics[address] = f"127.0.0.1:{free_port()}"
+        await asyncio.to_thread(
+            lambda: made.start(
+                MAKEREADY_DRAIN_SECONDS=str(DRAIN_SECONDS),
+                MAKEREADY_CONNECTION_AGE_SECONDS=str(AGE_SECONDS),
+                MAKEREADY_METRICS_LISTEN=self._metrics[address],
+            )
+        )
+        while not await asyncio.to_thread(is_serving, target):  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.05)
+        self.running[address] = made
+        self.names.live.append(address)
+        return address
+
+    def drop(self, address: str) -> None:
+        """As Kubernetes: out of the name at once, and SIGTERM; it ends by itself."""
+        gone = self.running.pop(address)
+        self.names.live.remove(address)
+        gone.send(signal.SIGTERM)
+        self._stopping.append(asyncio.create_task(asyncio.to_thread(gone.stop)))
+
+    async def roll(self, ready_seconds: float) -> None:
+        """Replaces one after the other: surge 1, none unavailable."""
+        for address in list(self.running):
+            await self.add()
+            await asyncio.sleep(ready_seconds)
+            self.drop(address)
+
+    async def all_stopped(self) -> None:
+        """Raises if one did not end with status 0."""
+        await asyncio.gather(*self._stopping)
+        self._stopping.clear()
+
+    async def counted(self, metric: re.Pattern[str]) -> dict[str, float]:
+        """The metric of each replica, summed over the RPCs."""
+        found = {}
+        for address in self.running:
+            text = await asyncio.to_thread(read, f"http://{self._metrics[address]}/metrics")
+            found[address] = sum(float(count) for count in metric.findall(text))
+        return found
+
+    async def share(self, address: str, seconds: float) -> float:
+        """The replica's share of the calls of the next seconds."""
+        before = await self.counted(SERVED)
+        await asyncio.sleep(seconds)
+        made = Counter(await self.counted(SERVED))
+        made.subtract(before)
+        return made[address] / max(1, made.total())
+
+    def close(self) -> None:
+        for one in (*self.running.values(), self.gateway):
+            one.kill()
+
+
+@pytest.fixture(scope="module")
+def names() -> Iterator[Names]:
+    with Names() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+async def replicas(harness: Harness, names: Names, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Replicas]:
+    made = Replicas(harness, names, tmp_path_factory.mktemp("replicas"))
+    try:
+        await made.open()
+        yield made
+        await made.all_stopped()
+    finally:
+        made.close()
+
+
+@pytest.fixture
+async def load(replicas: Replicas, caller: Caller, records: Records) -> Load:
+    return Load(f"Load {next(LOADS)}", replicas.base_url, caller, records)
+
+
+def told(what: str, load: Load) -> None:
+    """A line of the summary."""
+    answers = ", ".join(f"{count} {verb} {status}" for (verb, status), count in sorted(load.statuses.items()))
+    span = max(load.failed_at) - min(load.failed_at) if load.failed_at else 0.0
+    SUMMARY.setdefault("replicas", []).append(
+        f"{what}: {answers}; {len(load.failed_at)} failed within {span:.1f} s; slowest {load.slowest:.1f} s"
+    )
+
+
+async def each_create_happened_once(load: Load, harness: Harness) -> None:
+    """As many tickets and events as creates were acknowledged, whichever replicas took them up."""
+    sql = "SELECT id FROM ticket WHERE title LIKE $1"
+    tickets = [row["id"] for row in await harness.query("svc-tickets", sql, f"{load.name} %")]
+    assert sorted(tickets) == sorted(load.created) and load.created
+    events = Counter(
+        event.public.entity_id
+        for event in (await harness.events(load.caller.company.company_id)).values()
+        if event.public.event == "ticket.created"
+    )
+    assert {events[one] for one in tickets} == {1}
+
+
+async def test_four_rolls_back_to_back_fail_no_request(replicas: Replicas, load: Load, harness: Harness) -> None:
+    async with load.during():
+        for _ in range(4):
+            await replicas.roll(ready_seconds=0)
+        await replicas.all_stopped()
+    told("rolled 4 times", load)
+    assert not load.failed_at
+    await each_create_happened_once(load, harness)
+
+
+async def test_rolls_under_a_stale_name_fail_no_request(replicas: Replicas, load: Load, harness: Harness) -> None:
+    replicas.names.cache(STALE_SECONDS)
+    try:
+        async with load.during():
+            for _ in range(2):
+                await replicas.roll(READY_SECONDS)
+            await replicas.all_stopped()
+            await asyncio.sleep(1)
+    finally:
+        replicas.names.cache(0)
+    told(f"rolled twice, the name {STALE_SECONDS:g} s old", load)
+    assert not load.failed_at
+    await each_create_happened_once(load, harness)
+
+
+async def test_a_third_replica_gets_its_share(replicas: Replicas, load: Load, harness: Harness) -> None:
+    async with load.during():
+        started, share, third = time.monotonic(), 0.0, await replicas.add()
+        while share < 0.2 and time.monotonic() < started + AGE_SECONDS + 15:
+            share = await replicas.share(third, seconds=1 + 2 * SCALE)
+        took = time.monotonic() - started
+        replicas.drop(third)
+        await replicas.all_stopped()
+    told(f"a third replica: {100 * share:.0f} % of the calls after {took:.1f} s", load)
+    assert share >= 0.2 and not load.failed_at
+    await each_create_happened_once(load, harness)
+
+
+def check_no_long_failure(load: Load) -> None:
+    """Creates have time for another replica; reads may fail for two seconds at most."""
+    assert {status for verb, status in load.statuses if verb == "POST"} == {201}, load.statuses
+    assert not load.failed_at or max(load.failed_at) - min(load.failed_at) <= 2, load.statuses
+
+
+async def test_a_frozen_replica_is_given_up_and_does_nothing_twice_when_it_goes_on(
+    replicas: Replicas, load: Load, harness: Harness
+) -> None:
+    frozen = next(iter(replicas.running.values()))
+    async with load.during():
+        await asyncio.sleep(1)
+        frozen.send(signal.SIGSTOP)
+        await asyncio.sleep(FOUND_SECONDS + 1.5)
+        frozen.send(signal.SIGCONT)
+        await asyncio.sleep(1)
+    assert any((await replicas.counted(REPEATED)).values())
+    told("one of two frozen", load)
+    check_no_long_failure(load)
+    await each_create_happened_once(load, harness)
+
+
+async def test_a_killed_replica_fails_no_request(replicas: Replicas, load: Load, harness: Harness) -> None:
+    address, killed = next(iter(replicas.running.items()))
+    async with load.during():
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(killed.kill)
+        await asyncio.sleep(1)
+        del replicas.running[address]
+        replicas.names.live.remove(address)
+        await replicas.add()
+        await asyncio.sleep(0.5)
+    told("one of two killed", load)
+    assert not load.failed_at
+    await each_create_happened_once(load, harness)
+
+
+async def test_a_node_that_vanishes_is_given_up(replicas: Replicas, load: Load, harness: Harness) -> None:
+    """Bytes to and from one of two replicas are lost, and nothing says so."""
+    last = list(replicas.running)[-1]
+    node = Node(f"{last}:{replicas.port}")
+    address = "127.0.0.254"
+    await node.start(address, replicas.port)
+    replicas.names.live[replicas.names.live.index(last)] = address
+    async with load.during():
+        while not node.is_used:  # noqa: ASYNC110 - until a connection has reached its age
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        node.vanish()
+        await asyncio.sleep(FOUND_SECONDS + 1.5)
+        replicas.names.live[replicas.names.live.index(address)] = last
+        await asyncio.sleep(0.5)
+    await node.stop()
+    told("the node of one of two vanished", load)
+    check_no_long_failure(load)
+    await each_create_happened_once(load, harness)
