@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform lint quick bench bench-console soak soak-copies soak-rolls soak-sdk hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock
+.PHONY: help run demo test coverage repeat platform lint quick bench bench-console soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -52,6 +52,10 @@ soak-copies: install-test  ## Copies by /changes under kills: every record equal
 
 soak-rolls: install-test  ## Replicas rolled, frozen, killed and lost, in the times of the Kubernetes manifests (4 minutes)
 	@MAKEREADY_ROLLS_SCALE=1 .venv/bin/python -P -m pytest -q tests/chaos/test_replicas_roll.py
+
+soak-events: install-test  ## /events under eight killed writers (200,000 events), and a replay of 10,000 (about 15 minutes)
+	@MAKEREADY_FEED_EVENTS=$(or $(N),200000) MAKEREADY_REPLAYED_EVENTS=10000 .venv/bin/python -m pytest -q -s \
+	  svc-webhooks/tests/feed/test_many_events.py $(ARGS)
 
 soak-sdk: install-test  ## Client libraries: 10,000 tickets walked with one key; 500 creates under 20 kills (5 minutes)
 	@MAKEREADY_SDK_TICKETS=10000 MAKEREADY_SDK_CREATES=500 MAKEREADY_SDK_KILLS=20 .venv/bin/python -m pytest -q \

@@ -1,7 +1,8 @@
 """The stream of events of an installation and its consumers, which the operator's user of NATS makes and keeps.
 
-`python -m makeready_cli.streams` makes them on the server at MAKEREADY_NATS_URL, checks every 5 s that they are there,
-and makes them again if not, until SIGTERM. `make run` does the same by itself; on Kubernetes a Deployment runs it.
+`python -m makeready_cli.streams` makes them on the servers at MAKEREADY_NATS_URL, on MAKEREADY_NATS_REPLICAS of them,
+checks every 5 s that they are there, and makes them again if not, until SIGTERM. `make run` does the same by itself; on
+Kubernetes a Deployment runs it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import ssl
 import sys
 
 # By consuming service and producer, the contents of the events that it consumes. The services have the same lists.
@@ -35,11 +37,11 @@ SERVICES = (GATEWAY, *CONSUMERS)
 CONSOLE = "console"
 
 
-async def keep(url: str, stop: asyncio.Event) -> None:
-    """Makes and keeps them until `stop` is set."""
+async def keep(url: str, stop: asyncio.Event, replicas: int | None = None, tls: ssl.SSLContext | None = None) -> None:
+    """Makes and keeps them until `stop` is set. See `chassis.messaging.streams.keep`."""
     from chassis.messaging import streams  # noqa: PLC0415 - the table is read where no client of NATS is needed
 
-    keeping = asyncio.create_task(streams.keep(url, CONSUMERS))
+    keeping = asyncio.create_task(streams.keep(url, CONSUMERS, replicas, tls))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({keeping, stopping}, return_when=asyncio.FIRST_COMPLETED)
     for task in (keeping, stopping):
@@ -53,7 +55,7 @@ async def _alive(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     writer.close()
 
 
-async def _main(url: str) -> None:
+async def _main(url: str, replicas: int | None, tls: ssl.SSLContext | None) -> None:
     # Answers the probes of Kubernetes, on the loop that does the work.
     if listen := os.environ.get("MAKEREADY_PROBE_LISTEN"):
         host, _, port = listen.rpartition(":")
@@ -61,13 +63,17 @@ async def _main(url: str) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await keep(url, stop)
+    await keep(url, stop, replicas, tls)
 
 
 if __name__ == "__main__":
     from chassis.runtime import logs
+    from chassis.runtime.settings import Environment, SettingsError, nats_replicas, nats_url
 
-    if not os.environ.get("MAKEREADY_NATS_URL"):
-        sys.exit("streams: MAKEREADY_NATS_URL is not set.")
+    environment = Environment(os.environ)
+    try:
+        settings = nats_url(environment), nats_replicas(environment), environment.nats_tls()
+    except SettingsError as error:
+        sys.exit(f"streams: {error}")
     logs.configure("streams")
-    asyncio.run(_main(os.environ["MAKEREADY_NATS_URL"]))
+    asyncio.run(_main(*settings))

@@ -99,7 +99,7 @@ class Console:
             statics=statics,
             pages=pages.PAGES,
             now=clock,
-            live=Live(settings.nats_url),
+            live=Live(settings.nats_url, settings.nats_tls),
             files=store,
         )
         self.keeper = Keeper(Jobs(database), store, clock, settings.import_tasks)

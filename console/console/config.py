@@ -30,6 +30,7 @@ class Config:
     identity_key_file: Path
     nats_url: str | None
     """Where the services send hints. None: open pages ask for what is new every 30 s."""
+    nats_tls: ssl.SSLContext | None
     files_url: str
     """The store of photos and imported files."""
     database_url: str
@@ -56,7 +57,8 @@ def read(environment: Environment) -> Config:
         metrics_listen=environment.listen("MAKEREADY_METRICS_LISTEN", "127.0.0.1:9091"),
         log_level=settings.log_level(environment),
         drain_seconds=environment.integer("MAKEREADY_DRAIN_SECONDS", 0, 0, 60),
-        nats_url=environment.optional("MAKEREADY_NATS_URL"),
+        nats_url=settings.nats_url(environment) if environment.optional("MAKEREADY_NATS_URL") else None,
+        nats_tls=environment.nats_tls(),
         files_url=environment.text("MAKEREADY_FILES_URL"),
         database_url=environment.url("MAKEREADY_DATABASE_URL", ("postgresql", "postgres")),
         database_connections=environment.integer("MAKEREADY_DATABASE_CONNECTIONS", 4, 2, 200),

@@ -2,9 +2,9 @@
 
 `python deploy/k8s/make_secrets.py FOLDER --database-host HOST[:PORT] --database-ca FILE`. What the folder already has
 is left unchanged, so a second run needs no options and adds only what is missing: a file, or a ring of keys that a new
-release asks for. Each run rewrites `databases.sql`, for psql and the administrator of the PostgreSQL server, and the
-ring of public keys from the other files. The SQL may be run again at any time; it also hands the tables of release
-0.2.0 over to their owner.
+release asks for. `--nats-servers` alone changes what is there: the servers in the URLs of NATS. Each run rewrites
+`databases.sql`, for psql and the administrator of the PostgreSQL server, and the ring of public keys from the other
+files. The SQL may be run again at any time; it also hands the tables of release 0.2.0 over to their owner.
 """
 
 import argparse
@@ -30,6 +30,8 @@ KEY_BYTES = 32
 RINGS = {"gateway": ("cursor-keys", "key-check-secrets", "totp-keys"), "svc-webhooks": ("vault-keys",)}
 PARTITIONED = ("svc-webhooks",)  # makes and drops the partitions of its days itself
 PREFIX = re.compile(r"((?!pg_)[a-z][a-z0-9_]{0,31})?")
+# Of NATS, by the number of servers.
+PLACES = {1: ["nats:4222"], 3: [f"nats-{number}.nats:4222" for number in range(3)]}
 CONNECTIONS = 40  # by default, of each service's role: three pods and one that replaces another
 
 
@@ -52,10 +54,9 @@ def main() -> None:
             add_rings(folder / f"{service}.env", RINGS.get(service, ()))
             owner_url = owner_url_of(value_of(folder, service))
             keep(folder / f"{service}-owner.env", lines({"database-url": owner_url}))
-        for server, url in (("nats", "nats://makeready:{}@nats:4222"), ("valkey", "valkey://:{}@valkey:6379")):
-            password = new_password()
-            keep(folder / f"{server}.env", lines({"password": password, "url": url.format(password)}))
-        add_users(folder / "nats-users.env", (*SERVICES, CONSOLE))
+        password = new_password()
+        keep(folder / "valkey.env", lines({"password": password, "url": f"valkey://:{password}@valkey:6379"}))
+        add_nats(folder, arguments.nats_servers)
         (folder / "databases.sql").unlink(missing_ok=True)
         keep(folder / "databases.sql", databases_sql(folder, arguments.role_connections))
     except OSError as error:
@@ -80,6 +81,13 @@ def parsed() -> argparse.Namespace:
         type=int,
         default=CONNECTIONS,
         help=f"the connection limit of each service's role (default {CONNECTIONS})",
+    )
+    parser.add_argument(
+        "--nats-servers",
+        metavar="N",
+        type=int,
+        choices=tuple(PLACES),
+        help="1, or 3 with the component nats-ha; changes URLs that the folder has (default 1, or as they are)",
     )
     arguments = parser.parse_args()
     if not PREFIX.fullmatch(arguments.database_prefix):
@@ -107,17 +115,33 @@ def add_rings(path: Path, names: Sequence[str]) -> None:
         write(path, text + lines(rings))
 
 
-def add_users(path: Path, names: Sequence[str]) -> None:
-    """Adds the users of NATS that the file lacks, each with a password and a URL."""
-    text = path.read_text() if path.exists() else ""
-    if text and not text.endswith("\n"):
-        text += "\n"
-    present = {line.partition("=")[0] for line in text.splitlines()}
-    missing = {name: new_password() for name in names if f"{name}-password" not in present}
-    if missing:
-        passwords = {f"{name}-password": password for name, password in missing.items()}
-        urls = {f"{name}-url": f"nats://{name}:{password}@nats:4222" for name, password in missing.items()}
-        write(path, text + lines(passwords | urls))
+def add_nats(folder: Path, servers: int | None) -> None:
+    """Adds the users of NATS that are missing, each with a password and its URLs, and the password with which several
+    servers connect to each other. servers: how many all URLs then name; None: as many as those that are kept."""
+    operator, users = folder / "nats.env", folder / "nats-users.env"
+    of_operator, of_users = (values_of(file) if file.exists() else {} for file in (operator, users))
+    password = of_operator.setdefault("password", new_password())
+    if servers or "url" not in of_operator:
+        of_operator["url"] = nats_url("makeready", password, PLACES[servers or 1])
+    places = [one.rpartition("@")[2] for one in of_operator["url"].split(",")]
+    if len(places) > 1:
+        of_operator.setdefault("routes-password", new_password())
+    for name in (*SERVICES, CONSOLE):
+        password = of_users.setdefault(f"{name}-password", new_password())
+        if servers or f"{name}-url" not in of_users:
+            of_users[f"{name}-url"] = nats_url(name, password, places)
+    for file, values in ((operator, of_operator), (users, of_users)):
+        if not file.exists() or values != values_of(file):
+            write(file, lines(values))
+
+
+def nats_url(user: str, password: str, places: Sequence[str]) -> str:
+    """The user's URLs of all servers, as MAKEREADY_NATS_URL has them."""
+    return ",".join(f"nats://{user}:{password}@{place}" for place in places)
+
+
+def values_of(path: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
 
 
 def database_url(service: str, host: str, prefix: str) -> str:

@@ -17,9 +17,12 @@ from gateway.http.cursors import Cursors
 from gateway.http.door import Door
 from gateway.http.edge import Edge
 from gateway.http.limits import Limits
+from gateway.http.places import Places
 from gateway.http.ports import Port, every_service_serves
 from gateway.http.reference import Reference
 from gateway.http.routes import OPERATIONS
+from gateway.http.snapshots import Snapshots
+from gateway.http.store import Store
 from gateway.http.usage import Usage
 from gateway.http.waiting import Waiting
 from gateway.identity import replica_source, schema
@@ -98,13 +101,15 @@ def assemble(settings: config.Config) -> App:
     keys = Keys(app.database, checks)
     app.background("keys", keys.listen)
     app.background("unchecked-keys", keys.load_unchecked)
-    limits = Limits(settings.rate_limit_url)
+    store = Store(settings.rate_limit_url)
+    places = Places(store)
+    limits = Limits(store)
     app.background("limits", limits.tidy)
     usage = Usage(app.database)
     app.background("key-usage", usage.run)
     # After the ports are closed: steps run in reverse order.
     app.on_stop(usage.stop)
-    waiting = Waiting(app.transport)
+    waiting = Waiting(app.transport, places)
     app.background("waiting", waiting.run)
     peers = {name: app.peer(name) for name in config.CONTEXTS}
     edge = Edge(
@@ -115,6 +120,7 @@ def assemble(settings: config.Config) -> App:
         Reference(settings.api_url),
         usage,
         waiting,
+        Snapshots(places),
         lambda: keys.listening and not app.stopping.is_set(),
         debug=settings.service.log_level == "debug",
     )

@@ -1,5 +1,10 @@
 """Fixtures of the gateway's tests, which run real gateways on a real PostgreSQL and NATS."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 from testkit.gateway_fixtures import (
     _nothing_lingers,
     api,
@@ -12,6 +17,7 @@ from testkit.gateway_fixtures import (
     key,
     operator,
 )
+from testkit.valkey import ValkeyServer, running_valkey
 
 __all__ = [
     "_nothing_lingers",
@@ -24,4 +30,12 @@ __all__ = [
     "identity_keys",
     "key",
     "operator",
+    "store",
 ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ValkeyServer]:
+    """A store that gateways share."""
+    with running_valkey(tmp_path) as running:
+        yield running

@@ -195,7 +195,6 @@ async def test_a_copy_of_all_kinds_follows_every_change_and_nothing_else(
         # Vendors show no external_id.
         ids[shown["external_id"] if "external_id" in shown else _VENDORS[shown["name"]]] = key
     assert len(ids) == sum(map(len, FILES.values())) - 1, "the consultant's walk is not served"
-    (walk_id,) = await _ids(database, "inspection", company.id, "I3")
 
     async def put(kind: str, row: dict[str, Any], **changed: Any) -> None:
         assert await company.put(kind, row | changed) == ["changed"]
@@ -257,8 +256,8 @@ async def test_a_copy_of_all_kinds_follows_every_change_and_nothing_else(
             "P2",
         ),
     ]
-    # All that there is, in the order of last change; the walk, which nobody may see, at most as gone.
-    await copy.hears(database, *ids.values(), ("inspections", walk_id))
+    # All that there is, in the order of last change; not the walk, which nobody may see.
+    await copy.hears(database, *ids.values())
     for what, change, expected in steps:
         await change()
         try:
@@ -272,14 +271,6 @@ async def test_a_copy_of_all_kinds_follows_every_change_and_nothing_else(
 
 def _names(kind: str) -> list[str]:
     return [row["external_id"] for row in FILES[kind]]
-
-
-async def _ids(database: Database, table: str, company_id: int, external_id: str) -> list[int]:
-    async with database.connection() as connection:
-        rows = await connection.raw.fetch(
-            f"SELECT id FROM {table} WHERE company_id = $1 AND external_id = $2", company_id, external_id
-        )
-    return [row["id"] for row in rows]
 
 
 @pytest.mark.parametrize("kind", NOUNS)

@@ -52,7 +52,7 @@ async def caller(harness: Harness) -> AsyncIterator[Caller]:
 @pytest.fixture(scope="session")
 def records(caller: Caller) -> Records:
     made = Records(caller.company)
-    made.make(tickets=250, vacant=300, occupied=250)
+    made.make(tickets=300, vacant=300, occupied=250)
     return made
 
 

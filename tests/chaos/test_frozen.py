@@ -13,7 +13,7 @@ from .writes import KINDS, Caller, Records
 pytestmark = pytest.mark.chaos
 
 
-@pytest.mark.parametrize("name", ["change ticket", "move-in"])
+@pytest.mark.parametrize("name", ["notice", "move-in"])
 async def test_a_service_that_hangs_in_a_write_lets_go_of_its_row_and_the_retry_does_the_write(
     harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], name: str
 ) -> None:

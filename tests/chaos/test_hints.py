@@ -97,7 +97,7 @@ async def test_a_write_that_is_refused_or_rolled_back_makes_no_hint(
         rows = [{"external_id": "never", "name": "Never", "address": "1 Elm St"}]
         await asyncio.to_thread(company.import_rows, "properties", rows, "--dry-run")
         # The write is decided, and dies before its commit.
-        harness.arm("svc-tickets", "write-before-commit")
+        harness.arm("svc-tickets", "write-decided")
         dying = type(refused)(refused.kind, "PATCH", path, {"status": "In Progress"})
         assert (await caller.send(dying, caller.api_key(), "dies")).status == 500
         await harness.killed_at_point("svc-tickets")

@@ -16,6 +16,7 @@ from .harness import Harness
 from .processes import PATIENCE_SECONDS
 
 INSERTS = ("write-before-statement", "write-after-commit")
+CHANGES_TOGETHER = ("write-before-statement", "write-decided", "write-after-commit")
 DECIDES = ("write-before-statement", "write-locked", "write-decided", "write-before-commit", "write-after-commit")
 
 _names = itertools.count(1)
@@ -108,7 +109,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "create ticket": Kind("svc-tickets", INSERTS, "ticket.created", "svc-webhooks", create_ticket),
-    "change ticket": Kind("svc-tickets", DECIDES, "ticket.status_changed", "svc-webhooks", change_ticket),
+    "change ticket": Kind("svc-tickets", CHANGES_TOGETHER, "ticket.status_changed", "svc-webhooks", change_ticket),
     "notice": Kind(
         "svc-occupancy", DECIDES, "turn.status_changed", "svc-catalog", lambda records: notice(records.occupied_unit())
     ),

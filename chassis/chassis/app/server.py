@@ -159,7 +159,7 @@ class App:
         self.settings = settings
         self.issuer = TokenSigner(settings.identity_key_file)
         self.ring = TokenVerifier(settings.identity_ring_file, audience=name)
-        self.transport = Transport(settings.nats_url, name)
+        self.transport = Transport(settings.nats_url, name, settings.nats_tls)
         self.database = Database(
             settings.database_url,
             application=name,

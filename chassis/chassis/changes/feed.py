@@ -32,6 +32,9 @@ from chassis.lists.paging import ROWS_MAX, on_rows
 from chassis.refusals import Unavailable
 from makeready.common.v1.documents_pb2 import Feed
 
+# A page reads on where its rows are of no use to its reader, but not for ever.
+PASSES_MAX = 10
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -106,24 +109,41 @@ class Changes:
         """
         after = unpacked(request.position) if request.position else None
         xid, after_id = (0, 0) if after is None else (after.xid, after.entity_id)
-        limit = min(request.limit, ROWS_MAX)
         at = {"company_id": company_id, "xid": xid, "after_id": after_id}
-        if request.from_now:
+        if after is None:
             async with database.transaction(IN_ORDER, writes=False) as connection:
                 look = await self._look_around(connection, after, at)
-                return Feed(position=Position(look["epoch"], *await self._end(connection, company_id)).packed())
+                end = await self._end(connection, company_id)
+            begun = end[0]
+            if request.from_now:
+                return Feed(position=Position(look["epoch"], *end, begun).packed())
+        else:
+            begun = after.begun
         async with database.connection() as connection:
             look = await self._look_around(connection, after, at)
-            rows = []
-            if look["is_there"]:
-                rows = await connection.rows(self.page, **at, horizon=look["xmin"], rows=limit + 1)
-        page = rows[:limit]
-        if page:
-            xid, after_id = page[-1]["xid"], page[-1][0]
+            if not look["is_there"] and after is not None:
+                return Feed(position=request.position)
+            limit = min(request.limit, ROWS_MAX)
+            found: list[Record] = []
+            more, wanted = look["is_there"], limit + 1
+            for _ in range(PASSES_MAX):
+                if not more or len(found) == limit:
+                    break
+                at |= {"xid": xid, "after_id": after_id}
+                rows = await connection.rows(self.page, **at, horizon=look["xmin"], rows=wanted)
+                more = len(rows) == wanted
+                for row in rows:
+                    if row["served"] or row["xid"] > begun:
+                        if len(found) == limit:
+                            more = True
+                            break
+                        found.append(row)
+                    xid, after_id = row["xid"], row[0]
+                wanted = ROWS_MAX + 1
         return Feed(
-            documents=[self._item(row, render) for row in page],
-            position=Position(look["epoch"], xid, after_id).packed(),
-            more=len(rows) > limit,
+            documents=[self._item(row, render) for row in found],
+            position=Position(look["epoch"], xid, after_id, begun).packed(),
+            more=more,
         )
 
     async def _end(self, connection: Connection, company_id: int) -> tuple[int, int]:

@@ -1,10 +1,14 @@
-"""Positions in the order of changes: 24 bytes, made of an epoch, a transaction and a record's id.
+"""Positions in the order of changes: 32 bytes, made of an epoch, a transaction, a record's id, and the transaction at
+which the reader began.
 
 A transaction's number says when it began, not when it became visible. Below the horizon, the oldest transaction that is
 still under way, all have ended: so what is below it never grows, and a reader who has passed it has missed nothing.
 Numbers of transactions belong to one history of one server. The epoch tells histories apart: it is a hash over the
 server, its timeline (another one after a failover or a recovery), the database's table and the row of changes_epoch,
 which is written anew after a restore.
+
+What was gone when a reader began, it never had: it need not hear of it. A record that a later transaction removed has a
+number above that of the newest record that could be read then. That number is on disk, so no crash gives it anew.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from chassis.changes.tables import Xid8
 from chassis.db.history import SERVER, TIMELINE
 from chassis.refusals import Refusal
 
-_FORMAT = struct.Struct(">qQQ")
+_FORMAT = struct.Struct(">qQQQ")
 POSITION_BYTES = _FORMAT.size
 
 
@@ -28,6 +32,8 @@ class Position(NamedTuple):
     epoch: int
     xid: int
     entity_id: int
+    begun: int
+    """The transaction of the newest record that could be read when the reader began."""
 
     def packed(self) -> bytes:
         return _FORMAT.pack(*self)

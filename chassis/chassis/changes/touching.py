@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import array
 from chassis.changes.feed import Changes
 from chassis.changes.positions import horizon_columns
 from chassis.changes.tables import COLUMN, SERVED, Follow, Xid8
-from chassis.db.database import Connection, Database
+from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.history import SERVER
 from chassis.db.rows import array_rows
 from chassis.db.statements import Statement, param
@@ -31,14 +31,19 @@ MARKS_MAX = 200
 IDLE_SECONDS = 1.0
 SAMPLE_SECONDS = 2.0
 COUNT_SECONDS = 5.0
+COUNTED_MAX = 100_000  # a million would take a quarter of a second
 
 log = structlog.stdlib.get_logger(__name__)
-WAITING = Gauge("makeready_changes_touching_rows", "Records that show a changed row and have not moved to the end yet")
+WAITING = Gauge(
+    "makeready_changes_touching_rows",
+    "Records that show a changed row and have not moved to the end yet, for each such row; at most 100000 a reference",
+)
 TOUCHED = Counter("makeready_changes_touched_rows_total", "Records moved because they show a row that changed")
 LAG = Gauge("makeready_changes_lag_seconds", "Age of the newest instant whose transactions have all ended")
 
 _IDS = sa.ARRAY(sa.BigInteger)
 _ROWS = sa.literal_column(str(BATCH_ROWS), sa.Integer)
+_ONE: sa.ColumnElement[int] = sa.literal_column("1", sa.Integer).label("one")
 
 
 class _Touch:
@@ -56,14 +61,19 @@ class _Touch:
         given = array_rows("given", dict.fromkeys(names, sa.BigInteger), numbered=True)
         c = table.c
         refers = c[follow.refers_by]
-        theirs = [c.company_id == given.c.company_id, refers == given.c.refers_to, c.id > given.c.after_id]
-        if table.info[SERVED] is not None:
-            theirs.append(table.info[SERVED])
-        one = sa.select(c.id).where(*theirs).order_by(c.company_id, refers, c.id).limit(_ROWS).lateral("one")
+
+        def theirs(of: Any) -> list[Any]:
+            served = [] if table.info[SERVED] is None else [table.info[SERVED]]
+            return [c.company_id == of.company_id, refers == of.refers_to, c.id > of.after_id, *served]
+
+        one = sa.select(c.id).where(*theirs(given.c)).order_by(c.company_id, refers, c.id).limit(_ROWS).lateral("one")
         all_of = sa.select(given.c.n, given.c.company_id, one.c.id).select_from(given.join(one, sa.true()))
         self.dependants = Statement(all_of.order_by(given.c.n, one.c.id).limit(_ROWS))
-        each = sa.select(sa.func.count().label("rows")).select_from(table).where(*theirs).lateral("each")
-        self.count = Statement(sa.select(sa.func.sum(each.c.rows)).select_from(given.join(each, sa.true())))
+        each = sa.select(_ONE).select_from(table).where(*theirs(m)).lateral("each")
+        found = sa.select(_ONE).select_from(marks.join(each, sa.true())).where(*mine)
+        counted = found.limit(sa.literal_column(str(COUNTED_MAX))).subquery("counted")
+        self.count = Statement(sa.select(sa.func.count()).select_from(counted))
+        """How many records wait for all marks, without a lock."""
 
 
 def _quoted(text: str) -> sa.ColumnElement[str]:
@@ -124,13 +134,12 @@ class Touching:
     async def touch(self) -> int:
         """Moves a batch of each kind of marked records; returns how many have moved."""
         moved = 0
-        found = {(row[0], row[1]) for row in await self._database.rows(self._kinds)}
-        for key in sorted(found & self._touches.keys()):
+        found = {(row[0], row[1]) for row in await self._database.rows(self._kinds)} & self._touches.keys()
+        await self._count(found)
+        for key in sorted(found):
             began = time.monotonic()
             moved += await self._touch(key[0], self._touches[key])
             await asyncio.sleep(time.monotonic() - began)  # half of a core's time at most
-        if not found:
-            WAITING.set(0)
         return moved
 
     async def _touch(self, record: str, touch: _Touch) -> int:
@@ -150,18 +159,22 @@ class Touching:
                 last = rows[-1]
                 done = done[: last["n"] - 1]
                 await connection.execute(self._reached, id=marks[last["n"] - 1]["id"], after_id=last["id"])
-                await self._count(connection, touch, given)
             await connection.execute(self._done, ids=done)
             # Id 0 means several records.
             connection.changed.update((company_id, touch.kind, 0) for company_id, _ in keys)
         TOUCHED.inc(len(keys))
         return len(keys) or len(done)
 
-    async def _count(self, connection: Connection, touch: _Touch, given: dict[str, list[Any]]) -> None:
-        """Now and then, how many records are left of these marks."""
-        if time.monotonic() - self._counted_at > COUNT_SECONDS:
-            WAITING.set(await connection.value(touch.count, **given) or 0)
-            self._counted_at = time.monotonic()
+    async def _count(self, kinds: set[tuple[str, str]]) -> None:
+        """Now and then, how many records wait."""
+        if not kinds:
+            WAITING.set(0)
+            return
+        if time.monotonic() - self._counted_at < COUNT_SECONDS:
+            return
+        self._counted_at = time.monotonic()
+        async with self._database.transaction(IN_ORDER, writes=False) as connection:
+            WAITING.set(sum([await connection.value(self._touches[one].count) for one in sorted(kinds)]))
 
     async def watch_horizon(self) -> None:
         """Measures how far the horizon lags behind, until cancelled."""

@@ -1,6 +1,6 @@
 """The stream of events and its durable consumers. The operator's user of NATS makes them; services may not.
 
-`python -m chassis.messaging.streams` makes the stream on the server at MAKEREADY_NATS_URL, without consumers: for one
+`python -m chassis.messaging.streams` makes the stream on the servers at MAKEREADY_NATS_URL, without consumers: for one
 service alone.
 """
 
@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-import nats
 import nats.js.errors
 import structlog
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, RetentionPolicy, StorageType, StreamConfig
 from nats.js.client import JetStreamContext
 
-from chassis.messaging.transport import FAULTS, STREAM
+from chassis.messaging.transport import AGAIN_SECONDS, ANSWER_SECONDS, FAULTS, STREAM, Connection, reason_of
+from chassis.runtime.settings import Environment, SettingsError, nats_replicas, nats_url
 
 SUBJECTS = "events.>"
 ACK_SECONDS = 30
@@ -36,22 +38,23 @@ def filters(subjects: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"events.{end}.>" if end.endswith(".public") else f"events.{end}" for end in ends]
 
 
-async def make(jetstream: JetStreamContext, consumers: Consumers) -> None:
-    """Makes the stream and the consumers that are missing, and updates the subjects of those that exist."""
-    try:
-        await jetstream.stream_info(STREAM)
-    except nats.js.errors.NotFoundError:
-        await jetstream.add_stream(
-            StreamConfig(
-                name=STREAM,
-                subjects=[SUBJECTS],
-                retention=RetentionPolicy.LIMITS,
-                storage=StorageType.FILE,
-                max_age=3 * 24 * 3600,
-                duplicate_window=120,
-            )
-        )
-        log.info("stream_made", stream=STREAM)
+class TooFewReplicas(nats.js.errors.Error):
+    """The stream has fewer replicas, or more, than asked for, because the cluster refuses the number."""
+
+    def __init__(self, wanted: int, present: int | None, reason: str | None) -> None:
+        super().__init__(f"{wanted} replicas are wanted, the stream of events has {present}: {reason}")
+
+    def __str__(self) -> str:
+        return self.description or ""
+
+
+async def make(jetstream: JetStreamContext, consumers: Consumers, replicas: int | None = None) -> None:
+    """Makes the stream and the consumers that are missing, and updates the subjects of those that exist.
+
+    replicas: on how many servers; an existing stream and its consumers move to as many. None: on one, or as it is.
+    Raises one of FAULTS; TooFewReplicas if all are made, on fewer servers.
+    """
+    stream = await _stream(jetstream, replicas or 1)
     for name, subjects in consumers.items():
         wanted = ConsumerConfig(
             durable_name=name,
@@ -60,7 +63,7 @@ async def make(jetstream: JetStreamContext, consumers: Consumers) -> None:
             ack_wait=ACK_SECONDS,
             max_ack_pending=PENDING_MAX,
             filter_subjects=filters(subjects),
-        )
+        )  # without a number of replicas, it has those of the stream
         try:
             found = (await jetstream.consumer_info(STREAM, name)).config
         except nats.js.errors.NotFoundError:
@@ -68,47 +71,82 @@ async def make(jetstream: JetStreamContext, consumers: Consumers) -> None:
         if found is None or found.filter_subjects != wanted.filter_subjects:
             await jetstream.add_consumer(STREAM, wanted)
             log.info("consumer_made", consumer=name)
+    if replicas not in (None, stream.num_replicas):
+        try:
+            await jetstream.update_stream(stream.evolve(num_replicas=replicas))
+        except nats.js.errors.APIError as error:
+            raise TooFewReplicas(replicas, stream.num_replicas, error.description) from None
+        log.info("stream_replicated", stream=STREAM, replicas=replicas, before=stream.num_replicas)
 
 
-async def keep(url: str, consumers: Consumers) -> None:
-    """Makes them, checks every 5 s that they are there, and makes them again, until cancelled."""
-    while True:
-        try:
-            client = await nats.connect(
-                url,
-                name="streams",
-                connect_timeout=2,
-                max_reconnect_attempts=-1,
-                reconnect_time_wait=1,
-                error_cb=_quiet,
-            )
-        except FAULTS:
-            await asyncio.sleep(1)
-            continue
-        try:
-            jetstream = client.jetstream(timeout=5)
-            while not client.is_closed:
-                try:
-                    await make(jetstream, consumers)
-                except FAULTS as error:
-                    log.warning("streams_wait", reason=str(error) or type(error).__name__)
-                    await asyncio.sleep(1)
-                else:
-                    await asyncio.sleep(CHECK_SECONDS)
-        finally:
-            with suppress(*FAULTS):  # the server may have gone a moment before
-                await client.close()
+async def _stream(jetstream: JetStreamContext, replicas: int) -> StreamConfig:
+    """The stream; it is made if it is missing, with one replica where there can't be as many."""
+    with suppress(nats.js.errors.NotFoundError):
+        return (await jetstream.stream_info(STREAM)).config
+    wanted = StreamConfig(
+        name=STREAM,
+        subjects=[SUBJECTS],
+        retention=RetentionPolicy.LIMITS,
+        storage=StorageType.FILE,
+        max_age=3 * 24 * 3600,
+        duplicate_window=120,
+        num_replicas=replicas,
+    )
+    try:
+        made = await jetstream.add_stream(wanted)
+    except nats.js.errors.APIError:
+        if replicas == 1:
+            raise
+        made = await jetstream.add_stream(wanted.evolve(num_replicas=1))
+    log.info("stream_made", stream=STREAM, replicas=made.config.num_replicas)
+    return made.config
+
+
+async def keep(url: str, consumers: Consumers, replicas: int | None = None, tls: ssl.SSLContext | None = None) -> None:
+    """Makes them, checks every 5 s that they are there, and makes them again, until cancelled. What it waits for, it
+    logs once. url, tls: see `Connection`; replicas: see `make`."""
+    connection = Connection(url, tls)
+    reason = ""
+    try:
+        while True:
+            seconds = CHECK_SECONDS
+            try:
+                if connection.is_closed:  # a server has ended it for good
+                    connection = Connection(url, tls)
+                if not connection.is_connected and not connection.is_reconnecting:
+                    await connection.open("streams", error_cb=_quiet)
+                await make(connection.jetstream(timeout=ANSWER_SECONDS), consumers, replicas)
+                reason = ""
+            except FAULTS as error:
+                if reason != (reason := reason_of(error)):
+                    event = "stream_lacks_replicas" if isinstance(error, TooFewReplicas) else "streams_wait"
+                    log.warning(event, reason=reason)
+                if not isinstance(error, TooFewReplicas):
+                    seconds = AGAIN_SECONDS
+            await asyncio.sleep(seconds)
+    finally:
+        await connection.end()
 
 
 async def _quiet(_error: Exception) -> None:
     """`keep` reports what fails."""
 
 
-async def _main() -> None:
-    client = await nats.connect(os.environ["MAKEREADY_NATS_URL"])
-    await make(client.jetstream(), {})
-    await client.close()
+async def _main(environment: Environment) -> None:
+    connection = Connection(nats_url(environment), environment.nats_tls())
+    await connection.open("streams")
+    while True:
+        try:
+            await make(connection.jetstream(timeout=ANSWER_SECONDS), {}, nats_replicas(environment))
+            break
+        except FAULTS as error:  # on a new cluster the first requests may time out
+            log.warning("streams_wait", reason=reason_of(error))
+            await asyncio.sleep(AGAIN_SECONDS)
+    await connection.end()
 
 
 if __name__ == "__main__":
-    asyncio.run(_main())
+    try:
+        asyncio.run(_main(Environment(os.environ)))
+    except SettingsError as error:
+        sys.exit(f"streams: {error}")

@@ -4,24 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import math
+import ssl
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import nats.errors
 import nats.js.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.js.api import Header
 from nats.js.client import JetStreamContext
 from prometheus_client import Gauge
 
+from chassis.runtime.settings import nats_servers
+
 STREAM = "EVENTS"
 FAULTS = (nats.errors.Error, nats.js.errors.Error, TimeoutError, OSError)
+ANSWER_SECONDS = 5
+CHECK_SECONDS = 5
+AGAIN_SECONDS = 1
+# A server that says nothing for two or three of these is away. By default the library would wait for six minutes.
+PING_SECONDS = 2
+FORGET_SECONDS = 60
+RENEW_SECONDS = 5
 
 # Codes of JetStream: insufficient resources, insufficient storage resources, the store failed.
 NO_SPACE = (10023, 10047, 10077)
+# The cluster has no leader, this server is none; a message expects another stream.
+NO_LEADER = (10008, 10009)
+OTHER_STREAM = 10060
 
 log = structlog.stdlib.get_logger(__name__)
-CONNECTED = Gauge("makeready_nats_connected", "1 while the connection to NATS stands")
+CONNECTED = Gauge(
+    "makeready_nats_connected",
+    "1 while events can be published; in a process that only listens, while the connection to NATS stands",
+)
+HAS_LEADER = Gauge(
+    "makeready_stream_has_leader",
+    "1 while the leader of the stream of events answers this process; NaN in one that only listens",
+)
 
 
 def lacks_space(error: BaseException) -> bool:
@@ -31,79 +58,215 @@ def lacks_space(error: BaseException) -> bool:
     return error.err_code in NO_SPACE or "no space left" in (error.description or "")
 
 
+def reason_of(error: BaseException) -> str:
+    """What went wrong, for a log line."""
+    return str(error) or type(error).__name__
+
+
 def inbox_of(name: str) -> str:
     """The subjects on which a service receives messages and answers; its user may listen to no other."""
     return f"_INBOX.{name}"
 
 
+class Connection(Client):
+    """A connection to one of the servers of a NATS. When that server goes, it is made to another one, for ever."""
+
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
+        """url: one or several, see `nats_servers`, which raises ValueError. tls: how to verify the servers. With it,
+        and for tls:// URLs, a server that asks for no TLS gets no password."""
+        super().__init__()
+        self._named = nats_servers(url)
+        self._tls = tls or (ssl.create_default_context() if self._named.is_encrypted else None)
+
+    async def open(self, name: str, **options: Any) -> None:
+        """Tries all servers until one takes it; once. options: see `Client.connect`."""
+        if self._named.user:  # not in the URLs: those of servers that the others tell of have none
+            if self._named.password is None:
+                options["token"] = functools.partial(self._in_secret, self._named.user)
+            else:
+                options["user"] = self._named.user
+                options["password"] = functools.partial(self._in_secret, self._named.password)
+        await self.connect(
+            self._named.urls,
+            name=name,
+            tls=self._tls,
+            connect_timeout=2,
+            allow_reconnect=True,
+            max_reconnect_attempts=-1,  # by default, it gives up after 60
+            reconnect_time_wait=1,
+            ping_interval=PING_SECONDS,
+            max_outstanding_pings=2,
+            flush_timeout=ANSWER_SECONDS,  # else a message that a frozen server does not take would be sent for ever
+            **options,
+        )
+
+    def _in_secret(self, text: str) -> str:
+        """The text, for the server that is being connected to. Raises if the connection should be encrypted, and is
+        not."""
+        if self._tls is not None and not self._server_info.get("tls_required"):
+            raise nats.errors.Error("nats: the server does not ask for TLS, so it gets no password")
+        return text
+
+    async def end(self) -> None:
+        """Closes it, in two seconds at most."""
+        # A client that is reconnecting writes to a closed socket, and its error may be of any type.
+        closing = asyncio.ensure_future(self.close())
+        await asyncio.wait({closing}, timeout=2)
+        if not closing.cancel() and not closing.cancelled():
+            closing.exception()
+
+
+@dataclass(slots=True)
+class _Ear:
+    """One listener to hints."""
+
+    subject: str
+    hear: Callable[[Msg], Awaitable[None]]
+    subscription: Subscription
+
+
 class Transport:
     """One connection a process. The stream of events and its consumers are the operator's: see `streams`."""
 
-    def __init__(self, url: str, name: str) -> None:
-        self._url = url
-        self._name = name
-        self._client = Client()
-        self.jetstream: JetStreamContext = self._client.jetstream(timeout=5)
+    def __init__(self, url: str, name: str, tls: ssl.SSLContext | None = None, *, publishes: bool = True) -> None:
+        """url, tls: see `Connection`. publishes: whether this process publishes events; else it listens to hints."""
+        self._url, self._name, self._tls = url, name, tls
+        self._publishes = publishes
+        self._client = Connection(url, tls)
+        self.jetstream: JetStreamContext = self._client.jetstream(timeout=ANSWER_SECONDS)
         self._ready = asyncio.Event()
-        self._failed = ""
-        self.is_full = False
-        """Whether NATS refused an event of the last batch because it has no space for more."""
+        self._look = asyncio.Event()
+        self._refused = ""
+        self._refused_at = 0.0
+        self._is_full = False
+        self._has_leader = False
+        self._unanswered = ""
+        self._ears: list[_Ear] = []
+        self._earlier_reconnections = 0
 
     @property
     def is_connected(self) -> bool:
+        """Whether the connection stands. Events can perhaps not be published all the same: see `fault`."""
         return self._ready.is_set() and self._client.is_connected
 
     @property
     def reconnections(self) -> int:
         """How often the connection was lost and made again. What others sent meanwhile did not arrive."""
-        return int(self._client.stats["reconnects"])
+        return self._earlier_reconnections + int(self._client.stats["reconnects"])
 
     @property
     def fault(self) -> str:
         """Why NATS takes no events; empty if it does, as far as this process has seen."""
-        return self._failed or ("" if self.is_connected else "not connected")
+        if not self.is_connected:
+            return "not connected"
+        return (self._refused if self._remembers else "") or self._unanswered
+
+    @property
+    def is_full(self) -> bool:
+        """Whether NATS refused an event of the last batch because it has no space for more."""
+        return self._is_full and self._remembers
+
+    @property
+    def _remembers(self) -> bool:
+        # Another process may publish the events that were refused here; then no batch of this one says that it is over.
+        return time.monotonic() - self._refused_at < FORGET_SECONDS
 
     def observe(self, faults: Sequence[BaseException]) -> None:
         """Notes how the last batch of messages went, for `fault` and `is_full`; faults: of those that failed."""
         full = [fault for fault in faults if lacks_space(fault)]
         worst = next(iter([*full, *faults]), None)
-        self._failed = "" if worst is None else str(worst) or type(worst).__name__
-        self.is_full = bool(full)
+        self._refused = "" if worst is None else reason_of(worst)
+        self._refused_at = time.monotonic()
+        self._is_full = bool(full)
+        if worst is None:
+            self._has_leader, self._unanswered = True, ""
+        else:
+            self._look.set()
+        self._tell()
 
     async def connected(self) -> None:
         """Waits for the first connection."""
         await self._ready.wait()
 
     async def run(self) -> None:
-        """Connects, and watches the connection until cancelled."""
+        """Connects, and watches the connection and the stream until cancelled."""
+        lost_at = math.inf
         while True:
-            try:
-                if not self._client.is_connected and not self._client.is_reconnecting:
-                    await self._connect()
-            except FAULTS as error:
-                CONNECTED.set(0)
-                log.warning("nats_away", reason=str(error) or type(error).__name__)
-                await asyncio.sleep(1)
-                continue
-            self._ready.set()
-            CONNECTED.set(int(self._client.is_connected))
-            await asyncio.sleep(5)
+            lost_at = min(lost_at, time.monotonic()) if self._client.is_reconnecting else math.inf
+            # The library waits until the kernel has sent what a server that has vanished did not take, or has given up,
+            # a quarter of an hour later. Another server may be there.
+            if self._client.is_closed or time.monotonic() - lost_at > RENEW_SECONDS:
+                log.warning("nats_away", reason="the connection has ended, a new one is made")
+                self._renew()
+            if not self._client.is_connected and not self._client.is_reconnecting:
+                self._tell()
+                try:
+                    await self._open()
+                except FAULTS as error:
+                    log.warning("nats_away", reason=reason_of(error))
+                    self._renew()
+                    await asyncio.sleep(AGAIN_SECONDS)
+                    continue
+            self._look.clear()
+            if self._publishes and self._client.is_connected:
+                await self._ask_the_stream()
+            self._tell()
+            is_well = self._client.is_connected and (self._has_leader or not self._publishes)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_SECONDS if is_well else AGAIN_SECONDS):
+                    await self._look.wait()
 
-    async def _connect(self) -> None:
-        # By default, the library gives up after 60 reconnections.
-        await self._client.connect(
-            self._url,
-            name=self._name,
+    def _renew(self) -> None:
+        """Takes a new client in the place of one that has ended for good, with its subscriptions."""
+        self._earlier_reconnections = self.reconnections + 1
+        self._ending = asyncio.ensure_future(self._client.end())
+        self._client = Connection(self._url, self._tls)
+        self.jetstream = self._client.jetstream(timeout=ANSWER_SECONDS)
+
+    async def _open(self) -> None:
+        await self._client.open(
+            self._name,
             inbox_prefix=inbox_of(self._name),
-            connect_timeout=2,
-            allow_reconnect=True,
-            max_reconnect_attempts=-1,
-            reconnect_time_wait=1,
             error_cb=self._on_error,
+            disconnected_cb=self._on_disconnected,
+            reconnected_cb=self._on_reconnected,
         )
+        self._say_where()
+        for ear in self._ears:
+            ear.subscription = await self._client.subscribe(ear.subject, cb=ear.hear)
+        self._ready.set()
+
+    async def _ask_the_stream(self) -> None:
+        """Asks its leader with a message that it has to refuse: it expects another stream, so nothing is stored. A user
+        that may publish may ask this, and no more."""
+        try:
+            await self.jetstream.publish(f"events.{self._name}.probe", headers={Header.EXPECTED_STREAM: "NONE"})
+        except nats.js.errors.APIError as error:
+            self._has_leader = error.err_code not in NO_LEADER
+            self._unanswered = "" if error.err_code == OTHER_STREAM else reason_of(error)
+        except FAULTS as error:
+            self._has_leader = False
+            self._unanswered = f"the leader of the stream {STREAM} does not answer: {reason_of(error)}"
+
+    def _tell(self) -> None:
+        HAS_LEADER.set(int(self.is_connected and self._has_leader) if self._publishes else math.nan)
+        CONNECTED.set(int(not self.fault and (self._has_leader or not self._publishes)))
+
+    def _say_where(self) -> None:
+        url = self._client.connected_url
+        log.info("nats_connected", server=f"{url.hostname}:{url.port}" if url else "")
 
     async def _on_error(self, error: Exception) -> None:
-        log.info("nats_error", reason=str(error) or type(error).__name__)
+        log.info("nats_error", reason=reason_of(error))
+
+    async def _on_disconnected(self) -> None:
+        if self._client.is_reconnecting:
+            log.warning("nats_away", reason="the connection was lost")
+        self._tell()
+
+    async def _on_reconnected(self) -> None:
+        self._say_where()
+        self._look.set()
 
     async def send(self, subject: str) -> None:
         """Sends an empty message that nobody acknowledges. Raises one of FAULTS."""
@@ -116,13 +279,18 @@ class Transport:
         async def hear(message: Msg) -> None:
             heard(message.subject)
 
-        return (await self._client.subscribe(subject, cb=hear)).unsubscribe
+        ear = _Ear(subject, hear, await self._client.subscribe(subject, cb=hear))
+        self._ears.append(ear)
+
+        async def stop() -> None:
+            self._ears.remove(ear)
+            await ear.subscription.unsubscribe()
+
+        return stop
 
     async def pull(self, durable: str) -> JetStreamContext.PullSubscription:
         """The messages of a durable consumer."""
         return await self.jetstream.pull_subscribe_bind(durable=durable, stream=STREAM)
 
     async def close(self) -> None:
-        # A client that is reconnecting writes to a closed socket, and the event loop's error may be of any type.
-        with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._client.close(), 2)
+        await self._client.end()

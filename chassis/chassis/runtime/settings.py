@@ -9,7 +9,8 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _ADDRESS = re.compile(r"MAKEREADY_(?P<context>[A-Z0-9_]+)_ADDRESS")
@@ -73,24 +74,119 @@ class Environment:
 
     def tls(self) -> ssl.SSLContext | None:
         """The context of a public port from MAKEREADY_TLS_CERT_FILE and MAKEREADY_TLS_KEY_FILE; None without them."""
-        given = [self.optional(f"MAKEREADY_TLS_{part}_FILE") for part in ("CERT", "KEY")]
-        if given == [None, None]:
+        if not self._has_certificate("MAKEREADY_TLS"):
             return None
-        if None in given:
-            raise SettingsError(
-                "MAKEREADY_TLS_CERT_FILE and MAKEREADY_TLS_KEY_FILE belong together: set both or neither."
-            )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
+        self._load_certificate(context, "MAKEREADY_TLS")
+        return context
+
+    def nats_tls(self) -> ssl.SSLContext | None:
+        """The context for NATS, or None, if none of its settings is given. Raises SettingsError.
+
+        MAKEREADY_NATS_CA_FILE holds the certificates that vouch for the servers; by default they are those that this
+        machine trusts. MAKEREADY_NATS_CERT_FILE and MAKEREADY_NATS_KEY_FILE are for servers that ask for a client's
+        certificate.
+        """
+        has_certificate = self._has_certificate("MAKEREADY_NATS")
+        ca_file = self.file("MAKEREADY_NATS_CA_FILE") if self.optional("MAKEREADY_NATS_CA_FILE") else None
+        if not has_certificate and ca_file is None:
+            return None
         try:
-            certificate, key = (self.file(f"MAKEREADY_TLS_{part}_FILE") for part in ("CERT", "KEY"))
+            context = ssl.create_default_context(cafile=ca_file)
+        except (OSError, ssl.SSLError):
+            raise SettingsError("MAKEREADY_NATS_CA_FILE must hold certificates in PEM.") from None
+        if has_certificate:
+            self._load_certificate(context, "MAKEREADY_NATS")
+        return context
+
+    def _has_certificate(self, prefix: str) -> bool:
+        """Whether a certificate is given, with its key. Raises SettingsError for one without the other."""
+        names = f"{prefix}_CERT_FILE", f"{prefix}_KEY_FILE"
+        given = [self.optional(name) is not None for name in names]
+        if any(given) and not all(given):
+            raise SettingsError(f"{' and '.join(names)} belong together: set both or neither.")
+        return all(given)
+
+    def _load_certificate(self, context: ssl.SSLContext, prefix: str) -> None:
+        names = f"{prefix}_CERT_FILE", f"{prefix}_KEY_FILE"
+        try:
+            certificate, key = map(self.file, names)
             context.load_cert_chain(certificate, key, password=lambda: "")  # a locked key must not ask the terminal
         except (OSError, ssl.SSLError):
-            raise SettingsError(
-                "MAKEREADY_TLS_CERT_FILE and MAKEREADY_TLS_KEY_FILE must hold a certificate and its private key in PEM."
-            ) from None
-        return context
+            raise SettingsError(f"{' and '.join(names)} must hold a certificate and its private key in PEM.") from None
+
+
+class NatsServers(NamedTuple):
+    """The servers of one NATS, and the user on each of them."""
+
+    urls: list[str]
+    """Without the user."""
+    is_encrypted: bool
+    user: str
+    """Empty if the servers ask for none."""
+    password: str | None
+    """None if `user` is a token."""
+
+
+def nats_servers(text: str) -> NatsServers:
+    """The servers of MAKEREADY_NATS_URL: URLs set apart by commas, with the user in each or in some of them.
+
+    Raises ValueError; its text is the rest of a sentence about the setting, without the URL, which holds a password.
+    """
+    urls, schemes, users = [], set(), set()
+    for number, one in enumerate(text.split(","), start=1):
+        parts = _nats_parts(one.strip())
+        if parts is None:
+            which = f": the {number}. is none" if "," in text else ""
+            raise ValueError(
+                f"must be a URL that starts with nats:// or tls://, or several, set apart by commas{which}."
+            )
+        user, _, place = parts.netloc.rpartition("@")
+        urls.append(f"{parts.scheme}://{place}")
+        schemes.add(parts.scheme)
+        users |= {user} - {""}
+    if len(schemes) > 1:
+        raise ValueError("must start with nats:// for all servers, or with tls:// for all.")
+    if len(users) > 1:
+        raise ValueError("must have the same user and password for all servers.")
+    user, colon, password = "".join(users).partition(":")
+    return NatsServers(urls, schemes == {"tls"}, unquote(user), unquote(password) if colon else None)
+
+
+def _nats_parts(url: str) -> SplitResult | None:
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(url)
+        is_server = parts.scheme in ("nats", "tls") and parts.hostname and parts.port != 0
+        if (
+            is_server
+            and parts.path in ("", "/")
+            and not parts.query + parts.fragment
+            and url.isprintable()
+            and " " not in url
+        ):
+            return parts
+    return None
+
+
+def nats_url(environment: Environment) -> str:
+    """MAKEREADY_NATS_URL, one URL or several: see `nats_servers`. Raises SettingsError."""
+    text = environment.text("MAKEREADY_NATS_URL")
+    try:
+        nats_servers(text)
+    except ValueError as error:
+        raise SettingsError(f"MAKEREADY_NATS_URL {error}") from None
+    return text
+
+
+def nats_replicas(environment: Environment) -> int | None:
+    """MAKEREADY_NATS_REPLICAS, of the stream of events and its consumers. None if it is not set: one for a new stream,
+    and as many as it has for one that exists. Raises SettingsError."""
+    text = environment.optional("MAKEREADY_NATS_REPLICAS")
+    if text not in (None, "1", "3", "5"):
+        raise SettingsError("MAKEREADY_NATS_REPLICAS must be 1, 3 or 5.")
+    return int(text) if text else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +269,8 @@ class ServiceSettings:
 
     database_url: str
     nats_url: str
+    """One URL or several: see `nats_servers`."""
+    nats_tls: ssl.SSLContext | None
     grpc_listen: str
     metrics_listen: str
     identity_key_file: Path
@@ -206,7 +304,8 @@ def service_settings(environment: Environment) -> ServiceSettings:
     level = log_level(environment)
     return ServiceSettings(
         database_url=environment.url("MAKEREADY_DATABASE_URL", ("postgresql", "postgres")),
-        nats_url=environment.url("MAKEREADY_NATS_URL", ("nats", "tls")),
+        nats_url=nats_url(environment),
+        nats_tls=environment.nats_tls(),
         grpc_listen=environment.listen("MAKEREADY_GRPC_LISTEN", "127.0.0.1:9090"),
         metrics_listen=environment.listen("MAKEREADY_METRICS_LISTEN", "127.0.0.1:9091"),
         identity_key_file=environment.file("MAKEREADY_IDENTITY_KEY_FILE"),

@@ -6,18 +6,22 @@ A request that arrives alone is served at once; no request waits for others to a
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import enum
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 import structlog
+from asyncpg import Record, UniqueViolationError
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Database, DatabaseUnavailable
-from chassis.db.rows import array_rows
-from chassis.db.statements import Statement
+from chassis.db.rows import array_rows, columns_of
+from chassis.db.statements import Statement, param
+from chassis.refusals import Refusal
 from chassis.runtime.failpoints import failpoint
-from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, InsertOnce, changes
+from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, DecideOnce, Decision, InsertOnce, changes
 from makeready.common.v1.documents_pb2 import WriteReply
 
 AT_ONCE = 32
@@ -164,3 +168,163 @@ class CoalescingInsert(InsertOnce):
             WriteReply(status=one.status, body=one.reply, replayed=False) if n in done else None
             for n, one in enumerate(some, start=1)
         ]
+
+
+class _GoesOn(enum.Enum):
+    ALONE = "alone"
+
+
+GOES_ON = _GoesOn.ALONE
+
+
+class _Change(NamedTuple):
+    database: Database
+    claim: Claim
+    row_id: int
+    decide: Callable[[Record | None], Decision]
+
+
+class _Decided(NamedTuple):
+    n: int
+    one: _Change
+    made: Decision
+    row: Record
+
+
+class CoalescingDecide(DecideOnce):
+    """`DecideOnce` for concurrent callers that change rows of their own: they share one statement that reads, and one
+    that writes if no row has changed meanwhile.
+
+    Nothing is locked while Python decides. The second statement locks the claims and the rows, and waits for neither.
+    It changes the rows that still have the version and the other values that the decision was made from. Every other
+    request goes on alone, as a `DecideOnce`: one whose row or claim is locked or has changed, one that is refused, and
+    the second one of a row.
+    """
+
+    def __init__(
+        self,
+        claims: sa.Table,
+        locked: sa.Table,
+        look: sa.Select[Any],
+        sets: Sequence[str],
+        guards: Sequence[sa.Label[Any]] = (),
+        inserts: Sequence[sa.Table] = (),
+    ) -> None:
+        """locked: the table, with a version. look: the SELECT of its rows without a condition, each joined with one row
+        or none. sets: the columns that a change sets, the version among them; `values` of a Decision has them as
+        new_NAME, and the old version where nothing changes. guards: columns of `look` that a decision depends on, but
+        that another version need not change."""
+        c, version = locked.c, locked.c.version
+        mine = (c.company_id == param("company_id", sa.BigInteger), c.id == param("id", sa.BigInteger))
+        new = {name: param(f"new_{name}", c[name].type) for name in sets}
+        change = sa.update(locked).where(*mine, version < new["version"]).values(new)
+        super().__init__(claims, locked, look.where(*mine), inserts=inserts, updates=[change])
+        self._sets, self._guards = sets, [one.name for one in guards]
+        self._together: Coalescer[_Change, WriteReply | _GoesOn] = Coalescer(self._several, self._one)
+        key = CLAIM_COLUMNS[:3]
+        keys = {f"claim_{name}": claims.c[name].type for name in key} | {"row_id": sa.BigInteger()}
+
+        asked = array_rows("asked", keys, numbered=True)
+        rows = look.add_columns(version.label("seen_version"), asked.c.n.label("of_n")).where(
+            c.company_id == asked.c.claim_company_id, c.id == asked.c.row_id
+        )
+        found = rows.subquery("found")
+        same = sa.and_(*(claims.c[name] == asked.c[f"claim_{name}"] for name in key))
+        stored = [claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:]]
+        both = asked.outerjoin(claims, same).outerjoin(found, found.c.of_n == asked.c.n)
+        self._read_many = Statement(sa.select(*found.c, asked.c.n, *stored).select_from(both))
+
+        whole = {f"claim_{name}": claims.c[name].type for name in CLAIM_COLUMNS}
+        seen = {f"seen_{name}": kind for name, kind in (("version", version.type), *((g.name, g.type) for g in guards))}
+        kinds = whole | {"lock": sa.BigInteger(), "row_id": sa.BigInteger()} | seen
+        given = array_rows("given", kinds | {f"new_{name}": c[name].type for name in sets}, numbered=True)
+        ok = sa.func.pg_try_advisory_xact_lock(given.c.lock, type_=sa.Boolean).label("ok")
+        asked = sa.select(given.c, ok).cte("asked").prefix_with("MATERIALIZED")
+        of_row = (c.company_id == asked.c.claim_company_id, c.id == asked.c.row_id)
+        as_seen = [version == asked.c.seen_version, *(one.element == asked.c[f"seen_{one.name}"] for one in guards)]
+        as_was = sa.select(asked.c.n).select_from(asked.join(locked, sa.and_(*of_row))).where(asked.c.ok, *as_seen)
+        held = (
+            as_was.with_for_update(key_share=True, skip_locked=True, of=locked).cte("held").prefix_with("MATERIALIZED")
+        )
+        free = sa.select(*(asked.c[f"claim_{name}"] for name in CLAIM_COLUMNS)).join(held, held.c.n == asked.c.n)
+        claim = insert(claims).from_select(CLAIM_COLUMNS, free, include_defaults=False).on_conflict_do_nothing()
+        claimed = claim.returning(*(claims.c[name] for name in key)).cte("claimed")
+        done = sa.and_(*(claimed.c[name] == asked.c[f"claim_{name}"] for name in key))
+        mine_now = sa.select(asked.c.n).select_from(asked.join(claimed, done)).cte("mine").prefix_with("MATERIALIZED")
+        values = {name: asked.c[f"new_{name}"] for name in sets}
+        changed = sa.update(locked).where(*of_row, asked.c.n == mine_now.c.n, version < asked.c.new_version)
+        effects = [changed.values(values).returning(sa.literal_column("1")).cte("changed")]
+        for table, names in self._columns.items():
+            types = {"of_n": sa.BigInteger()} | {name: table.c[name].type for name in names}
+            some = array_rows(f"given_{table.name}", types, prefix=f"{table.name}_")
+            made = sa.select(*(some.c[name] for name in names)).join(mine_now, mine_now.c.n == some.c.of_n)
+            effects.append(insert(table).from_select(names, made, include_defaults=False).cte(f"new_{table.name}"))
+        self._write_many = Statement(sa.select(mine_now.c.n).add_cte(*effects))
+
+    async def change(
+        self, database: Database, claim: Claim, row_id: int, decide: Callable[[Record | None], Decision]
+    ) -> WriteReply:
+        """As `write`. decide: may be called twice."""
+        done = await self._together.ask(_Change(database, claim, row_id, decide))
+        if isinstance(done, WriteReply):
+            return done
+        # In the task of the caller, so that it ends if the caller leaves while it waits for the row.
+        return await self.write(database, claim, row_id, decide, company_id=claim.company_id, id=row_id)
+
+    async def _one(self, one: _Change) -> WriteReply | _GoesOn:
+        try:
+            return (await self._several([one]))[0]
+        except (DatabaseUnavailable, UniqueViolationError):
+            return GOES_ON
+
+    async def _several(self, some: Sequence[_Change]) -> Sequence[WriteReply | _GoesOn]:
+        answers: list[WriteReply | _GoesOn] = [GOES_ON] * len(some)
+        database = some[0].database
+        # Only the first change of a row, and the first with a key.
+        of_rows = {(one.claim.company_id, one.row_id): n for n, one in reversed([*enumerate(some)])}
+        of_keys = {tuple(one.claim.key().values()): n for n, one in reversed([*enumerate(some)])}
+        asked = sorted(set(of_rows.values()) & set(of_keys.values()))
+        failpoint("write-before-statement")
+        await database.check_clock()
+        keys = [some[n].claim.key() | {"row_id": some[n].row_id} for n in asked]
+        decided: list[_Decided] = []
+        for row in await database.rows(self._read_many, **_columns(keys)):
+            n = asked[row["n"] - 1]
+            one = some[n]
+            if row["kept_fingerprint"] is not None:
+                if row["kept_fingerprint"] == one.claim.fingerprint:
+                    answers[n] = WriteReply(status=row["kept_status"], body=row["kept_reply"], replayed=True)
+            elif row["of_n"] is not None:
+                with contextlib.suppress(Refusal):  # it is decided again, under the locks
+                    decided.append(_Decided(n, one, one.decide(row), row))
+        if not decided:
+            return answers
+        failpoint("write-decided")
+        await database.check_clock()
+        done = [decided[row["n"] - 1] for row in await database.rows(self._write_many, **self._values(decided))]
+        if done:
+            failpoint("write-after-commit")
+        for n, one, made, _ in done:
+            answers[n] = WriteReply(status=made.status, body=made.reply, replayed=False)
+            database.committed(self._changed(one.claim, one.row_id, made))
+        return answers
+
+    def _values(self, decided: Sequence[_Decided]) -> dict[str, list[Any]]:
+        """The parameters of the statement that writes."""
+        whole = []
+        for _, one, made, row in decided:
+            seen = {f"seen_{name}": row[name] for name in self._guards} | {"seen_version": row["seen_version"]}
+            new = {f"new_{name}": made.values[f"new_{name}"] for name in self._sets}
+            key = one.claim.whole(made.status, made.reply) | {"lock": one.claim.lock, "row_id": one.row_id}
+            whole.append(key | seen | new)
+        values = _columns(whole)
+        for table, names in self._columns.items():
+            made_rows = [(n, row) for n, (_, _, made, _) in enumerate(decided, 1) for row in made.rows.get(table, ())]
+            values[f"{table.name}_of_n"] = [n for n, _ in made_rows]
+            values |= columns_of([row for _, row in made_rows], names, f"{table.name}_")
+        return values
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """One or more rows of the same names as arrays, for the parameters of `array_rows`."""
+    return {name: [row[name] for row in rows] for name in rows[0]}

@@ -327,10 +327,7 @@ class DecideOnce(Once):
                     values |= columns_of(made.rows.get(table, ()), names, f"{table.name}_")
                 failpoint("write-decided")
                 await connection.execute(self._write, **claim.whole(made.status, made.reply), **values)
-                connection.changed.update((claim.company_id, *one) for one in made.changed)
-                connection.changed.add((claim.company_id, self._locked_kind, row_id))
-                for some in made.rows.values():
-                    connection.changed.update(*(row.get(CHANGED, ()) for row in some))
+                connection.changed |= self._changed(claim, row_id, made)
                 failpoint("write-before-commit")
         except DatabaseUnavailable as fault:
             return await self._after_all(database, claim, fault)
@@ -343,6 +340,14 @@ class DecideOnce(Once):
             return await self._after_all(database, claim, fault)
         failpoint("write-after-commit")
         return WriteReply(status=made.status, body=made.reply, replayed=False)
+
+    def _changed(self, claim: Claim, row_id: int, made: Decision) -> set[Change]:
+        """The records that a write changes."""
+        found: set[Change] = {(claim.company_id, *one) for one in made.changed}
+        found.add((claim.company_id, self._locked_kind, row_id))
+        for some in made.rows.values():
+            found.update(*(row.get(CHANGED, ()) for row in some))
+        return found
 
 
 def _stored(row: Record, claim: Claim) -> WriteReply | None:

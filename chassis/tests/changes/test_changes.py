@@ -10,9 +10,11 @@ from typing import Any, Literal
 import msgspec
 import pytest
 import sqlalchemy as sa
+from prometheus_client import REGISTRY
 
+from chassis.changes import feed
 from chassis.changes.feed import Changes
-from chassis.changes.positions import Position, unpacked
+from chassis.changes.positions import unpacked
 from chassis.changes.tables import Follow, change_tables, followed
 from chassis.changes.touching import HorizonAge, Touching
 from chassis.db.database import Database
@@ -157,6 +159,22 @@ def ids(feed: Feed) -> list[int]:
     return [msgspec.json.decode(one)["entity_id"] for one in feed.documents]
 
 
+def waiting() -> float | None:
+    return REGISTRY.get_sample_value("makeready_changes_touching_rows")
+
+
+def gone(feed: Feed) -> list[int]:
+    return [one["entity_id"] for one in map(msgspec.json.decode, feed.documents) if one["gone"]]
+
+
+async def walk(database: Database, position: bytes = b"", limit: int = 2) -> list[Feed]:
+    """All pages from a position."""
+    found = [await page(database, position, limit)]
+    while found[-1].more:
+        found.append(await page(database, found[-1].position, limit))
+    return found
+
+
 def records(feed: Feed) -> list[Any]:
     return [msgspec.json.decode(one)["record"] for one in feed.documents]
 
@@ -189,6 +207,43 @@ async def test_a_record_that_is_not_served_is_gone_until_it_is_served_again(data
     ]
     await run(database, "UPDATE boat SET is_public = true")
     assert records(await page(database, gone.position))[0]["name"] == "Boat 1"
+
+
+async def test_a_reader_does_not_hear_of_what_was_gone_before_it_began(database: Database) -> None:
+    await run(
+        database,
+        sail(*range(1, 31)),
+        "UPDATE boat SET is_public = false WHERE id % 3 > 0",
+        "UPDATE boat SET is_public = true WHERE id = 1",
+    )
+    first = await page(database, limit=2)
+    assert (ids(first), first.more) == ([3, 6], True)
+    snapshot = await present(database)
+    # What changes once it has begun: records that it has, that it does not have yet, and that are gone.
+    await run(
+        database,
+        "UPDATE boat SET is_public = false WHERE id IN (3, 1, 30)",
+        "UPDATE boat SET name = 'Again' WHERE id IN (2, 6)",
+    )
+    walked = [first, *await walk(database, first.position)]
+    assert [one for each in walked for one in ids(each)] == [3, 6, *range(9, 30, 3), 1, 3, 30, 2, 6]
+    assert {one for each in walked for one in gone(each)} == {1, 3, 30, 2}
+    assert [(ids(one), gone(one)) for one in await walk(database, snapshot.position)] == [
+        ([1, 3], [1, 3]), ([30, 2], [30, 2]), ([6], [])
+    ]  # fmt: skip
+    later = [one for each in await walk(database) for one in ids(each)]
+    assert later == [*range(9, 30, 3), 6]
+
+
+async def test_a_page_passes_many_records_that_are_of_no_use_to_its_reader(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await run(database, sail(*range(1, 1501)), "UPDATE boat SET is_public = false WHERE id < 1500", sail(1501))
+    assert [(ids(one), one.more) for one in await walk(database)] == [([1500, 1501], False)]
+    monkeypatch.setattr(feed, "PASSES_MAX", 2)
+    found = await walk(database)
+    assert [one.more for one in found] == [True] * (len(found) - 1) + [False]
+    assert [one for each in found for one in ids(each)] == [1500, 1501] and len(found) > 5
 
 
 async def test_what_an_open_transaction_may_change_is_not_passed(database: Database) -> None:
@@ -260,17 +315,19 @@ async def test_renames_move_the_records_that_show_them(database: Database, monke
     assert await worker.touch() == 0, "nothing that a boat shows has changed"
 
     await run(database, "UPDATE harbour SET name = 'Kingston' WHERE id = 1")
-    assert await worker.touch() == 1000
+    await run(database, "UPDATE harbour SET name = 'Burntisland' WHERE id = 2")
+    moved = [(await worker.touch(), waiting())]
     # A process that dies here leaves the rest to another one.
-    assert [await Touching(database, [CHANGES]).touch() for _ in range(3)] == [1000, 500, 0]
+    moved += [(await Touching(database, [CHANGES]).touch(), waiting()) for _ in range(3)]
+    assert moved == [(1000, 2501), (1000, 1501), (501, 501), (0, 0)]
     assert heard == [(FLEET, "boat", 0)] * 3
 
     met: list[Any] = []
     while (found := await page(database, after, limit=200)).documents:
         met += records(found)
         after = found.position
-    assert sorted(one["entity_id"] for one in met) == list(range(1, 2501))
-    assert {one["harbour"]["name"] for one in met} == {"Kingston"}
+    assert sorted(one["entity_id"] for one in met) == [*range(1, 2501), 3001]
+    assert {one["harbour"]["name"] for one in met} == {"Kingston", "Burntisland"}
     async with database.connection() as connection:
         assert await connection.raw.fetchval("SELECT max(version) FROM boat") == 1, "only its place has changed"
 
@@ -295,8 +352,8 @@ async def test_positions_end_with_their_history(database: Database) -> None:
     position = (await page(database)).position
     at = unpacked(position)
     for other in (
-        Position(at.epoch + 1, at.xid, at.entity_id).packed(),
-        Position(at.epoch, at.xid + 10**6, at.entity_id).packed(),  # from the future: the server has forgotten it
+        at._replace(epoch=at.epoch + 1).packed(),
+        at._replace(xid=at.xid + 10**6).packed(),  # from the future: the server has forgotten it
         position[:-1],
     ):
         with pytest.raises(Refusal) as refused:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chassis.runtime.settings import Environment, SettingsError, service_settings
+from chassis.runtime.settings import Environment, SettingsError, nats_replicas, nats_servers, service_settings
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "x", "٣", "", " 80"])
@@ -82,3 +82,67 @@ def test_the_addresses_of_all_services_in_the_settings_are_found(values: dict[st
 def test_a_missing_address_is_named_by_its_setting(values: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match=r"^MAKEREADY_ORDERS_ADDRESS is not set"):
         service_settings(Environment(values)).address("svc-orders")
+
+
+def test_the_servers_of_a_cluster_have_one_user_whichever_url_names_it() -> None:
+    for text in (
+        "nats://op:p%40ss@one:4222,nats://op:p%40ss@two:4222",
+        "nats://one:4222, nats://op:p%40ss@two:4222/",
+    ):
+        found = nats_servers(text)
+        assert found == (["nats://one:4222", "nats://two:4222"], False, "op", "p@ss")
+    assert nats_servers("tls://token@[::1]:4223,tls://host") == (
+        ["tls://[::1]:4223", "tls://host"],
+        True,
+        "token",
+        None,
+    )
+    assert nats_servers("nats://host") == (["nats://host"], False, "", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "must be a URL that starts with nats:// or tls://, or several, set apart by commas."),
+        ("http://one", "set apart by commas."),
+        ("nats://one,", "the 2. is none."),
+        ("nats://op:pass,word@one", "the 1. is none."),
+        ("nats://one,two:4222", "the 2. is none."),
+        ("nats://one:x", "set apart by commas."),
+        ("nats://one:0", "set apart by commas."),
+        ("nats://one:99999", "set apart by commas."),
+        ("nats://", "set apart by commas."),
+        ("nats://o ne", "set apart by commas."),
+        ("nats://one/path", "set apart by commas."),
+        ("nats://one?x=1", "set apart by commas."),
+        ("nats://one,tls://two", "must start with nats:// for all servers, or with tls:// for all."),
+        ("nats://a:b@one,nats://a:c@two", "must have the same user and password for all servers."),
+    ],
+)
+def test_a_bad_list_of_servers_is_named_without_its_password(values: dict[str, str], text: str, words: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        service_settings(Environment(values | {"MAKEREADY_NATS_URL": text}))
+    assert str(error.value).startswith("MAKEREADY_NATS_URL must ") and str(error.value).endswith(words)
+    assert "pass" not in str(error.value).replace("password", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("MAKEREADY_NATS_CA_FILE", "MAKEREADY_NATS_CA_FILE must hold certificates in PEM."),
+        ("MAKEREADY_NATS_CERT_FILE", "belong together: set both or neither."),
+        ("MAKEREADY_NATS_KEY_FILE", "belong together: set both or neither."),
+    ],
+)
+def test_a_bad_certificate_for_nats_is_named(values: dict[str, str], name: str, words: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        service_settings(Environment(values | {name: values["MAKEREADY_IDENTITY_KEY_FILE"]}))
+    assert str(error.value).startswith("MAKEREADY_NATS_") and words in str(error.value)
+
+
+def test_a_stream_has_one_three_or_five_replicas() -> None:
+    read = [nats_replicas(Environment({"MAKEREADY_NATS_REPLICAS": text})) for text in ("", "1", "3", "5")]
+    assert read == [None, 1, 3, 5]
+    for text in ("0", "2", "7", "three", "\u0663"):
+        with pytest.raises(SettingsError, match=r"^MAKEREADY_NATS_REPLICAS must be 1, 3 or 5.$"):
+            nats_replicas(Environment({"MAKEREADY_NATS_REPLICAS": text}))

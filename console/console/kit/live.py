@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import ssl
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
@@ -87,8 +88,9 @@ class _Company:
 class Live:
     """The hints of all companies whose people look. Without a URL there are none, and open pages ask by the clock."""
 
-    def __init__(self, url: str | None) -> None:
-        self._transport = Transport(url, "console") if url else None
+    def __init__(self, url: str | None, tls: ssl.SSLContext | None = None) -> None:
+        """url, tls: see `chassis.messaging.transport.Connection`."""
+        self._transport = Transport(url, "console", tls, publishes=False) if url else None
         self._companies: dict[int, _Company] = {}
         self._of_session: dict[str, list[Watch]] = {}
         self._looked = asyncio.Event()

@@ -10,7 +10,7 @@ from testkit.requirements import lacks
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the tests' own modules
 
-from .manifests import K8S, Bundle, make_secrets, read, render, renderer
+from .manifests import K8S, Bundle, build, make_secrets, read, render, renderer
 
 PARTS = ("migrations", "operator", ".")
 
@@ -18,13 +18,49 @@ PARTS = ("migrations", "operator", ".")
 @pytest.fixture(scope="session")
 def k8s(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of deploy/k8s whose example overlay has secrets."""
-    folder = tmp_path_factory.mktemp("deploy") / "k8s"
+    return with_secrets(tmp_path_factory.mktemp("deploy") / "k8s")
+
+
+@pytest.fixture(scope="session")
+def k8s_ha(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, with secrets for three servers of NATS; the overlay `tls` is example-ha with TLS."""
+    folder = with_secrets(tmp_path_factory.mktemp("deploy-ha") / "k8s", "--nats-servers", "3")
+    (folder / "overlays/tls").mkdir()
+    (folder / "overlays/tls/kustomization.yaml").write_text(TLS)
+    return folder
+
+
+# As an operator would have it, but for the Secret, which cert-manager or the operator makes.
+TLS = """apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+namespace: makeready
+resources: [../example-ha]
+components: [../../components/nats-tls]
+secretGenerator:
+  - name: nats-tls
+    literals: [tls.crt=1, tls.key=2, ca.crt=3]
+"""
+
+
+def with_secrets(folder: Path, *arguments: str) -> Path:
     shutil.copytree(K8S, folder, ignore=shutil.ignore_patterns("tests", "secrets", "__pycache__"))
     (folder / "ca.pem").write_text("-- some certificate --\n")
-    secrets = folder / "overlays/example/settings/secrets"
-    done = make_secrets(secrets, "--database-host", "db.example:5432", "--database-ca", str(folder / "ca.pem"))
+    given = ["--database-host", "db.example:5432", "--database-ca", str(folder / "ca.pem"), *arguments]
+    done = make_secrets(folder / "overlays/example/settings/secrets", *given)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture(scope="session")
+def ha(k8s_ha: Path) -> Bundle:
+    """The example installation with three servers of NATS, as built here."""
+    return build(*(k8s_ha / "overlays" / part for part in ("example/migrations", "example/operator", "example-ha")))
+
+
+@pytest.fixture(scope="session")
+def tls(k8s_ha: Path) -> Bundle:
+    """The same, with TLS."""
+    return build(*(k8s_ha / "overlays" / part for part in ("example/migrations", "example/operator", "tls")))
 
 
 @pytest.fixture(scope="session")
@@ -48,8 +84,8 @@ def as_rendered(k8s: Path) -> Bundle:
     return render(command, *(k8s / "overlays/example" / part for part in PARTS))
 
 
-@pytest.fixture(scope="session", params=["as_read", "as_rendered"])
+@pytest.fixture(scope="session", params=["as_read", "as_rendered", "ha"])
 def bundle(request: pytest.FixtureRequest) -> Bundle:
-    """The example installation, both ways."""
+    """The example installation, both ways, and with three servers of NATS."""
     found: Bundle = request.getfixturevalue(request.param)
     return found

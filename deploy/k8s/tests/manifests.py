@@ -1,6 +1,8 @@
 """The manifests for the tests: read file by file, or rendered by kubectl or kustomize if one is installed."""
 
 import base64
+import copy
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,8 @@ Manifest = dict[str, Any]
 K8S = Path(__file__).parents[1]
 # The kinds that generators make, and the field with their values.
 GENERATED = {"ConfigMap": "data", "Secret": "stringData"}
+# What names a part of a list, in the order in which it is looked for.
+MERGE_KEYS = ("mountPath", "containerPort", "topologyKey", "name")
 RENDERERS = (("kubectl", "kustomize"), ("kustomize", "build"))
 
 
@@ -147,11 +151,83 @@ def read(*folders: Path) -> Bundle:
     return Bundle(tuple(found.values()))
 
 
+def build(*folders: Path) -> Bundle:
+    """As `read`, with components, patches and numbers of replicas applied, in kustomize's order. Names have no digests,
+    and neither namespaces nor images are set."""
+    found: dict[tuple[str, str], Manifest] = {}
+    for folder in folders:
+        _build(folder, found)
+    return Bundle(tuple(found.values()))
+
+
+def _build(folder: Path, found: dict[tuple[str, str], Manifest]) -> None:
+    """Adds the folder's manifests to those found, and changes these as it says; a component sees its parent's."""
+    settings = kustomization(folder)
+    for entry in settings.get("resources", []):
+        path = folder / entry
+        if path.is_dir():
+            _build(path, found)
+        else:
+            found |= {(one["kind"], one["metadata"]["name"]): one for one in documents(path)}
+    for entry in settings.get("components", []):
+        assert kustomization(folder / entry)["kind"] == "Component", entry
+        _build(folder / entry, found)
+    for manifest in _generators(folder, settings):
+        key, field = (manifest["kind"], manifest["metadata"]["name"]), GENERATED[manifest["kind"]]
+        found[key] = {**manifest, field: found.get(key, {}).get(field, {}) | manifest[field]}
+    for patch in settings.get("patches", []):
+        change: Any = documents(folder / patch["path"])[0]
+        if target := patch.get("target"):
+            keys = [key for key in found if key[0] == target["kind"] and re.fullmatch(target["name"], key[1])]
+            assert keys, patch
+            for key in keys:
+                found[key] = _with_operations(found[key], change)
+        else:
+            key = (change["kind"], change["metadata"]["name"])
+            found[key] = merged(found[key], change)
+    for entry in settings.get("replicas", []):
+        found["Deployment", entry["name"]]["spec"]["replicas"] = entry["count"]
+
+
+def merged(value: Any, change: Any) -> Any:
+    """A strategic merge: mappings by key, lists of named parts by their name, everything else is replaced."""
+    if isinstance(value, dict) and isinstance(change, dict):
+        return {**value, **{key: merged(value[key], one) if key in value else one for key, one in change.items()}}
+    if isinstance(value, list) and isinstance(change, list) and change and isinstance(change[0], dict):
+        name = next(one for one in MERGE_KEYS if one in change[0])
+        parts = {part[name]: part for part in value}
+        return list((parts | {one[name]: merged(parts.get(one[name], {}), one) for one in change}).values())
+    return change
+
+
+def _with_operations(manifest: Manifest, operations: list[Manifest]) -> Manifest:
+    """A JSON patch's `add` and `replace`."""
+    manifest = copy.deepcopy(manifest)
+    for one in operations:
+        assert one["op"] in ("add", "replace"), one
+        *steps, last = one["path"].strip("/").split("/")
+        place: Any = manifest
+        for step in steps:
+            place = place[int(step)] if isinstance(place, list) else place[step]
+        if isinstance(place, dict):
+            assert one["op"] == "add" or last in place, one
+            place[last] = one["value"]
+        elif last == "-":
+            place.append(one["value"])
+        else:
+            place[int(last)] = one["value"]
+    return manifest
+
+
 def _read(folder: Path) -> Iterator[Manifest]:
     settings = kustomization(folder)
     for entry in [*settings.get("resources", []), *settings.get("components", [])]:
         path = folder / entry
         yield from _read(path) if path.is_dir() else documents(path)
+    yield from _generators(folder, settings)
+
+
+def _generators(folder: Path, settings: Manifest) -> Iterator[Manifest]:
     for kind, field in GENERATED.items():
         for generator in settings.get(f"{kind[0].lower()}{kind[1:]}Generator", []):
             values = dict(_generated(folder, generator))

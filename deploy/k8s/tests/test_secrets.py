@@ -53,6 +53,27 @@ def test_a_second_run_keeps_everything_and_makes_what_is_missing(secrets: Path) 
     assert {path.name for path in after if after[path] != before[path]} == {"valkey.env"}
 
 
+def test_another_number_of_nats_servers_changes_the_urls_and_no_password(secrets: Path) -> None:
+    files = [secrets / "nats.env", secrets / "nats-users.env"]
+    before = [values(file) for file in files]
+    assert make_secrets(secrets, "--nats-servers", "3").returncode == 0
+    operator, users = after = [values(file) for file in files]
+    assert len(operator.pop("routes-password")) > 60
+    for old, new in zip(before, after, strict=True):
+        for name, value in new.items():
+            user, at, place = old[name].partition("@")
+            assert place in ("", "nats:4222")
+            assert value == ",".join(f"{user}@nats-{one}.nats:4222" for one in range(3)) if at else value == old[name]
+    texts = [file.read_text() for file in files]
+    users_without = {name: value for name, value in users.items() if not name.startswith("console")}
+    files[1].write_text("".join(f"{name}={value}\n" for name, value in users_without.items()))
+    assert make_secrets(secrets).returncode == 0
+    assert files[0].read_text() == texts[0] and values(files[1])["console-url"].count("@nats-") == 3
+    assert make_secrets(secrets, "--nats-servers", "1").returncode == 0
+    assert [values(file).keys() for file in files] == [{*before[0], "routes-password"}, before[1].keys()]
+    assert values(files[0])["url"] == before[0]["url"]
+
+
 def test_a_ring_that_a_new_release_asks_for_joins_the_old_file(secrets: Path) -> None:
     file = secrets / "gateway.env"
     before = values(file)

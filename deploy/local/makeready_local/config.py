@@ -2,11 +2,14 @@
 
 import re
 import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+from chassis.runtime import settings as service_settings
 from chassis.runtime.settings import is_loopback
 from makeready_cli.streams import CONSOLE, SERVICES
 from makeready_local.children import LocalError
@@ -37,6 +40,8 @@ class Settings:
     role_connections: int
     nats_url: str | None
     nats_users: Mapping[str, str]
+    nats_replicas: int | None
+    nats_tls: ssl.SSLContext | None
     demo: bool
 
 
@@ -77,8 +82,8 @@ def read(environment: Mapping[str, str]) -> Settings:
             "MAKEREADY_DATABASE_ROLE_CONNECTIONS",
             4 * _connections(environment, "MAKEREADY_DATABASE_CONNECTIONS", 10),
         ),
-        nats_url=_url(environment, "MAKEREADY_NATS_URL", "nats", "tls"),
         nats_users=_nats_users(environment),
+        **_nats(environment),
         demo=demo == "1",
     )
 
@@ -89,6 +94,24 @@ def _console_url(environment: Mapping[str, str]) -> str | None:
     if url and (urlsplit(url).path or "@" in url):
         raise SettingsError("MAKEREADY_CONSOLE_URL must be an origin: a scheme, a host and perhaps a port")
     return url
+
+
+def _nats(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of a given NATS, which the services have too."""
+    if not environment.get("MAKEREADY_NATS_URL"):
+        for name in ("REPLICAS", "CA_FILE", "CERT_FILE", "KEY_FILE"):
+            if environment.get(f"MAKEREADY_NATS_{name}"):
+                raise SettingsError(f"MAKEREADY_NATS_{name} is for the servers at MAKEREADY_NATS_URL, which is not set")
+        return {"nats_url": None, "nats_replicas": None, "nats_tls": None}
+    given = service_settings.Environment(environment)
+    try:
+        return {
+            "nats_url": service_settings.nats_url(given),
+            "nats_replicas": service_settings.nats_replicas(given),
+            "nats_tls": given.nats_tls(),
+        }
+    except service_settings.SettingsError as error:
+        raise SettingsError(str(error)) from None
 
 
 def _nats_users(environment: Mapping[str, str]) -> dict[str, str]:

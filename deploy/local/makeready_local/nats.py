@@ -23,13 +23,23 @@ START_SECONDS = 30
 class Nats:
     """One server and its streams; it can be started again on the same port after a stop or a kill."""
 
-    def __init__(self, directory: Path, password: str, *, log: Path, users: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        password: str,
+        *,
+        log: Path,
+        users: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
         """`directory` is for its settings and streams; its parent folder must exist. password: the operator's. users:
-        the passwords of the services' users and of the console's; by default the operator's."""
+        the passwords of the services' users and of the console's; by default the operator's. more: further settings of
+        the server, such as `cluster` and `tls`."""
         self.directory = directory
         self.password = password
         self.users = users or dict.fromkeys((*SERVICES, CONSOLE), password)
         self.log = log
+        self.more = more or {}
         self.port = free_port()
         self._child: Child | None = None
 
@@ -76,6 +86,7 @@ class Nats:
             "authorization": authorization(self.password, self.users),
             # Without this it acknowledges a message before the disk has it.
             "jetstream": {"store_dir": str(settings_file.parent), "sync_interval": "always"},
+            **self.more,
         }
         settings_file.unlink(missing_ok=True)
         settings_file.touch(mode=0o600)

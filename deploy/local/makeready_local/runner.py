@@ -76,7 +76,7 @@ class Runner:
         if not users:
             say("All services use the user of MAKEREADY_NATS_URL: MAKEREADY_NATS_USERS gives each one of its own.")
         keeping = ExitStack()
-        keeping.enter_context(kept_streams(nats_url))
+        keeping.enter_context(kept_streams(nats_url, settings.nats_replicas, settings.nats_tls))
         self._undo.append(keeping.close)
         services.make_keys(state, forks)
         *all_services, console_part = services.make_databases(state, database_url, settings)

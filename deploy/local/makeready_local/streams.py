@@ -1,6 +1,7 @@
 """Makes and keeps the stream of events and its consumers while the installation runs, in a thread of its own."""
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,11 +10,15 @@ from makeready_cli.streams import keep
 
 
 @contextmanager
-def kept_streams(url: str) -> Iterator[None]:
-    """url: with the operator's user. The server may be away, and come back without its data, at any time."""
+def kept_streams(url: str, replicas: int | None = None, tls: ssl.SSLContext | None = None) -> Iterator[None]:
+    """url: with the operator's user. The server may be away, and come back without its data, at any time.
+
+    replicas, tls: see `chassis.messaging.streams.keep`."""
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(keep(url, stop)), name="streams", daemon=True)
+    thread = threading.Thread(
+        target=lambda: loop.run_until_complete(keep(url, stop, replicas, tls)), name="streams", daemon=True
+    )
     thread.start()
     try:
         yield

@@ -225,6 +225,15 @@ def test_users_that_are_not_the_services_are_refused(users: str) -> None:
         read({"MAKEREADY_NATS_URL": "nats://op:x@nats:4222", "MAKEREADY_NATS_USERS": users})
 
 
-def test_users_without_a_given_server_are_refused() -> None:
-    with pytest.raises(SettingsError, match="MAKEREADY_NATS_URL"):
-        read({"MAKEREADY_NATS_USERS": ALL})
+@pytest.mark.parametrize("name", ["USERS", "REPLICAS", "CA_FILE", "CERT_FILE", "KEY_FILE"])
+def test_settings_of_a_given_server_without_one_are_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=rf"^MAKEREADY_NATS_{name} is for the servers? at MAKEREADY_NATS_URL"):
+        read({f"MAKEREADY_NATS_{name}": ALL})
+
+
+def test_several_servers_may_be_given_with_replicas_of_the_stream() -> None:
+    url = "nats://op:x@one:4222,nats://op:x@two:4222"
+    found = read({"MAKEREADY_NATS_URL": url, "MAKEREADY_NATS_REPLICAS": "3"})
+    assert (found.nats_url, found.nats_replicas, found.nats_tls) == (url, 3, None)
+    with pytest.raises(SettingsError, match=r"^MAKEREADY_NATS_URL must have the same user"):
+        read({"MAKEREADY_NATS_URL": url.replace("op:x@two", "op:y@two")})

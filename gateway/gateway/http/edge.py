@@ -20,7 +20,7 @@ from chassis.app.server import SECONDS_BUCKETS
 from chassis.db.database import DatabaseFull
 from chassis.refusals import Refusal, Unavailable, invalid_request
 from chassis.runtime.failpoints import failpoint
-from gateway.http import bearer, encoding, filters, replies, snapshots
+from gateway.http import bearer, encoding, filters, replies
 from gateway.http.bearer import Caller, Keys
 from gateway.http.calls import Calls
 from gateway.http.connection import BodyBroken, Request
@@ -29,7 +29,7 @@ from gateway.http.limits import REQUESTS_A_MINUTE, WINDOW_SECONDS, Limits
 from gateway.http.reference import Reference
 from gateway.http.replies import ApiError, Reply
 from gateway.http.routes import AFTER_ID, CHANGES, PUBLIC, SNAPSHOTS, Operation, operation_at, resource_of
-from gateway.http.snapshots import Snapshots
+from gateway.http.snapshots import Snapshots, lines
 from gateway.http.usage import Usage
 from gateway.http.waiting import Question, Waiting
 
@@ -73,6 +73,7 @@ class Edge:
         reference: Reference,
         usage: Usage,
         waiting: Waiting,
+        snapshots: Snapshots,
         is_ready: Callable[[], bool],
         *,
         debug: bool,
@@ -84,7 +85,7 @@ class Edge:
         self._reference = reference
         self._usage = usage
         self._waiting = waiting
-        self._snapshots = Snapshots()
+        self._snapshots = snapshots
         self._is_ready = is_ready
         self._debug = debug
         self._counters: dict[tuple[str, str, int], Any] = {}
@@ -229,8 +230,8 @@ class Edge:
         ask = functools.partial(self._calls.call, operation, message, caller, request.id)
         if seconds:
             same = operation.rpc_path, message.SerializeToString(deterministic=True)
-            question = Question(operation.service, caller.identity.company_id, same, ask, _has_documents)
-            response = await self._waiting.answer(request, (caller.api_key_id, path), seconds, question)
+            question = Question(operation.service, caller.identity.company_id, same, ask, _is_news)
+            response = await self._waiting.answer(request, f"{caller.api_key_id}:{path}", seconds, question)
             await self._known(request)  # the key may have ended meanwhile
         else:
             response = await ask()
@@ -268,12 +269,12 @@ class Edge:
 
         is_compressed, _ = encoding.accepted(request.headers.getall("Accept-Encoding", ()))
         headers = _NDJSON + (encoding.GZIP if is_compressed else encoding.VARY)
-        with self._snapshots.place(caller.identity.company_id, operation.route.path):
+        async with self._snapshots.place(caller.identity.company_id, operation.route.path):
             if not any(after.values()):
                 headers += await self._resume_cursor(operation, caller, request.id)
-            lines = snapshots.lines(await ask(), following, is_compressed=is_compressed)
+            pieces = lines(await ask(), following, is_compressed=is_compressed)
             try:
-                await request.stream(Reply(200, b"", headers), lines)
+                await request.stream(Reply(200, b"", headers), pieces)
             except ConnectionError as error:
                 log.info("snapshot_broken_off", request_id=request.id, reason=str(error) or type(error).__name__)
         return Reply(200, b"")  # which is sent already
@@ -337,8 +338,8 @@ def _rendered(operation: Operation, response: Any) -> Reply:
     return replies.json(reply.body, reply.status, b"X-Idempotent-Replay: 1\r\n" if reply.replayed else b"")
 
 
-def _has_documents(answer: Any) -> bool:
-    return bool(answer.feed.documents)
+def _is_news(answer: Any) -> bool:
+    return bool(answer.feed.documents) or answer.feed.more
 
 
 def _decoded(path: str) -> str:

@@ -7,26 +7,24 @@ fails, each process enforces the limit in its own memory, and a metric says so.
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import time
 from collections import deque
 from typing import NamedTuple
 
-import structlog
 from limits import RateLimitItemPerMinute
 from limits.aio.storage import Storage as SharedStorage
 from limits.aio.strategies import MovingWindowRateLimiter as SharedMovingWindow
 from limits.storage import MemoryStorage, storage_from_string
 from limits.strategies import MovingWindowRateLimiter
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter
+
+from gateway.http.store import STORE_SECONDS_MAX, Store
 
 REQUESTS_A_MINUTE = 120
 WINDOW_SECONDS = 60
-STORE_SECONDS_MAX = 0.25
-RETRY_STORE_SECONDS = 1.0
 
-log = structlog.stdlib.get_logger(__name__)
-CONNECTED = Gauge("makeready_rate_limit_store_connected", "1 while the shared store of rate limits answers")
 ALONE = Counter("makeready_rate_limit_alone_total", "Requests counted in this process alone while the store failed")
 
 
@@ -80,17 +78,17 @@ class ProcessMemory(MemoryStorage):
 
 
 class Limits:
-    """The limit of every key. url: `memory://`, or that of a Valkey or Redis server."""
+    """The limit of every key, counted in the store if there is one."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, store: Store) -> None:
         self._item = RateLimitItemPerMinute(REQUESTS_A_MINUTE)
         self._memory = ProcessMemory()
         self._alone = MovingWindowRateLimiter(self._memory)
+        self._store = store
         self._shared: SharedMovingWindow | None = None
-        self._ask_store_at = 0.0
-        if url.partition("://")[0] != "memory":
+        if store.is_shared:
             storage = storage_from_string(
-                f"async+{url}",
+                f"async+{store.url}",
                 wrap_exceptions=True,
                 implementation="valkey",
                 socket_timeout=STORE_SECONDS_MAX,
@@ -103,35 +101,16 @@ class Limits:
         """Counts one request of the key, if the limit admits it."""
         key = str(api_key_id)
         if self._shared is not None:
-            allowance = await self._take_shared(self._shared, key)
+            allowance = await self._store.ask(functools.partial(self._take_shared, self._shared, key))
             if allowance is not None:
                 return allowance
             ALONE.inc()
         admitted = self._alone.hit(self._item, key)
         return _allowance(admitted, *self._alone.get_window_stats(self._item, key), time.monotonic())
 
-    async def _take_shared(self, shared: SharedMovingWindow, key: str) -> Allowance | None:
-        """None if the store fails; the store is then not called for a second."""
-        now = time.monotonic()
-        if now < self._ask_store_at:
-            return None
-        was_failing, self._ask_store_at = self._ask_store_at > 0, 0.0
-        if was_failing:
-            self._ask_store_at = now + RETRY_STORE_SECONDS  # one request tries the store, the others don't wait for it
-        try:
-            async with asyncio.timeout(STORE_SECONDS_MAX):
-                admitted = await shared.hit(self._item, key)
-                stats = await shared.get_window_stats(self._item, key)
-        except Exception as error:  # from the client, the network or the library: in each case the store can't be used
-            self._ask_store_at = time.monotonic() + RETRY_STORE_SECONDS
-            CONNECTED.set(0)
-            if not was_failing:
-                log.warning("rate_limit_store_away", reason=str(error) or type(error).__name__)
-            return None
-        self._ask_store_at = 0.0
-        CONNECTED.set(1)
-        if was_failing:
-            log.info("rate_limit_store_back")
+    async def _take_shared(self, shared: SharedMovingWindow, key: str) -> Allowance:
+        admitted = await shared.hit(self._item, key)
+        stats = await shared.get_window_stats(self._item, key)
         return _allowance(admitted, *stats, time.time())  # by which the library counts in a shared store
 
     async def tidy(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from prometheus_client import Gauge
 
 from chassis.refusals import Unavailable
 from gateway.http.encoding import compressor
+from gateway.http.places import Places
 from gateway.http.replies import ApiError
 
 SECONDS_MAX = 30 * 60.0
@@ -21,6 +22,7 @@ SNAPSHOTS_MAX = 20
 RETRY_SECONDS = 10
 
 UNDER_WAY = Gauge("makeready_http_snapshots", "Snapshots under way")
+_TAKEN = "A snapshot of these records is under way for this company; end it or wait for its end."
 _records = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -29,23 +31,27 @@ class SnapshotLate(Unavailable):
 
 
 class Snapshots:
-    """The snapshots under way in this process."""
+    """The snapshots under way in this process; their places are those of all gateways."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Places) -> None:
+        self._shared = shared
         self._places: set[tuple[int, str]] = set()
 
-    @contextlib.contextmanager
-    def place(self, company_id: int, path: str) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def place(self, company_id: int, path: str) -> AsyncIterator[None]:
         """The place of a company's snapshot of one kind. Raises ApiError 429 if it is taken."""
         place = company_id, path
         if place in self._places:
-            raise _too_many("A snapshot of these records is under way for this company; end it or wait for its end.")
+            raise _too_many(_TAKEN)
         if len(self._places) >= SNAPSHOTS_MAX:
             raise _too_many("Too many snapshots are under way; wait for Retry-After seconds.")
         self._places.add(place)
         UNDER_WAY.inc()
         try:
-            yield
+            async with self._shared.held(f"snapshot:{company_id}:{path}") as was_free:
+                if not was_free:
+                    raise _too_many(_TAKEN)
+                yield
         finally:
             UNDER_WAY.dec()
             self._places.remove(place)

@@ -23,6 +23,7 @@ from prometheus_client import Gauge
 from chassis.messaging.transport import FAULTS, Transport
 from chassis.refusals import Unavailable
 from gateway.http.connection import Request
+from gateway.http.places import LEASE_SECONDS, Places
 
 POLL_SECONDS = 1.0
 # Between two questions of one request: an import hints at changes fifty times a second.
@@ -85,21 +86,23 @@ class Wait:
 class Waiting:
     """All waiting requests of this process."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, shared: Places) -> None:
+        """shared: the places of all gateways."""
         self._transport = transport
+        self._shared = shared
         self._topics: dict[tuple[str, int], Topic] = {}
         self._wanted = asyncio.Event()
-        self._places: dict[Hashable, Wait] = {}
-        """The one request that may wait at each place."""
+        self._places: dict[str, Wait] = {}
+        """The one request of this process that may wait at each place."""
         self._asked: dict[Hashable, asyncio.Task[Any]] = {}
         """The questions under way, for those who ask the same."""
 
-    async def answer(self, request: Request, place: Hashable, seconds: float, question: Question[A]) -> A:
+    async def answer(self, request: Request, place: str, seconds: float, question: Question[A]) -> A:
         """The first answer that is news, or the last one once `seconds` are over.
 
-        It comes earlier if another request comes to the same place, if the client hangs up, or if the gateway stops.
-        place: each has one waiting request. Raises what the first `ask` raises, and the refusals of later ones; while
-        the service is away it waits for it.
+        It comes earlier if another request comes to the same place, here or (within a second) in another gateway, if
+        the client hangs up, or if the gateway stops. place: each has one waiting request. Raises what the first `ask`
+        raises, and the refusals of later ones; while the service is away it waits for it.
         """
         until = time.monotonic() + seconds
         topic = self._topic(question.service, question.company_id)
@@ -111,6 +114,7 @@ class Waiting:
         request.hurry(wait.end)
         WAITING.inc()
         try:
+            token = await self._shared.take(f"wait:{place}", seconds + LEASE_SECONDS)
             answer = await question.ask()
             while not question.is_news(answer):
                 asked_at = time.monotonic()
@@ -122,6 +126,8 @@ class Waiting:
                 if wait.over.is_set() or now >= until:
                     break
                 wait.woken.clear()
+                if not await self._shared.is_mine(f"wait:{place}", token):
+                    break
                 with contextlib.suppress(Unavailable):
                     answer = await self._ask_once((question.company_id, question.same, topic.heard), question.ask)
             return answer

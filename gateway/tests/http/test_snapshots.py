@@ -13,9 +13,11 @@ import pytest
 
 from chassis.auth.clients import ServiceUnavailable
 from gateway.http import snapshots
+from gateway.http.places import Places
 from gateway.http.replies import ApiError
 from gateway.http.routes import CHANGES, OPERATIONS, SNAPSHOTS, operation_at
 from gateway.http.snapshots import SnapshotLate, Snapshots, lines
+from gateway.http.store import Store
 from makeready.common.v1.documents_pb2 import Page
 from testkit.gateways import Operator
 from testkit.raw_http import Api, Response
@@ -145,14 +147,15 @@ async def test_a_company_has_one_snapshot_of_a_kind_at_a_time(
     assert len(ids(await api.get(path, key))) == RECORDS
 
 
-def test_a_process_has_a_bounded_number_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_has_a_bounded_number_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "SNAPSHOTS_MAX", 1)
-    places = Snapshots()
-    with places.place(1, "/a"):
+    found = Snapshots(Places(Store("memory://")))
+    async with found.place(1, "/a"):
         for company_id, path in ((1, "/a"), (2, "/a")):
-            with pytest.raises(ApiError, match="under way"), places.place(company_id, path):
-                pass
-    with places.place(2, "/a"):
+            with pytest.raises(ApiError, match="under way"):
+                async with found.place(company_id, path):
+                    pass
+    async with found.place(2, "/a"):
         pass
 
 

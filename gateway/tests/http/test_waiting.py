@@ -14,8 +14,10 @@ from chassis.messaging.transport import Transport
 from gateway.http import replies, waiting
 from gateway.http.connection import Request
 from gateway.http.door import Door
+from gateway.http.places import Places
 from gateway.http.ports import Port
 from gateway.http.replies import Reply
+from gateway.http.store import Store
 from gateway.http.waiting import Question, Waiting
 from testkit.plugin import Server
 from testkit.processes import free_port
@@ -38,7 +40,7 @@ class Service:
     async def __call__(self, request: Request) -> Reply:
         company_id, key, seconds = request.target()[0][1:].split("/")
         question = Question("svc-x", int(company_id), "", lambda: self._ask(int(company_id)), bool)
-        found = await self.waiting.answer(request, (key, "/x"), float(seconds), question)
+        found = await self.waiting.answer(request, f"{key}:/x", float(seconds), question)
         self.idle.append(request.idle_seconds)
         return replies.json(b'"%b"' % found)
 
@@ -62,7 +64,7 @@ async def transport(nats_server: Server) -> AsyncIterator[Transport]:
 
 @pytest.fixture
 async def service(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
-    found = Waiting(transport)
+    found = Waiting(transport, Places(Store("memory://")))
     running = asyncio.create_task(found.run())
     yield Service(found)
     running.cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, func, select, text, update
+from sqlalchemy import BigInteger, Boolean, ColumnElement, Label, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection, Database
@@ -50,9 +50,11 @@ async def save_policy(connection: Connection, company_id: int, **policy: Any) ->
     await connection.execute(_SAVE, company_id=company_id, **policy)
 
 
-_photo_required = select(ticket_policy.c.photo_required_to_complete).where(_mine).scalar_subquery()
-# For statements on tickets: whether the company requires a photo to complete a ticket.
-PHOTO_REQUIRED = func.coalesce(_photo_required, text("false")).label("photo_required")
+def photo_required(company_id: ColumnElement[int]) -> Label[bool]:
+    """For statements on tickets of this company: whether it requires a photo to complete a ticket."""
+    own = select(ticket_policy.c.photo_required_to_complete).where(ticket_policy.c.company_id == company_id)
+    return func.coalesce(own.scalar_subquery(), text("false"), type_=Boolean).label("photo_required")
+
 
 _THRESHOLD = Statement(select(ticket_policy.c.stale_after_hours).where(_mine))
 

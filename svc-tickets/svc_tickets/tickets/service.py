@@ -156,14 +156,7 @@ class TicketsService:
         claim = idempotency.claim(caller, request.idempotency_key, f"PATCH /tickets/{request.ticket_id}", canonical)
         comment_id = await self.comment_ids.next() if wanted.comment is not None else None
         change = StatusRequest(self.outbox, self.renderer, self.clock, caller, call.request_id, wanted, comment_id)
-        reply = await write.CHANGE_STATUS.write(
-            self.database,
-            claim,
-            request.ticket_id,
-            change.decide,
-            company_id=caller.company_id,
-            ticket_id=request.ticket_id,
-        )
+        reply = await write.CHANGE_STATUS.change(self.database, claim, request.ticket_id, change.decide)
         if not reply.replayed:
             self.outbox.wake()
         return pb.ChangeTicketStatusResponse(reply=reply)

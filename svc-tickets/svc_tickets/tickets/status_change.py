@@ -30,7 +30,7 @@ def state_of(row: Mapping[str, Any] | Record) -> status.TicketState:
 
 @dataclass(frozen=True, slots=True)
 class TicketFacts:
-    """The facts that decide a status change, read under the ticket's lock."""
+    """The facts that decide a status change. They still hold when it is written."""
 
     version: int
     updated_at: datetime.datetime
@@ -133,7 +133,7 @@ class StatusRequest:
     comment_id: int | None
 
     def decide(self, row: Record | None) -> Decision:
-        """row: of `queries.write.CHANGE_STATUS`, locked until the commit. Raises Refusal 404 and 422."""
+        """row: of `queries.write.CHANGE_STATUS`. Raises Refusal 404 and 422."""
         if self.caller.administrator_id is None:
             raise created_by_missing()
         if row is None:
@@ -150,7 +150,7 @@ class StatusRequest:
         )
         ticket_id = shown[_AT["entity_id"]]
         made = decide(self.caller.company_id, ticket_id, ticket, self.wanted, self.clock())
-        values = {"company_id": self.caller.company_id, "ticket_id": ticket_id}
+        values = {"company_id": self.caller.company_id, "id": ticket_id}
         if made is None:
             # The new version is the ticket's own, so the update changes no row.
             values |= dict.fromkeys(f"new_{name}" for name in ("updated_at", *STATE, *staleness.COLUMNS))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -125,6 +127,14 @@ async def kept(database: Database, key: str) -> int:
 
 
 WAITING = Statement(text("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+
+
+@asynccontextmanager
+async def held(database: Database, ticket_id: int) -> AsyncIterator[None]:
+    """Locks the ticket's row in another transaction."""
+    async with database.transaction() as connection:
+        await connection.execute(Statement(text(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")))
+        yield
 
 
 async def until_it_waits(database: Database, many: int = 1) -> None:

@@ -31,11 +31,13 @@ from .changing import (
     SENT,
     change,
     events_of,
+    held,
     history_of,
     kept,
     opened,
     refusal_of,
     served,
+    until_it_waits,
 )
 from .lossy_route import LossyRoute
 
@@ -61,6 +63,13 @@ def state_of(pid: int) -> str:
 def strike(strikes: Path, point: str) -> None:
     """The next write stops at the failpoint."""
     strikes.write_text(f"{point} hold")
+
+
+async def begun_alone(client: Any, database: Database, ticket_id: int, key: str) -> asyncio.Task[Any]:
+    """A change that waits for its ticket, which is held: it goes on in a transaction of its own."""
+    begun = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
+    await until_it_waits(database)
+    return begun
 
 
 @asynccontextmanager
@@ -103,8 +112,9 @@ async def test_a_connection_that_ends_before_the_commit_leaves_nothing(
     service: Any, client: Any, database: Database, operator: Any, strikes: Path, point: str
 ) -> None:
     ticket_id, key = await opened(client), secrets.token_hex(8)
-    strike(strikes, point)
-    first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
+    async with held(database, ticket_id):
+        first = await begun_alone(client, database, ticket_id, key)
+        strike(strikes, point)
     async with stopped(service):
         ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE state = 'idle in transaction'"
         assert await database.value(Statement(text(ended + " AND application_name = 'svc-tickets'"))) >= 1
@@ -116,12 +126,31 @@ async def test_a_connection_that_ends_before_the_commit_leaves_nothing(
     assert len(await history_of(client, operator, ticket_id)) == 1
 
 
+async def test_a_connection_that_ends_between_the_two_statements_costs_nothing(
+    service: Any, client: Any, database: Database, operator: Any, strikes: Path
+) -> None:
+    """Nothing is held there, so the change goes on over another connection."""
+    ticket_id, key = await opened(client), secrets.token_hex(8)
+    strike(strikes, "write-decided")
+    first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
+    async with stopped(service):
+        ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'svc-tickets'"
+        assert await database.value(Statement(text(ended))) >= 1
+    try:
+        reply = await first
+    except grpc.aio.AioRpcError:  # the connections of the pool have all ended
+        reply = await change(client, ticket_id, SENT["Completed"], key)
+    assert (reply.status, reply.replayed, reply.body) == (200, False, await served(client, ticket_id))
+    assert len(await history_of(client, operator, ticket_id)) == 1
+
+
 async def test_a_process_that_stands_still_holds_a_ticket_for_a_moment_only(
     service: Any, client: Any, database: Database, operator: Any, strikes: Path
 ) -> None:
     ticket_id, key = await opened(client), secrets.token_hex(8)
-    strike(strikes, "write-before-commit")
-    first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
+    async with held(database, ticket_id):
+        first = await begun_alone(client, database, ticket_id, key)
+        strike(strikes, "write-before-commit")
     # With a longer lock timeout than the service has.
     async with stopped(service), database.transaction("SET LOCAL lock_timeout = '15s'") as connection:
         await connection.execute(Statement(text(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")))
@@ -156,9 +185,11 @@ async def test_a_connection_lost_around_the_commit_reports_the_true_outcome(
 ) -> None:
     ticket_id, key = await opened(client), secrets.token_hex(8)
     await until_searched(database, ticket_id)  # the commit that is lost must be that of the change
-    lossy.lose = lost
+    async with held(database, ticket_id):
+        sent = await begun_alone(client, database, ticket_id, key)
+        lossy.lose = lost
     try:
-        first = await change(client, ticket_id, SENT["Completed"], key)
+        first = await sent
     except grpc.aio.AioRpcError as fault:
         assert (lost, fault.code()) == ("before", grpc.StatusCode.UNAVAILABLE)
     except Refusal as refused:

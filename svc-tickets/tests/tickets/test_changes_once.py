@@ -7,17 +7,14 @@ import json
 import random
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
 import pytest
-from sqlalchemy import text
 
 from chassis.auth.identity import Identity
 from chassis.db.database import Database
-from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from makeready.tickets.v1 import tickets_pb2 as pb
 
@@ -26,6 +23,7 @@ from .changing import (
     SENT,
     change,
     events_of,
+    held,
     history_of,
     kept,
     opened,
@@ -35,14 +33,6 @@ from .changing import (
 )
 
 pytestmark = pytest.mark.usefixtures("places")
-
-
-@asynccontextmanager
-async def held(database: Database, ticket_id: int) -> AsyncIterator[None]:
-    """Locks the ticket's row in another transaction."""
-    async with database.transaction() as connection:
-        await connection.execute(Statement(text(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")))
-        yield
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from sqlalchemy import BigInteger, Text, delete, func, insert, literal_column, s
 from chassis.auth.identity import Identity
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
+from chassis.writes.coalescing import CoalescingDecide
 from chassis.writes.editing import EditableTable
 from chassis.writes.idempotency import DecideOnce
 from svc_tickets import schema
-from svc_tickets.policy.queries import PHOTO_REQUIRED
+from svc_tickets.policy.queries import photo_required
 from svc_tickets.tickets import tables as t
 from svc_tickets.tickets.queries.read import SAME_TICKET, TICKETS
 from svc_tickets.tickets.queries.stale import THRESHOLD_OF_RESIDENTS
@@ -26,31 +27,29 @@ _company_id = param("company_id", BigInteger)
 
 # A photo_url that is not blank counts as a photo where the policy requires one.
 HAS_PHOTO = func.coalesce(t.ticket.c.photo_url, text("''")).op("~")(literal_column("'[^[:space:]]'")).label("has_photo")
-# The rendered columns, then those that the rules need. The policy is read while the ticket is locked.
+PHOTO_REQUIRED = photo_required(t.ticket.c.company_id)
+# The rendered columns, then those that the rules need.
 _ticket_to_change = TICKETS.add_columns(PHOTO_REQUIRED, HAS_PHOTO, THRESHOLD_OF_RESIDENTS)
 
-# The columns that a status change over the API sets, in addition to the version.
-_CHANGED = ("status", "updated_at", "completed_at", "cancelled_at", "cancellation_reason_code", *staleness.COLUMNS)
-
-# Where nothing changes, the new version is the ticket's own, so this updates no row.
-_change_ticket = (
-    update(t.ticket)
-    .where(*SAME_TICKET, t.ticket.c.version < param("new_version", BigInteger))
-    .values(
-        version=param("new_version", BigInteger),
-        **{name: param(f"new_{name}", t.ticket.c[name].type) for name in _CHANGED},
-    )
-)
-
-CHANGE_STATUS = DecideOnce(
+# The policy may become another one while the ticket keeps its version.
+CHANGE_STATUS = CoalescingDecide(
     schema.idempotency,
     t.ticket,
-    _ticket_to_change.where(*SAME_TICKET),
+    _ticket_to_change,
+    sets=(
+        "version",
+        "status",
+        "updated_at",
+        "completed_at",
+        "cancelled_at",
+        "cancellation_reason_code",
+        *staleness.COLUMNS,
+    ),
+    guards=(PHOTO_REQUIRED, THRESHOLD_OF_RESIDENTS),
     inserts=(t.ticket_comment, t.ticket_status_change, schema.outbox),
-    updates=(_change_ticket,),
 )
 
-# A photo, over the API. As above, the new version is the ticket's own where nothing changes.
+# A photo, over the API. The new version is the ticket's own where nothing changes.
 _SHOWN = ("photo_url", "updated_at", *staleness.COLUMNS)
 _show_photo = (
     update(t.ticket)

@@ -1,0 +1,129 @@
+"""Places that one request holds in all gateways, on a real Valkey: waits, snapshots, a gateway that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from gateway.http import places, waiting
+from gateway.http.places import Places
+from gateway.http.replies import ApiError
+from gateway.http.snapshots import Snapshots
+from gateway.http.store import RETRY_STORE_SECONDS, Store
+from testkit.gateways import Gateway, GatewayHarness, Operator
+from testkit.raw_http import Api
+from testkit.stub_contexts import Contexts, hang
+from testkit.valkey import ValkeyServer
+
+
+async def on(store: ValkeyServer) -> Places:
+    """The places of a gateway that has reached the store."""
+    shared = Store(store.url)
+    async with asyncio.timeout(10):
+        while await shared.run("return 1", "") != 1:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.1)
+    return Places(shared)
+
+
+async def test_the_newest_waiting_request_has_the_place(store: ValkeyServer) -> None:
+    one, other = await on(store), await on(store)
+    older = await one.take("wait:1:/changes/x", 30)
+    beside = await one.take("wait:2:/changes/x", 30)
+    assert await one.is_mine("wait:1:/changes/x", older)
+    newer = await other.take("wait:1:/changes/x", 30)
+    assert not await one.is_mine("wait:1:/changes/x", older)
+    assert await other.is_mine("wait:1:/changes/x", newer)
+    assert await one.is_mine("wait:2:/changes/x", beside)
+    store.kill()  # whoever waits goes on, by what its process knows
+    assert await one.is_mine("wait:1:/changes/x", older)
+    assert await one.is_mine("wait:1:/changes/x", await one.take("wait:1:/changes/x", 30))
+
+
+async def test_a_company_has_one_snapshot_of_a_kind_under_way_in_all_gateways(store: ValkeyServer) -> None:
+    one, other = Snapshots(await on(store)), Snapshots(await on(store))
+    async with one.place(1, "/snapshots/x"):
+        for taken in (one, other):
+            with pytest.raises(ApiError) as refused:
+                async with taken.place(1, "/snapshots/x"):
+                    pass
+            assert (refused.value.status, refused.value.headers) == (429, b"Retry-After: 10\r\n")
+        async with other.place(2, "/snapshots/x"), other.place(1, "/snapshots/y"):
+            pass
+    async with other.place(1, "/snapshots/x"):
+        pass
+
+
+async def test_a_lease_is_renewed_while_its_gateway_lives_and_ends_soon_after_it(
+    store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "LEASE_SECONDS", 0.6)
+    one, other = await on(store), await on(store)
+    async with AsyncExitStack() as held:
+        assert await held.enter_async_context(one.held("snapshot:1:/x"))
+        await asyncio.sleep(1.5)
+        async with other.held("snapshot:1:/x") as is_free:
+            assert not is_free
+        # The gateway dies: it neither renews the lease nor leaves the place.
+        monkeypatch.setattr(one, "_store", Store("memory://"))
+        one._store.is_shared = True
+        began = time.monotonic()
+        async with asyncio.timeout(10):
+            while True:
+                async with other.held("snapshot:1:/x") as is_free:
+                    if is_free:
+                        break
+                await asyncio.sleep(0.05)
+        assert time.monotonic() - began < 6  # ten times the lease
+
+
+async def test_while_the_store_fails_each_gateway_knows_its_own_snapshots(store: ValkeyServer) -> None:
+    one, other = Snapshots(await on(store)), Snapshots(await on(store))
+    store.kill()
+    async with one.place(1, "/snapshots/x"), other.place(1, "/snapshots/x"):
+        with pytest.raises(ApiError):
+            async with one.place(1, "/snapshots/x"):
+                pass
+        store.launch()
+        await asyncio.sleep(RETRY_STORE_SECONDS + 0.2)
+    async with (await on(store)).held("snapshot:1:/snapshots/x") as is_free:
+        assert is_free
+
+
+@pytest.fixture
+async def two(harness: GatewayHarness, store: ValkeyServer) -> AsyncIterator[list[Gateway]]:
+    made = [harness.gateway(MAKEREADY_RATE_LIMIT_URL=store.url) for _ in range(2)]
+    for one in made:
+        one.start()
+    for one in made:
+        await one.ready()
+    yield made
+    for one in made:
+        assert await one.stop() == 0
+
+
+async def test_two_gateways_count_waits_and_snapshots_together(
+    two: list[Gateway], operator: Operator, company_id: int, contexts: Contexts
+) -> None:
+    key = await operator.key(company_id)
+    first, second = (Api(one.api_port) for one in two)
+    end = (await first.get("/changes/tickets?limit=200", key)).json["resume_cursor"]
+    older = asyncio.ensure_future(first.get(f"/changes/tickets?wait=20&cursor={end}", key))
+    await asyncio.sleep(0.3)
+    newer = asyncio.ensure_future(second.get(f"/changes/tickets?wait=3&cursor={end}", key))
+    began = time.monotonic()
+    assert (await older).json["data"] == []
+    assert time.monotonic() - began < 10 * waiting.POLL_SECONDS and not newer.done()
+    assert (await newer).json["data"] == []
+
+    contexts.behaviours["tickets.TicketsService/ListTickets"] = hang
+    under_way = asyncio.ensure_future(first.get("/snapshots/tickets", key))
+    await asyncio.sleep(0.5)
+    refused = await second.get("/snapshots/tickets", key)
+    assert (refused.status, refused.code, refused.header("Retry-After")) == (429, "rate_limited", "10")
+    contexts.behaviours.clear()
+    assert (await under_way).status == 500  # the service did not answer in time
+    assert (await second.get("/snapshots/tickets", key)).status == 200
