@@ -4,8 +4,15 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Project folders have the names of their packages, so Python must not import from the working directory.
 export PYTHONSAFEPATH := 1
 
+# Through a pooler: the whole of a service, the gateway's notices, the days of events, all pods together. Plans are those
+# of PostgreSQL 18, and one proxy of a test speaks no TLS.
+POOLED = svc-tickets/tests gateway/tests/http/test_revocation.py svc-webhooks/tests/dispatch/test_deliveries.py \
+  deploy/k8s/tests/test_system.py \
+  --deselect svc-tickets/tests/tickets/test_listing_tickets.py::test_a_page_is_read_from_its_index_and_looks_at_no_other_companys_rows \
+  --deselect svc-tickets/tests/tickets/test_changes_lost.py::test_a_connection_lost_around_the_commit_reports_the_true_outcome
+
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform lint quick bench bench-console soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock
+.PHONY: help run demo test coverage repeat platform poolers lint quick bench bench-console soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -28,9 +35,15 @@ coverage: install-test  ## The share of lines and branches that the tests reach,
 repeat: install-test  ## Run each shard N times, one by one; prints failures and figures (N=20, ARGS=folders or files)
 	@.venv/bin/python .ci/test.py --repeat $(or $(N),20) $(ARGS)
 
-platform: install-test  ## The tests that need kubectl, a container engine and registries: without one they fail
+platform: install-test  ## The tests that need kubectl, a container engine, registries, PgBouncer and a PostgreSQL with TLS: without one they fail
 	@MAKEREADY_REQUIRE=base-image,docker,kubectl,packages,podman .venv/bin/python -m pytest \
 	  deploy/k8s/tests deploy/local/tests/test_servers.py gateway/tests/http/test_oldest_dependencies.py $(ARGS)
+	@$(MAKE) --no-print-directory poolers
+
+poolers: install-test  ## The services' tests on Debian's PostgreSQL with TLS (verify-full), through PgBouncer in both modes
+	@MAKEREADY_REQUIRE=pgbouncer,postgresql-tls .venv/bin/python -m pytest chassis/tests/db
+	@for mode in session transaction; do MAKEREADY_TEST_POOLER=$$mode MAKEREADY_REQUIRE=pgbouncer,postgresql-tls \
+	  .venv/bin/python -m pytest -m 'not plans' $(POOLED) || exit 1; done
 
 lint: install-test  ## Style, types, import contracts, contracts between services, generated files
 	@.venv/bin/python .ci/lint.py

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from chassis.db.database import Database
 from testkit.plugin import PostgresServer
+from testkit.poolers import PgBouncer
 
 POSTGRESQL = "postgresql://"
 
@@ -24,10 +25,17 @@ async def make_tables(database: Database, metadata: sa.MetaData) -> None:
             await connection.raw.execute(str(one.compile(dialect=dialect)))
 
 
+def reached(url: str, pooler: PgBouncer | None = None) -> dict[str, Any]:
+    """The arguments of a `Database` that say how it is reached; url: the server's own."""
+    return {"url": url} if pooler is None else {"url": pooler.url(url), "pooler": pooler.mode, "direct_url": url}
+
+
 @asynccontextmanager
-async def database_with(server: PostgresServer, name: str, metadata: sa.MetaData) -> AsyncIterator[Database]:
-    """An empty database with these tables, opened."""
-    database = Database(server.create_database(name), application="tests")
+async def database_with(
+    server: PostgresServer, name: str, metadata: sa.MetaData, pooler: PgBouncer | None = None
+) -> AsyncIterator[Database]:
+    """An empty database with these tables, opened; through the pooler, if there is one."""
+    database = Database(**reached(server.create_database(name), pooler), application="tests")
     await database.open()
     try:
         await make_tables(database, metadata)

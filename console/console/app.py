@@ -87,7 +87,13 @@ class Console:
         sessions = Sessions(self._clients[config.GATEWAY])
         clock = now or (lambda: datetime.datetime.now(datetime.UTC))
         store = files.at(settings.files_url)
-        database = Database(settings.database_url, application="console", connections=settings.database_connections)
+        database = Database(
+            settings.database.url,
+            application="console",
+            connections=settings.database.connections,
+            pooler=settings.database.pooler,
+            direct_url=settings.database.direct_url,
+        )
         statics = Statics()
         self.site = Site(
             url=settings.url,

@@ -33,9 +33,8 @@ class Config:
     nats_tls: ssl.SSLContext | None
     files_url: str
     """The store of photos and imported files."""
-    database_url: str
+    database: settings.DatabaseSettings
     """The console's own database: jobs of imports."""
-    database_connections: int
     import_tasks: int
     """Tasks of imports that this process works on at once; 0: other processes of the console do them."""
     addresses: Mapping[str, str]
@@ -60,8 +59,7 @@ def read(environment: Environment) -> Config:
         nats_url=settings.nats_url(environment) if environment.optional("MAKEREADY_NATS_URL") else None,
         nats_tls=environment.nats_tls(),
         files_url=environment.text("MAKEREADY_FILES_URL"),
-        database_url=environment.url("MAKEREADY_DATABASE_URL", ("postgresql", "postgres")),
-        database_connections=environment.integer("MAKEREADY_DATABASE_CONNECTIONS", 4, 2, 200),
+        database=settings.database_settings(environment, connections=4),
         import_tasks=environment.integer("MAKEREADY_IMPORT_TASKS", 2, 0, 16),
         identity_key_file=environment.file("MAKEREADY_IDENTITY_KEY_FILE"),
         addresses={name: settings.address_of(name, found) for name in SERVICES},

@@ -51,8 +51,10 @@ def main() -> None:
                     raise SystemExit(f"make_secrets: --database-host is needed: {service} has no URL yet")
                 url = database_url(service, arguments.database_host, arguments.database_prefix)
                 keep(folder / f"{service}.env", lines({"database-url": url}))
+            if arguments.database_direct_host is not None:
+                add_direct_url(folder / f"{service}.env", arguments.database_direct_host)
             add_rings(folder / f"{service}.env", RINGS.get(service, ()))
-            owner_url = owner_url_of(value_of(folder, service))
+            owner_url = owner_url_of(value_of(folder, service, "database-direct-url") or value_of(folder, service))
             keep(folder / f"{service}-owner.env", lines({"database-url": owner_url}))
         password = new_password()
         keep(folder / "valkey.env", lines({"password": password, "url": f"valkey://:{password}@valkey:6379"}))
@@ -67,7 +69,10 @@ def main() -> None:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Makes the missing secrets of an installation.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--database-host", metavar="HOST[:PORT]", help="of the PostgreSQL server")
+    parser.add_argument("--database-host", metavar="HOST[:PORT]", help="of the PostgreSQL server, or of its pooler")
+    parser.add_argument(
+        "--database-direct-host", metavar="HOST[:PORT]", help="of the PostgreSQL server, if the other is a pooler's"
+    )
     parser.add_argument("--database-ca", type=Path, metavar="FILE", help="certificates that vouch for it, in PEM")
     parser.add_argument(
         "--database-prefix",
@@ -150,6 +155,15 @@ def database_url(service: str, host: str, prefix: str) -> str:
     return f"postgresql://{name}:{new_password()}@{host}/{name}?sslmode=verify-full&sslrootcert={CA_FILE}"
 
 
+def add_direct_url(path: Path, host: str) -> None:
+    """Adds the URL of the server itself, if the service's file lacks it."""
+    text = path.read_text()
+    if "database-direct-url=" not in text:
+        url = urlsplit(value_of(path.parent, path.stem))
+        direct_url = url._replace(netloc=f"{url.username}:{url.password}@{host}").geturl()
+        write(path, text.rstrip("\n") + "\n" + lines({"database-direct-url": direct_url}))
+
+
 def owner_url_of(url: str) -> str:
     """The URL of the role that owns the tables and migrates, with a new password, from the service's URL."""
     parts = urlsplit(url)
@@ -182,11 +196,13 @@ def databases_sql(folder: Path, connections: int) -> str:
     return "\n".join(text) + "\n"
 
 
-def value_of(folder: Path, service: str) -> str:
-    """The database URL in the service's file."""
+def value_of(folder: Path, service: str, name: str = "database-url") -> str:
+    """A URL in the service's file; "" if it has no other than the database's."""
     for line in (folder / f"{service}.env").read_text().splitlines():
-        if line.startswith("database-url="):
-            return line.removeprefix("database-url=")
+        if line.startswith(f"{name}="):
+            return line.removeprefix(f"{name}=")
+    if name != "database-url":
+        return ""
     raise SystemExit(f"make_secrets: {folder / service}.env names no database-url")
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import asyncpg
 
 from chassis.db.roles import OWNER, grant
+
+# The settings of a process that goes through a pooler, by the server's own URL; set where the tests run with one.
+through: Callable[[str], dict[str, str]] | None = None
 
 
 def service_url(owner_url: str) -> str:
@@ -19,7 +23,9 @@ def service_url(owner_url: str) -> str:
 
 def environment(owner_url: str) -> dict[str, str]:
     """The settings with which a service migrates as the owner and serves with its own role."""
-    return {"MAKEREADY_DATABASE_URL": service_url(owner_url), "MAKEREADY_DATABASE_OWNER_URL": owner_url}
+    url = service_url(owner_url)
+    settings = {"MAKEREADY_DATABASE_URL": url} if through is None else through(url)
+    return settings | {"MAKEREADY_DATABASE_OWNER_URL": owner_url}
 
 
 async def grant_to_service(owner_url: str) -> None:

@@ -2,7 +2,8 @@
 
 The plugin starts a server once in a session, when a test first requests it, in a folder that is deleted at the end. If
 MAKEREADY_DATABASE_URL or MAKEREADY_NATS_URL is set, the tests use that server, and those that would stop it are
-skipped. `--backend containers` runs both servers in a Docker engine.
+skipped. `--backend containers` runs both servers in a Docker engine. MAKEREADY_TEST_POOLER=session or transaction runs
+Debian's PostgreSQL with TLS, and the services reach it through PgBouncer.
 """
 
 import itertools
@@ -23,7 +24,7 @@ from chassis.db.roles import OWNER
 from makeready_local.databases import drop_database, execute, make_service_database
 from makeready_local.nats import Nats
 from makeready_local.streams import kept_streams
-from testkit import containers, examples
+from testkit import containers, databases, examples, poolers
 from testkit.folders import server_folder
 from testkit.prepared import prepare_cluster
 from testkit.requirements import lacks, required
@@ -134,6 +135,15 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     """The session's PostgreSQL: `.create_database(name)`, `.url`, `.stop()`, `.start()`, `.kill()`."""
     if given := os.environ.get("MAKEREADY_DATABASE_URL"):
         yield PostgresServer(GivenServer(given))
+    elif mode := os.environ.get("MAKEREADY_TEST_POOLER"):
+        with (
+            server_folder() as folder,
+            poolers.tls_postgres(folder) as tls,
+            poolers.pgbouncer(folder, tls.url, mode, files=tls.certificates) as pooler,
+        ):
+            databases.through = pooler.environment
+            yield PostgresServer(tls)
+            databases.through = None
     elif request.config.getoption("--backend") == "containers":
         with containers.postgres() as server:
             yield PostgresServer(server)

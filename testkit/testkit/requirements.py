@@ -21,9 +21,11 @@ REQUIREMENTS = {
     "openssl": "the openssl command",
     "own-servers": "servers that the tests may stop: neither MAKEREADY_DATABASE_URL nor MAKEREADY_NATS_URL is set",
     "packages": "a registry of Python packages",
+    "pgbouncer": "PgBouncer",
     "podman": "docker, podman or buildah, with an engine that answers",
     "linux": "Linux: its loopback addresses and its /proc",
     "mount": "the right to mount a small file system",
+    "postgresql-tls": "Debian's PostgreSQL: the one of the tests has no TLS",
     "public-data": "the files of real public data beside the checkout, or in MAKEREADY_TEST_DATA",
     "valkey": "a Valkey or Redis server",
 }

@@ -42,7 +42,7 @@ from chassis.replicas.resync import ReplicaResync
 from chassis.replicas.tables import Replicas
 from chassis.runtime import failpoints, logs
 from chassis.runtime.scheduling import batch_scheduling
-from chassis.runtime.settings import Environment, ServiceSettings, SettingsError
+from chassis.runtime.settings import Environment, ServiceSettings, SettingsError, database_settings
 from chassis.schedule import instants
 from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
 from chassis.schedule.sweeps import ScheduledSweeps, Sweep
@@ -161,10 +161,12 @@ class App:
         self.ring = TokenVerifier(settings.identity_ring_file, audience=name)
         self.transport = Transport(settings.nats_url, name, settings.nats_tls)
         self.database = Database(
-            settings.database_url,
+            settings.database.url,
             application=name,
-            connections=settings.database_connections,
+            connections=settings.database.connections,
             plans=plans,
+            pooler=settings.database.pooler,
+            direct_url=settings.database.direct_url,
             clock=instants.now,
         )
         hints = Hints(name, self.transport)
@@ -515,12 +517,12 @@ def migrate(name: str, metadata: MetaData, package: str, environment: Environmen
 
 
 def database_urls(environment: Environment) -> tuple[str, str]:
-    """The URL of the service's role, and that of the owner's, which migrates; "" if one role does both."""
-    schemes = ("postgresql", "postgres")
-    url = environment.url("MAKEREADY_DATABASE_URL", schemes)
+    """The URL of the service's role, and that of the owner's, which migrates; "" if one role does both. A pooler is
+    passed by where a direct URL is given."""
+    url = database_settings(environment).direct_url
     if environment.optional("MAKEREADY_DATABASE_OWNER_URL") is None:
         return url, ""
-    owner_url = environment.url("MAKEREADY_DATABASE_OWNER_URL", schemes)
+    owner_url = environment.database_url("MAKEREADY_DATABASE_OWNER_URL")
     if urlsplit(owner_url).path != urlsplit(url).path:
         raise SettingsError("MAKEREADY_DATABASE_OWNER_URL and MAKEREADY_DATABASE_URL name two databases.")
     if not urlsplit(url).username or urlsplit(owner_url).username == urlsplit(url).username:

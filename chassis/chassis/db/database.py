@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import os
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
 import sqlalchemy as sa
+from prometheus_client import Gauge
 
-from chassis.db import clocks
+from chassis.db import clocks, poolers, servers
+from chassis.db.servers import Servers
 from chassis.db.statements import CLOCK, Statement
 from chassis.refusals import Unavailable
-from chassis.runtime.settings import SettingsError
+from chassis.runtime import database_urls
+from chassis.runtime.settings import SESSION, TRANSACTION, SettingsError
 
 # A stopped process must not hold its locks for long, and no statement may outlive its caller by much.
 SERVER_SETTINGS = {
+    **servers.SETTINGS,
     "timezone": "UTC",
     "jit": "off",
     "statement_timeout": "30s",
@@ -52,7 +58,10 @@ LOST = (
     asyncpg.exceptions.DeadlockDetectedError,
     asyncpg.exceptions.IdleInTransactionSessionTimeoutError,
     asyncpg.exceptions.OutdatedSchemaCacheError,
+    asyncpg.exceptions.ReadOnlySQLTransactionError,
 )
+# Those of LOST that trying again cannot change.
+WRONG = (ssl.SSLCertVerificationError, asyncpg.exceptions.ClientConfigurationError)
 
 
 class DatabaseUnavailable(Unavailable):
@@ -76,6 +85,9 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
     return DatabaseFull(reason) if isinstance(error, asyncpg.DiskFullError) else DatabaseUnavailable(reason)
 
 
+CONNECTIONS = Gauge("makeready_database_connections", "Connections of the pool to the database", ["state"])
+CONNECTIONS_MAX = Gauge("makeready_database_connections_max", "Connections that the pool may have")
+WAITING = Gauge("makeready_database_waiting", "Tasks that wait for a connection of the pool")
 _CLOCK = Statement(sa.select(CLOCK))
 # A record that a write changes: its company, its kind, its id. Id 0 means several records of the kind.
 Change = tuple[int, str, int]
@@ -144,15 +156,22 @@ class Database:
         connections: int = 10,
         plans: str = ONE_PLAN,
         clock: Callable[[], datetime.datetime] = clocks.real_clock,
+        pooler: str = "",
+        direct_url: str = "",
     ) -> None:
-        """plans: PostgreSQL's plan_cache_mode. clock: the process's, which writes compare with PostgreSQL's."""
+        """plans: PostgreSQL's plan_cache_mode. clock: the process's, which writes compare with PostgreSQL's. pooler,
+        direct_url: see `DatabaseSettings`."""
         self.url = url
+        self._pooler = pooler
+        self._servers, self._direct = Servers(url), Servers(direct_url or url)
         self._clocks = clocks.ClockComparison(clock)
         self._settings = SERVER_SETTINGS | {"application_name": application, "plan_cache_mode": plans}
         if plans == ONE_PLAN:
             self._settings |= BY_ROWS
         self._connections = connections
         self._pool: Any = None
+        self._waiting = 0
+        self._left_standby_at = -1.0
         self.waiters = asyncio.Semaphore(max(1, connections // 2))
         """Limits writes that may wait long for a row to half of the connections, so that reads have the others."""
         self.committed: Callable[[Iterable[Change]], None] = _unheard
@@ -160,28 +179,28 @@ class Database:
 
     async def open(self) -> None:
         """Connects, for up to 30 s while the server is starting. Raises SettingsError: see `refuse_older`."""
+        for file in database_urls.files(self.url):
+            if not os.access(file, os.R_OK):
+                raise SettingsError(f"MAKEREADY_DATABASE_URL names the file {file}, which cannot be read.")
         for attempt in range(150):
             try:
-                self._pool = await asyncpg.create_pool(
-                    self.url,
-                    min_size=2,
-                    max_size=self._connections,
-                    max_inactive_connection_lifetime=300,
-                    command_timeout=35,
-                    timeout=5,
-                    statement_cache_size=1024,
-                    max_cached_statement_lifetime=0,
-                    server_settings=self._settings,
-                    reset=_no_reset,
-                )
+                self._pool = await self._open_pool()
             except (*LOST, asyncpg.PostgresError) as error:
-                if attempt == 149 or not isinstance(error, LOST):  # a wrong password stays wrong
+                if "unsupported startup parameter" in str(error):
+                    raise SettingsError(
+                        "MAKEREADY_DATABASE_URL leads to a pooler: MAKEREADY_DATABASE_POOLER must say its mode."
+                    ) from None
+                # A wrong password stays wrong.
+                if attempt == 149 or isinstance(error, WRONG) or not isinstance(error, LOST):
                     raise unavailable(error) from error
                 await asyncio.sleep(0.2)
             else:
                 break
+        self._count_connections()
         try:
             async with self.connection() as connection:
+                if self._pooler == TRANSACTION:
+                    await poolers.refuse_others(connection.raw, self._settings)
                 await refuse_older(connection.raw)
                 await self._compare_clocks(connection)
         except asyncpg.InsufficientPrivilegeError as error:
@@ -190,6 +209,65 @@ class Database:
         except BaseException:
             await self.close()
             raise
+
+    async def _open_pool(self) -> Any:
+        keeps_statements = True
+        if self._pooler == TRANSACTION:
+            async with self.session(self._settings["application_name"]) as session:
+                await poolers.keep_as_defaults(session, self._settings)
+            probe = await self._servers.connect(statement_cache_size=0)
+            try:
+                keeps_statements = await poolers.keeps_statements(probe)
+            finally:
+                await probe.close(timeout=5)
+        connect: Any = self._servers.connect  # types of asyncpg know no subclass of its connection here
+        return await asyncpg.create_pool(
+            self.url,
+            connect=connect,
+            min_size=2,
+            max_size=self._connections,
+            max_inactive_connection_lifetime=300,
+            command_timeout=35,
+            timeout=5,
+            statement_cache_size=1024 if keeps_statements else 0,
+            max_cached_statement_lifetime=0,
+            server_settings=self._at_start(self._settings),
+            init=self._set if self._pooler == SESSION else None,
+            reset=_no_reset,
+        )
+
+    def _at_start(self, settings: dict[str, str]) -> dict[str, str]:
+        """Those that a connection may be started with."""
+        if not self._pooler:
+            return settings
+        return {name: value for name, value in settings.items() if name in poolers.TRACKED}
+
+    async def _set(self, connection: Any) -> None:
+        await connection.execute(poolers.assignments(self._settings))
+
+    @asynccontextmanager
+    async def session(self, application: str, *, connect_seconds: float = 5.0, **settings: str) -> AsyncIterator[Any]:
+        """A connection of its own to the server itself, beside the pool: for LISTEN, and for locks and roles that last
+        longer than a transaction. settings: instead of those of the pool's. Raises LOST."""
+        given = self._settings | {"application_name": application} | settings
+        # No pooler is asked for more than it takes: the direct URL may lead through one in session mode.
+        session = await self._direct.connect(
+            timeout=connect_seconds, command_timeout=35, server_settings=self._at_start(given)
+        )
+        try:
+            if self._pooler:
+                await session.execute(poolers.assignments(given))
+            yield session
+        finally:
+            await session.close(timeout=5)
+
+    def _count_connections(self) -> None:
+        """For the metrics: a process has one pool that lasts."""
+        pool = self._pool
+        CONNECTIONS.labels("idle").set_function(pool.get_idle_size)
+        CONNECTIONS.labels("used").set_function(lambda: pool.get_size() - pool.get_idle_size())
+        CONNECTIONS_MAX.set_function(pool.get_max_size)
+        WAITING.set_function(lambda: self._waiting)
 
     async def close(self) -> None:
         if self._pool is not None:
@@ -202,13 +280,30 @@ class Database:
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection where each statement commits by itself."""
         try:
-            async with self._pool.acquire(timeout=5) as raw:
+            self._waiting += 1
+            try:
+                raw = await self._pool.acquire(timeout=5)
+            finally:
+                self._waiting -= 1
+            try:
                 yield Connection(raw)
+            finally:
+                await self._pool.release(raw)
         except LOST as error:
+            if isinstance(error, asyncpg.exceptions.ReadOnlySQLTransactionError):
+                await self._leave_standby()
             raise unavailable(error) from error
         except asyncpg.PostgresError as error:
             error.detail = None  # it holds the failing row's values, which a handler might log
             raise
+
+    async def _leave_standby(self) -> None:
+        """The server cannot write any more: every connection is replaced at its next use, by one to the URL's server
+        that can. At most once a second, in case there is none."""
+        now = asyncio.get_running_loop().time()
+        if now - self._left_standby_at >= 1:
+            self._left_standby_at = now
+            await self._pool.expire_connections()
 
     async def compare_clocks(self) -> None:
         """Compares this process's clock with PostgreSQL's every COMPARE_SECONDS, until cancelled."""

@@ -15,7 +15,8 @@ from sqlalchemy import Connection, MetaData, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from chassis.db import roles
-from chassis.db.database import LOST, DatabaseUnavailable, refuse_older
+from chassis.db.database import LOST, SERVER_SETTINGS, DatabaseUnavailable, refuse_older
+from chassis.db.servers import Servers
 from chassis.runtime.settings import SettingsError
 
 LOCK = 0x6D616B65  # one migration at a time, across processes
@@ -34,9 +35,11 @@ async def with_connection(url: str, work: Any) -> Any:
     """
     # asyncpg parses the URL: SQLAlchemy would turn its sslmode into an argument that asyncpg refuses. NullPool keeps no
     # connection open.
-    engine = create_async_engine("postgresql+asyncpg://", connect_args={"dsn": url}, poolclass=pool.NullPool)
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=Servers(url).connect, poolclass=pool.NullPool)
     async with engine.begin() as connection:
-        raw = (await connection.get_raw_connection()).driver_connection
+        raw: Any = (await connection.get_raw_connection()).driver_connection
+        # A role that also serves may have the timeouts of requests as its defaults.
+        await raw.execute("; ".join(f"SET {name} = 0" for name in SERVER_SETTINGS if name.endswith("_timeout")))
         await _refuse_foreign(raw)
         await refuse_older(raw)
         return await connection.run_sync(work)

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from chassis.runtime import database_urls
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+SESSION, TRANSACTION = "session", "transaction"
 _ADDRESS = re.compile(r"MAKEREADY_(?P<context>[A-Z0-9_]+)_ADDRESS")
 
 
@@ -49,6 +52,15 @@ class Environment:
             if parts.scheme in schemes and parts.netloc and parts.port != 0:
                 return value
         raise SettingsError(f"{name} must be a URL that starts with {' or '.join(s + '://' for s in schemes)}.")
+
+    def database_url(self, name: str) -> str:
+        """A URL of PostgreSQL, perhaps of several servers."""
+        value = self.text(name)
+        try:
+            database_urls.servers(value)
+        except ValueError as error:
+            raise SettingsError(f"{name} {error}.") from None
+        return value
 
     def listen(self, name: str, default: str) -> str:
         value = self.text(name, default)
@@ -264,10 +276,50 @@ def log_level(environment: Environment) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """How a process reaches its database."""
+
+    url: str
+    direct_url: str
+    """The server's own URL, for what needs a session; the same as `url` where no other one is given."""
+    pooler: str
+    """What `url` leads to: SESSION or TRANSACTION, a pooler by its mode, or "", the server itself."""
+    connections: int
+    """At most, of the process's pool."""
+
+
+def database_settings(environment: Environment, connections: int = 10) -> DatabaseSettings:
+    """connections: by default. Raises SettingsError."""
+    url = environment.database_url("MAKEREADY_DATABASE_URL")
+    pooler = environment.text("MAKEREADY_DATABASE_POOLER", "")
+    if pooler not in ("", SESSION, TRANSACTION):
+        raise SettingsError(
+            f"MAKEREADY_DATABASE_POOLER must be {SESSION} or {TRANSACTION}, the mode of the pooler at "
+            "MAKEREADY_DATABASE_URL, or not be set if there is none."
+        )
+    direct_url = url
+    if environment.optional("MAKEREADY_DATABASE_DIRECT_URL") is not None:
+        direct_url = environment.database_url("MAKEREADY_DATABASE_DIRECT_URL")
+        one, other = urlsplit(url), urlsplit(direct_url)
+        if (one.username, one.path) != (other.username, other.path):
+            raise SettingsError(
+                "MAKEREADY_DATABASE_DIRECT_URL and MAKEREADY_DATABASE_URL must name the same role and database."
+            )
+    elif pooler == TRANSACTION:
+        raise SettingsError(
+            f"MAKEREADY_DATABASE_POOLER={TRANSACTION} needs MAKEREADY_DATABASE_DIRECT_URL, the server's own URL: "
+            "notifications, locks of a session and defaults of the role do not go through such a pooler."
+        )
+    return DatabaseSettings(
+        url, direct_url, pooler, environment.integer("MAKEREADY_DATABASE_CONNECTIONS", connections, 2, 200)
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """The settings of every service process."""
 
-    database_url: str
+    database: DatabaseSettings
     nats_url: str
     """One URL or several: see `nats_servers`."""
     nats_tls: ssl.SSLContext | None
@@ -280,7 +332,6 @@ class ServiceSettings:
     drain_seconds: int
     connection_age_seconds: int
     """Then a client's connection ends, so that the client finds new replicas."""
-    database_connections: int
     relay_lease_seconds: int
     replica_check_seconds: int
     addresses: Mapping[str, str]
@@ -303,7 +354,7 @@ def service_settings(environment: Environment) -> ServiceSettings:
     """Reads the settings that all services share. Raises SettingsError."""
     level = log_level(environment)
     return ServiceSettings(
-        database_url=environment.url("MAKEREADY_DATABASE_URL", ("postgresql", "postgres")),
+        database=database_settings(environment),
         nats_url=nats_url(environment),
         nats_tls=environment.nats_tls(),
         grpc_listen=environment.listen("MAKEREADY_GRPC_LISTEN", "127.0.0.1:9090"),
@@ -314,7 +365,6 @@ def service_settings(environment: Environment) -> ServiceSettings:
         log_level=level,
         drain_seconds=environment.integer("MAKEREADY_DRAIN_SECONDS", 0, 0, 60),
         connection_age_seconds=environment.integer("MAKEREADY_CONNECTION_AGE_SECONDS", 30, 1, 86400),
-        database_connections=environment.integer("MAKEREADY_DATABASE_CONNECTIONS", 10, 2, 200),
         relay_lease_seconds=environment.integer("MAKEREADY_RELAY_LEASE_SECONDS", 15, 1, 300),
         replica_check_seconds=environment.integer("MAKEREADY_REPLICA_CHECK_SECONDS", 3600, 1, 86400),
         addresses=environment.addresses(),

@@ -1,31 +1,59 @@
-"""The database: transactions, the exception for a lost connection, and the text of errors."""
+"""The database: transactions, the exception for a lost connection, and the text of errors; at the server itself and
+through a pooler in each of its modes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import asyncpg
 import pytest
 import sqlalchemy as sa
+from prometheus_client import REGISTRY
 
-from chassis.db.database import NEW_PLANS, ONE_PLAN, Database, DatabaseFull, DatabaseUnavailable
+from chassis.db.database import (
+    BY_ROWS,
+    NEW_PLANS,
+    ONE_PLAN,
+    SERVER_SETTINGS,
+    Database,
+    DatabaseFull,
+    DatabaseUnavailable,
+)
 from chassis.db.statements import Statement
 from chassis.refusals import Unavailable
 from chassis.runtime.settings import SettingsError
+from testkit.folders import server_folder
 from testkit.plugin import PostgresServer
+from testkit.poolers import MODES, PgBouncer, pgbouncer
 
-from ..databases import database_with
+from ..databases import database_with, reached
 
 metadata = sa.MetaData()
 thing = sa.Table("thing", metadata, sa.Column("id", sa.BigInteger, primary_key=True))
 MANY = Statement(sa.select(sa.func.count()).select_from(thing))
 
 
+@pytest.fixture(scope="module", params=["no pooler", *MODES])
+def pooler(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[PgBouncer | None]:
+    if request.param not in MODES:
+        yield None
+        return
+    with server_folder() as folder, pgbouncer(folder, postgres_server.url, request.param) as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
-async def opened(postgres_server: PostgresServer) -> AsyncIterator[Database]:
-    async with database_with(postgres_server, "chassis_database", metadata) as database:
+async def opened(postgres_server: PostgresServer, pooler: PgBouncer | None) -> AsyncIterator[Database]:
+    async with database_with(postgres_server, "chassis_database", metadata, pooler) as database:
         yield database
+
+
+@pytest.fixture
+def how(opened: Database, pooler: PgBouncer | None) -> dict[str, Any]:
+    """The arguments of another `Database` that reaches the same one in the same way."""
+    return {"url": opened.url} if pooler is None else reached(pooler.direct_url(opened.url), pooler)
 
 
 @pytest.fixture
@@ -92,23 +120,46 @@ async def test_a_row_that_is_locked_too_long_is_unavailable(database: Database) 
                 await other.raw.execute("INSERT INTO thing VALUES (1)")
 
 
-async def test_a_wrong_password_is_reported_at_once(database: Database) -> None:
-    wrong = database.url.replace("@", "x@", 1)
+async def test_a_wrong_password_is_reported_at_once(how: dict[str, Any]) -> None:
+    wrong = how.get("direct_url", how["url"]).replace("@", "x@", 1)
     async with asyncio.timeout(10):
         with pytest.raises(DatabaseUnavailable):
             await Database(wrong, application="tests").open()
 
 
 @pytest.mark.parametrize("plans", [ONE_PLAN, NEW_PLANS])
-async def test_every_connection_has_the_settings_that_were_asked_for(plans: str, database: Database) -> None:
-    other = Database(database.url, application="svc-orders", connections=2, plans=plans)
+async def test_every_connection_has_the_settings_that_were_asked_for(plans: str, how: dict[str, Any]) -> None:
+    other = Database(**how, application="svc-orders", connections=2, plans=plans)
     await other.open()
-    async with other.connection() as connection:
-        shown = [
-            await connection.raw.fetchval(f"SHOW {name}") for name in ("plan_cache_mode", "application_name", "jit")
-        ]
+    wanted = SERVER_SETTINGS | {"plan_cache_mode": plans, "application_name": "svc-orders"}
+    if plans == ONE_PLAN:
+        wanted |= BY_ROWS
+    for _ in range(3):
+        async with other.connection() as connection:
+            found = {name: await connection.raw.fetchval(f"SHOW {name}") for name in wanted}
+        assert found == wanted
     await other.close()
-    assert shown == [plans, "svc-orders", "off"]
+
+
+def shown(name: str, **labels: str) -> float | None:
+    return REGISTRY.get_sample_value(name, labels)
+
+
+async def test_the_metrics_count_the_connections_and_who_waits_for_one(how: dict[str, Any]) -> None:
+    other = Database(**how, application="tests", connections=3)
+    await other.open()
+    assert shown("makeready_database_connections_max") == 3
+    assert [shown("makeready_database_connections", state=one) for one in ("used", "idle")] == [0, 2]
+    async with other.connection(), other.connection(), other.connection():
+        assert [shown("makeready_database_connections", state=one) for one in ("used", "idle")] == [3, 0]
+        assert shown("makeready_database_waiting") == 0
+        waiting = [asyncio.create_task(other.value(MANY)) for _ in range(4)]
+        await asyncio.sleep(0)
+        assert shown("makeready_database_waiting") == 4
+    await asyncio.gather(*waiting)
+    assert shown("makeready_database_waiting") == 0
+    assert shown("makeready_database_connections", state="used") == 0
+    await other.close()
 
 
 async def test_a_database_of_before_the_first_release_is_not_opened(postgres_server: PostgresServer) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -138,3 +139,12 @@ def test_a_database_of_before_the_first_release_is_refused(package: Package, url
 def test_a_server_that_is_not_there_is_unavailable(package: Package) -> None:
     with pytest.raises(DatabaseUnavailable):
         run(f"postgresql://nobody@127.0.0.1:{free_port()}/nothing")
+
+
+def test_a_migration_may_last_longer_than_a_request_although_its_role_serves_too(url: str, package: Package) -> None:
+    """Through a pooler the timeouts of requests are defaults of the role."""
+    role = urlsplit(url).username
+    value(url, f"ALTER ROLE {role} IN DATABASE chassis_migrations SET statement_timeout = '100ms'")
+    package.add("0003_slow", "SELECT pg_sleep(0.5)")
+    run(url)
+    assert value(url, "SELECT version_num FROM alembic_version") == "0003_slow"

@@ -42,7 +42,7 @@ def values(tmp_path: Path) -> dict[str, str]:
 def test_a_process_with_the_fewest_settings_has_defaults_for_the_rest(values: dict[str, str]) -> None:
     settings = service_settings(Environment(values))
     assert (settings.grpc_listen, settings.log_level, settings.drain_seconds) == ("127.0.0.1:9090", "info", 0)
-    assert (settings.database_connections, settings.connection_age_seconds, settings.addresses) == (10, 30, {})
+    assert (settings.database.connections, settings.connection_age_seconds, settings.addresses) == (10, 30, {})
 
 
 def test_each_setting_that_must_be_there_is_named(values: dict[str, str]) -> None:

@@ -50,6 +50,7 @@ from makeready.identity.v1.sessions_pb2_grpc import SessionsServiceStub
 
 TOKEN_SECONDS = 15.0  # the gateway returns one that is valid for 20 s or more
 RENEW_SECONDS = 3.0
+CONNECTIONS = 2  # of each process that does a task
 IN_PROGRESS = "idempotency_in_progress"
 DATABASE_SECONDS = 60.0
 SIGNED_OFF = "The permission of the administrator who started it has ended: another one can go on with it."
@@ -252,7 +253,10 @@ async def _renew(jobs: Jobs, job_id: int, runner: str) -> None:
 async def work(environment: Mapping[str, str], job_id: int, runner: str) -> None:
     """Does the task of a job whose lease the runner has. Raises LeaseLost, SettingsError, DatabaseUnavailable."""
     settings = config.read(Environment(environment))
-    database = Database(settings.database_url, application="console-import", connections=2)
+    at = settings.database
+    database = Database(
+        at.url, application="console-import", connections=CONNECTIONS, pooler=at.pooler, direct_url=at.direct_url
+    )
     await database.open()
     try:
         jobs = Jobs(database)

@@ -97,7 +97,9 @@ class Bundle:
                 found[variable["name"]] = variable["value"]
             elif "secretKeyRef" in variable["valueFrom"]:
                 reference = variable["valueFrom"]["secretKeyRef"]
-                found[variable["name"]] = self.values("Secret", reference["name"])[reference["key"]]
+                values = self.values("Secret", reference["name"])
+                if reference["key"] in values or not reference.get("optional"):
+                    found[variable["name"]] = values[reference["key"]]
         return found
 
     def files(self, workload: Workload) -> dict[str, str]:

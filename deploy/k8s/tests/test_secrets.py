@@ -16,6 +16,7 @@ import asyncpg
 import pytest
 
 from chassis.auth.identity import IdentityError, TokenSigner, TokenVerifier
+from chassis.runtime.settings import Environment, database_settings
 from makeready_local.postgres import reachable_binaries
 from testkit.plugin import PostgresServer
 
@@ -263,3 +264,24 @@ def test_a_prefix_is_in_the_names_of_databases_and_roles(tmp_path: Path) -> None
         assert (url.username, url.path) == (f"north_{context}", f"/north_{context}")
         owner_url = urlsplit(values(tmp_path / "secrets" / f"{name}-owner.env")["database-url"])
         assert (owner_url.username, owner_url.path) == (f"north_{context}_owner", f"/north_{context}")
+
+
+def test_with_a_pooler_migrations_and_sessions_have_the_servers_own_address(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("")
+    arguments = ["--database-host", "pooler.example:6432", "--database-ca", str(tmp_path / "ca.pem")]
+    made = make_secrets(tmp_path / "secrets", *arguments, "--database-direct-host", "db.example")
+    assert made.returncode == 0, made.stderr
+    for name in (*SERVICES, "console"):
+        found = values(tmp_path / "secrets" / f"{name}.env")
+        url, direct_url = urlsplit(found["database-url"]), urlsplit(found["database-direct-url"])
+        owner_url = urlsplit(values(tmp_path / "secrets" / f"{name}-owner.env")["database-url"])
+        assert (url.hostname, url.port) == ("pooler.example", 6432)
+        assert (direct_url.hostname, owner_url.hostname) == ("db.example", "db.example")
+        assert direct_url._replace(netloc=url.netloc) == url and direct_url.password == url.password
+        given = {"MAKEREADY_DATABASE_POOLER": "transaction"} | {
+            f"MAKEREADY_{key.upper().replace('-', '_')}": value for key, value in found.items()
+        }
+        assert database_settings(Environment(given)).direct_url == found["database-direct-url"]
+    before = (tmp_path / "secrets" / "gateway.env").read_text()
+    assert make_secrets(tmp_path / "secrets", "--database-direct-host", "other.example").returncode == 0
+    assert (tmp_path / "secrets" / "gateway.env").read_text() == before

@@ -72,14 +72,14 @@ def system(
         urls = databases.environment(postgres_server.create_database(f"k8s_system_{context}"))
         (job,) = [job for job in as_read.workloads("Job") if job.name == f"{server.name}-migrate"]
         process_environment = process(as_read, job, tmp_path / job.name)
-        assert process_environment.keys() >= urls.keys()
+        assert process_environment.keys() >= {"MAKEREADY_DATABASE_URL", "MAKEREADY_DATABASE_OWNER_URL"}
         process_environment |= urls
         program = [sys.executable, "-P", *job.container["command"][1:]]
         done = subprocess.run(program, env=process_environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         own = ports[server.name]
         environment = {name: on_this_machine(name, value, own, ports) for name, value in given.items()}
-        environment["MAKEREADY_DATABASE_URL"] = urls["MAKEREADY_DATABASE_URL"]
+        environment |= {name: value for name, value in urls.items() if name != "MAKEREADY_DATABASE_OWNER_URL"}
         environment["MAKEREADY_NATS_URL"] = nats_server.url
         environment["MAKEREADY_DRAIN_SECONDS"] = str(DRAIN_SECONDS)
         running.append(Running(server, environment, own, tmp_path / f"{server.name}.log"))

@@ -229,33 +229,31 @@ class Keys:
             await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _listen(self) -> None:
-        connection = await asyncpg.connect(
-            self._database.url, timeout=2, server_settings={"application_name": "gateway-listener"}
-        )
-        lost = asyncio.Event()
+        async with self._database.session("gateway-listener", connect_seconds=2) as connection:
+            lost = asyncio.Event()
 
-        def on_end(_connection: Any) -> None:
-            lost.set()
-            self._distrust()
+            def on_end(_connection: Any) -> None:
+                lost.set()
+                self._distrust()
 
-        try:
-            connection.add_termination_listener(on_end)
-            await connection.add_listener(CHANNEL, self._on_notice)
-            self._forget_reads()
-            for cached in self._known.values():
-                cached.until = 0.0
-            self._unknown.clear()
-            self.listening = True
-            LISTENING.set(1)
-            log.info("key_listener_hears")
-            while True:
-                try:
-                    await asyncio.wait_for(lost.wait(), PROBE_SECONDS)
-                    raise ConnectionResetError("the server ended the connection")
-                except TimeoutError:
-                    await connection.execute("SELECT 1", timeout=PROBE_SECONDS_MAX)
-        finally:
-            connection.terminate()
+            try:
+                connection.add_termination_listener(on_end)
+                await connection.add_listener(CHANNEL, self._on_notice)
+                self._forget_reads()
+                for cached in self._known.values():
+                    cached.until = 0.0
+                self._unknown.clear()
+                self.listening = True
+                LISTENING.set(1)
+                log.info("key_listener_hears")
+                while True:
+                    try:
+                        await asyncio.wait_for(lost.wait(), PROBE_SECONDS)
+                        raise ConnectionResetError("the server ended the connection")
+                    except TimeoutError:
+                        await connection.execute("SELECT 1", timeout=PROBE_SECONDS_MAX)
+            finally:
+                connection.terminate()
 
     def _distrust(self) -> None:
         if self.listening:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from typing import Any
@@ -91,3 +92,4 @@ async def test_postgresql_restarts_and_the_service_recovers_by_itself(client: An
             break
         except grpc.aio.AioRpcError:
             assert attempt < 19
+            await asyncio.sleep(0.1)  # a pooler looks for its server once a second

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import asyncpg
 from sqlalchemy import func, select, text
 
-from chassis.db.database import LOST, SERVER_SETTINGS, Connection, Database, DatabaseUnavailable, unavailable
+from chassis.db.database import LOST, Connection, Database, DatabaseUnavailable, unavailable
 from chassis.db.statements import Statement, param
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.tables import delivery
@@ -70,11 +70,9 @@ async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Con
     The connection is not the pool's: DETACH CONCURRENTLY runs outside a transaction, so the session holds the lock. The
     lock is polled, never waited for: finishing a detachment waits for the statements of other sessions to end.
     """
-    settings = SERVER_SETTINGS | {"lock_timeout": f"{LOCK_SECONDS}s", "application_name": "svc-webhooks partitions"}
     give_up = asyncio.get_running_loop().time() + turn_seconds
     try:
-        raw = await asyncpg.connect(database.url, timeout=5, command_timeout=35, server_settings=settings)
-        try:
+        async with database.session("svc-webhooks partitions", lock_timeout=f"{LOCK_SECONDS}s") as raw:
             while not await raw.fetchval("SELECT pg_try_advisory_lock($1)", LOCK):
                 if asyncio.get_running_loop().time() > give_up:
                     raise DatabaseUnavailable("another process is changing partitions")
@@ -84,8 +82,6 @@ async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Con
             owner = await raw.fetchval(_OWNER)
             await raw.execute(f"SET ROLE {owner}")
             yield Connection(raw)
-        finally:
-            await raw.close(timeout=5)
     except asyncpg.LockNotAvailableError as error:
         raise HeldUp(str(error)) from error
     except LOST as error:

@@ -1,0 +1,48 @@
+"""The table of connections in deploy/README.md is what the example's pods may open."""
+
+import importlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from chassis.runtime.settings import Environment
+from console.imports.worker import CONNECTIONS as CONNECTIONS_OF_AN_IMPORT
+
+from .manifests import K8S, Bundle, kustomization, process
+
+ROOT = K8S.parents[1]
+# The services that hold a session of their own beside the pool; each at most one.
+WITH_SESSIONS = {"gateway", "svc-webhooks"}
+
+
+def table() -> Mapping[str, list[int]]:
+    """By pods, or "together": the numbers of each row, those of the second column added up."""
+    part = (ROOT / "deploy/README.md").read_text().split("### Connections to PostgreSQL")[1].split("###")[0]
+    rows = re.findall(r"^\| `?([a-z-]+)`? \|(.*?)\| (\d+) \| (\d+) \|$", part, re.MULTILINE)
+    return {name: [sum(map(int, re.findall(r"\d+", one))), int(two), int(more)] for name, one, two, more in rows}
+
+
+def test_the_table_is_what_the_pods_may_open(as_read: Bundle, tmp_path: Path) -> None:
+    replicas = {entry["name"]: entry["count"] for entry in kustomization(K8S / "overlays/example").get("replicas", [])}
+    found = {}
+    for workload in as_read.workloads("Deployment"):
+        if workload.component not in ("server", "web"):
+            continue
+        environment = Environment(process(as_read, workload, tmp_path / workload.name))
+        settings = importlib.import_module(f"{workload.name.replace('-', '_')}.config").read(environment)
+        pool = getattr(settings, "service", settings).database.connections
+        more = CONNECTIONS_OF_AN_IMPORT * getattr(settings, "import_tasks", 0)
+        one = pool + more + (workload.name in WITH_SESSIONS)
+        surge = workload.manifest["spec"]["strategy"]["rollingUpdate"]["maxSurge"]
+        count = replicas[workload.name]
+        found[workload.name] = [one, one * count, one * (count + surge)]
+    together = [sum(column) for column in zip(*found.values(), strict=True)][1:]
+    shown = dict(table())
+    assert shown.pop("together")[1:] == together
+    assert shown == found
+
+
+def test_no_other_pod_holds_a_session_of_its_own() -> None:
+    code = [path for path in ROOT.glob("*/*/**/*.py") if not {"tests", ".venv", "build", "chassis"} & {*path.parts}]
+    users = {path.relative_to(ROOT).parts[0] for path in code if re.search(r"database\.session\(", path.read_text())}
+    assert users == WITH_SESSIONS

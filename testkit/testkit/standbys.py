@@ -1,0 +1,75 @@
+"""A PostgreSQL server with a synchronous standby, for tests of a failover."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from makeready_local.children import LOOPBACK
+from makeready_local.postgres import Postgres, give, unprivileged_account
+from testkit.plugin import PostgresServer
+from testkit.prepared import PASSWORD, UNSAFE, copy, prepare_cluster
+
+ATTACHED_SECONDS = 60.0
+SYNCHRONOUS = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')"
+
+
+class Pair:
+    """Two servers: `first` is the primary until `fail_over`."""
+
+    def __init__(self, first: Postgres, second: Postgres) -> None:
+        self.first, self.second = first, second
+
+    def both(self, url: str, target: str = "read-write") -> str:
+        """The URL of a database of the first, with both servers as its hosts."""
+        parts = urlsplit(url)
+        user = parts.netloc.partition("@")[0]
+        hosts = ",".join(f"{LOOPBACK}:{server.port}" for server in (self.first, self.second))
+        return parts._replace(netloc=f"{user}@{hosts}", query=f"target_session_attrs={target}").geturl()
+
+    def create_database(self, name: str) -> str:
+        """As `PostgresServer.create_database`, before `attach`: without its standby no commit would end."""
+        return PostgresServer(self.first).create_database(name)
+
+    async def attach(self) -> None:
+        """From now on a commit is answered when the standby has it."""
+        administrator = await asyncpg.connect(self.first.url)
+        await administrator.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        await administrator.execute("SELECT pg_reload_conf()")
+        async with asyncio.timeout(ATTACHED_SECONDS):
+            while not await administrator.fetchval(SYNCHRONOUS):  # noqa: ASYNC110 - the server sends no notice
+                await asyncio.sleep(0.02)
+        await administrator.close()
+
+    async def promote(self) -> None:
+        """The standby takes writes from now on, whatever the first server does."""
+        administrator = await asyncpg.connect(self.second.url)
+        await administrator.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        assert await administrator.fetchval("SELECT pg_promote(wait => true)")
+        await administrator.close()
+
+
+@contextmanager
+def primary_and_standby(folder: Path) -> Iterator[Pair]:
+    """Both run; folder: one that PostgreSQL's account may enter."""
+    first = prepare_cluster(folder)
+    copy(folder / "postgres", folder / "standby")
+    mark = folder / "standby" / "data" / "standby.signal"
+    mark.touch()
+    give(mark, unprivileged_account())
+    first.start()
+    source = f"host={LOOPBACK} port={first.port} user=postgres password={PASSWORD}"
+    second = Postgres(
+        folder / "standby", PASSWORD, log=folder / "standby.log", settings=UNSAFE | {"primary_conninfo": source}
+    )
+    try:
+        second.start()
+        yield Pair(first, second)
+    finally:
+        second.stop()
+        first.stop()
