@@ -12,7 +12,7 @@ POOLED = svc-tickets/tests gateway/tests/http/test_revocation.py svc-webhooks/te
   --deselect svc-tickets/tests/tickets/test_changes_lost.py::test_a_connection_lost_around_the_commit_reports_the_true_outcome
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform poolers lint quick bench bench-console soak soak-copies soak-rolls soak-events hostile install install-test proto openapi schemas pages pictures vendor release-contracts k8s lock
+.PHONY: help run demo test coverage repeat platform poolers lint quick bench bench-console soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -71,6 +71,10 @@ soak-events: install-test  ## /events under eight killed writers (200,000 events
 	@MAKEREADY_FEED_EVENTS=$(or $(N),200000) MAKEREADY_REPLAYED_EVENTS=10000 .venv/bin/python -m pytest -q -s \
 	  svc-webhooks/tests/feed/test_many_events.py $(ARGS)
 
+soak-sdk: install-test  ## Client libraries: 10,000 tickets walked with one key; 500 creates under 20 kills (5 minutes)
+	@MAKEREADY_SDK_TICKETS=10000 MAKEREADY_SDK_CREATES=500 MAKEREADY_SDK_KILLS=20 .venv/bin/python -m pytest -q \
+	  tests/e2e/test_sdk_python.py tests/chaos/test_sdk_python.py $(ARGS)
+
 hostile: install-test  ## Memory under 5,000 hostile connections of four kinds, with known keys beside them (minutes)
 	@MAKEREADY_HOSTILE_CONNECTIONS=5000 .venv/bin/python -m pytest -q -s gateway/tests/http/test_hostile_connections.py
 
@@ -86,8 +90,11 @@ proto: install-test  ## Generate the code of the contracts
 	    --mypy_out=quiet:gen --mypy_grpc_out=quiet:gen $(PROTOS)
 	@.venv/bin/python .ci/retried.py write
 
-openapi: install-test  ## Write the records' schemas, the OpenAPI document and the reference pages anew
+openapi: install-test  ## Write the records' schemas, the OpenAPI document, the reference and the clients' code anew
 	@.venv/bin/python -m reference
+
+sdk: install-test  ## Build the distributions of the client libraries into sdk/dist, the same bytes every time
+	@.venv/bin/python sdk/build.py
 
 schemas: install-test  ## Write each context's schema as SQL anew, as its migrations make it
 	@.venv/bin/python -m testkit.schemas

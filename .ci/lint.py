@@ -23,6 +23,7 @@ PROJECTS = (
     "testkit",
     "openapi",
     "bench",
+    "sdk/python",
 )
 RELEASED = "proto/released.binpb"
 # Written in parts, so that the check does not find this file.
@@ -54,7 +55,7 @@ def main(words: Sequence[str]) -> int:
         ("no private name of a dependency", lambda: command(sys.executable, "-P", ".ci/private_names.py")),
         ("requirements have bounds that the locks keep", lambda: command(sys.executable, "-P", ".ci/requirements.py")),
         ("rules import the standard library and refusals alone", rules_are_pure),
-        ("end-to-end tests import no service", end_to_end_imports_nothing),
+        ("end-to-end tests and clients' tests import no service", end_to_end_imports_nothing),
         ("buf lint", lambda: command(buf(), "lint", "proto")),
         ("buf format", lambda: command(buf(), "format", "proto", "--diff", "--exit-code")),
         ("buf breaking", breaking),
@@ -92,9 +93,15 @@ def command(*words: str, **environment: str) -> list[str]:
 
 def mypy_of_tests(*mypy: str) -> list[str]:
     """One run for each folder of tests: each is a package with the name `tests`."""
-    folders = [*sorted(Path().glob("*/tests")), *sorted(Path("deploy").glob("*/tests")), Path("tests")]
+    folders = [
+        *sorted(Path().glob("*/tests")),
+        *sorted(Path("deploy").glob("*/tests")),
+        Path("sdk/python/tests"),
+        Path("tests"),
+    ]
     problems = [line for one in folders for line in command(*mypy, str(one), MYPYPATH=str(one.parent))]
-    for place in map(Path, (".ci", "deploy/local/install.py", "docs/webhooks/receiver.py", "docs/sync/copy.py")):
+    alone = [".ci", "deploy/local/install.py", "docs/webhooks/receiver.py", "docs/sync/copy.py", "sdk/build.py"]
+    for place in (*map(Path, alone), *sorted(Path("sdk/python/examples").glob("*.py"))):
         problems += command(*mypy, str(place), MYPYPATH=str(place))
     return problems
 
@@ -139,11 +146,12 @@ def is_of_rules(parts: Sequence[str]) -> bool:
 
 
 def end_to_end_imports_nothing() -> list[str]:
-    """End-to-end tests use only what users use: HTTP and the command line."""
+    """End-to-end tests, and those of the client libraries, use only what users use: HTTP and the command lines."""
     ours = {"chassis", "gateway", "makeready", *(service.replace("-", "_") for service in SERVICES)}
     return [
         f"{path.relative_to(ROOT)}:{line}: imports {module}"
-        for path in sorted((ROOT / "tests" / "e2e").rglob("*.py"))
+        for folder in ("tests/e2e", "sdk/python/tests")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         for line, module in imports(path)
         if module.split(".")[0] in ours
     ]

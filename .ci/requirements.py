@@ -18,7 +18,7 @@ OWN = "makeready-"
 BOUNDING = {"<", "<=", "==", "~="}
 # The requirements in each lock: all, all without extras, or only those of the image's projects.
 LOCKS = {"requirements-dev.lock": "all", "requirements.lock": "without extras", "deploy/requirements.lock": "some"}
-TOOLS = {"bench", "openapi", "testkit"}  # projects that are never installed with the product
+TOOLS = {"bench", "openapi", "sdk", "testkit"}  # projects that are never installed with the product
 LOCKED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
 IGNORED_FOLDERS = {".git", ".venv", ".state", "build"}
 

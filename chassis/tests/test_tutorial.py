@@ -107,11 +107,11 @@ DIFFERENCES = """
 import asyncio, os
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from chassis.db.migrations import with_connection
+from chassis.db.migrations import is_a_contexts, with_connection
 from svc_parcels.tables import metadata
 
 def compare(connection):
-    return compare_metadata(MigrationContext.configure(connection), metadata)
+    return compare_metadata(MigrationContext.configure(connection, opts={"include_name": is_a_contexts}), metadata)
 
 print(asyncio.run(with_connection(os.environ["MAKEREADY_DATABASE_URL"], compare)))
 """

@@ -27,7 +27,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 async def serve(settings: config.Config) -> None:
-    """Serves until SIGTERM or SIGINT, then finishes the requests under way. Raises SettingsError."""
+    """Serves until SIGTERM or SIGINT, then finishes requests under way. Raises SettingsError and DatabaseRefused."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -41,6 +41,7 @@ async def serve(settings: config.Config) -> None:
     )
     await runner.setup()
     report = asyncio.create_task(logs.report_left_out())
+    opening, signalled = asyncio.create_task(console.open()), asyncio.create_task(stopping.wait())
     try:
         site = web.TCPSite(runner, settings.host, settings.port, ssl_context=settings.tls)
         try:
@@ -48,16 +49,20 @@ async def serve(settings: config.Config) -> None:
         except OSError as error:
             place = f"{settings.host}:{settings.port}"
             raise SettingsError(f"MAKEREADY_ADMIN_PORT: {place} can't be listened on: {error.strerror}.") from None
-        gc.freeze()  # loaded objects stay
-        log.info("serving", url=settings.url, host=settings.host, port=settings.port)
-        await stopping.wait()
-        log.info("stopping")
-        console.stopping = True
-        await asyncio.sleep(settings.drain_seconds)
+        await asyncio.wait({opening, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        if opening.done():
+            opening.result()
+            gc.freeze()  # loaded objects stay
+            log.info("serving", url=settings.url, host=settings.host, port=settings.port)
+            await signalled
+            log.info("stopping")
+            console.is_ready = False
+            await asyncio.sleep(settings.drain_seconds)
     finally:
+        for task in (opening, signalled, report):
+            task.cancel()
+        await asyncio.wait({opening, signalled, report})
         await runner.cleanup()
-        report.cancel()
-        await asyncio.wait({report})
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from prometheus_client import Counter, Histogram
 from chassis.auth.clients import ServiceClient, ServiceUnavailable
 from chassis.auth.identity import TokenSigner
 from chassis.db.database import Database
+from chassis.db.revisions import head_of
 from chassis.refusals import Refusal, Unavailable
 from console import config, files, pages
 from console.imports.jobs import Jobs
@@ -109,7 +110,9 @@ class Console:
             files=store,
         )
         self.keeper = Keeper(Jobs(database), store, clock, settings.import_tasks)
-        self.stopping = False
+        self.is_ready = False
+        """Whether the start is over and the stop has not begun."""
+        self._background: set[asyncio.Task[None]] = set()
         self._secure = settings.url.startswith("https")
         self._origin = settings.url
         self._host = urlsplit(settings.url).hostname or ""
@@ -133,8 +136,16 @@ class Console:
         app.on_cleanup.append(self._close)
         return app
 
+    async def open(self) -> None:
+        """Waits for the console's own database, and for its migrations. Pages that do without are served meanwhile.
+
+        Raises SettingsError, and DatabaseRefused."""
+        await self.keeper.open(head_of("console"))
+        self._background.add(asyncio.create_task(self.keeper.run()))
+        self.is_ready = True
+
     async def _listen(self, _app: web.Application) -> None:
-        self._background = {asyncio.create_task(one.run()) for one in (self.site.live, self.keeper)}
+        self._background.add(asyncio.create_task(self.site.live.run()))
 
     async def _hang_up(self, _app: web.Application) -> None:
         self.site.live.end_all()
@@ -155,10 +166,11 @@ class Console:
         await asyncio.wait(self._background)
         for client in self._clients.values():
             await client.close()
+        await self.keeper.close()
 
     async def _health(self, request: web.Request) -> web.Response:
-        is_ready = request.path == "/healthz" or not self.stopping
-        return web.Response(text="ok\n" if is_ready else "stopping\n", status=200 if is_ready else 503)
+        is_well = request.path == "/healthz" or self.is_ready
+        return web.Response(text="ok\n" if is_well else "not ready\n", status=200 if is_well else 503)
 
     @web.middleware
     async def _identified(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -48,8 +48,10 @@ def _reset(stubs: Stubs) -> None:
 
 
 @asynccontextmanager
-async def _started(identity_keys: Path, database_url: str, nats_url: str = "") -> AsyncIterator[tuple[Stubs, str]]:
-    """The services and the console's origin."""
+async def _started(
+    identity_keys: Path, database_url: str, nats_url: str = "", *, is_migrated: bool = True
+) -> AsyncIterator[tuple[Stubs, str]]:
+    """The services and the console's origin. is_migrated: whether to wait until the console is ready."""
     stubs = Stubs(identity_keys / "ring.jwks", TokenSigner(identity_keys / "gateway.jwk"))
     await stubs.start_all()
     port = free_port()
@@ -68,9 +70,13 @@ async def _started(identity_keys: Path, database_url: str, nats_url: str = "") -
     runner = web.AppRunner(made.application(), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
+    opening = asyncio.create_task(made.open())
     try:
+        if is_migrated:
+            await opening
         yield stubs, f"http://localhost:{port}"
     finally:
+        opening.cancel()
         await runner.cleanup()
         await stubs.stop_all()
 

@@ -36,7 +36,7 @@ PROJECTS = (
     "deploy/local",
 )
 # Needed only by tests, documents and measurements.
-TOOLS = ("testkit", "openapi", "bench")
+TOOLS = ("testkit", "openapi", "bench", "sdk/python")
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
 
 

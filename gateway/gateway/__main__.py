@@ -121,7 +121,7 @@ def assemble(settings: config.Config) -> App:
         usage,
         waiting,
         Snapshots(places),
-        lambda: keys.listening and not app.stopping.is_set(),
+        app,
         debug=settings.service.log_level == "debug",
     )
     host, tls = settings.api_host, settings.tls
@@ -129,8 +129,8 @@ def assemble(settings: config.Config) -> App:
     if tls is not None:
         memory.return_large_blocks()  # each TLS connection has one, mostly unused
     port = Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls, door)
+    app.on_listening(port.open)
     app.on_serving(functools.partial(every_service_serves, peers, settings.wait_seconds))
-    app.on_serving(port.open)
     app.on_stop(port.close)
     return app
 

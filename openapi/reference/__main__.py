@@ -1,4 +1,5 @@
-"""`python -m reference` writes the records next to the protos, the kinds of imports, the document and the pages.
+"""`python -m reference` writes the records next to the protos, the kinds of imports, the document, the pages and the
+generated modules of the client libraries.
 
 `check` reports the files that it would change, and changes that break the released contract; `release` stores the
 contract as released.
@@ -12,12 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference import catalogue, document, gate, imports, page, records
+from reference import catalogue, clients, document, gate, imports, page, python_client, records
 from reference.structs import Undescribed
 
 RELEASED = document.ROOT / "openapi" / "released.json"
 SERVED = document.ROOT / "gateway" / "gateway" / "pages"
 KINDS = document.ROOT / "importing" / "importing" / "kinds.json"
+PYTHON_CLIENT = document.ROOT / "sdk" / "python" / "makeready_client"
 IMPORTS_PAGE = document.ROOT / "docs" / "imports.md"
 
 
@@ -63,6 +65,9 @@ def _made() -> Iterator[tuple[Path, str]]:
     yield SERVED / "sync.html", page.sync(page.SYNC.read_text())
     for file in (*page.GUIDE_FILES, page.SYNC_FILE):
         yield SERVED / f"{file.name}.txt", file.read_text()
+    described = clients.described(made)
+    for name, text in python_client.modules(described).items():
+        yield PYTHON_CLIENT / name, text
 
 
 def printed(found: Any) -> str:

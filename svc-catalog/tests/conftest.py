@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 import json
 import secrets
@@ -43,7 +42,7 @@ from svc_catalog import tables
 from svc_catalog.search.indexing import _STALE
 from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, Server, embedded_nats
-from testkit.services import Keys, RunningService
+from testkit.services import Keys, RunningService, gateway_alone
 
 _companies = itertools.count(1000)
 
@@ -210,9 +209,8 @@ def away_gateway(
 
 @pytest.fixture
 async def gateway(away_gateway: RunningService, service: RunningService) -> AsyncIterator[RunningService]:
-    """`away_gateway`, running, after svc-catalog has caught up with it. Its public ports stay closed."""
-    ring = "1:" + base64.b64encode(bytes(32)).decode()
-    away_gateway.start(MAKEREADY_CURSOR_KEYS=ring, MAKEREADY_KEY_CHECK_SECRETS=ring, MAKEREADY_TOTP_KEYS=ring)
+    """`away_gateway`, running, after svc-catalog has caught up with it."""
+    away_gateway.start(**gateway_alone())
     async with service.channel() as channel:
         stub = events_pb2_grpc.ConsumerServiceStub(channel)
         for attempt in range(100):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -22,7 +21,7 @@ from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from svc_tickets.replicas.consumer import put_references
 from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, Server, embedded_nats
-from testkit.services import Keys, RunningService
+from testkit.services import Keys, RunningService, gateway_alone
 
 COMPANY, OTHER_COMPANY = 7, 8
 # The owners have no NATS, so svc-tickets gets their records only by fetching them.
@@ -87,11 +86,9 @@ def away_gateway(
 
 @pytest.fixture
 def owners(catalog: RunningService, away_gateway: RunningService) -> Iterator[dict[str, RunningService]]:
-    """svc-catalog and the gateway, running. The gateway's public ports stay closed, because the other services do not
-    run."""
+    """svc-catalog and the gateway, running."""
     if away_gateway.process is None or away_gateway.process.poll() is not None:
-        ring = "1:" + base64.b64encode(bytes(32)).decode()
-        away_gateway.start(MAKEREADY_CURSOR_KEYS=ring, MAKEREADY_KEY_CHECK_SECRETS=ring, MAKEREADY_TOTP_KEYS=ring)
+        away_gateway.start(**gateway_alone())
     yield {"svc-catalog": catalog, "gateway": away_gateway}
 
 

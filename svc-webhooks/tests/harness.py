@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from chassis.auth.clients import refusal_of
 from chassis.auth.identity import INTEGRATION, OPERATOR, Identity, TokenSigner
@@ -25,6 +24,7 @@ from makeready.events.v1 import events_pb2
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
+from makeready_local.services import is_serving
 from testkit import processes
 
 from .producer import outbox as producer_outbox
@@ -72,10 +72,7 @@ class Process(processes.Process):
         return found.decode()
 
     async def serving(self) -> None:
-        async with grpc.aio.insecure_channel(self.target) as channel:
-            stub: Any = health_pb2_grpc.HealthStub(channel)
-            answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=20, wait_for_ready=True)
-            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        await asyncio.to_thread(self.wait_until, lambda: is_serving(self.target))
 
 
 @dataclass

@@ -20,4 +20,4 @@ def assemble(settings: ServiceSettings) -> App:
 
 if __name__ == "__main__":
     NAME = sys.argv.pop()
-    run_process(NAME, metadata, __name__, service_settings, assemble)
+    run_process(NAME, metadata, "", service_settings, assemble)

@@ -67,7 +67,8 @@ async def differences(url: str, metadata: MetaData) -> list[Any]:
     """The differences between a migrated database and `metadata`, for the drift test."""
 
     def compare(connection: Connection) -> list[Any]:
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": False})
+        options = {"compare_type": True, "compare_server_default": False, "include_name": migrations.is_a_contexts}
+        context = MigrationContext.configure(connection, opts=options)
         return list(compare_metadata(context, metadata))
 
     found: list[Any] = await migrations.with_connection(url, compare)

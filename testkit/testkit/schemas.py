@@ -18,13 +18,17 @@ from sqlalchemy import MetaData, create_mock_engine
 from sqlalchemy.dialects import postgresql
 
 from chassis.db import migrations
+from chassis.db.revisions import OF_MIGRATIONS
 from makeready_local.databases import make_database
 from makeready_local.postgres import Postgres, reachable_binaries
 from testkit.expansion import FOREIGN_KEY, Column, Constraint, Named, Schema
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECTS = ("gateway", "console", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
-PG_DUMP = ("--schema-only", "--no-owner", "--no-privileges", "--no-comments", "--exclude-table=alembic_version")
+PG_DUMP = (
+    "--schema-only", "--no-owner", "--no-privileges", "--no-comments",
+    *(f"--exclude-table={table}" for table in OF_MIGRATIONS),
+)  # fmt: skip
 FIRST_OBJECT = "\n--\n-- Name: "  # the lines before are session settings and, from a new pg_dump, a random word
 NOT_KEPT = ("SET default_table", "--\n", "-- Name: ", "-- PostgreSQL database dump complete", "\\unrestrict ")
 
@@ -50,7 +54,7 @@ async def schema(url: str) -> set[tuple[str, str, str, str]]:
         found = {(row[0], row[1], row[2], row[3]) for row in await connection.fetch(_SCHEMA)}
     finally:
         await connection.close()
-    return {row for row in found if "alembic_version" not in row}
+    return {row for row in found if not set(row).intersection(OF_MIGRATIONS)}
 
 
 async def declare(url: str, metadata: MetaData) -> None:
@@ -129,7 +133,7 @@ _OURS = "nspname <> 'information_schema' AND nspname NOT LIKE 'pg\\_%'"
 _TABLES = f"""
 SELECT pg_class.oid, pg_class.oid::regclass::text AS name, coalesce(pg_get_partkeydef(pg_class.oid), '') AS partitioned
   FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
- WHERE relkind IN ('r', 'p') AND NOT relispartition AND relname <> 'alembic_version' AND {_OURS}
+ WHERE relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN {OF_MIGRATIONS} AND {_OURS}
 """
 _COLUMNS = """
 SELECT attrelid::regclass::text AS table, attname AS name, attnotnull AS not_null,

@@ -1,6 +1,7 @@
 """Real services for tests: each its own process, database and keys, called over gRPC with real tokens."""
 
 import asyncio
+import base64
 import contextlib
 import os
 import sys
@@ -13,10 +14,10 @@ import grpc
 
 from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
-from makeready_local.services import ISSUERS, NAMES
+from makeready_local.services import ISSUERS, NAMES, is_serving
 from testkit import databases
 from testkit.nats_users import nats_url_of
-from testkit.processes import Process, accepts_connections, free_port
+from testkit.processes import Process, free_port
 
 START_SECONDS = 60
 # Tests see each failure, so nothing is repeated.
@@ -37,6 +38,14 @@ class Keys:
         if name not in self._issuers:
             self._issuers[name] = TokenSigner(self.folder / f"{name}.jwk")
         return self._issuers[name].token(audience, who)
+
+
+def gateway_alone() -> dict[str, str]:
+    """The settings of a gateway that serves although no other service does."""
+    ring = "1:" + base64.b64encode(bytes(32)).decode()
+    rings = ("MAKEREADY_CURSOR_KEYS", "MAKEREADY_KEY_CHECK_SECRETS", "MAKEREADY_TOTP_KEYS")
+    own = {"MAKEREADY_API_PORT": str(free_port()), "MAKEREADY_WAIT_FOR_SERVICES_SECONDS": "0"}
+    return dict.fromkeys(rings, ring) | own
 
 
 async def _number_from(url: str, first_id: int) -> None:
@@ -100,7 +109,7 @@ class RunningService(Process):
     def start(self, **more: str) -> None:
         """Starts it and waits until it serves. more: further environment, for example MAKEREADY_KILL_AT."""
         self.launch(**more)
-        self.wait_until(lambda: accepts_connections(self.target), START_SECONDS)
+        self.wait_until(lambda: is_serving(self.target), START_SECONDS)
 
     def stop(self) -> None:
         """Stops it with SIGTERM; fails the test if its exit status is not 0."""

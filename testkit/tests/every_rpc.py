@@ -50,4 +50,4 @@ def assemble(settings: ServiceSettings) -> App:
 
 
 if __name__ == "__main__":
-    run_process(NAME, MetaData(), "every_rpc", service_settings, assemble)
+    run_process(NAME, MetaData(), "", service_settings, assemble)

@@ -37,7 +37,8 @@ def lines(section: configparser.SectionProxy, name: str) -> list[str]:
 def projects() -> dict[str, Path]:
     """By root package, the folder of its project."""
     found = {path.name: path.parent for path in ROOT.glob("*/*/") if (path / "__init__.py").exists()}
-    found |= {path.name: path.parent for path in (ROOT / "deploy/local").iterdir() if (path / "__init__.py").exists()}
+    for place in ("deploy/local", "sdk/python"):
+        found |= {path.name: path.parent for path in (ROOT / place).iterdir() if (path / "__init__.py").exists()}
     return found | {"makeready": ROOT / "proto" / "gen"}
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.resources
 from collections.abc import Callable
 
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import MetaData
 
 from chassis.db import migrations
+from chassis.db.revisions import head_of
 from testkit.expansion import taken
 from testkit.plugin import PostgresServer
 from testkit.revise import differences
@@ -45,6 +48,13 @@ async def test_a_migrated_database_equals_the_tables_and_migrating_twice_changes
     assert found == await schema(declared)
     await asyncio.to_thread(migrations.migrate, url, name, metadata)
     assert await schema(url) == found
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+def test_a_service_waits_for_the_newest_of_its_migrations(project: str) -> None:
+    """It reads the names of the files, Alembic what is in them."""
+    folder = importlib.resources.files(package(project)) / "migrations"
+    assert head_of(package(project)) == ScriptDirectory(str(folder)).get_current_head()
 
 
 @pytest.mark.parametrize("project", PROJECTS)

@@ -4,11 +4,13 @@ to meanwhile are named here."""
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from chassis.db.revisions import OF_MIGRATIONS
+
 from .harness import Harness
 from .writes import KINDS, Write
 
 # Tables that messages from other services fill, at any time, and those that are filled beside the writes.
-BY_OTHERS = {"inbox", "reconciled", "outbox_confirmation", "event", "delivery", "attempt", "alembic_version", "company"}
+BY_OTHERS = {"inbox", "reconciled", "outbox_confirmation", "event", "delivery", "attempt", *OF_MIGRATIONS, "company"}
 BY_OTHERS |= {"ticket_search", "changes_to_touch", "feed", "feed_entry", "property", "asset", "vendor", "staff"}
 
 Effect = Counter[str]

@@ -12,7 +12,6 @@ from .harness import Harness
 
 POSTGRES, NATS = "PostgreSQL", "NATS"
 DOWN_SECONDS_MAX = 1.0
-STARTS_MAX = 10
 
 
 @dataclass
@@ -79,16 +78,5 @@ class Killer:
         elif kill.who == NATS:
             self.harness.nats.start()
         else:
-            await self._started(kill.who)
+            await self.harness.start(kill.who)
         kill.back_at = time.time()
-
-    async def _started(self, who: str) -> None:
-        """Starts it as a supervisor would: a service that finds no database at its start exits and is restarted."""
-        for tries in range(STARTS_MAX):
-            try:
-                await self.harness.start(who)
-                return
-            except AssertionError:
-                if tries == STARTS_MAX - 1:
-                    raise
-                await asyncio.sleep(0.5)

@@ -16,7 +16,7 @@ import pytest
 
 from .system import Company, System
 
-PACKAGE = "makeready_client"
+PACKAGE = "generated_client"
 # The second setting is that of docs/sync.md: the generator knows no media type of JSON lines.
 CONFIG = f"""\
 package_name_override: {PACKAGE}

@@ -20,16 +20,17 @@ import structlog
 import uvloop
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
-from grpc_health.v1 import health, health_pb2
 from prometheus_client import Counter, Histogram, start_http_server
 from sqlalchemy import MetaData, Table
 
+from chassis.app.health import Health
 from chassis.app.status import Status
 from chassis.auth.access import Access
 from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, NOT_AGAIN, REFUSAL, ServiceClient, refusal_message
 from chassis.auth.identity import Call, Identity, IdentityError, TokenSigner, TokenVerifier
 from chassis.changes.feed import Changes
 from chassis.changes.touching import Touching
+from chassis.db import revisions
 from chassis.db.database import ONE_PLAN, Change, ClocksApart, Connection, Database, DatabaseFull
 from chassis.messaging.consumer import Apply, Consumer, Examine, examine_nothing
 from chassis.messaging.hints import Hints
@@ -56,6 +57,7 @@ from makeready.events.v1 import events_pb2, replicas_pb2
 CANCEL_AGAIN_SECONDS = 0.5
 CANCEL_ALL_EVERY = 6  # times; the rollback of a transaction takes less than 3 s
 GRACE_SECONDS = 10
+STEP_AGAIN_SECONDS = 1
 COMPANY = "company"  # the table of companies, or its replica
 
 SERVER_OPTIONS = [
@@ -106,6 +108,8 @@ class _Rpcs(grpc.GenericRpcHandler):
     """
 
     def __init__(self, ring: TokenVerifier) -> None:
+        self.are_served = False
+        """Before that, all are answered UNAVAILABLE."""
         self._ring = ring
         self._found: dict[str, tuple[str, Access, grpc.RpcMethodHandler[Any, Any]]] = {}
 
@@ -116,6 +120,8 @@ class _Rpcs(grpc.GenericRpcHandler):
         found = self._found.get(handler_call_details.method)
         if found is None:
             return None
+        if not self.are_served:
+            return grpc.stream_unary_rpc_method_handler(self._starting)
         short, access, handler = found
         try:
             _admitted(self._ring, access, dict(handler_call_details.invocation_metadata))
@@ -124,30 +130,13 @@ class _Rpcs(grpc.GenericRpcHandler):
         return handler
 
     @staticmethod
+    async def _starting(_requests: Any, context: Any) -> None:
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "the service is starting")
+
+    @staticmethod
     async def _refused(short: str, error: IdentityError, _requests: Any, context: Any) -> None:
         CALLS.labels(short, "failed").inc()
         await _refuse(context, short, error)
-
-
-def _health_handler(servicer: Any) -> Any:
-    """gRPC's health service, which needs no token. Its requests are never read, so that they take no memory: the answer
-    is that of the whole process, whichever service a request names."""
-    whole = health_pb2.HealthCheckRequest()
-
-    async def check(_requests: Any, context: Any) -> Any:
-        return await servicer.Check(whole, context)
-
-    async def watch(_requests: Any, context: Any) -> None:
-        await servicer.Watch(whole, context)
-
-    write = health_pb2.HealthCheckResponse.SerializeToString
-    return grpc.method_handlers_generic_handler(
-        health.SERVICE_NAME,
-        {
-            "Check": grpc.stream_unary_rpc_method_handler(check, response_serializer=write),
-            "Watch": grpc.stream_stream_rpc_method_handler(watch, response_serializer=write),
-        },
-    )
 
 
 class App:
@@ -183,7 +172,8 @@ class App:
         age = ("grpc.max_connection_age_ms", 1000 * settings.connection_age_seconds)  # give or take 10 %, by gRPC
         self._server = grpc.aio.server(options=[*SERVER_OPTIONS, age])
         self._rpcs = _Rpcs(self.ring)
-        self._health = health.aio.HealthServicer()
+        self._health = Health()
+        self._listening: list[Background] = []
         self._starting: list[Background] = []
         self._opening: list[Background] = []
         self._ending: list[Background] = []
@@ -192,7 +182,7 @@ class App:
         self.drops: list[Drop] = []  # what `sweep retention` drops besides idempotency keys
         self._sweeps_ahead: SweepsAhead | None = None
         self._touching: Touching | None = None
-        self._started = False
+        self._listens = False
         self.stopping = asyncio.Event()
         """Set by SIGTERM or SIGINT, before any part stops."""
 
@@ -215,8 +205,22 @@ class App:
         for step in self._commit_steps:
             step(changed)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether RPCs are served: the database is there and has the schema that this code needs."""
+        return self._rpcs.are_served
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether health says SERVING: the process has started and is not stopping."""
+        return self._health.is_serving and not self.stopping.is_set()
+
+    def on_listening(self, step: Background) -> None:
+        """A step once the gRPC port is open, before the database is."""
+        self._listening.append(step)
+
     def on_start(self, step: Background) -> None:
-        """A step after the database is open and before the RPCs are served."""
+        """A step after the database is open and before the RPCs are served; again until the database answers."""
         self._starting.append(step)
 
     def on_serving(self, step: Background) -> None:
@@ -369,16 +373,17 @@ class App:
 
         return handle
 
-    async def run(self) -> None:
+    async def run(self, head: str) -> None:
         """Starts, serves until SIGTERM or SIGINT, and stops: it reports not ready, then finishes the calls under way.
 
+        head: the migration that the database must have had before it serves; it waits for that, and for the database.
         A signal during the start interrupts it. Raises SettingsError and Unavailable if it can't start.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
         tasks: list[asyncio.Task[None]] = []
-        starting = asyncio.create_task(self._start(tasks))
+        starting = asyncio.create_task(self._start(head, tasks))
         signalled = asyncio.create_task(self.stopping.wait())
         try:
             await asyncio.wait({starting, signalled}, return_when=asyncio.FIRST_COMPLETED)
@@ -386,7 +391,7 @@ class App:
                 starting.result()
                 await signalled
                 log.info("stopping")
-                await self._health.enter_graceful_shutdown()
+                await self._health.stop()
                 await asyncio.sleep(self.settings.drain_seconds)
         finally:
             for task in (starting, signalled):
@@ -394,28 +399,39 @@ class App:
                 await asyncio.wait({task})
             await self._stop(tasks)
 
-    async def _start(self, tasks: list[asyncio.Task[None]]) -> None:
-        await self.database.open()
-        tasks += [asyncio.create_task(self._keep(name, work), name=name) for name, work in self._background.items()]
-        for step in self._starting:
-            await step()
-        self._server.add_generic_rpc_handlers((self._rpcs, _health_handler(self._health)))
-        await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+    async def _start(self, head: str, tasks: list[asyncio.Task[None]]) -> None:
+        self._server.add_generic_rpc_handlers((self._rpcs, await self._health.handlers()))
         try:
             self._server.add_insecure_port(self.settings.grpc_listen)
         except RuntimeError:
             raise SettingsError(f"MAKEREADY_GRPC_LISTEN {self.settings.grpc_listen} can't be listened on.") from None
         await self._server.start()
-        self._started = True
+        self._listens = True
+        for step in self._listening:
+            await step()
+        await revisions.open_migrated(self.database, head)
+        tasks += [asyncio.create_task(self._keep(name, work), name=name) for name, work in self._background.items()]
+        for step in self._starting:
+            await self._until_available(step)
+        self._rpcs.are_served = True
         for step in self._opening:
             await step()
         gc.freeze()  # loaded objects stay: scanning them again took a fifth of an import's CPU
-        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        await self._health.serve()
         log.info("serving", grpc=self.settings.grpc_listen)
 
+    async def _until_available(self, step: Background) -> None:
+        """The database may go away at any moment of a start."""
+        while True:
+            try:
+                return await step()
+            except Unavailable as error:
+                log.warning("start_waits", reason=str(error))
+                await asyncio.sleep(STEP_AGAIN_SECONDS)
+
     async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
-        if self._started:
-            await self._server.stop(GRACE_SECONDS)
+        if self._listens:
+            await self._server.stop(GRACE_SECONDS if self.is_open else None)
         # stop() returns before aborted handlers have run their `finally`.
         if self._handlers:
             await asyncio.wait(self._handlers, timeout=2)
@@ -426,7 +442,7 @@ class App:
             await peer.close()
         await self.transport.close()
         await self.database.close()
-        if self._started:  # a start that failed says why, in one line
+        if self.stopping.is_set():  # a start that failed says why, in one line
             log.info("stopped")
 
     async def _keep(self, name: str, work: Background) -> None:
@@ -472,7 +488,8 @@ def run_process(
 ) -> None:
     """A service's main: `python -m PACKAGE` serves, `python -m PACKAGE migrate` migrates.
 
-    A bad setting prints one line on standard error and exits with status 2.
+    It serves once the database has had the newest of the package's migrations; a package of "" has none. A bad setting
+    prints one line on standard error and exits with status 2.
     """
     environment = Environment(os.environ)
     try:
@@ -498,7 +515,7 @@ def run_process(
                 app.forgets(metadata.tables[LEDGER])
             if {AUDIT, COMPANY} <= metadata.tables.keys():
                 app.notes_sweeps_ahead(metadata.tables[AUDIT], metadata.tables[COMPANY])
-            await app.run()
+            await app.run(revisions.head_of(package) if package else "")
 
         uvloop.run(whole())
     except (SettingsError, Unavailable) as error:

@@ -60,12 +60,16 @@ LOST = (
     asyncpg.exceptions.OutdatedSchemaCacheError,
     asyncpg.exceptions.ReadOnlySQLTransactionError,
 )
-# Those of LOST that trying again cannot change.
-WRONG = (ssl.SSLCertVerificationError, asyncpg.exceptions.ClientConfigurationError)
+# Some of LOST that no waiting mends: a setting is wrong.
+WRONG = (asyncpg.exceptions.ClientConfigurationError, ssl.SSLCertVerificationError)
 
 
 class DatabaseUnavailable(Unavailable):
     """The database did not answer. Whether the statement ran is unknown."""
+
+
+class DatabaseRefused(DatabaseUnavailable):
+    """The database does not let this process in: a wrong password, a wrong name, a certificate of another."""
 
 
 class ClocksApart(DatabaseUnavailable):
@@ -177,12 +181,16 @@ class Database:
         self.committed: Callable[[Iterable[Change]], None] = _unheard
         """Called after a commit with the records that it changed. It must neither wait nor raise."""
 
-    async def open(self) -> None:
-        """Connects, for up to 30 s while the server is starting. Raises SettingsError: see `refuse_older`."""
+    async def open(self, wait_seconds: float = 30) -> None:
+        """Connects, for up to `wait_seconds` while the server is away.
+
+        Raises DatabaseRefused at once, and SettingsError: see `refuse_older`.
+        """
         for file in database_urls.files(self.url):
             if not os.access(file, os.R_OK):
                 raise SettingsError(f"MAKEREADY_DATABASE_URL names the file {file}, which cannot be read.")
-        for attempt in range(150):
+        give_up_at = asyncio.get_running_loop().time() + wait_seconds
+        while True:
             try:
                 self._pool = await self._open_pool()
             except (*LOST, asyncpg.PostgresError) as error:
@@ -190,8 +198,9 @@ class Database:
                     raise SettingsError(
                         "MAKEREADY_DATABASE_URL leads to a pooler: MAKEREADY_DATABASE_POOLER must say its mode."
                     ) from None
-                # A wrong password stays wrong.
-                if attempt == 149 or isinstance(error, WRONG) or not isinstance(error, LOST):
+                if isinstance(error, WRONG) or not isinstance(error, LOST):
+                    raise DatabaseRefused(str(error)) from error
+                if asyncio.get_running_loop().time() >= give_up_at:
                     raise unavailable(error) from error
                 await asyncio.sleep(0.2)
             else:
@@ -268,6 +277,10 @@ class Database:
         CONNECTIONS.labels("used").set_function(lambda: pool.get_size() - pool.get_idle_size())
         CONNECTIONS_MAX.set_function(pool.get_max_size)
         WAITING.set_function(lambda: self._waiting)
+
+    async def renew(self) -> None:
+        """Replaces each connection before its next use: what a migration set for the role holds for new ones only."""
+        await self._pool.expire_connections()
 
     async def close(self) -> None:
         if self._pool is not None:

@@ -76,7 +76,7 @@ def grant(service: str) -> str:
                 EXECUTE format('GRANT USAGE ON SEQUENCE %s TO %I', one.name, service);
             ELSIF one.relname = 'audit' THEN
                 EXECUTE format('GRANT SELECT, INSERT ON %s TO %I', one.name, service);
-            ELSIF one.relname = 'alembic_version' THEN
+            ELSIF one.relname IN ('alembic_version', 'schema_revision') THEN
                 EXECUTE format('GRANT SELECT ON %s TO %I', one.name, service);
             ELSE
                 EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', one.name, service);

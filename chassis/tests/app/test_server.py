@@ -9,15 +9,17 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from chassis.app.health import LIVENESS
 from chassis.app.server import App
 from chassis.auth.clients import NOT_AGAIN
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, SERVICE, Identity, make_keys
-from chassis.db.database import Database
+from chassis.db import migrations
 from chassis.refusals import Refusal
 from chassis.runtime.settings import Environment, SettingsError, service_settings
 from makeready.common.v1 import audit_pb2, retention_pb2, sweeps_pb2
@@ -30,7 +32,6 @@ from testkit.processes import free_port
 from testkit.services import Keys, RunningService
 
 from ..contract import EchoRequest, EchoResponse, service
-from ..databases import make_tables
 from ..parcels import metadata
 
 METHOD = "/makeready.parcels_of_tests.v1.EchoService/Echo"
@@ -66,27 +67,26 @@ class EchoProcess(RunningService):
             )
             return str((await self.call(method, EchoRequest(text=text), who)).text)
 
-    async def health(self) -> str:
+    async def health(self, service: str = "") -> str:
         async with self.channel() as channel:
-            answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+            request = health_pb2.HealthCheckRequest(service=service)
+            answer = await health_pb2_grpc.HealthStub(channel).Check(request, wait_for_ready=True, timeout=20)
         return str(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
 
 
-def echo_process(postgres_server: PostgresServer, folder: Path) -> EchoProcess:
+def echo_process(postgres_server: PostgresServer, folder: Path, *, migrated: bool = True) -> EchoProcess:
     """A service with a database, not started."""
     keys = Keys(folder / "keys")
     make_keys(keys.folder, ["svc-echo"])
     url = postgres_server.create_database("chassis_app")
-
-    async def make() -> None:
-        database = Database(url, application="tests")
-        await database.open()
-        await make_tables(database, metadata)
-        await database.close()
-        await databases.grant_to_service(url)
-
-    asyncio.run(make())
+    if migrated:
+        migrate(url)
     return EchoProcess("svc-echo", keys, url, NO_NATS, folder / "log")
+
+
+def migrate(url: str) -> None:
+    """What `python -m tests.app.echo migrate` does."""
+    migrations.migrate(url, __package__, metadata, urlsplit(databases.service_url(url)).username or "")
 
 
 @pytest.fixture(scope="module")
@@ -261,6 +261,7 @@ async def test_a_stop_says_not_ready_first_and_lets_the_calls_under_way_finish(a
     async with asyncio.timeout(1):
         while await another.health() != "NOT_SERVING":  # noqa: ASYNC110 - another process sets no event
             await asyncio.sleep(0.02)
+    assert await another.health(LIVENESS) == "SERVING"
     assert await another.echo("still here") == "still here", "whoever has not heard yet is served while it drains"
     assert await slow == "slow"
     assert await asyncio.to_thread(another.wait) == 0

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from chassis.app.health import LIVENESS
 from chassis.auth.clients import CHANNEL_OPTIONS
 from chassis.auth.identity import SERVICE, Identity
 from testkit.plugin import PostgresServer
@@ -63,6 +64,27 @@ async def refused(channel: grpc.aio.Channel, body: bytes) -> None:
 async def healthy(channel: grpc.aio.Channel, body: bytes) -> None:
     method: Any = channel.unary_unary(HEALTH)
     assert await method(body, timeout=60) == b"\x08\x01"
+
+
+async def waited_for(channel: grpc.aio.Channel, body: bytes) -> None:
+    """While the process starts, a health check is read, because its answer depends on the service that it names."""
+    method: Any = channel.unary_unary(HEALTH)
+    assert await method(body, timeout=60) == b"\x08\x02"
+
+
+async def test_large_health_checks_of_strangers_take_no_memory_while_the_process_starts(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    process = await asyncio.to_thread(echo_process, postgres_server, tmp_path, migrated=False)
+    process.launch()
+    try:
+        assert await process.health(LIVENESS) == "SERVING"
+        assert await growth_bytes(process, waited_for) < GROWTH_BYTES_MAX
+        async with asyncio.timeout(20):
+            while await process.health(LIVENESS) != "SERVING":  # noqa: ASYNC110 - none is read for a while
+                await asyncio.sleep(0.2)
+    finally:
+        process.stop()
 
 
 @pytest.mark.parametrize("ask", [refused, healthy])

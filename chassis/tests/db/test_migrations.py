@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from chassis.db.database import DatabaseUnavailable
 from chassis.db.migrations import LOCK, migrate
+from chassis.db.revisions import head_of
 from chassis.runtime.settings import SettingsError
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
@@ -81,6 +82,7 @@ def value(url: str, sql: str) -> object:
 
 _OF_THING = "WHERE attrelid = 'thing'::regclass AND attnum > 0"
 COLUMNS = f"SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute {_OF_THING}"
+RECORDED = "SELECT string_agg(revision, ' ' ORDER BY revision) FROM schema_revision"
 AT = "SELECT version_num FROM alembic_version"
 
 
@@ -120,13 +122,51 @@ async def test_one_that_starts_while_another_migrates_waits_for_it(package: Pack
     assert await asyncio.to_thread(value, url, AT) == "0002_things_have_names"
 
 
-def test_a_database_of_a_later_release_is_left_as_it_is(package: Package, url: str) -> None:
+def test_a_database_of_a_later_release_that_has_had_the_newest_revision_is_left_as_it_is(
+    package: Package, url: str
+) -> None:
     package.add("0003_of_a_later_release", "ALTER TABLE thing ADD grams integer")
     run(url)
     package.path("0003_of_a_later_release").unlink()
-    with pytest.raises(DatabaseUnavailable, match="0003_of_a_later_release"):
+    run(url)
+    assert (value(url, COLUMNS), value(url, AT)) == ("grams id name", "0003_of_a_later_release")
+
+
+def test_a_database_that_has_not_had_the_newest_revision_and_has_an_unknown_one_is_refused(
+    package: Package, url: str
+) -> None:
+    """Of another line of development."""
+    run(url)
+    value(url, "UPDATE alembic_version SET version_num = '0003_of_another_release'")
+    package.add("0003_of_this_release", "ALTER TABLE thing ADD grams integer")
+    with pytest.raises(DatabaseUnavailable, match="revision 0003_of_another_release of the database is unknown here"):
         run(url)
-    assert value(url, AT) == "0003_of_a_later_release"
+    assert (value(url, COLUMNS), value(url, AT)) == ("id name", "0003_of_another_release")
+
+
+def test_all_revisions_that_a_database_has_had_are_recorded_once(package: Package, url: str) -> None:
+    run(url)
+    assert value(url, RECORDED) == "0001_initial 0002_things_have_names"
+    first = value(url, "SELECT max(applied_at) FROM schema_revision")
+    package.add("0003_things_have_weights", "ALTER TABLE thing ADD grams integer")
+    run(url)
+    assert value(url, RECORDED) == "0001_initial 0002_things_have_names 0003_things_have_weights"
+    assert value(url, "SELECT min(applied_at) FROM schema_revision") == first
+
+
+def test_the_revisions_of_a_database_that_was_migrated_without_recording_them_are_filled_in(
+    package: Package, url: str
+) -> None:
+    run(url)
+    value(url, "DROP TABLE schema_revision")
+    run(url)
+    assert value(url, RECORDED) == "0001_initial 0002_things_have_names"
+
+
+def test_the_newest_revision_is_the_last_file(package: Package) -> None:
+    package.path("notes").touch()
+    package.path("0009_a_copy").with_suffix(".py~").touch()
+    assert head_of(PACKAGE) == "0002_things_have_names"
 
 
 def test_a_database_of_before_the_first_release_is_refused(package: Package, url: str) -> None:

@@ -15,6 +15,7 @@ from aiohttp import web
 from prometheus_client import Gauge
 
 from chassis.db.database import DatabaseUnavailable
+from chassis.db.revisions import open_migrated
 from chassis.refusals import Unavailable
 from console.files import Files
 from console.imports.jobs import Jobs
@@ -39,16 +40,20 @@ class Keeper:
         self._working: dict[str, asyncio.Task[None]] = {}
         self._due = asyncio.Event()
         self.is_open = False
-        """Whether the database could be opened."""
+        """Whether the database is open."""
 
     def wake(self) -> None:
         """There is a new task."""
         self._due.set()
 
+    async def open(self, head: str) -> None:
+        """Opens the database: see `open_migrated`, also for what it raises."""
+        await open_migrated(self.jobs.database, head)
+        self.is_open = True
+
     async def run(self) -> None:
         """Works until cancelled. Tasks under way then end, and another console goes on with them at once."""
         try:
-            await self._open()
             purged = float("-inf")
             while True:
                 try:
@@ -67,18 +72,10 @@ class Keeper:
                 task.cancel()
             if self._working:
                 await asyncio.wait(self._working.values())
-            if self.is_open:
-                self.is_open = False
-                await self.jobs.database.close()
 
-    async def _open(self) -> None:
-        while not self.is_open:
-            try:
-                await self.jobs.database.open()
-                self.is_open = True
-            except Unavailable as error:
-                log.warning("imports_wait", reason=str(error))
-                await asyncio.sleep(LOOK_SECONDS)
+    async def close(self) -> None:
+        self.is_open = False
+        await self.jobs.database.close()
 
     async def _start(self) -> bool:
         """Starts the next task; returns whether there was one."""

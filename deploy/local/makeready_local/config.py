@@ -34,6 +34,7 @@ class Settings:
     api_url: str
     local_api_url: str
     console_url: str
+    local_console_url: str
     links_url: str
     database_url: str | None
     database_prefix: str
@@ -73,6 +74,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         api_url=_url(environment, "MAKEREADY_API_URL", "http", "https") or local_api_url,
         local_api_url=local_api_url,
         console_url=console_url,
+        local_console_url=f"{scheme}://{shown}:{admin_port}",
         links_url=_url(environment, "MAKEREADY_LINKS_URL", "http", "https") or console_url,
         database_url=_url(environment, "MAKEREADY_DATABASE_URL", "postgresql", "postgres"),
         database_prefix=_prefix(environment, "MAKEREADY_DATABASE_PREFIX"),

@@ -104,7 +104,7 @@ class Runner:
         self._undo.append(lambda: services.stop([console, own[0]]))
         self._children += [*own, console]
         services.wait_until_serving(all_services, self._children)
-        services.wait_until_open(settings.local_host, (settings.api_port, settings.admin_port), self._children)
+        services.wait_until_ready(settings.local_console_url, self._children)
         for service, child in zip(all_services, own, strict=True):
             processes[service.name] = {"pid": child.pid, "grpc": service.grpc, "metrics": service.metrics}
         processes[services.CONSOLE] = {"pid": console.pid, "port": settings.admin_port, "metrics": console_part.metrics}

@@ -5,8 +5,11 @@ import importlib.util
 import os
 import signal
 import socket
+import ssl
 import time
+import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -216,15 +219,20 @@ def wait_until_serving(services: Sequence[Service], children: Sequence[Child]) -
         time.sleep(0.05)
 
 
-def wait_until_open(host: str, ports: Sequence[int], children: Sequence[Child]) -> None:
-    """Returns when the ports are open; the gateway opens its own once every service serves. Raises LocalError."""
-    shut = list(ports)
+def wait_until_ready(url: str, children: Sequence[Child]) -> None:
+    """Returns when the console at this address, which is one of the children, is ready. Raises LocalError."""
+    unverified = ssl.create_default_context()  # for a child on this machine, to which nothing secret is sent
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+    directly = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=unverified)
+    )
     deadline = time.monotonic() + START_SECONDS
-    while shut:
+    while True:
         check(children, starting=True)
-        shut = [port for port in shut if not accepts(host, port)]
-        if shut and time.monotonic() > deadline:
-            raise LocalError(f"port {shut[0]} was not opened within {START_SECONDS} s")
+        with suppress(OSError), directly.open(f"{url}/readyz", timeout=1):
+            return
+        if time.monotonic() > deadline:
+            raise LocalError(f"the console was not ready within {START_SECONDS} s")
         time.sleep(0.02)
 
 

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from chassis.db import migrations
+from chassis.db.revisions import head_of
 from svc_tickets.tables import metadata
 from testkit import databases
 from testkit.plugin import PostgresServer, Server
@@ -24,6 +25,7 @@ SENTENCE = (
     "(delete the state directory, or drop the database), then import again."
 )
 OLD_HEAD = "0009"  # the last revision of svc-tickets
+LATER = "0099_of_a_later_release"
 
 
 async def note(url: str, revision: str) -> None:
@@ -32,6 +34,14 @@ async def note(url: str, revision: str) -> None:
         await connection.execute("CREATE TABLE IF NOT EXISTS alembic_version (version_num varchar(32) PRIMARY KEY)")
         await connection.execute("DELETE FROM alembic_version")
         await connection.execute("INSERT INTO alembic_version VALUES ($1)", revision)
+    finally:
+        await connection.close()
+
+
+async def forget(url: str, revision: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("DELETE FROM schema_revision WHERE revision = $1", revision)
     finally:
         await connection.close()
 
@@ -68,15 +78,29 @@ async def test_an_old_head_is_refused_in_one_line_and_nothing_is_changed(
     assert await tables(service.database_url) == ["alembic_version"]
 
 
-async def test_a_revision_of_a_later_release_is_served_but_not_migrated(service: RunningService) -> None:
+async def test_a_later_release_of_this_schema_is_served_and_left_as_it_is(service: RunningService) -> None:
     """After a step back to this release, the database still has the later one's additions."""
     await asyncio.to_thread(migrations.migrate, service.database_url, "svc_tickets", metadata, "older")
-    await note(service.database_url, "0099_of_a_later_release")
+    await note(service.database_url, LATER)
+    status, (line,) = await asyncio.to_thread(run, service, "migrate")
+    assert status == 0 and '"event": "schema_is_newer"' in line and LATER in line
+    await asyncio.to_thread(service.start)
+    await asyncio.to_thread(service.stop)
+    assert "waiting_for_migrations" not in service.log.read_text()
+
+
+async def test_a_revision_of_another_line_of_development_is_neither_migrated_nor_served(
+    service: RunningService,
+) -> None:
+    await asyncio.to_thread(migrations.migrate, service.database_url, "svc_tickets", metadata, "older")
+    await note(service.database_url, LATER)
+    await forget(service.database_url, head_of("svc_tickets"))
     assert await asyncio.to_thread(run, service, "migrate") == (
         2,
-        ["svc-tickets: revision 0099_of_a_later_release of the database is unknown here: a later release made it"],
+        [f"svc-tickets: revision {LATER} of the database is unknown here: a later release made it"],
     )
-    await asyncio.to_thread(service.start)
+    service.launch()
+    await asyncio.to_thread(service.wait_until, lambda: "waiting_for_migrations" in service.log_tail())
     await asyncio.to_thread(service.stop)
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import structlog
 from prometheus_client import Counter, Histogram
 
-from chassis.app.server import SECONDS_BUCKETS
+from chassis.app.server import SECONDS_BUCKETS, App
 from chassis.db.database import DatabaseFull
 from chassis.refusals import Refusal, Unavailable, invalid_request
 from chassis.runtime.failpoints import failpoint
@@ -34,6 +33,7 @@ from gateway.http.usage import Usage
 from gateway.http.waiting import Question, Waiting
 
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 64
+READINESS = "/readyz"
 
 log = structlog.stdlib.get_logger(__name__)
 ANSWERED = Counter("makeready_http_requests_total", "Requests answered", ["route", "method", "status"])
@@ -74,7 +74,7 @@ class Edge:
         usage: Usage,
         waiting: Waiting,
         snapshots: Snapshots,
-        is_ready: Callable[[], bool],
+        app: App,
         *,
         debug: bool,
     ) -> None:
@@ -86,7 +86,7 @@ class Edge:
         self._usage = usage
         self._waiting = waiting
         self._snapshots = snapshots
-        self._is_ready = is_ready
+        self._app = app
         self._debug = debug
         self._counters: dict[tuple[str, str, int], Any] = {}
         self._clocks: dict[str, Any] = {}
@@ -167,6 +167,8 @@ class Edge:
     async def _known(self, request: Request) -> Caller:
         """The authenticated caller. Raises Refusal for a missing or ended key, or an inactive company."""
         key = bearer.presented(request.headers.getall("Authorization", ()))
+        if key is not None and not self._app.is_open:
+            raise Unavailable("the database is not open yet")
         caller = None if key is None else await self._keys.find(key)
         if caller is None:
             raise ApiError(*_UNAUTHORIZED)
@@ -287,20 +289,20 @@ class Edge:
         return f"Service-Resume-Cursor: {cursor}\r\n".encode()
 
     def _outside(self, request: Request, path: str, route: list[str]) -> Reply:
-        """Paths outside the namespace: the pages for people, liveness and readiness. A service that is down does not
-        make the gateway unready: the routes of the others still work."""
+        """Paths outside the namespace: the pages for people, liveness and readiness. Nothing that is away makes a
+        gateway unready once it has started: it would be away for all gateways, and callers would get no envelope."""
         page = self._reference.pages.get(path)
         if page is not None:
             if request.method not in ("GET", "HEAD"):
                 _refuse_verb("GET, HEAD")
             route[0] = path
             return page
-        if path not in ("/healthz", "/readyz"):
+        if path not in ("/healthz", READINESS):
             raise Refusal(404, "not_found", "There is nothing at this path; check it against the API's reference.")
         if request.method != "GET":
             _refuse_verb("GET")
         route[0] = path
-        if path == "/healthz" or self._is_ready():
+        if path == "/healthz" or self._app.is_ready:
             return replies.json(b'{"status":"ok"}')
         return replies.json(b'{"status":"not ready"}', 503)
 
@@ -316,9 +318,10 @@ class Edge:
         if clock is None:
             clock = self._clocks[route] = SECONDS.labels(route)
         clock.observe(seconds)
-        if self._debug or status >= 500:
+        is_fault = status >= 500 and route != READINESS
+        if self._debug or is_fault:
             log.log(
-                logging.ERROR if status >= 500 else logging.DEBUG,
+                logging.ERROR if is_fault else logging.DEBUG,
                 "answered",
                 route=route,
                 method=request.method,

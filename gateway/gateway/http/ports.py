@@ -1,4 +1,4 @@
-"""The two HTTP ports: opened once every service serves, closed without dropping requests under way."""
+"""The HTTP port, open from the start, closed without dropping requests under way; and the wait for the services."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def every_service_serves(peers: Mapping[str, ServiceClient], wait_seconds:
             log.info("waiting_for_services", waiting=sorted(waiting))
             tell_at = loop.time() + TELL_SECONDS
         if waiting and loop.time() >= give_up_at:
-            log.warning("opening_without", services=sorted(waiting))
+            log.warning("ready_without", services=sorted(waiting))
             return
         if waiting:
             await asyncio.sleep(ASK_SECONDS)

@@ -12,13 +12,16 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
 
 from chassis.runtime.settings import Environment, SettingsError
 from gateway import config
+from testkit import databases
 from testkit.gateways import Gateway, GatewayHarness, Operator
+from testkit.plugin import PostgresServer
 from testkit.raw_http import Api
 from testkit.requirements import lacks
 from testkit.stub_contexts import Contexts
@@ -31,29 +34,37 @@ async def ended(gateway: Gateway, seconds: float = 20) -> tuple[int, str]:
     return status, gateway.log.read_text().strip().splitlines()[-1]
 
 
+def at_level(gateway: Gateway, level: str) -> list[dict[str, Any]]:
+    """The lines of its log at this level."""
+    lines = map(json.loads, gateway.log.read_text().splitlines())
+    return [line for line in lines if line["level"] == level]
+
+
 async def logged(gateway: Gateway, text: str) -> None:
     async with asyncio.timeout(20):
         while not gateway.log.exists() or text not in gateway.log.read_text():  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.05)
 
 
-async def test_the_ports_open_when_every_service_serves(harness: GatewayHarness, contexts: Contexts) -> None:
+async def test_it_is_ready_when_every_service_serves(harness: GatewayHarness, contexts: Contexts) -> None:
     await contexts.say("svc-tickets", serving=False)
     await contexts.stop("svc-webhooks")
     gateway = harness.gateway()
     gateway.start()
+    api = Api(gateway.api_port)
     try:
         await logged(gateway, '["svc-tickets", "svc-webhooks"]')
-        with pytest.raises(OSError):
-            await Api(gateway.api_port).get("//healthz")
+        assert ((await api.get("//healthz")).status, (await api.get("//readyz")).status) == (200, 503)
+        assert (await api.get("/whoami")).status == 401, "its own database is there"
     finally:
         await contexts.start("svc-webhooks")
         await contexts.say("svc-tickets", serving=True)
     await gateway.ready()
     assert await gateway.stop() == 0
+    assert not at_level(gateway, "error")
 
 
-async def test_an_absent_service_keeps_the_ports_closed_no_longer_than_the_setting_says(
+async def test_an_absent_service_keeps_it_from_ready_no_longer_than_the_setting_says(
     harness: GatewayHarness, contexts: Contexts
 ) -> None:
     await contexts.say("svc-tickets", serving=False)
@@ -61,10 +72,30 @@ async def test_an_absent_service_keeps_the_ports_closed_no_longer_than_the_setti
         gateway = harness.gateway(MAKEREADY_WAIT_FOR_SERVICES_SECONDS="1")
         gateway.start()
         await gateway.ready()
-        assert "opening_without" in gateway.log.read_text()
+        assert "ready_without" in gateway.log.read_text()
         assert await gateway.stop() == 0
     finally:
         await contexts.say("svc-tickets", serving=True)
+
+
+async def test_without_its_migrations_it_answers_and_is_not_ready(
+    harness: GatewayHarness, postgres_server: PostgresServer
+) -> None:
+    empty = databases.environment(postgres_server.create_database("gateway_not_migrated"))
+    gateway = harness.gateway(empty)
+    gateway.start()
+    await logged(gateway, "waiting_for_migrations")
+    api = Api(gateway.api_port)
+    assert [(await api.get(path)).status for path in ("//healthz", "//readyz", "//docs")] == [200, 503, 200]
+    assert (await api.get("/openapi.json")).status == 200
+    early = await api.get("/tickets", "mk_" + "z" * 43)
+    assert (early.status, early.code) == (500, "internal_error")
+    assert (await api.get("/tickets")).status == 401
+    await asyncio.to_thread(gateway.run_to_end, "migrate")
+    await gateway.ready()
+    assert (await api.get("/tickets", "mk_" + "z" * 43)).status == 401
+    assert await gateway.stop() == 0
+    assert [line["route"] for line in at_level(gateway, "error")] == ["/tickets"], "a probe's 503 is no error"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -216,13 +247,8 @@ async def test_tls_ends_at_the_gateway_where_a_certificate_is_given(
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
     api = Api(gateway.api_port, trusting)
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                assert (await api.get("//healthz")).status == 200
-                break
-            except OSError:
-                await asyncio.sleep(0.1)
+    await logged(gateway, '"event": "serving"')
+    assert (await api.get("//readyz")).status == 200
     key = await operator.key(company_id)
     connection = await api.connect()
     for _ in range(2):

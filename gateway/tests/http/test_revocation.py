@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+import urllib.request
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import asyncpg
@@ -16,6 +18,7 @@ from testkit.plugin import PostgresServer, Server
 from testkit.raw_http import Api
 
 PROMISED_SECONDS = 1.0
+AWAY_SECONDS = 20
 
 
 async def until(api: Api, key: str, code: str | None) -> float:
@@ -172,25 +175,48 @@ async def test_floods_of_random_keys_leave_known_keys_alone(api: Api, key: str) 
     assert slowest < 2
 
 
-async def test_a_database_that_restarts_gives_500_then_service_again(
-    api: Api, operator: Operator, company_id: int, postgres_server: PostgresServer
+async def test_without_its_database_every_answer_is_an_envelope_and_the_gateway_stays_ready(
+    gateway: Gateway, api: Api, operator: Operator, company_id: int, postgres_server: PostgresServer
 ) -> None:
+    """All gateways share the database: if each were unready without it, callers would be refused connections.
+
+    It is away for longer than the probes of Kubernetes need to take a pod out of its Service.
+    """
     _, key = await operator.minted(company_id)
     await until(api, key, None)
+    metrics = int(gateway.environment["MAKEREADY_METRICS_LISTEN"].rpartition(":")[2])
+    kept = await api.connect()
+    asked = ("/whoami", key, 500), ("/tickets", key, 500), ("/whoami", None, 401), ("/openapi.json", None, 200)
+    answers: Counter[tuple[str, int]] = Counter()
     postgres_server.stop()
     try:
         await asyncio.sleep(0.3)
-        response = await api.get("/whoami", key)
-        assert (response.status, response.code) == (500, "internal_error")
-        assert (await api.get("//readyz")).status == 503
-        assert (await api.get("//healthz")).status == 200
-        assert (await api.get("/whoami")).status == 401
+        stopped = time.monotonic()
+        while time.monotonic() - stopped < AWAY_SECONDS:
+            for path, bearer, status in asked:
+                await kept.send(api.bytes("GET", path, bearer))
+                for response in (await kept.receive(), await api.get(path, bearer)):  # an old and a new connection
+                    assert response.status == status, (path, response.status)
+                    assert status == 200 or set(response.json["error"]) == {"code", "message"}
+                    answers[path, response.status] += 1
+            for probe in ("//readyz", "//healthz"):
+                assert (await api.get(probe)).status == 200
+            await asyncio.sleep(0.5)
+        assert "makeready_key_listener_connected 0.0" in await asyncio.to_thread(metrics_of, metrics)
     finally:
         postgres_server.start()
+    kept.close()
+    assert min(answers.values()) >= 10, answers
     await until(api, key, None)
     async with asyncio.timeout(10):
-        while (await api.get("//readyz")).status != 200:  # noqa: ASYNC110 - polling
-            await asyncio.sleep(0.05)
+        while "makeready_key_listener_connected 1.0" not in await asyncio.to_thread(metrics_of, metrics):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
+def metrics_of(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        text: bytes = answer.read()
+    return text.decode()
 
 
 async def test_a_database_that_hangs_gives_500_in_time(

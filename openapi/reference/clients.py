@@ -1,0 +1,333 @@
+"""What a client library needs to know of the contract, in no language: each language's printer writes code from it.
+
+`described(made())` walks the finished document and the route table once. The printers (`python_client.py`, …) decide
+nothing about the contract: names, order, types and texts are settled here, so that all languages have the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from gateway.http.filters import LIMIT_MAX
+from gateway.http.routes import OPERATIONS, Operation
+from reference import deliveries
+from reference.errors import ERRORS
+from reference.events import EVENTS, REF
+from reference.responses import operation_id
+
+Schema = Mapping[str, Any]
+Basic = Literal["string", "integer", "number", "boolean", "instant", "date"]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """The type of a value: one of `basic`, `const`, `enum`, `model` and `item` is set; none where it is always null."""
+
+    basic: Basic | None = None
+    const: str | int | bool | None = None
+    """A literal; the value is always this one."""
+    enum: str = ""
+    """The name of an enum."""
+    is_open: bool = False
+    """Whether values that `enum` does not have may come."""
+    model: str = ""
+    """The name of a model."""
+    item: Type | None = None
+    """A list of these."""
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a model, or a parameter of an operation."""
+
+    name: str
+    type: Type
+    is_required: bool
+    """False: it may be absent."""
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An object. Bodies of requests are strict; objects of responses may have more fields than these."""
+
+    name: str
+    description: str
+    fields: tuple[Field, ...]
+    is_body: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    """The values of a text. Only requests are held to them."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operation as a method of its resource.
+
+    resource and name are snake_case, for example `tickets` and `change_status`; the operations without a resource have
+    an empty one. kind is the route's: list, feed, snapshot, fetch, write, delete, own.
+    """
+
+    resource: str
+    name: str
+    id: str
+    """The `operationId` of the document."""
+    method: str
+    path: str
+    kind: str
+    ids: tuple[Field, ...]
+    """The ids in the path, in its order."""
+    query: tuple[Field, ...]
+    """Without `limit`, `cursor` and `wait`: see `kind`."""
+    body: str
+    """The model of the body; empty if it has none. A body has an `Idempotency-Key` beside it."""
+    answer: str
+    """The model of the answer, of an item of a page, or of a line of a snapshot; "Event" for any of `events`. Empty: no
+    content (a delete), or any object (the document)."""
+    page: str
+    """The name of the page in the document; empty if the answer is no page."""
+    scope: str
+    """What it asks of a key: read, write, webhook_only, any, or public (no key)."""
+    errors: tuple[str, ...]
+    """The codes that it may answer."""
+    summary: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Calls that begin with the same segment of the path. The name is that segment."""
+
+    name: str
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error code. name: that of its class, for example NotFound."""
+
+    code: str
+    name: str
+    statuses: tuple[int, ...]
+    meaning: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """An event's key and the model of its envelope."""
+
+    key: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """All that a client library is made from."""
+
+    version: str
+    """The date of the contract's last change."""
+    enums: tuple[Enum, ...]
+    models: tuple[Model, ...]
+    """Each after those that it has fields of. Pages and the error's envelope are not among them: every page has `data`,
+    `next_cursor` and `limit`; that of a feed `resume_cursor`, too, and that of events `positions`."""
+    resources: tuple[Resource, ...]
+    failures: tuple[Failure, ...]
+    events: tuple[Announced, ...]
+    kinds: tuple[str, ...]
+    """The kinds of records that have a snapshot and a feed of changes."""
+    limit_max: int
+    """The largest page."""
+
+
+# The parameters of pages; a printer knows them from the call's kind.
+PAGING = frozenset({"limit", "cursor", "wait"})
+
+
+def described(document: Schema) -> Description:
+    """The description of the finished document."""
+    return _Walk(document).description()
+
+
+@dataclass(slots=True)
+class _Walk:
+    document: Schema
+    enums: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def description(self) -> Description:
+        schemas = self.schemas
+        self.enums |= {name: tuple(schema["enum"]) for name, schema in schemas.items() if "enum" in schema}
+        calls = [self._call(operation) for operation in OPERATIONS]
+        left_out = {one.page for one in calls if one.page} | {"Error"}
+        models = {
+            model.name: model
+            for name, schema in schemas.items()
+            if name not in self.enums and name not in left_out
+            for model in self._models(name, schema)
+        }
+        return Description(
+            self.document["info"]["version"],
+            tuple(Enum(name, values) for name, values in sorted(self.enums.items())),
+            tuple(_ordered(models)),
+            tuple(
+                Resource(name, tuple(one for one in calls if one.resource == name))
+                for name in dict.fromkeys(one.resource for one in calls)
+            ),
+            tuple(Failure(code, _pascal(code), one.statuses, one.meaning, one.remedy) for code, one in ERRORS.items()),
+            tuple(Announced(one.key, deliveries.schema_name(one)) for one in EVENTS),
+            tuple(one.name for one in calls if one.kind == "snapshot"),
+            LIMIT_MAX,
+        )
+
+    @property
+    def schemas(self) -> Schema:
+        found: Schema = self.document["components"]["schemas"]
+        return found
+
+    def _call(self, operation: Operation) -> Call:
+        route = operation.route
+        found = self.document["paths"][route.path][route.method.lower()]
+        parameters = [one for one in found.get("parameters", ()) if one["in"] != "header"]
+        resource, name = _names(operation)
+        answer, page = self._answer(operation, found)
+        codes = (code for response in found["responses"].values() for code in self._codes(response))
+        return Call(
+            resource,
+            name,
+            operation_id(operation),
+            route.method,
+            route.path,
+            operation.kind,
+            tuple(self._parameter(one, resource) for one in parameters if one["in"] == "path"),
+            tuple(
+                self._parameter(one, resource)
+                for one in parameters
+                if one["in"] == "query" and one["name"] not in PAGING
+            ),
+            _named(_json(found.get("requestBody", {}))),
+            answer,
+            page,
+            operation.scope,
+            tuple(dict.fromkeys(codes)),
+            found["summary"],
+            found["description"],
+        )
+
+    def _answer(self, operation: Operation, found: Schema) -> tuple[str, str]:
+        """The model of the answer or item, and that of the page."""
+        success = next(response for status, response in found["responses"].items() if status.startswith("2"))
+        if operation.kind == "snapshot":
+            return _named(success["content"]["application/x-ndjson"]["schema"]["contentSchema"]["items"]), ""
+        name = _named(_json(success))
+        if operation.kind not in ("list", "feed"):
+            return name, ""
+        items = self.schemas[name]["properties"]["data"]["items"]
+        return _named(items) if "$ref" in items else "Event", name
+
+    def _codes(self, response: Schema) -> Iterator[str]:
+        if "$ref" in response:
+            response = self.document["components"]["responses"][response["$ref"].rpartition("/")[2]]
+        error = _json(response).get("properties", {}).get("error", {})
+        yield from error.get("properties", {}).get("code", {}).get("enum", ())
+
+    def _parameter(self, one: Schema, resource: str) -> Field:
+        schema = one["schema"]
+        kind = self._type(schema, is_body=True) if "enum" not in schema else Type(enum=self._enum(one, resource))
+        return Field(one["name"], kind, one.get("required", False), one["description"])
+
+    def _enum(self, one: Schema, resource: str) -> str:
+        """The enum that has the values of a filter; a new one where none has."""
+        values = tuple(one["schema"]["enum"])
+        same = (name for name, others in self.enums.items() if set(others) == set(values))
+        name = next(same, "") or _pascal(resource.removesuffix("s")) + _pascal(one["name"])
+        self.enums.setdefault(name, values)
+        return name
+
+    def _models(self, name: str, schema: Schema) -> Iterator[Model]:
+        """The model of a schema, after those of the objects in it that have no name of their own."""
+        is_body = schema.get("additionalProperties") is False
+        fields = []
+        for key, about in schema["properties"].items():
+            if about.get("type") == "object":
+                kind = Type(model=name + _pascal(key))
+                yield from self._models(kind.model, about)
+            else:
+                kind = self._type(about, is_body=is_body)
+            fields.append(Field(key, kind, key in schema["required"], about.get("description", "")))
+        yield Model(name, schema.get("description", ""), tuple(fields), is_body)
+
+    def _type(self, schema: Schema, *, is_body: bool) -> Type:
+        """The type of a field. Each enum in a response is open, for a later version may add to it."""
+        if "anyOf" in schema:
+            options = [one for one in schema["anyOf"] if one != {"type": "null"}]
+            return replace(self._type(options[0], is_body=is_body), nullable=len(options) < len(schema["anyOf"]))
+        if "$ref" in schema:
+            name = _named(schema)
+            return Type(enum=name, is_open=not is_body) if name in self.enums else Type(model=name)
+        if "const" in schema:
+            return Type(const=schema["const"])
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        nullable = "null" in kinds
+        basic = next((one for one in kinds if one != "null"), None)
+        if basic == "array":
+            return Type(item=self._type(schema["items"], is_body=is_body), nullable=nullable)
+        if basic == "string":
+            basic = {"date-time": "instant", "date": "date"}.get(schema.get("format", ""), basic)
+        return Type(basic=basic, nullable=nullable)
+
+
+def _names(operation: Operation) -> tuple[str, str]:
+    """The resource and the name of the method.
+
+    The name is that of the RPC without the noun that the resource says already: ChangeTicketStatus of tickets is
+    `change_status`, ListReadings of meters `list_readings`. Changes and snapshots are named for what they hold.
+    """
+    segments = operation.route.path.strip("/").split("/")
+    if operation.kind == "own":
+        return "", segments[0].removesuffix(".json")
+    if segments[0] in ("changes", "snapshots"):
+        return segments[0], segments[1]
+    plural = {"webhooks": "subscriptions"}.get(segments[0], segments[0])
+    nouns = (plural, {"properties": "property"}.get(plural, plural[:-1]))
+    words = re.findall("[A-Z][a-z]*", operation.rpc_path.rpartition("/")[2])
+    return segments[0], "_".join(word.lower() for word in words if word.lower() not in nouns)
+
+
+def _ordered(models: Mapping[str, Model]) -> Iterator[Model]:
+    """The models, each after those that it has fields of."""
+    done: set[str] = set()
+
+    def after(model: Model) -> Iterator[Model]:
+        if model.name not in done:
+            done.add(model.name)
+            for one in model.fields:
+                used = (one.type.item or one.type).model
+                if used:
+                    yield from after(models[used])
+            yield model
+
+    for name in sorted(models):
+        yield from after(models[name])
+
+
+def _json(found: Schema) -> Schema:
+    """The schema of a body of JSON; empty if there is none."""
+    schema: Schema = found.get("content", {}).get("application/json", {}).get("schema", {})
+    return schema
+
+
+def _named(schema: Schema) -> str:
+    return str(schema.get("$ref", "")).removeprefix(REF)
+
+
+def _pascal(text: str) -> str:
+    return "".join(word.title() for word in re.split("[_.]", text))

@@ -1,0 +1,244 @@
+"""Requests as they are sent: keys, retries, the deadline and the rate limit; once, for both kinds of client.
+
+`exchange` is a generator: it yields seconds to sleep or a request to send, and gets the response or the error. The
+clients only sleep and send, each in its own way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import random
+import re
+import threading
+import time
+import uuid
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import httpx
+import msgspec
+
+from makeready_client import errors
+from makeready_client.answers import Answer
+from makeready_client.refusals import error_of
+from makeready_client.requests import Request
+
+T = TypeVar("T")
+__version__ = "0.2.0"
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 35.0  # the slowest operation waits 30 s for a receiver of webhooks
+BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 0.5, 8.0
+# Repeating these sends cannot change what they fail with.
+NEVER_RETRIED = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.TooManyRedirects)
+LIMIT = re.compile(r";\s*r=(\d+)\s*;\s*t=(\d+)")
+Steps = Generator["float | httpx.Request", "httpx.Response | httpx.RequestError | None", httpx.Response]
+
+
+@dataclass
+class Allowance:
+    """What is left of the key's requests, by the last answer. Shared by all threads of a client."""
+
+    remaining: int | None = None
+    """None until an answer has told."""
+    resets_at: float = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, now: float) -> float:
+        """Takes one request: 0, or the seconds to wait before asking again."""
+        with self.lock:
+            if self.remaining:
+                self.remaining -= 1
+            elif self.remaining == 0:
+                if now < self.resets_at:
+                    return self.resets_at - now
+                # The window has moved on by one request at least; its answer tells how many more.
+                self.resets_at = now + 1
+            return 0.0
+
+    def note(self, header: str, now: float) -> None:
+        """header: RateLimit, such as `"key";r=119;t=60`."""
+        if found := LIMIT.search(header):
+            with self.lock:
+                self.remaining, self.resets_at = int(found[1]), now + int(found[2])
+
+
+class Settings:
+    """What a client was made with, and its base address."""
+
+    def __init__(self, api_key: str, base_url: str, timeout: float, retries: int) -> None:
+        if not re.fullmatch("[!-~]+", api_key):
+            raise ValueError("api_key must be printable ASCII without blanks; it is empty or has other characters")
+        if not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", base_url):
+            raise ValueError("base_url must be like https://makeready.example/api/v1")
+        if timeout <= 0 or retries < 0:
+            raise ValueError("timeout must be more than 0 seconds, retries 0 or more")
+        self.base_url = base_url.rstrip("/")
+        self.timeout = timeout
+        self.retries = retries
+        self.allowance = Allowance()
+        self.headers = {
+            "Authorization": f"Bearer {api_key}",
+            "User-Agent": f"makeready-client/{__version__} python/{platform.python_version()}",
+        }
+
+    def exchange(self, request: Request) -> Steps:
+        """The response to a request, after all its retries. Raises errors.ApiError or errors.ConnectionFailed.
+
+        Retried are 429 (after Retry-After), 503, 500 (once), 409 idempotency_in_progress and lost connections, and
+        nothing else (section 7 of the API's specification).
+        """
+        deadline = time.monotonic() + self.timeout + request.wait_seconds
+        headers, content = dict(self.headers), request.content()
+        if content is not None:
+            headers |= {
+                "Content-Type": "application/json",
+                "Idempotency-Key": request.idempotency_key or str(uuid.uuid4()),
+            }
+        tried, faults, may_have_happened = 0, 0, False
+        while True:
+            while (pause := self.allowance.take(time.monotonic())) > 0:
+                if time.monotonic() + pause > deadline:
+                    raise errors.RateLimited(
+                        429, "rate_limited", "Not sent: no request is left before the deadline.", retry_after=pause
+                    )
+                yield pause
+            left = max(deadline - time.monotonic(), 0.001)
+            limit = httpx.Timeout(min(ANSWER_SECONDS + request.wait_seconds, left), connect=min(CONNECT_SECONDS, left))
+            got = yield httpx.Request(
+                request.method,
+                self.base_url + request.path,
+                params=request.parameters(),
+                headers=headers,
+                content=content,
+                extensions={"timeout": limit.as_dict()},
+            )
+            assert got is not None
+            failure: errors.MakereadyError
+            if isinstance(got, httpx.Response):
+                self.allowance.note(got.headers.get("RateLimit", ""), time.monotonic())
+                if got.is_success or (request.method == "DELETE" and may_have_happened and got.status_code == 404):
+                    return got
+                failure = error_of(got)
+                faults += got.status_code == 500
+                is_retried = (
+                    got.status_code in (429, 503)
+                    or (got.status_code == 500 and faults == 1)
+                    or isinstance(failure, errors.IdempotencyInProgress)
+                )
+                may_have_happened |= got.status_code == 500
+            else:
+                failure = errors.ConnectionFailed(f"{request.method} {self.base_url}{request.path}: {got!r}")
+                failure.__cause__ = got
+                is_retried = not isinstance(got, NEVER_RETRIED)
+                may_have_happened = True
+            pause = random.uniform(0, min(BACKOFF_SECONDS * 2**tried, BACKOFF_SECONDS_MAX))  # noqa: S311 - no secret
+            if isinstance(failure, errors.ApiError) and failure.retry_after is not None:
+                pause += failure.retry_after
+            # The API says when a refused request may come again, so those do not use up the retries.
+            is_limited = self.retries > 0 and isinstance(failure, errors.RateLimited)
+            if not is_retried or (tried == self.retries and not is_limited) or time.monotonic() + pause > deadline:
+                raise failure
+            tried += not is_limited
+            yield pause
+
+
+def read(response: httpx.Response, kind: type[T]) -> T:
+    """The answer in a response. Raises errors.ApiError if it is none of the API's."""
+    try:
+        answer = msgspec.json.decode(response.content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise errors.ApiError(response.status_code, "", f"An answer that this version cannot read: {error}") from error
+    if isinstance(answer, Answer):
+        answer.__dict__["_request_id"] = response.headers.get("X-Request-Id")
+        answer.__dict__["_replayed"] = response.headers.get("X-Idempotent-Replay") == "1"
+    return answer
+
+
+class Core:
+    """Sends requests and waits for the answers. Threads may share it."""
+
+    def __init__(self, settings: Settings, transport: httpx.BaseTransport | None) -> None:
+        self.settings = settings
+        self._http = httpx.Client(transport=transport)
+
+    def call(self, request: Request, kind: type[T]) -> T:
+        """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""
+        return read(self.respond(request), kind)
+
+    def respond(self, request: Request, *, is_stream: bool = False) -> httpx.Response:
+        """The response; with its body, unless that is a stream. Raises as `call`."""
+        steps = self.settings.exchange(request)
+        got: httpx.Response | httpx.RequestError | None = None
+        while True:
+            try:
+                step = steps.send(got)
+            except StopIteration as done:
+                found: httpx.Response = done.value
+                return found
+            got = None
+            if isinstance(step, float):
+                time.sleep(step)
+                continue
+            try:
+                got = self._http.send(step, stream=True)
+                if not (is_stream and got.is_success):
+                    got.read()
+            except httpx.RequestError as error:
+                got = error
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+
+class AsyncCore:
+    """As Core, with coroutines."""
+
+    def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None) -> None:
+        self.settings = settings
+        self._http = httpx.AsyncClient(transport=transport)
+
+    async def call(self, request: Request, kind: type[T]) -> T:
+        """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""
+        return read(await self.respond(request), kind)
+
+    async def respond(self, request: Request, *, is_stream: bool = False) -> httpx.Response:
+        """The response; with its body, unless that is a stream. Raises as `call`."""
+        steps = self.settings.exchange(request)
+        got: httpx.Response | httpx.RequestError | None = None
+        while True:
+            try:
+                step = steps.send(got)
+            except StopIteration as done:
+                found: httpx.Response = done.value
+                return found
+            got = None
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+                continue
+            try:
+                got = await self._http.send(step, stream=True)
+                if not (is_stream and got.is_success):
+                    await got.aread()
+            except httpx.RequestError as error:
+                got = error
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+
+class Resource:
+    """Operations of one resource."""
+
+    def __init__(self, client: Core) -> None:
+        self.client = client
+
+
+class AsyncResource:
+    """Operations of one resource, with coroutines."""
+
+    def __init__(self, client: AsyncCore) -> None:
+        self.client = client

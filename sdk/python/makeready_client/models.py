@@ -1,0 +1,1354 @@
+"""Records, events and enums.
+
+Enums in answers are open: any other text may come, and unknown fields are ignored.
+
+Made by `make openapi` from the tables of the API: change openapi/reference instead.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+import msgspec
+
+from makeready_client.answers import Answer, Envelope
+
+CONTRACT = "2026-11-22"
+"""The date of the last change of the contract that this was made from."""
+PAGE_RECORDS_MAX = 200
+KINDS = (
+    "tickets",
+    "properties",
+    "units",
+    "assets",
+    "vendors",
+    "inspections",
+    "turns",
+    "meters",
+    "readings",
+)
+"""The kinds of records that have a snapshot and a feed of changes."""
+
+AssetStatus: TypeAlias = Literal["Active", "Needs Service", "Out of Service", "Retired"]
+EventEntityType: TypeAlias = Literal["inspection", "notice", "pm_task", "ticket", "turn", "vendor"]
+EventKey: TypeAlias = Literal[
+    "inspection.stale",
+    "pm.stale",
+    "property.notice.published",
+    "ticket.created",
+    "ticket.stale",
+    "ticket.status_changed",
+    "turn.schedule_changed",
+    "turn.status_changed",
+    "turn.task.stale",
+    "vendor.hold",
+]
+InspectionResult: TypeAlias = Literal["passed", "failed"]
+InspectionSource: TypeAlias = Literal["staff", "import"]
+InspectionStatus: TypeAlias = Literal["Scheduled", "In Progress", "Completed"]
+KeyScope: TypeAlias = Literal["read", "write", "webhook_only"]
+LeaseType: TypeAlias = Literal["fixed_term", "month_to_month"]
+LocationType: TypeAlias = Literal[
+    "unit", "mechanical_room", "common_area", "amenity", "parking", "storage", "exterior", "other"
+]
+MeterScope: TypeAlias = Literal["master", "common_area", "unit"]
+MeterUtilityType: TypeAlias = Literal["electric", "gas", "water", "sewer", "trash", "other"]
+OccupancyStatus: TypeAlias = Literal["active", "completed", "cancelled"]
+PartyRole: TypeAlias = Literal["leaseholder", "guarantor"]
+ReplayState: TypeAlias = Literal["all", "parked", "failed"]
+SubscriptionSource: TypeAlias = Literal["api", "administrator"]
+TicketCancellationReasonCode: TypeAlias = Literal[
+    "duplicate_ticket",
+    "no_access_repeated",
+    "resident_cancelled",
+    "resolved_independently",
+    "scheduled_for_later",
+    "see_notes",
+    "wrong_property",
+]
+TicketCategory: TypeAlias = Literal[
+    "HVAC",
+    "Plumbing",
+    "Electrical",
+    "Mechanical",
+    "Life Safety",
+    "Elevator",
+    "Appliance",
+    "Doors/Windows",
+    "Flooring",
+    "Painting",
+    "Roofing",
+    "Leak",
+    "Pest Control",
+    "Structural",
+    "Grounds",
+    "Parking Garage",
+    "Pool",
+    "Security",
+    "Common Area",
+    "General",
+    "Other",
+]
+TicketPriority: TypeAlias = Literal["Low", "Medium", "High", "Emergency"]
+TicketSource: TypeAlias = Literal["api", "staff", "resident_portal", "inspection", "import"]
+TicketStatus: TypeAlias = Literal["Open", "In Progress", "On Hold", "Completed", "Cancelled"]
+TurnSource: TypeAlias = Literal["api", "staff", "import"]
+TurnStatus: TypeAlias = Literal["Active", "Completed", "Cancelled"]
+UnitStatus: TypeAlias = Literal["Occupied", "Notice", "Vacant Not Ready", "Vacant Ready", "Down"]
+VendorLastComplianceState: TypeAlias = Literal["compliant", "expiring", "noncompliant", "missing", "unknown"]
+VendorPropertyVisibility: TypeAlias = Literal["all_properties", "selected_properties"]
+WebhookAttemptCause: TypeAlias = Literal["sweep", "retry", "manual", "resend", "test", "replay"]
+WebhookDeliveryState: TypeAlias = Literal["waiting", "succeeded", "parked", "failed"]
+WebhookHealth: TypeAlias = Literal["healthy", "retrying", "dead_lettered", "paused"]
+WebhookReplayStatus: TypeAlias = Literal["under_way", "finished"]
+
+# msgspec takes no union of literals and str; type checkers do, and show the values.
+if TYPE_CHECKING:
+    OpenAssetStatus: TypeAlias = AssetStatus | str
+    OpenEventKey: TypeAlias = EventKey | str
+    OpenInspectionResult: TypeAlias = InspectionResult | str
+    OpenInspectionSource: TypeAlias = InspectionSource | str
+    OpenInspectionStatus: TypeAlias = InspectionStatus | str
+    OpenKeyScope: TypeAlias = KeyScope | str
+    OpenLeaseType: TypeAlias = LeaseType | str
+    OpenLocationType: TypeAlias = LocationType | str
+    OpenMeterScope: TypeAlias = MeterScope | str
+    OpenMeterUtilityType: TypeAlias = MeterUtilityType | str
+    OpenOccupancyStatus: TypeAlias = OccupancyStatus | str
+    OpenPartyRole: TypeAlias = PartyRole | str
+    OpenReplayState: TypeAlias = ReplayState | str
+    OpenSubscriptionSource: TypeAlias = SubscriptionSource | str
+    OpenTicketCancellationReasonCode: TypeAlias = TicketCancellationReasonCode | str
+    OpenTicketCategory: TypeAlias = TicketCategory | str
+    OpenTicketPriority: TypeAlias = TicketPriority | str
+    OpenTicketSource: TypeAlias = TicketSource | str
+    OpenTicketStatus: TypeAlias = TicketStatus | str
+    OpenTurnSource: TypeAlias = TurnSource | str
+    OpenTurnStatus: TypeAlias = TurnStatus | str
+    OpenUnitStatus: TypeAlias = UnitStatus | str
+    OpenVendorLastComplianceState: TypeAlias = VendorLastComplianceState | str
+    OpenVendorPropertyVisibility: TypeAlias = VendorPropertyVisibility | str
+    OpenWebhookAttemptCause: TypeAlias = WebhookAttemptCause | str
+    OpenWebhookDeliveryState: TypeAlias = WebhookDeliveryState | str
+    OpenWebhookHealth: TypeAlias = WebhookHealth | str
+    OpenWebhookReplayStatus: TypeAlias = WebhookReplayStatus | str
+else:
+    OpenAssetStatus = OpenEventKey = OpenInspectionResult = OpenInspectionSource = OpenInspectionStatus = (
+        OpenKeyScope
+    ) = OpenLeaseType = OpenLocationType = OpenMeterScope = OpenMeterUtilityType = OpenOccupancyStatus = (
+        OpenPartyRole
+    ) = OpenReplayState = OpenSubscriptionSource = OpenTicketCancellationReasonCode = OpenTicketCategory = (
+        OpenTicketPriority
+    ) = OpenTicketSource = OpenTicketStatus = OpenTurnSource = OpenTurnStatus = OpenUnitStatus = (
+        OpenVendorLastComplianceState
+    ) = OpenVendorPropertyVisibility = OpenWebhookAttemptCause = OpenWebhookDeliveryState = OpenWebhookHealth = (
+        OpenWebhookReplayStatus
+    ) = str
+
+
+class Reference(msgspec.Struct, kw_only=True):
+    """Another record, named inside one that belongs to it."""
+
+    id: int
+    """The other record's id."""
+    name: str
+    """The other record's name."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+
+
+class Location(msgspec.Struct, kw_only=True):
+    """Where an asset stands: a unit, or another place of the property such as a mechanical room."""
+
+    id: int
+    """The location's id; where location_type is `unit`, the unit's id."""
+    name: str
+    """The location's name."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    location_type: OpenLocationType
+    """What kind of place it is."""
+
+
+class Asset(Answer, kw_only=True):
+    """An asset: a piece of equipment that the company maintains. Retired assets are included."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["asset"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    name: str
+    """What people call it."""
+    category: str
+    """What kind of equipment it is, in the company's own words."""
+    sub_category: str | None
+    """A narrower kind, in the company's own words."""
+    asset_tag: str | None
+    """The tag on the equipment."""
+    make: str
+    """Who made it."""
+    model: str
+    """The maker's name for the model."""
+    serial_number: str | None
+    """The maker's serial number."""
+    status: OpenAssetStatus
+    """Whether it is in use."""
+    property: Reference
+    """The property that it belongs to."""
+    location: Location | None
+    """Its location: a unit or another place; null if not on record."""
+    year: int | None
+    """The year in which it was made."""
+    installed_on: datetime.date | None
+    """The day on which it was installed."""
+    warranty_expires_on: datetime.date | None
+    """The last day of its warranty."""
+    expected_life_years: int | None
+    """How many years it is expected to last from its installation."""
+    created_at: datetime.datetime
+    """When the record was created."""
+    updated_at: datetime.datetime
+    """When the record last changed."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    source: str
+    """How the record was created, for example `import`."""
+    url: str
+    """Link that opens the record for a person."""
+
+
+class AssetChange(msgspec.Struct, kw_only=True):
+    """The latest state of a record that has changed."""
+
+    schema_version: Literal[1]
+    """Always 1."""
+    entity_type: Literal["asset"]
+    """The kind of the record."""
+    entity_id: int
+    """The record's `entity_id`."""
+    gone: bool
+    """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
+    record: Asset | None
+    """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class Assignee(msgspec.Struct, kw_only=True):
+    """The member of staff who has the work."""
+
+    id: int
+    """The person's id."""
+    name: str
+    """The person's name."""
+
+
+class Business(msgspec.Struct, kw_only=True):
+    """The legal entity behind a vendor. Vendors with the same business are relationships with the same entity."""
+
+    id: int
+    """The business's id."""
+    legal_name: str
+    """The name that it is registered under."""
+    website: str | None
+    """The address of its website; null where none is known."""
+
+
+class Company(msgspec.Struct, kw_only=True):
+    """The company that a key belongs to."""
+
+    id: int
+    """The company's id; the `company_id` of its events."""
+    name: str
+    """The company's name."""
+    timezone: str
+    """The company's timezone, an IANA name such as America/Chicago."""
+
+
+class Floorplan(msgspec.Struct, kw_only=True):
+    """The plan that a unit is built to."""
+
+    id: int
+    """The floorplan's id."""
+    name: str
+    """What the property calls the plan, for example B2."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    bedrooms: int | None
+    """How many bedrooms it has; 0 is a studio."""
+    bathrooms: float | None
+    """How many bathrooms it has; a half has a toilet and no bath."""
+    square_feet: int | None
+    """Its floor area in square feet."""
+
+
+class Inspection(Answer, kw_only=True):
+    """An inspection of operations: of a property, or of one unit. Walks of consulting engagements are not shown."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["inspection"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    inspection_number: int | None
+    """The number that staff see, from a sequence of the property; null if the inspection never got one."""
+    title: str | None
+    """The subject of the inspection in one line; null on legacy inspections."""
+    inspection_type: str | None
+    """The type of the template that it follows, for example General or Fire Alarm."""
+    status: OpenInspectionStatus
+    """Its status. An inspection that was finalized on the legacy plain-checklist path is Completed."""
+    result: OpenInspectionResult | None
+    """Its result; null where neither applies."""
+    property: Reference
+    """The property that is inspected."""
+    unit: Reference | None
+    """The unit that is inspected; null if the property or another part of it is."""
+    scheduled_date: datetime.date | None
+    """The day for which it is planned."""
+    completed_date: datetime.date | None
+    """The day on which it was done."""
+    assignee: Assignee | None
+    """The member of staff who does it; null if none is assigned."""
+    is_compliance_inspection: bool
+    """Whether a law or a contract requires it."""
+    compliance_type: str | None
+    """The law or contract that requires it, in the company's own words."""
+    created_at: datetime.datetime
+    """When the record was created."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    source: OpenInspectionSource
+    """How the inspection was created."""
+    url: str
+    """Link that opens the record for a person."""
+
+
+class InspectionChange(msgspec.Struct, kw_only=True):
+    """The latest state of a record that has changed."""
+
+    schema_version: Literal[1]
+    """Always 1."""
+    entity_type: Literal["inspection"]
+    """The kind of the record."""
+    entity_id: int
+    """The record's `entity_id`."""
+    gone: bool
+    """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
+    record: Inspection | None
+    """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class InspectionStaleEvent(Envelope, kw_only=True):
+    """An inspection was not completed by the morning after its scheduled date, at 06:00 in the company's timezone.
+    Once for each inspection, even if it is postponed later.
+    """
+
+    schema_version: Literal[1]
+    """Version of the shape: 1."""
+    event_id: str
+    """Unique to the event; retries carry the same one. Use it to drop duplicates."""
+    event: Literal["inspection.stale"]
+    """The event key. Ignore events whose key you do not know: new ones may come."""
+    occurred_at: datetime.datetime
+    """When it happened; the delivery may come an hour later or more. Orders the events of one record."""
+    company_id: int
+    """The company that it happened in."""
+    data: Inspection
+    change: None
+    """Always null here."""
+
+
+class Key(msgspec.Struct, kw_only=True):
+    """An API key, without its secret part."""
+
+    id: int
+    """The key's id."""
+    name: str
+    """What the administrator called the key."""
+    prefix: str
+    """The first characters of the key, to tell keys apart."""
+    scope: OpenKeyScope
+    """What the key opens. `write` opens all that the other two do."""
+    created_at: datetime.datetime
+    """When the key was minted."""
+
+
+class Lease(msgspec.Struct, kw_only=True):
+    """The lease that a move-in created."""
+
+    id: int
+    """The lease's id."""
+    lease_type: OpenLeaseType
+    """For a fixed term, which has an end_date, or from month to month, which has none."""
+    start_date: datetime.date
+    """The lease's first day."""
+    end_date: datetime.date | None
+    """The lease's last day; null from month to month."""
+
+
+class Meter(Answer, kw_only=True):
+    """A utility meter of a property: of all of it, of its common areas, or of one unit."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["utility_meter"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    name: str
+    """What people call the meter, for example Maple Court 204 electric."""
+    utility_type: OpenMeterUtilityType
+    """What it measures."""
+    scope: OpenMeterScope
+    """The part of the property that it measures: `master` is the whole property, `unit` one unit."""
+    meter_number: str | None
+    """The number on the meter."""
+    unit_of_measure: str | None
+    """The unit of its readings, for example kWh; null if not on record."""
+    is_active: bool
+    """Whether it is still in use. Inactive meters stay in the list, with their readings."""
+    property: Reference
+    """The property that it belongs to."""
+    unit: Reference | None
+    """The unit that it measures; null unless `scope` is `unit`."""
+    created_at: datetime.datetime
+    """When the record was created."""
+    updated_at: datetime.datetime
+    """When the record last changed."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    source: str
+    """How the record was created, for example `import`."""
+    url: str
+    """Link that opens the record for a person."""
+
+
+class MeterChange(msgspec.Struct, kw_only=True):
+    """The latest state of a record that has changed."""
+
+    schema_version: Literal[1]
+    """Always 1."""
+    entity_type: Literal["utility_meter"]
+    """The kind of the record."""
+    entity_id: int
+    """The record's `entity_id`."""
+    gone: bool
+    """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
+    record: Meter | None
+    """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class PartyCreate(TypedDict, total=False):
+    """A party of the lease."""
+
+    first_name: str | None
+    """The first name."""
+    last_name: str | None
+    """The last name."""
+    email: str | None
+    """The e-mail address. It is stored, and no response contains it."""
+    phone: str | None
+    """The phone number. It is stored, and no response contains it."""
+    role: PartyRole | None
+    """The party's role in the lease."""
+    external_id: str | None
+    """Your own identifier of the party."""
+
+
+class NewSubscription(Answer, kw_only=True):
+    """A webhook subscription that was just created, with its signing secret."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["webhook_subscription"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    destination_url: str
+    """The URL that receives deliveries."""
+    events: list[OpenEventKey]
+    """The events that are delivered, sorted, each once."""
+    health: OpenWebhookHealth
+    """The health of the subscription as a whole: `retrying` after a failed attempt, `dead_lettered` after repeated
+    failures (deliveries are still attempted), `paused` by an administrator; `healthy` after the next success.
+    """
+    secret_prefix: str
+    """The first characters of the signing secret, to tell secrets apart."""
+    created_at: datetime.datetime
+    """When the record was created."""
+    source: OpenSubscriptionSource
+    """How it was created: `api` over this API, `administrator` in the administrator interface."""
+    secret: str | None = None
+    """The signing secret. Store it: replays and lists do not contain it."""
+
+
+class Party(msgspec.Struct, kw_only=True):
+    """A party of a lease. Its e-mail address and phone number are stored, but not part of this record."""
+
+    id: int
+    """The party's id."""
+    first_name: str | None
+    """The first name, as it was sent."""
+    last_name: str | None
+    """The last name, as it was sent."""
+    role: OpenPartyRole | None
+    """The party's role in the lease; null if none was sent."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+
+
+class OccupancyRecord(Answer, kw_only=True):
+    """What a notice or a move-in recorded on a unit."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["occupancy"]
+    """What kind of record this is."""
+    entity_id: int
+    """The id of the transition, which is the `entity_id` of the turn."""
+    unit_id: int
+    """The unit's id."""
+    status: OpenOccupancyStatus
+    """The transition's stored status; a turn has it in title case."""
+    move_in_date: datetime.date | None
+    """The day on which the resident moved in or will move in; null if not on record."""
+    move_out_date: datetime.date | None
+    """The day on which the resident leaves or has left; null on a move-in."""
+    occupancy_source: str | None
+    """The provider that was sent, stripped and in lower case."""
+    occupancy_fed_at: datetime.datetime | None
+    """When this was recorded."""
+    external_id: str | None
+    """The external_id that was sent with this notice or move-in."""
+    lease: Lease | None
+    """The lease that the move-in created; null on a notice."""
+    parties: list[Party]
+    """The parties of the lease: leaseholders with first and last name first, then all others; otherwise in the order
+    in which they were sent. `[]` on a notice.
+    """
+    url: str
+    """Link that opens the unit's transitions for a person."""
+
+
+class StalePmTask(msgspec.Struct, kw_only=True):
+    """A preventive-maintenance task that is overdue. It has no id, and there is nothing to fetch afterwards."""
+
+    task_name: str
+    """The work to be done."""
+    property: str
+    """The property's name."""
+    unit: str
+    """Where: a unit, an area, or the whole property, in words."""
+    due_date: datetime.date
+    """The day by which it was due."""
+    url: str
+    """Link that opens the record for a person."""
+
+
+class PmStaleEvent(Envelope, kw_only=True):
+    """A preventive-maintenance task was still open on the morning after its due date, at 06:00 in the company's
+    timezone. Once for each task, even if it is postponed later. A recurring task's next occurrence is a task of
+    its own.
+    """
+
+    schema_version: Literal[1]
+    """Version of the shape: 1."""
+    event_id: str
+    """Unique to the event; retries carry the same one. Use it to drop duplicates."""
+    event: Literal["pm.stale"]
+    """The event key. Ignore events whose key you do not know: new ones may come."""
+    occurred_at: datetime.datetime
+    """When it happened; the delivery may come an hour later or more. Orders the events of one record."""
+    company_id: int
+    """The company that it happened in."""
+    data: StalePmTask
+    change: None
+    """Always null here."""
+
+
+class Property(Answer, kw_only=True):
+    """A property: one site with its buildings and units."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["property"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    name: str
+    """What people call the property."""
+    address: str
+    """Its street address."""
+    city: str | None
+    """The city of the address."""
+    state: str | None
+    """The state or province of the address."""
+    postal_code: str | None
+    """The postal code of the address."""
+    building_type: str | None
+    """What kind of building it is, in the company's own words, for example Garden."""
+    construction_type: str | None
+    """How it is built, in the company's own words, for example Wood frame."""
+    unit_count: int | None
+    """The number of units on the property's own record; the API may list more or fewer units."""
+    year_built: int | None
+    """The year in which it was built."""
+    latitude: float | None
+    """Degrees north of the equator (WGS 84)."""
+    longitude: float | None
+    """Degrees east of Greenwich (WGS 84)."""
+    created_at: datetime.datetime
+    """When the record was created."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    source: str
+    """How the record was created, for example `import`."""
+    url: str
+    """Link that opens the record for a person."""
+
+
+class PropertyChange(msgspec.Struct, kw_only=True):
+    """The latest state of a record that has changed."""
+
+    schema_version: Literal[1]
+    """Always 1."""
+    entity_type: Literal["property"]
+    """The kind of the record."""
+    entity_id: int
+    """The record's `entity_id`."""
+    gone: bool
+    """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
+    record: Property | None
+    """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class PropertyNotice(msgspec.Struct, kw_only=True):
+    """A notice to the residents of a property. It has no id, and there is nothing to fetch afterwards."""
+
+    subject: str
+    """The subject of the notice."""
+    property: str
+    """The property's name."""
+    unit: str
+    """Whom it is for: a unit or an area, a number of units, or the whole property, in words."""
+    url: str
+    """Link that opens the record for a person."""
+    created_at: datetime.datetime
+    """When it was published."""
+    when: str
+    """When the announced work or event takes place, in words."""
+
+
+class PropertyNoticePublishedEvent(Envelope, kw_only=True):
+    """A notice to the residents of a property was published. Once for each notice."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1."""
+    event_id: str
+    """Unique to the event; retries carry the same one. Use it to drop duplicates."""
+    event: Literal["property.notice.published"]
+    """The event key. Ignore events whose key you do not know: new ones may come."""
+    occurred_at: datetime.datetime
+    """When it happened; the delivery may come an hour later or more. Orders the events of one record."""
+    company_id: int
+    """The company that it happened in."""
+    data: PropertyNotice
+    change: None
+    """Always null here."""
+
+
+class Reading(Answer, kw_only=True):
+    """A reading: the consumption that one meter measured in one period."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["utility_reading"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    meter_id: int
+    """The meter's id."""
+    period_start: datetime.datetime
+    """The instant from which it counts."""
+    period_end: datetime.datetime
+    """The instant up to which it counts."""
+    consumption: float
+    """The consumption in the period, in `unit_of_measure`; negative if more was fed back than drawn. Numbers of up
+    to fifteen digits are exact.
+    """
+    unit_of_measure: str | None
+    """The unit of `consumption`, for example kWh, as it was when the meter was read; null if not on record."""
+    cost: float | None
+    """The cost of the period, in the company's currency; null if not on record."""
+    is_estimated: bool
+    """Whether the consumption was estimated rather than read."""
+    created_at: datetime.datetime
+    """When the record was created."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    source: str
+    """How the record was created, for example `import`."""
+
+
+class ReadingChange(msgspec.Struct, kw_only=True):
+    """The latest state of a record that has changed."""
+
+    schema_version: Literal[1]
+    """Always 1."""
+    entity_type: Literal["utility_reading"]
+    """The kind of the record."""
+    entity_id: int
+    """The record's `entity_id`."""
+    gone: bool
+    """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
+    record: Reading | None
+    """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class StaleTurnTask(msgspec.Struct, kw_only=True):
+    """A make-ready task that is overdue. It has no id, and there is nothing to fetch afterwards."""
+
+    task_type: str
+    """The kind of work."""
+    property: str
+    """The property's name."""
+    unit: str
+    """The unit's name."""
+    url: str
+    """Link that opens the record for a person."""
+
+
+class Subscription(msgspec.Struct, kw_only=True):
+    """A webhook subscription."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["webhook_subscription"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    destination_url: str
+    """The URL that receives deliveries."""
+    events: list[OpenEventKey]
+    """The events that are delivered, sorted, each once."""
+    health: OpenWebhookHealth
+    """The health of the subscription as a whole: `retrying` after a failed attempt, `dead_lettered` after repeated
+    failures (deliveries are still attempted), `paused` by an administrator; `healthy` after the next success.
+    """
+    secret_prefix: str
+    """The first characters of the signing secret, to tell secrets apart."""
+    created_at: datetime.datetime
+    """When the record was created."""
+    source: OpenSubscriptionSource
+    """How it was created: `api` over this API, `administrator` in the administrator interface."""
+
+
+class Ticket(Answer, kw_only=True):
+    """A maintenance ticket."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["ticket"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    ticket_number: int | None
+    """The number that staff and residents see. It is unique within one property only, so filter by property, too."""
+    title: str
+    """The problem, in one line."""
+    description: str | None
+    """The full report."""
+    category: OpenTicketCategory
+    """The trade that the ticket is for."""
+    subcategory: str | None
+    """A narrower kind of work, in the company's own words."""
+    priority: OpenTicketPriority
+    """How urgent it is."""
+    status: OpenTicketStatus
+    """The ticket's status. Every status can follow every other one, Completed and Cancelled included."""
+    property: Reference
+    """The property that the ticket belongs to."""
+    unit: Reference | None
+    """The unit that the ticket is tied to; null for work elsewhere on the property."""
+    unit_number: str | None
+    """The unit number as it was typed when the ticket was opened; it may match no unit on record."""
+    room: str | None
+    """The room where the work is, for example Kitchen."""
+    room_instance: str | None
+    """Distinguishes rooms of the same kind, for example 2 for the second bathroom."""
+    permission_to_enter: bool
+    """Whether the resident allows staff to enter when the home is empty."""
+    preferred_access_time: str | None
+    """When the resident would like the visit, in their own words."""
+    assignee: Assignee | None
+    """The member of staff to whom the ticket is assigned; null if none is."""
+    assigned_vendor: Reference | None
+    """The vendor to whom the ticket is assigned; null if none is."""
+    photo_url: str | None
+    """The address of a photo of the problem."""
+    created_at: datetime.datetime
+    """When the ticket was opened."""
+    updated_at: datetime.datetime
+    """When the ticket last changed; `updated_since` compares this."""
+    completed_at: datetime.datetime | None
+    """When it was completed; null unless status is Completed, and for a completed ticket that came in a file without
+    the instant.
+    """
+    cancelled_at: datetime.datetime | None
+    """When it was cancelled; null unless status is Cancelled, and for a cancelled ticket that came in a file without
+    the instant.
+    """
+    cancellation_reason_code: OpenTicketCancellationReasonCode | None
+    """Why it was cancelled; null unless status is Cancelled."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    source: OpenTicketSource
+    """How the ticket was opened: over this API, by staff, by a resident in the portal, from an inspection, or by an
+    import.
+    """
+    url: str
+    """Link that opens the record for a person."""
+
+
+class TicketChange(msgspec.Struct, kw_only=True):
+    """The latest state of a record that has changed."""
+
+    schema_version: Literal[1]
+    """Always 1."""
+    entity_type: Literal["ticket"]
+    """The kind of the record."""
+    entity_id: int
+    """The record's `entity_id`."""
+    gone: bool
+    """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
+    record: Ticket | None
+    """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class TicketCreatedEvent(Envelope, kw_only=True):
+    """A ticket was opened by staff, by a resident, by a failed row of an inspection, or with `POST /tickets`; the
+    ticket's `source` says which. Once for each ticket; a row that fails again opens no second ticket.
+    """
+
+    schema_version: Literal[1]
+    """Version of the shape: 1."""
+    event_id: str
+    """Unique to the event; retries carry the same one. Use it to drop duplicates."""
+    event: Literal["ticket.created"]
+    """The event key. Ignore events whose key you do not know: new ones may come."""
+    occurred_at: datetime.datetime
+    """When it happened; the delivery may come an hour later or more. Orders the events of one record."""
+    company_id: int
+    """The company that it happened in."""
+    data: Ticket
+    change: None
+    """Always null here."""
+
+
+class TicketStaleEvent(Envelope, kw_only=True):
+    """Neither staff nor a vendor did anything about a ticket that a resident opened for longer than the company's
+    threshold (72 hours unless the company has set another). Residents' own comments and changes do not count. A
+    ticket that is Completed or Cancelled is never stale. Again after each further threshold; after an outage once
+    for all that were missed.
+    """
+
+    schema_version: Literal[1]
+    """Version of the shape: 1."""
+    event_id: str
+    """Unique to the event; retries carry the same one. Use it to drop duplicates."""
+    event: Literal["ticket.stale"]
+    """The event key. Ignore events whose key you do not know: new ones may come."""
+    occurred_at: datetime.datetime
+    """When it happened; the delivery may come an hour later or more. Orders the events of one record."""
+    company_id: int
+    """The company that it happened in."""
+    data: Ticket
+    change: None
+    """Always null here."""
+
+
+class TicketStatusChangedEventChange(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
+    """What moved."""
+
+    field: Literal["status"]
+    """The field that moved."""
+    from_: OpenTicketStatus
+    """Its value before."""
+    to: OpenTicketStatus
+    """Its value now."""
+
+
+class TicketStatusChangedEvent(Envelope, kw_only=True):
+    """A ticket's status changed, by staff or with `PATCH /tickets/{ticket_id}`. Once for each change. Setting the
+    status that the ticket already has fires nothing.
+    """
+
+    schema_version: Literal[1]
+    """Version of the shape: 1."""
+    event_id: str
+    """Unique to the event; retries carry the same one. Use it to drop duplicates."""
+    event: Literal["ticket.status_changed"]
+    """The event key. Ignore events whose key you do not know: new ones may come."""
+    occurred_at: datetime.datetime
+    """When it happened; the delivery may come an hour later or more. Orders the events of one record."""
+    company_id: int
+    """The company that it happened in."""
+    data: Ticket
+    change: TicketStatusChangedEventChange
+    """What moved."""
+
+
+class Turn(Answer, kw_only=True):
+    """A turn: one transition of a unit, from a resident's move-in to the departure and the work after it. A first
+    move-in, before any departure, is a turn too.
+    """
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["turn"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    status: OpenTurnStatus
+    """Whether this is the unit's present turn. A unit has at most one that is Active; it is Completed when the next
+    resident moves in.
+    """
+    property: Reference
+    """The property that the unit belongs to."""
+    unit: Reference
+    """The unit."""
+    move_out_date: datetime.date | None
+    """The day on which the resident leaves or has left; null without a departure."""
+    move_in_date: datetime.date | None
+    """The day on which the resident moved in or will."""
+    projected_ready_on: datetime.date | None
+    """The day on which the unit is expected to be ready again; null if the turn has no move_out_date, or its work is
+    not planned yet.
+    """
+    occupancy_source: str | None
+    """The slug of the system that feeds this turn, in lower case; null when staff manage it."""
+    occupancy_fed_at: datetime.datetime | None
+    """When that system last wrote to it."""
+    created_at: datetime.datetime
+    """When the record was created."""
+    updated_at: datetime.datetime
+    """When the record last changed."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    source: OpenTurnSource
+    """How the record was created, for example `import`."""
+    url: str
+    """Link that opens the turn's own page for a person."""
+
+
+class TurnChange(msgspec.Struct, kw_only=True):
+    """The latest state of a record that has changed."""
+
+    schema_version: Literal[1]
+    """Always 1."""
+    entity_type: Literal["turn"]
+    """The kind of the record."""
+    entity_id: int
+    """The record's `entity_id`."""
+    gone: bool
+    """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
+    record: Turn | None
+    """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class TurnScheduleChangedEventChange(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
+    """What moved."""
+
+    field: Literal["projected_ready_on"]
+    """The field that moved."""
+    from_: datetime.date | None
+    """Its value before."""
+    to: datetime.date | None
+    """Its value now."""
+
+
+class TurnScheduleChangedEvent(Envelope, kw_only=True):
+    """A turn's projected ready date changed. Either date may be null: there was none before, or there is none now.
+    Once for each change. Changes of make-ready tasks do not change the date.
+    """
+
+    schema_version: Literal[1]
+    """Version of the shape: 1."""
+    event_id: str
+    """Unique to the event; retries carry the same one. Use it to drop duplicates."""
+    event: Literal["turn.schedule_changed"]
+    """The event key. Ignore events whose key you do not know: new ones may come."""
+    occurred_at: datetime.datetime
+    """When it happened; the delivery may come an hour later or more. Orders the events of one record."""
+    company_id: int
+    """The company that it happened in."""
+    data: Turn
+    change: TurnScheduleChangedEventChange
+    """What moved."""
+
+
+class TurnStatusChangedEventChange(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
+    """What moved."""
+
+    field: Literal["unit_status"]
+    """The field that moved."""
+    from_: OpenUnitStatus | None
+    """Its value before."""
+    to: OpenUnitStatus
+    """Its value now."""
+
+
+class TurnStatusChangedEvent(Envelope, kw_only=True):
+    """A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or {MORNING} because its
+    resident's move-out date was the day before and no resident follows. `from` and `to` are the unit's old and
+    new status; `from` is null if the unit had none. `data` is the unit's active turn, or else its newest. Once
+    for each change. A unit that never had a turn fires nothing.
+    """
+
+    schema_version: Literal[1]
+    """Version of the shape: 1."""
+    event_id: str
+    """Unique to the event; retries carry the same one. Use it to drop duplicates."""
+    event: Literal["turn.status_changed"]
+    """The event key. Ignore events whose key you do not know: new ones may come."""
+    occurred_at: datetime.datetime
+    """When it happened; the delivery may come an hour later or more. Orders the events of one record."""
+    company_id: int
+    """The company that it happened in."""
+    data: Turn
+    change: TurnStatusChangedEventChange
+    """What moved."""
+
+
+class TurnTaskStaleEvent(Envelope, kw_only=True):
+    """A make-ready task of a turn was still open on the morning after its scheduled date, at 06:00 in the company's
+    timezone. Once for each task, even if it is postponed later.
+    """
+
+    schema_version: Literal[1]
+    """Version of the shape: 1."""
+    event_id: str
+    """Unique to the event; retries carry the same one. Use it to drop duplicates."""
+    event: Literal["turn.task.stale"]
+    """The event key. Ignore events whose key you do not know: new ones may come."""
+    occurred_at: datetime.datetime
+    """When it happened; the delivery may come an hour later or more. Orders the events of one record."""
+    company_id: int
+    """The company that it happened in."""
+    data: StaleTurnTask
+    change: None
+    """Always null here."""
+
+
+class Unit(Answer, kw_only=True):
+    """A unit: one home or suite of a property."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["unit"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    name: str
+    """The name that people see, for example Maple Court 204."""
+    unit_number: str | None
+    """The number on the door."""
+    unit_status: OpenUnitStatus | None
+    """Whether it is occupied, and if not, whether it is ready; null if unknown."""
+    property: Reference
+    """The property that it belongs to."""
+    floorplan: Floorplan | None
+    """The plan that it is built to; null if none is assigned."""
+    building: Reference | None
+    """The building that it is in; null if the property's buildings are not recorded."""
+    floor: Reference | None
+    """The floor that was declared for it."""
+    created_at: datetime.datetime
+    """When the record was created."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    source: str
+    """How the record was created, for example `import`."""
+    projected_ready_on: datetime.date | None
+    """The day on which the unit's active turn is expected to be ready; null without one. It is a projection, and not
+    the day on which the unit became ready.
+    """
+    url: str
+    """Link that opens the property's unit status view for a person."""
+
+
+class UnitChange(msgspec.Struct, kw_only=True):
+    """The latest state of a record that has changed."""
+
+    schema_version: Literal[1]
+    """Always 1."""
+    entity_type: Literal["unit"]
+    """The kind of the record."""
+    entity_id: int
+    """The record's `entity_id`."""
+    gone: bool
+    """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
+    record: Unit | None
+    """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class Vendor(Answer, kw_only=True):
+    """A vendor: the company's relationship with a business that works for it. Inactive vendors are included."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["vendor"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    name: str
+    """The company's name for the vendor: its nickname, or else the legal name of the business."""
+    business: Business
+    """The legal entity behind the vendor."""
+    avg_rating: float | None
+    """The average of its ratings; null where there is none."""
+    rating_count: int
+    """How many ratings it has."""
+    is_active: bool
+    """Whether the company works with the vendor at present."""
+    property_visibility: OpenVendorPropertyVisibility
+    """At which of the company's properties the vendor may work: all of them, or those selected for it."""
+    onboarded_at: datetime.datetime
+    """When the relationship began."""
+    retired_at: datetime.datetime | None
+    """When the relationship ended; null where it has not."""
+    url: str
+    """Link that opens the record for a person."""
+    last_compliance_state: OpenVendorLastComplianceState
+    """The result of the last hourly check of its insurance and documents; `unknown` before the first check."""
+
+
+class VendorChange(msgspec.Struct, kw_only=True):
+    """The latest state of a record that has changed."""
+
+    schema_version: Literal[1]
+    """Always 1."""
+    entity_type: Literal["vendor"]
+    """The kind of the record."""
+    entity_id: int
+    """The record's `entity_id`."""
+    gone: bool
+    """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
+    record: Vendor | None
+    """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class VendorHoldEventChange(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
+    """What moved."""
+
+    field: Literal["on_hold"]
+    """The field that moved."""
+    from_: bool
+    """Its value before."""
+    to: bool
+    """Its value now."""
+
+
+class VendorHoldEvent(Envelope, kw_only=True):
+    """A vendor was placed on hold, by an administrator or because its insurance has lapsed. Once for each hold. The
+    end of a hold fires nothing.
+    """
+
+    schema_version: Literal[1]
+    """Version of the shape: 1."""
+    event_id: str
+    """Unique to the event; retries carry the same one. Use it to drop duplicates."""
+    event: Literal["vendor.hold"]
+    """The event key. Ignore events whose key you do not know: new ones may come."""
+    occurred_at: datetime.datetime
+    """When it happened; the delivery may come an hour later or more. Orders the events of one record."""
+    company_id: int
+    """The company that it happened in."""
+    data: Vendor
+    change: VendorHoldEventChange
+    """What moved."""
+
+
+class WebhookAttempt(msgspec.Struct, kw_only=True):
+    """One attempt of a delivery."""
+
+    number: int
+    """1 is the first; the header `Service-Attempt`."""
+    cause: OpenWebhookAttemptCause
+    """Why it was made: `sweep` on its date, `replay` and `test` over this API, the others in the administrator
+    interface.
+    """
+    replay_id: int | None
+    """The replay that it was made for; the header `Service-Replay`."""
+    started_at: datetime.datetime
+    """When it began."""
+    duration_milliseconds: int
+    """Of the whole attempt."""
+    first_byte_milliseconds: int | None
+    """From the start to the first byte of the response; null if none arrived."""
+    status: int | None
+    """The HTTP status of the response; null if none arrived."""
+    error: str | None
+    """Why it failed, for example `status`, `timeout` or `certificate`; null after a success."""
+
+
+class WebhookAttemptAnswer(msgspec.Struct, kw_only=True):
+    """One attempt of a delivery, with the response to it."""
+
+    number: int
+    """1 is the first; the header `Service-Attempt`."""
+    cause: OpenWebhookAttemptCause
+    """Why it was made: `sweep` on its date, `replay` and `test` over this API, the others in the administrator
+    interface.
+    """
+    replay_id: int | None
+    """The replay that it was made for; the header `Service-Replay`."""
+    started_at: datetime.datetime
+    """When it began."""
+    duration_milliseconds: int
+    """Of the whole attempt."""
+    first_byte_milliseconds: int | None
+    """From the start to the first byte of the response; null if none arrived."""
+    status: int | None
+    """The HTTP status of the response; null if none arrived."""
+    error: str | None
+    """Why it failed, for example `status`, `timeout` or `certificate`; null after a success."""
+    response_excerpt: str
+    """The first 4 KiB of the response's body."""
+
+
+class WebhookDelivery(msgspec.Struct, kw_only=True):
+    """An event's delivery to a subscription, without the event itself."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["webhook_delivery"]
+    """What kind of record this is."""
+    entity_id: int
+    """The id of the subscription; with `event_id` it names the delivery."""
+    event_id: str
+    """The event's id, as its envelope has it."""
+    event: str
+    """The event's key; `webhook.test` for a test."""
+    occurred_at: datetime.datetime
+    """When the event happened."""
+    state: OpenWebhookDeliveryState
+    """`waiting` for its next attempt; `parked` when the retries are used up; `failed`: a test that did not arrive."""
+    next_attempt_at: datetime.datetime | None
+    """When the next attempt is due; null unless the delivery waits."""
+    expires_at: datetime.datetime
+    """When the delivery is deleted."""
+    attempts: list[WebhookAttempt]
+    """Ascending by number."""
+
+
+class WebhookDeliveryAnswers(Answer, kw_only=True):
+    """An event's delivery to a subscription, with the responses to its attempts."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["webhook_delivery"]
+    """What kind of record this is."""
+    entity_id: int
+    """The id of the subscription; with `event_id` it names the delivery."""
+    event_id: str
+    """The event's id, as its envelope has it."""
+    event: str
+    """The event's key; `webhook.test` for a test."""
+    occurred_at: datetime.datetime
+    """When the event happened."""
+    state: OpenWebhookDeliveryState
+    """`waiting` for its next attempt; `parked` when the retries are used up; `failed`: a test that did not arrive."""
+    next_attempt_at: datetime.datetime | None
+    """When the next attempt is due; null unless the delivery waits."""
+    expires_at: datetime.datetime
+    """When the delivery is deleted."""
+    attempts: list[WebhookAttemptAnswer]
+    """Ascending by number."""
+
+
+class WebhookReplay(Answer, kw_only=True):
+    """A replay: the events of a period, sent to a subscription once more."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["webhook_replay"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    subscription_id: int
+    """The subscription that the events are sent to."""
+    since: datetime.datetime
+    """Only events that were stored at this instant or later."""
+    until: datetime.datetime
+    """Only events that were stored before this instant."""
+    events: list[OpenEventKey]
+    """Only events with these keys; sorted, each once."""
+    state: OpenReplayState
+    """Which deliveries it is about; see ReplayCreate."""
+    status: OpenWebhookReplayStatus
+    """`finished` when each delivery was attempted."""
+    matched: int
+    """The deliveries that it was about when it was requested."""
+    waiting: int
+    """Those that were not attempted yet."""
+    succeeded: int
+    """Attempts of this replay that arrived."""
+    failed: int
+    """Attempts of this replay that failed. Such a delivery is parked, or goes on with the retries that it had left."""
+    created_at: datetime.datetime
+    """When it was requested."""
+    finished_at: datetime.datetime | None
+    """When each delivery had been attempted; null until then."""
+
+
+class Whoami(Answer, kw_only=True):
+    """The key that asked, and its company."""
+
+    api_version: Literal["v1"]
+    """The version of this API."""
+    company: Company
+    """The company whose records the key sees."""
+    key: Key
+    """The key itself."""
+
+
+class UnknownEvent(Envelope):
+    """An event whose key this version does not know."""
+
+    event_id: str
+    event: str
+    occurred_at: datetime.datetime
+    company_id: int
+    data: dict[str, Any]
+    change: dict[str, Any] | None
+
+
+Event: TypeAlias = (
+    TicketCreatedEvent
+    | TicketStatusChangedEvent
+    | TurnStatusChangedEvent
+    | TurnScheduleChangedEvent
+    | VendorHoldEvent
+    | TicketStaleEvent
+    | InspectionStaleEvent
+    | PropertyNoticePublishedEvent
+    | TurnTaskStaleEvent
+    | PmStaleEvent
+    | UnknownEvent
+)
+EVENTS: dict[str, type[Event]] = {
+    "ticket.created": TicketCreatedEvent,
+    "ticket.status_changed": TicketStatusChangedEvent,
+    "turn.status_changed": TurnStatusChangedEvent,
+    "turn.schedule_changed": TurnScheduleChangedEvent,
+    "vendor.hold": VendorHoldEvent,
+    "ticket.stale": TicketStaleEvent,
+    "inspection.stale": InspectionStaleEvent,
+    "property.notice.published": PropertyNoticePublishedEvent,
+    "turn.task.stale": TurnTaskStaleEvent,
+    "pm.stale": PmStaleEvent,
+}

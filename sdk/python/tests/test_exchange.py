@@ -1,0 +1,221 @@
+"""Which answers are repeated, when, and with what; a clock of the test's own, and nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from makeready_client import AsyncMakeready, Makeready, core, errors
+from makeready_client.core import Settings
+from makeready_client.requests import Request, path
+
+CREATE = Request("POST", "/tickets", body={"title": "Tap", "note": None})
+READ = Request("GET", "/tickets/1")
+Answer = httpx.Response | httpx.RequestError
+
+
+class Clock:
+    """Seconds that pass only where the library waits."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(core, "time", made)
+    return made
+
+
+class Exchange:
+    """One exchange with answers that the test gives; what was sent, and how long was waited before each."""
+
+    def __init__(self, settings: Settings, request: Request, clock: Clock, answers: list[Answer]) -> None:
+        self.sent: list[httpx.Request] = []
+        self.pauses: list[float] = []
+        self.failure: errors.MakereadyError | None = None
+        self.response: httpx.Response | None = None
+        pause = 0.0
+        steps = settings.exchange(request)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, float):
+                    clock.now += step
+                    pause += step
+                    step = steps.send(None)
+                else:
+                    self.sent.append(step)
+                    self.pauses.append(pause)
+                    pause = 0.0
+                    step = steps.send(answers.pop(0))
+        except StopIteration as done:
+            self.response = done.value
+        except errors.MakereadyError as failure:
+            self.failure = failure
+        assert not answers, "not all were asked for"
+
+
+@pytest.fixture
+def exchange(clock: Clock) -> Callable[..., Exchange]:
+    def made(request: Request, *answers: Answer, **options: Any) -> Exchange:
+        given: dict[str, Any] = {"timeout": 100.0, "retries": 4} | options
+        return Exchange(Settings("mk_key", "https://host/api/v1", **given), request, clock, list(answers))
+
+    return made
+
+
+def ok() -> httpx.Response:
+    return httpx.Response(200, json={})
+
+
+def refused(status: int, code: str, **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(status, json={"error": {"code": code, "message": "No."}}, headers=named)
+
+
+RETRIED = [
+    refused(429, "rate_limited", Retry_After="3"),
+    refused(500, "internal_error"),
+    refused(503, "vault_unavailable"),
+    refused(409, "idempotency_in_progress"),
+    httpx.Response(503, text="a proxy"),
+    httpx.ConnectError("refused"),
+    httpx.ReadTimeout("late"),
+    httpx.RemoteProtocolError("broke off"),
+]
+
+
+@pytest.mark.parametrize("answer", RETRIED, ids=repr)
+def test_what_may_pass_is_repeated_with_the_same_key(exchange: Callable[..., Exchange], answer: Answer) -> None:
+    done = exchange(CREATE, answer, ok())
+    assert done.response is not None
+    keys = {one.headers["Idempotency-Key"] for one in done.sent}
+    assert len(done.sent) == 2 and len(keys) == 1 and keys != {""}
+    assert {one.content for one in done.sent} == {b'{"title":"Tap"}'}
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, "invalid_request"),
+        (401, "key_revoked"),
+        (403, "insufficient_scope"),
+        (404, "not_found"),
+        (405, "method_not_allowed"),
+        (409, "idempotency_mismatch"),
+        (410, "cursor_expired"),
+        (422, "events_empty"),
+        (502, "what_is_this"),
+    ],
+)
+def test_nothing_else_is_repeated(exchange: Callable[..., Exchange], status: int, code: str) -> None:
+    done = exchange(CREATE, refused(status, code, X_Request_Id="r7"))
+    assert len(done.sent) == 1
+    assert isinstance(done.failure, errors.ApiError)
+    assert type(done.failure) is errors.BY_CODE.get(code, errors.ApiError)
+    assert (done.failure.status, done.failure.code, done.failure.request_id) == (status, code, "r7")
+
+
+def test_a_fault_is_repeated_once(exchange: Callable[..., Exchange]) -> None:
+    done = exchange(READ, refused(500, "internal_error"), refused(500, "internal_error"))
+    assert isinstance(done.failure, errors.InternalError)
+
+
+def test_retries_end(exchange: Callable[..., Exchange]) -> None:
+    done = exchange(READ, *[httpx.ConnectError("refused") for _ in range(5)])
+    assert isinstance(done.failure, errors.ConnectionFailed)
+    assert len(exchange(READ, httpx.ConnectError("refused"), retries=0).sent) == 1
+    assert len(exchange(READ, refused(429, "rate_limited", Retry_After="1"), retries=0).sent) == 1
+
+
+def test_backoff_is_anything_up_to_twice_the_last(exchange: Callable[..., Exchange]) -> None:
+    seen = [exchange(READ, *[httpx.ConnectError("refused") for _ in range(5)]).pauses for _ in range(200)]
+    for number, most in enumerate((0.0, 0.5, 1.0, 2.0, 4.0)):
+        waited = [pauses[number] for pauses in seen]
+        assert max(waited) <= most
+        assert (min(waited) < most * 0.2 and max(waited) > most * 0.8) or not most
+
+
+def test_retry_after_is_kept_and_costs_no_retry(exchange: Callable[..., Exchange]) -> None:
+    done = exchange(READ, *[refused(429, "rate_limited", Retry_After="3") for _ in range(6)], ok())
+    assert done.response is not None
+    assert all(pause >= 3 for pause in done.pauses[1:])
+
+
+def test_one_deadline_for_all(exchange: Callable[..., Exchange], clock: Clock) -> None:
+    done = exchange(READ, refused(429, "rate_limited", Retry_After="3"), refused(429, "rate_limited", Retry_After="98"))
+    assert isinstance(done.failure, errors.RateLimited) and done.failure.retry_after == 98
+    assert clock.now < 1005, "it waited in vain"
+    (first, second) = [one.extensions["timeout"]["read"] for one in done.sent]
+    assert first == core.ANSWER_SECONDS and second <= first
+    waiting = Request("GET", "/events", query={"wait": 25})
+    assert exchange(waiting, ok()).sent[0].extensions["timeout"]["read"] == core.ANSWER_SECONDS + 25
+
+
+def test_it_waits_before_the_limit_is_hit(clock: Clock) -> None:
+    settings = Settings("mk_key", "https://host/api/v1", 100.0, 4)
+    left = httpx.Response(200, json={}, headers={"RateLimit": '"key";r=2;t=40'})
+    none = httpx.Response(200, json={}, headers={"RateLimit": '"key";r=0;t=40'})
+    assert Exchange(settings, READ, clock, [left]).pauses == [0]
+    assert Exchange(settings, READ, clock, [none]).pauses == [0]
+    waited = Exchange(settings, READ, clock, [none])
+    assert waited.pauses == [40]
+    # Beyond the deadline it fails at once, without a request.
+    settings.timeout = 10
+    failed = Exchange(settings, READ, clock, [])
+    assert isinstance(failed.failure, errors.RateLimited) and not failed.sent
+
+
+def test_a_deletion_that_had_its_effect_is_no_error(exchange: Callable[..., Exchange]) -> None:
+    delete = Request("DELETE", "/webhooks/1")
+    gone = refused(404, "not_found")
+    assert exchange(delete, httpx.ReadError("lost"), gone).response is gone
+    assert isinstance(exchange(delete, gone).failure, errors.NotFound)
+    assert isinstance(exchange(READ, httpx.ReadError("lost"), gone).failure, errors.NotFound)
+
+
+def test_an_answer_of_something_else_is_told_apart(exchange: Callable[..., Exchange]) -> None:
+    done = exchange(READ, httpx.Response(404, text="<html>"))
+    assert type(done.failure) is errors.ApiError and done.failure.code == ""
+
+
+class Unsteady:
+    """An API that a client does not reach the first time."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.keys.append(request.headers["Idempotency-Key"])
+        if len(self.keys) % 2:
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, json={"ok": True})
+
+
+async def test_both_clients_repeat_what_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "BACKOFF_SECONDS", 0.0)
+    api = Unsteady()
+    with Makeready("k", base_url="https://h", transport=httpx.MockTransport(api)) as client:
+        assert client.call(CREATE, dict[str, bool]) == {"ok": True}
+    async with AsyncMakeready("k", base_url="https://h", transport=httpx.MockTransport(api)) as twin:
+        assert await twin.call(CREATE, dict[str, bool]) == {"ok": True}
+    assert [len(set(api.keys[:2])), len(set(api.keys[2:])), len(set(api.keys))] == [1, 1, 2]
+
+
+def test_what_cannot_be_sent_is_refused_here() -> None:
+    for given in ({"api_key": "a b"}, {"api_key": ""}, {"base_url": "host/api"}, {"timeout": 0}, {"retries": -1}):
+        arguments: dict[str, Any] = {"api_key": "k", "base_url": "https://h", "timeout": 1.0, "retries": 0}
+        with pytest.raises(ValueError, match="must be"):
+            Settings(**arguments | given)
+    assert path("/webhooks/{sub_id}/deliveries/{event_id}", 1, "a/b?") == "/webhooks/1/deliveries/a%2Fb%3F"
+    for one in ("", ".", ".."):
+        with pytest.raises(ValueError, match="no id"):
+            path("/tickets/{ticket_id}", one)

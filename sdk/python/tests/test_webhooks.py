@@ -1,0 +1,54 @@
+"""Deliveries are judged as the published vectors say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makeready_client import errors, models, webhooks
+
+VECTORS = json.loads((Path(__file__).parents[3] / "docs/webhooks/vectors.json").read_text())["vectors"]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=[one["name"] for one in VECTORS])
+def test_every_vector_is_judged_right(vector: dict[str, Any]) -> None:
+    body = vector["body"].encode()
+    if vector["accept"]:
+        event = webhooks.verify(body, vector["header"], vector["secret"], now=vector["received_at"])
+        assert event.raw == body and event.event == json.loads(body)["event"]
+        assert not isinstance(event, models.UnknownEvent)
+    else:
+        with pytest.raises(errors.SignatureInvalid):
+            webhooks.verify(body, vector["header"], vector["secret"], now=vector["received_at"])
+
+
+def test_a_missing_header_and_text_are_refused() -> None:
+    with pytest.raises(errors.SignatureInvalid):
+        webhooks.verify(b"{}", None, "whsec_")
+    with pytest.raises(TypeError):
+        webhooks.verify("{}", "t=1,v1=a", "whsec_")  # type: ignore[arg-type]
+
+
+def test_an_event_with_an_unknown_key_passes() -> None:
+    body = b'{"event_id":"e","event":"roof.gone","occurred_at":"2026-01-01T00:00:00Z","company_id":1,'
+    body += b'"data":{"a":1},"change":null}'
+    headers = webhooks.signed(body, secret := webhooks.new_secret(), "e")
+    event = webhooks.verify(body, headers["Service-Signature"], secret)
+    assert isinstance(event, models.UnknownEvent) and event.data == {"a": 1}
+
+
+def test_what_is_signed_here_bears_both_schemes() -> None:
+    secret = webhooks.new_secret()
+    headers = webhooks.signed(b"body", secret, "id", now=7.9)
+    assert headers["Service-Signature"].startswith("t=7,v1=")
+    key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    digest = base64.b64encode(hmac.new(key, b"id.7.body", hashlib.sha256).digest()).decode()
+    assert len(key) == 32
+    assert headers["webhook-signature"] == f"v1,{digest}"
+    assert (headers["webhook-id"], headers["webhook-timestamp"]) == ("id", "7")

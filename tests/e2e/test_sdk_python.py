@@ -1,0 +1,352 @@
+"""The Python client against a running system, over HTTP alone."""
+
+from __future__ import annotations
+
+import http.server
+import importlib.metadata
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import pytest
+from packaging.requirements import Requirement
+
+from makeready_client import AsyncMakeready, Batch, Makeready, Mirror, errors, models, webhooks
+from testkit.processes import free_port
+
+from .receiver import Receiver
+from .system import Company, System
+
+# `make soak-sdk` walks 10,000.
+TICKETS = int(os.environ.get("MAKEREADY_SDK_TICKETS", "300"))
+ARRIVES_SECONDS = 20  # ten times what an event may take to a listener
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "sdk" / "python" / "examples"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command line of the built wheel, in an environment that has the wheel and what it requires, and no more."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-P", str(ROOT / "sdk/build.py"), str(folder / "dist")], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    python = folder / "venv" / "bin" / "python"
+    (wheel,) = (folder / "dist").glob("*.whl")
+    pip = [sys.executable, "-m", "pip", "-q", "--python", str(python)]
+    subprocess.run([*pip, "install", "--no-index", "--no-deps", str(wheel)], check=True)
+    (site,) = (folder / "venv").glob("lib/python*/site-packages")
+    for name in required("makeready-client") - {"makeready-client"}:
+        for file in {one.parts[0] for one in importlib.metadata.files(name) or () if one.parts[0] != ".."}:
+            (site / file).symlink_to(str(importlib.metadata.distribution(name).locate_file(file)))
+    subprocess.run([*pip, "check"], check=True)
+    return python.with_name("makeready-client")
+
+
+def required(name: str) -> set[str]:
+    """A distribution and everything that it requires here."""
+    found = {name}
+    for one in map(Requirement, importlib.metadata.requires(name) or ()):
+        if one.marker is None or one.marker.evaluate({"extra": ""}):
+            found |= required(one.name)
+    return found
+
+
+@pytest.fixture(scope="module")
+def company(system: System) -> Company:
+    made = system.company("Client")
+    made.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    made.import_rows("units", [{"external_id": f"U{n}", "property": "P1", "name": f"Unit {n}"} for n in range(3)])
+    rows = [{"external_id": f"T{n}", "property": "P1", "title": f"Tap {n}", "category": "Leak"} for n in range(TICKETS)]
+    made.import_rows("tickets", rows)
+    return made
+
+
+@pytest.fixture
+def key(company: Company) -> str:
+    """A fresh key of scope write."""
+    return company.system.mint(company.company_id, "write", company.email)
+
+
+@pytest.fixture
+def client(company: Company, key: str) -> Iterator[Makeready]:
+    with Makeready(key, base_url=company.system.base_url) as made:
+        yield made
+
+
+@dataclass
+class Shell:
+    """Runs programs as an integrator would."""
+
+    program: Path
+    environment: dict[str, str]
+
+    def run(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """The command line, to its end. more: variables of the environment."""
+        return self._to_end([str(self.program), *words], more)
+
+    def example(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """An example, to its end."""
+        return self._to_end([str(self.program.with_name("python")), str(EXAMPLES / name), *words], {})
+
+    def _to_end(self, command: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, env=self.environment | more, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    @contextmanager
+    def listening(self, *words: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+        """A program that goes on, and its output; killed at the end."""
+        with subprocess.Popen(words, env=self.environment, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                yield process, process.stdout
+            finally:
+                process.kill()
+
+
+@pytest.fixture
+def shell(program: Path, company: Company, key: str) -> Shell:
+    # Nothing of this environment's packages may be found.
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MAKEREADY_"))}
+    return Shell(program, own | {"MAKEREADY_API_KEY": key, "MAKEREADY_BASE_URL": company.system.base_url})
+
+
+def test_a_walk_has_every_record_once_and_no_refusal(client: Makeready, company: Company) -> None:
+    walked = [one.entity_id for one in client.tickets.list(limit=50)]
+    assert len(walked) == len(set(walked)) == TICKETS
+    assert walked == sorted(walked)
+
+
+def test_a_write_that_comes_again_has_one_effect(client: Makeready) -> None:
+    (unit, *_) = client.units.list()
+    first = client.tickets.create(unit_id=unit.entity_id, title="Tap", category="Leak", idempotency_key="one")
+    again = client.tickets.create(unit_id=unit.entity_id, title="Tap", category="Leak", idempotency_key="one")
+    assert (first.replayed, again.replayed, again.entity_id) == (False, True, first.entity_id)
+    assert first.request_id and first.request_id != again.request_id
+    with pytest.raises(errors.IdempotencyMismatch) as refused:
+        client.tickets.create(unit_id=unit.entity_id, title="Sink", category="Leak", idempotency_key="one")
+    assert (refused.value.status, refused.value.code) == (409, "idempotency_mismatch")
+    with pytest.raises(errors.NotFound):
+        client.tickets.get(2**40)
+
+
+async def test_both_clients_have_the_same_answers(client: Makeready, company: Company, key: str) -> None:
+    async with AsyncMakeready(key, base_url=company.system.base_url) as other:
+        assert (await other.whoami()).key == client.whoami().key
+        assert [one async for one in other.units.list()] == list(client.units.list())
+        assert [line async for line in other.snapshots.units().lines()] == list(client.snapshots.units().lines())
+        changes = await other.changes.units().page()
+        assert [one.record for one in changes.data] == list(client.snapshots.units())
+
+
+def test_followed_events_go_on_where_they_were_left(client: Makeready) -> None:
+    (unit, *_) = client.units.list()
+    ids = [client.tickets.create(unit_id=unit.entity_id, title="Tap", category="Leak").entity_id for _ in range(3)]
+    seen: list[int] = []
+    cursor: str | None = None
+    while seen[-3:] != ids:
+        events = client.events.follow(cursor)
+        for event in events:
+            assert isinstance(event, models.TicketCreatedEvent)
+            assert json.loads(event.raw)["event_id"] == event.event_id
+            if event.data.entity_id not in seen:  # a page that was not handed out whole comes again
+                seen.append(event.data.entity_id)
+                break
+        cursor = events.cursor
+    assert len(seen) == len(set(seen))
+
+
+class Application(http.server.ThreadingHTTPServer):
+    """A server of an integrator, with the library's own judgement of deliveries."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Delivery)
+        self.secret = ""
+        self.arrived: list[tuple[float, models.Event]] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Delivery(http.server.BaseHTTPRequestHandler):
+    server: Application
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        event = webhooks.verify(body, self.headers["Service-Signature"], self.server.secret)
+        self.server.arrived.append((time.monotonic(), event))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def application() -> Iterator[Application]:
+    made = Application()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+def test_an_event_arrives_verified_at_a_server_on_this_machine(
+    client: Makeready, shell: Shell, application: Application
+) -> None:
+    (unit, *_) = client.units.list()
+    url = f"http://127.0.0.1:{application.server_port}/hooks"
+    with shell.listening(str(shell.program), "listen", "--forward-to", url) as (process, output):
+        found = re.search(r"signing secret: (whsec_\S+)", output.readline())
+        assert found
+        application.secret = found[1]
+        began = time.monotonic()
+        ticket = client.tickets.create(unit_id=unit.entity_id, title="Tap", category="Leak")
+        line = output.readline()
+        ((arrived, event),) = application.arrived
+        assert isinstance(event, models.TicketCreatedEvent) and event.data == ticket
+        assert "ticket.created" in line and "204" in line
+        assert arrived - began < ARRIVES_SECONDS
+        process.send_signal(signal.SIGINT)
+        left = re.search(r"--from (\S+)", output.read())
+        assert left and process.wait(30) == 0
+    client.tickets.change_status(ticket.entity_id, status="In Progress")
+    again = [str(shell.program), "listen", "--forward-to", url, "--secret", application.secret, "--from", left[1]]
+    with shell.listening(*again) as (_, output):
+        output.readline()
+        assert "ticket.status_changed" in output.readline()
+    assert len(application.arrived) == 2
+
+
+def test_a_backfill_brings_what_the_feed_holds_in_order_and_once(
+    client: Makeready, shell: Shell, application: Application
+) -> None:
+    held = [one.event_id for one in client.events.list(event="ticket.created")]
+    application.secret = webhooks.new_secret()
+    words = ["--forward-to", f"http://127.0.0.1:{application.server_port}", "--secret", application.secret]
+    words += ["--backfill", "1h", "--events", "ticket.created"]
+    with shell.listening(str(shell.program), "listen", *words) as (_, output):
+        for _ in range(1 + len(held)):
+            output.readline()
+    assert [event.event_id for _, event in application.arrived] == held
+
+
+def test_a_copy_is_brought_in_step_once(client: Makeready, company: Company, shell: Shell, tmp_path: Path) -> None:
+    (unit, *_) = client.units.list()
+    first = shell.run("sync", str(tmp_path), "--jsonl")
+    assert first.returncode == 0, first.stderr
+    came = {kind: int(count) for kind, count in re.findall(r"^(\w+) +(\d+) came", first.stdout, re.MULTILINE)}
+    assert came["tickets"] >= TICKETS and came["units"] == 3 and set(came) == set(models.KINDS)
+    second = shell.run("sync", str(tmp_path), "--sqlite")
+    assert set(re.findall(r"(\d+) came", second.stdout)) == {"0"}, second.stdout
+    client.tickets.create(unit_id=unit.entity_id, title="Tap", category="Leak")
+    third = shell.run("sync", str(tmp_path), "--jsonl")
+    assert re.findall(r"^(\w+) +(?!0 )\d+ came", third.stdout, re.MULTILINE) == ["tickets"]
+    with closing(sqlite3.connect(tmp_path / "makeready.sqlite")) as copy:
+        stored = [record.encode() for (record,) in copy.execute("SELECT record FROM tickets ORDER BY entity_id")]
+    assert stored == list(client.snapshots.tickets().lines())
+    assert (tmp_path / "tickets.jsonl").read_bytes() == b"".join(line + b"\n" for line in stored)
+    other = company.system.company("Other")
+    refused = shell.run("sync", str(tmp_path), "--sqlite", MAKEREADY_API_KEY=other.keys["read"])
+    assert (refused.returncode, "another company" in refused.stderr) == (2, True)
+
+
+def test_a_function_can_keep_a_copy(client: Makeready) -> None:
+    batches: list[tuple[bool, list[int]]] = []
+
+    def store(batch: Batch) -> None:
+        batches.append((batch.is_whole, [one.entity_id for one in batch.changes]))
+
+    mirror = Mirror(client, store, kinds=["units"])
+    assert mirror.run() == {"units": 3}
+    assert mirror.run() == {"units": 0}
+    (whole, ids), *rest = batches
+    assert whole and len(ids) == 3 and all(found == [] for _, found in rest)
+    assert Mirror(client, store, kinds=["units"], cursors=mirror.cursors).run() == {"units": 0}
+
+
+def test_the_command_line_says_what_is_wrong(shell: Shell) -> None:
+    done = shell.run("whoami")
+    assert done.returncode == 0 and "scope write" in done.stdout
+    assert shell.environment["MAKEREADY_API_KEY"] not in done.stdout
+    assert shell.run("whoami", MAKEREADY_API_KEY="mk_wrong").returncode == 1
+    assert shell.run("test-delivery", "999999").returncode == 1
+    assert shell.run("listen", "--forward-to", "http://localhost:1/", "--events", "no.such").returncode == 2
+    unreached = shell.run("--base-url", "http://127.0.0.1:1/api/v1", "whoami")
+    assert unreached.returncode == 3 and unreached.stderr.count("\n") == 1
+
+
+def test_a_test_delivery_says_what_the_receiver_answered(client: Makeready, shell: Shell, receiver: Receiver) -> None:
+    made = client.webhooks.create(destination_url="https://receiver.test/client", events=["ticket.created"])
+    assert made.secret
+    done = shell.run("test-delivery", str(made.entity_id))
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "succeeded")
+    (delivery,) = receiver.at("/client")
+    event = webhooks.verify(delivery.body, delivery.headers["service-signature"], made.secret)
+    assert isinstance(event, models.UnknownEvent) and event.event == "webhook.test"
+    client.webhooks.delete(made.entity_id)
+    with pytest.raises(errors.NotFound):
+        client.webhooks.delete(made.entity_id)
+
+
+def test_the_examples_do_what_they_say(client: Makeready, shell: Shell, tmp_path: Path) -> None:
+    (unit, *_) = client.units.list()
+    opened = shell.example("create_ticket.py", str(unit.entity_id), "Sink", "88")
+    again = shell.example("create_ticket.py", str(unit.entity_id), "Sink", "88")
+    assert opened.stdout.split()[1] == "opened", opened
+    assert again.stdout.split()[:3] == [opened.stdout.split()[0], "opened", "before"]
+    assert shell.example("create_ticket.py", str(unit.entity_id), "Basin", "88").returncode == 1
+    listed = shell.example("open_tickets.py").stdout.splitlines()
+    assert len(listed) == sum(1 for _ in client.tickets.list(status="Open"))
+    assert f"{opened.stdout.split()[0]}\tMedium\tSink\t{unit.name}" in listed
+    copied = [shell.example("copy_records.py", str(tmp_path / "copy.sqlite")).stdout for _ in range(2)]
+    assert "'units': 3" in copied[0] and set(re.findall(r": (\d+)", copied[1])) == {"0"}
+    assert shell.example("many_at_once.py").stdout.split() == ["1", "3", "0"]
+    held = [one.event_id for one in client.events.list()]
+    command = [str(shell.program.with_name("python")), str(EXAMPLES / "follow_events.py"), str(tmp_path / "cursor")]
+    with shell.listening(*command) as (_, output):
+        assert [output.readline().split()[-1] for _ in held] == held
+
+
+def test_the_example_of_a_receiver_takes_what_is_forwarded(client: Makeready, shell: Shell) -> None:
+    (unit, *_) = client.units.list()
+    secret, port = webhooks.new_secret(), free_port()
+    shell.environment["WEBHOOK_SECRET"] = secret
+    receive = [str(shell.program.with_name("python")), str(EXAMPLES / "receive_deliveries.py"), str(port)]
+    listen = [str(shell.program), "listen", "--forward-to", f"http://127.0.0.1:{port}", "--secret", secret]
+    with shell.listening(*receive) as (_, received), shell.listening(*listen) as (_, output):
+        output.readline()
+        ticket = client.tickets.create(unit_id=unit.entity_id, title="Boiler", category="HVAC")
+        assert received.readline() == f"{ticket.entity_id} Boiler\n"
+
+
+def test_the_readme_works_when_it_is_pasted(
+    client: Makeready, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (unit, *_) = client.units.list()
+    client.tickets.create(unit_id=unit.entity_id, title="Window", category="General")
+    (event, *_) = client.events.list(event="ticket.created")
+    for name in ("MAKEREADY_API_KEY", "MAKEREADY_BASE_URL"):
+        monkeypatch.setenv(name, shell.environment[name])
+    monkeypatch.chdir(tmp_path)
+    secret = webhooks.new_secret()
+    header = webhooks.signed(event.raw, secret, event.event_id)["Service-Signature"]
+    given: dict[str, object] = {"body": event.raw, "header": header, "secret": secret, "cursor": None}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "sdk/python/README.md").read_text(), re.DOTALL)
+    exec(blocks[0], given)
+    assert "Window" in capsys.readouterr().out
+    for block in blocks[1:]:
+        exec(block, given)
+    said = capsys.readouterr().out
+    assert "404 not_found" in said and "'units': 3" in said and event.event_id in said
+    assert given["cursor"] is None, "one event of a page of several moves no cursor"
+    given["mk"].close()  # type: ignore[attr-defined]
+    given["store"].close()  # type: ignore[attr-defined]
