@@ -35,9 +35,10 @@ coverage: install-test  ## The share of lines and branches that the tests reach,
 repeat: install-test  ## Run each shard N times, one by one; prints failures and figures (N=20, ARGS=folders or files)
 	@.venv/bin/python .ci/test.py --repeat $(or $(N),20) $(ARGS)
 
-platform: install-test  ## The tests that need kubectl, a container engine, registries, PgBouncer and a PostgreSQL with TLS: without one they fail
-	@MAKEREADY_REQUIRE=base-image,docker,kubectl,packages,podman .venv/bin/python -m pytest \
-	  deploy/k8s/tests deploy/local/tests/test_servers.py gateway/tests/http/test_oldest_dependencies.py $(ARGS)
+platform: install-test  ## The tests that need kubectl, a container engine, registries, the release before, PgBouncer and a PostgreSQL with TLS: without one they fail
+	@MAKEREADY_REQUIRE=base-image,docker,kubectl,packages,podman,release-before .venv/bin/python -m pytest \
+	  deploy/k8s/tests deploy/local/tests/test_servers.py gateway/tests/http/test_oldest_dependencies.py \
+	  tests/e2e/test_beside_the_release.py $(ARGS)
 	@$(MAKE) --no-print-directory poolers
 
 poolers: install-test  ## The services' tests on Debian's PostgreSQL with TLS (verify-full), through PgBouncer in both modes
@@ -110,7 +111,9 @@ vendor: install-test  ## Fetch the console's scripts of others anew from npm, an
 release-contracts: install-test  ## Keep contracts and schemas as released: later ones may not break them
 	buf build proto --exclude-source-info -o proto/released.binpb
 	@.venv/bin/python -m reference release
+	rm -f proto/allowed.toml
 	@.venv/bin/python -m testkit.schemas release
+	@.venv/bin/python -m testkit.settings_gate release
 
 k8s: install-test  ## Check the Kubernetes manifests and the image's recipe; render them where kubectl is
 	@.venv/bin/python -m pytest -q deploy/k8s/tests $(ARGS)

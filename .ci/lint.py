@@ -59,6 +59,8 @@ def main(words: Sequence[str]) -> int:
         ("buf lint", lambda: command(buf(), "lint", "proto")),
         ("buf format", lambda: command(buf(), "format", "proto", "--diff", "--exit-code")),
         ("buf breaking", breaking),
+        ("RPCs let in whom the release lets in", lambda: command(sys.executable, "-P", "-m", "testkit.access_gate")),
+        ("settings of the release still serve", lambda: command(sys.executable, "-P", "-m", "testkit.settings_gate")),
         ("generated code is what the contracts say", drift),
         ("clients repeat the RPCs that the contracts name", lambda: command(sys.executable, "-P", ".ci/retried.py")),
         ("the document is what routes and records say, and adds to the released one", document),

@@ -1,4 +1,4 @@
-"""The operator's command line. Exit status: 0 done, 1 failed, 2 usage, 3 import with rejects."""
+"""The operator's command line. Exit status: 0 done, 1 failed, 2 usage, 3 rejected rows, or a check that differs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def parser() -> Parser:
         prog="makeready",
         description="Operates the Makeready that runs on MAKEREADY_STATE_DIR (default .state).",
         epilog=f"{COMPANY_VARIABLE} is the company of commands that name none. "
-        "Exit status: 0 done, 1 failed, 2 usage, 3 import with rejected rows.",
+        "Exit status: 0 done, 1 failed, 2 usage, 3 import with rejected rows, or a check that "
+        "finds differences.",
     )
     top.add_argument("--version", action=Version, help="print the version of the command line")
     top.set_defaults(json=False)

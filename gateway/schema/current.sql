@@ -114,6 +114,7 @@ CREATE TABLE public.company (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     second_factor_required boolean DEFAULT false NOT NULL,
+    external_id text,
     CONSTRAINT company_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200)))
 );
 
@@ -333,6 +334,9 @@ ALTER TABLE ONLY public.audit
 
 ALTER TABLE ONLY public.ceremony
     ADD CONSTRAINT ceremony_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY public.company
+    ADD CONSTRAINT company_external_id UNIQUE (external_id);
 
 ALTER TABLE ONLY public.company
     ADD CONSTRAINT company_pkey PRIMARY KEY (id);

@@ -26,6 +26,7 @@ REQUIREMENTS = {
     "linux": "Linux: its loopback addresses and its /proc",
     "mount": "the right to mount a small file system",
     "postgresql-tls": "Debian's PostgreSQL: the one of the tests has no TLS",
+    "release-before": "the commit of the release before in git, and `make platform`",
     "public-data": "the files of real public data beside the checkout, or in MAKEREADY_TEST_DATA",
     "valkey": "a Valkey or Redis server",
 }

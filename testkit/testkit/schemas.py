@@ -1,14 +1,15 @@
 """The parts of a database, for the tests of migrations; and each context's schema as SQL, stored with its code.
 
 `python -m testkit.schemas` writes PROJECT/schema/current.sql from today's migrations. With `release` it also
-writes PROJECT/schema/released.sql, and deletes the differences that were allowed since the last release.
+writes PROJECT/schema/released.sql, deletes the differences that were allowed since the last release, and keeps what
+the release says it uses no longer (`deprecated.toml`) as `released-deprecated.toml`: the next one may drop it.
 """
 
 import importlib
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +108,25 @@ async def load(url: str, sql: str) -> None:
         await connection.close()
 
 
-def allowed(project: str) -> dict[str, str]:
-    """The allowed differences from the release's schema: each sentence of `taken` with its reason."""
-    file = folder(project) / "allowed.toml"
+def listed(project: str, name: str) -> dict[str, str]:
+    """A file of findings of a project, each sentence of `taken` with its reason; empty if there is none."""
+    file = folder(project) / f"{name}.toml"
     found: dict[str, str] = tomllib.loads(file.read_text()) if file.exists() else {}
     return found
+
+
+def unexplained(found: Iterable[str], allowed: Mapping[str, str], deprecated: Mapping[str, str]) -> list[str]:
+    """The findings that turn a build red, and what is allowed in vain.
+
+    allowed: findings that can break nothing, with the reason. Nothing that is gone is among them: the code of the
+    release names it. deprecated: findings of which the release said that its code uses the thing no longer.
+    """
+    left = [one for one in found if one not in deprecated]
+    explained = {one for one in left if allowed.get(one) and not one.endswith(" is gone")}
+    return [
+        *(one for one in left if one not in explained),
+        *(f"allowed.toml allows what does not happen, or may not: {one}" for one in sorted(allowed.keys() - explained)),
+    ]
 
 
 _OURS = "nspname <> 'information_schema' AND nspname NOT LIKE 'pg\\_%'"
@@ -242,6 +257,9 @@ def main(words: list[str]) -> int:
                     (folder(project) / name).write_text(sql)
                 if words:
                     (folder(project) / "allowed.toml").unlink(missing_ok=True)
+                    (folder(project) / "released-deprecated.toml").unlink(missing_ok=True)
+                    if (deprecated := folder(project) / "deprecated.toml").exists():
+                        deprecated.rename(folder(project) / "released-deprecated.toml")
         finally:
             server.stop()
     return 0

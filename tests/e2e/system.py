@@ -58,6 +58,10 @@ class System(Process):
         self.companies: dict[int, Company] = {}
         """The companies that tests have created, by id."""
 
+    def run_as(self, command: list[str]) -> None:
+        """Starts another program than the runner in its place, in a new interpreter."""
+        self._command, self.warm = command, False
+
     @property
     def environment(self) -> dict[str, str]:
         given = {k: v for k, v in os.environ.items() if not k.startswith(("MAKEREADY_", "WEBHOOKS_"))}

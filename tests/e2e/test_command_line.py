@@ -239,6 +239,8 @@ def properties(count: int) -> list[dict[str, str]]:
 
 # Companies, administrators, keys
 
+KEY = {"name": "sync", "scope": "read"}
+
 
 def test_a_company_is_created_changed_and_listed(system: System) -> None:
     made = system.makeready("company", "create", "Ünited Homes", "--timezone", "America/Toronto")
@@ -254,6 +256,28 @@ def test_a_company_is_created_changed_and_listed(system: System) -> None:
     assert listed[made["company_id"]]["name"] == "Ünited Homes"
     assert listed[made["company_id"]]["active"] is False
     assert "Ünited Homes" in system.run("company", "list").stdout
+
+
+def test_companies_are_as_a_file_declares_them(system: System, tmp_path: Path) -> None:
+    declared = {"external_id": "oak", "name": "Oak", "photo_required": True, "ticket_stale_after_hours": 48}
+    (tmp_path / "companies.yaml").write_text(json.dumps({"companies": [declared | {"keys": [KEY]}]}))
+    words = ("company", "ensure", "-f", str(tmp_path / "companies.yaml"))
+    assert system.run(*words).returncode == 2, "keys need a file"
+    keys = ("--keys-to", str(tmp_path / "keys.yaml"))
+    done = system.makeready(*words, *keys)
+    assert [(one["what"], one["action"]) for one in done["steps"]] == [
+        ("company", "create"),
+        ("company", "change"),
+        ("key", "create"),
+    ]
+    (company,) = [one for one in system.makeready("company", "list")["companies"] if one["external_id"] == "oak"]
+    shown = system.makeready("company", "show", str(company["company_id"]))
+    assert (shown["photo_required"], shown["ticket_stale_after_hours"]) == (True, 48)
+    checked = system.run(*words, *keys, "--check")
+    assert (checked.returncode, checked.stdout) == (0, "1 company is as declared.\n")
+    system.makeready("company", "update", str(company["company_id"]), "--no-photo-required")
+    checked = system.run(*words, "--check")
+    assert (checked.returncode, checked.stdout) == (3, 'oak: company oak differs: {"photo_required": true}\n')
 
 
 def test_an_unknown_record_is_reported_in_one_line(system: System) -> None:

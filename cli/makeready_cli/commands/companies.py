@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from makeready.identity.v1 import identity_pb2 as pb
@@ -11,7 +15,10 @@ from makeready.tickets.v1 import tickets_pb2
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator
-from makeready_cli.errors import CommandError, UsageError
+from makeready_cli.ensuring import companies_file
+from makeready_cli.ensuring.differences import Step, differences
+from makeready_cli.ensuring.keys_file import KeysFile
+from makeready_cli.errors import CommandError, UsageError, printable
 from makeready_cli.output import Answer, instant, table
 from makeready_cli.parsers import Commands, command, group
 from makeready_cli.rpc.actor import add_actor
@@ -21,7 +28,7 @@ _RPCS = pb.DESCRIPTOR.services_by_name["CompaniesService"].methods_by_name
 
 
 def add(commands: Commands) -> None:
-    verbs = group(commands, "company", "create, change, show and list companies")
+    verbs = group(commands, "company", "create, change, ensure, show and list companies")
 
     create = RpcCommand(
         "create",
@@ -29,11 +36,15 @@ def add(commands: Commands) -> None:
         _RPCS["CreateCompany"],
         "create a company",
         ("name",),
-        {"timezone": "IANA name (default UTC)"},
+        {
+            "timezone": "IANA name (default UTC)",
+            "external_id": "by which files name the company; the company that has it already is returned",
+        },
         company=False,
         settings={
             "name": {"type": types.text_argument},
             "timezone": {"metavar": "TZ", "default": "UTC", "required": False},
+            "external_id": {"metavar": "NAME", "required": False},
         },
         answer=_created,
     )
@@ -42,6 +53,9 @@ def add(commands: Commands) -> None:
     updating = command(verbs, "update", "change a company's settings; those not named stay")
     updating.add_argument("company_id", metavar="ID", type=types.record_id)
     updating.add_argument("--name", metavar="NAME", type=types.text_argument, help="the company's name")
+    updating.add_argument(
+        "--external-id", metavar="NAME", help="by which files name the company from now on; it keeps it for good"
+    )
     active = updating.add_mutually_exclusive_group()
     active.add_argument("--active", dest="active", action="store_true", default=None, help="open the API to its keys")
     active.add_argument("--inactive", dest="active", action="store_false", help="answer its keys with 403")
@@ -69,6 +83,26 @@ def add(commands: Commands) -> None:
     )
     add_actor(updating, _RPCS["UpdateCompany"])
     updating.set_defaults(run=update)
+
+    ensuring = command(
+        verbs,
+        "ensure",
+        "make companies as a file declares them",
+        description="Creates and changes companies, their administrators and API keys, until they are as the file "
+        "declares them. What the file does not name stays. It can be run again at any time, also after it was killed. "
+        "Administrators get no link: `makeready administrator link EMAIL` makes it. deploy/README.md shows the file.",
+    )
+    ensuring.add_argument("-f", "--file", metavar="FILE", required=True, type=Path, help="the companies, in YAML")
+    ensuring.add_argument(
+        "--keys-to",
+        metavar="FILE",
+        type=Path,
+        help="where minted keys are stored, as a Secret of Kubernetes; keep it: nobody else knows them",
+    )
+    ensuring.add_argument(
+        "--check", action="store_true", help="change nothing; exit status 3 if something differs from the file"
+    )
+    ensuring.set_defaults(run=ensure)
 
     listing = RpcCommand("list", "gateway", _RPCS["ListCompanies"], "list all companies", company=False, answer=_listed)
     showing = command(verbs, "show", "show a company's settings")
@@ -101,6 +135,8 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
         company.name = arguments.name
     if arguments.timezone is not None:
         company.timezone = arguments.timezone
+    if arguments.external_id is not None:
+        company.external_id = arguments.external_id
     if arguments.second_factor_required is not None:
         company.second_factor_required = arguments.second_factor_required
     policy = tickets_pb2.UpdateTicketPolicyRequest()
@@ -128,6 +164,43 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
             raise CommandError(f"The ticket policy stays as it was, all else is changed: {failed}") from None
         value |= _policy(stored)
     return _settings(value)
+
+
+async def ensure(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    """Compares first: a fault of the file, or a difference that can't be closed, changes nothing."""
+    declared = companies_file.read(arguments.file)
+    if arguments.keys_to is None and not arguments.check and any(one.keys for one in declared):
+        raise UsageError("the file has keys: --keys-to names the file where they are stored")
+    operator.trace()
+    with contextlib.ExitStack() as stack:
+        keys = stack.enter_context(KeysFile(arguments.keys_to)) if arguments.keys_to is not None else None
+        steps = await differences(operator, declared, keys)
+        if not arguments.check:
+            for done, step in enumerate(steps):
+                try:
+                    await step.apply()
+                except CommandError as failed:
+                    raise CommandError(
+                        f"{step.company}: {step.what} {step.name}: {failed} {done} of {len(steps)} steps are done; "
+                        "running it again does the rest."
+                    ) from None
+    return _ensured(steps, len(declared), is_check=arguments.check)
+
+
+def _ensured(steps: Sequence[Step], companies: int, *, is_check: bool) -> Answer:
+    verbs = {"create": "is to be created", "change": "differs", "store": "is to be stored"}
+    if not is_check:
+        verbs = {"create": "created", "change": "changed", "store": "stored"}
+    lines = [
+        printable(
+            f"{one.company}: {one.what} {one.name} {verbs[one.action]}: {json.dumps(one.values, ensure_ascii=False)}"
+        )
+        for one in steps
+    ]
+    if not steps:
+        lines = [f"{companies} {'company is' if companies == 1 else 'companies are'} as declared."]
+    value = {"steps": [one.record() for one in steps], "differs": bool(steps) and is_check}
+    return Answer(value, "\n".join(lines), 3 if is_check and steps else 0)
 
 
 async def show(operator: Operator, arguments: argparse.Namespace) -> Answer:
@@ -161,7 +234,10 @@ def _counted(found: tickets_pb2.CountStaleTicketsResponse, _arguments: argparse.
 def _listed(found: pb.ListCompaniesResponse, _arguments: argparse.Namespace) -> Answer:
     records = [{**_shown(company), "created_at": instant(company.created_at)} for company in found.companies]
     rows = [[_worded(cell) for cell in company.values()] for company in records]
-    return Answer({"companies": records}, table(("ID", "NAME", "ACTIVE", "TIMEZONE", "CREATED"), rows, "No companies."))
+    return Answer(
+        {"companies": records},
+        table(("ID", "NAME", "ACTIVE", "TIMEZONE", "EXTERNAL_ID", "CREATED"), rows, "No companies."),
+    )
 
 
 def _shown(company: pb.Company) -> dict[str, Any]:
@@ -170,6 +246,7 @@ def _shown(company: pb.Company) -> dict[str, Any]:
         "name": company.name,
         "active": company.active,
         "timezone": company.timezone,
+        "external_id": company.external_id or None,
     }
 
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the tests' own modules
 
 from .manifests import K8S, Bundle, build, make_secrets, read, render, renderer
 
-PARTS = ("migrations", "operator", ".")
+PARTS = ("migrations", "operator", "bootstrap", ".")
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +54,12 @@ def with_secrets(folder: Path, *arguments: str) -> Path:
 @pytest.fixture(scope="session")
 def ha(k8s_ha: Path) -> Bundle:
     """The example installation with three servers of NATS, as built here."""
-    return build(*(k8s_ha / "overlays" / part for part in ("example/migrations", "example/operator", "example-ha")))
+    return build(
+        *(
+            k8s_ha / "overlays" / part
+            for part in ("example/migrations", "example/operator", "example/bootstrap", "example-ha")
+        )
+    )
 
 
 @pytest.fixture(scope="session")

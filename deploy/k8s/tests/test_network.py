@@ -13,6 +13,7 @@ EVERYBODY = (
     *(f"{name}-migrate" for name in (*SERVICES, "console")),
     "console",
     "operator",
+    "companies",
     "nats",
     "nats-streams",
     "valkey",
@@ -146,7 +147,7 @@ def test_databases_are_on_private_networks_unless_an_overlay_says_otherwise(base
 def test_services_and_the_operator_call_services(bundle: Bundle) -> None:
     for sender in EVERYBODY:
         for receiver in EVERYBODY:
-            allowed = sender in (*SERVICES, "console", "operator") and receiver in SERVICES
+            allowed = sender in (*SERVICES, "console", "operator", "companies") and receiver in SERVICES
             assert reaches(bundle, peer_of(bundle, sender), peer_of(bundle, receiver), 9090) == allowed
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, insert, select, update
+from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement
@@ -16,8 +17,16 @@ _COMPANY = Statement(select(_company).where(_company.c.id == _company_id))
 _COMPANY_FOR_UPDATE = Statement(select(_company).where(_company.c.id == _company_id).with_for_update())
 _NEW_COMPANY = Statement(
     insert(_company)
-    .values(name=bindparam("name", type_=Text), timezone=bindparam("timezone", type_=Text))
+    .values(
+        name=bindparam("name", type_=Text),
+        timezone=bindparam("timezone", type_=Text),
+        external_id=bindparam("external_id", type_=Text),
+    )
+    .on_conflict_do_nothing(constraint="company_external_id")
     .returning(*_company.c)
+)
+_COMPANY_BY_EXTERNAL_ID = Statement(
+    select(_company).where(_company.c.external_id == bindparam("external_id", type_=Text))
 )
 _CHANGED_COMPANY = Statement(
     update(_company)
@@ -27,6 +36,7 @@ _CHANGED_COMPANY = Statement(
         active=bindparam("active", type_=Boolean),
         timezone=bindparam("new_timezone", type_=Text),
         second_factor_required=bindparam("new_second_factor_required", type_=Boolean),
+        external_id=bindparam("new_external_id", type_=Text),
         version=_company.c.version + 1,
         updated_at=func.greatest(func.clock_timestamp(), _company.c.updated_at),
     )
@@ -46,18 +56,31 @@ async def company_for_update(connection: Connection, company_id: int) -> Record 
     return await connection.row(_COMPANY_FOR_UPDATE, company_id=company_id)
 
 
-async def new_company(connection: Connection, name: str, timezone: str) -> Record:
-    return _one(await connection.row(_NEW_COMPANY, name=name, timezone=timezone))
+async def new_company(connection: Connection, name: str, timezone: str, external_id: str | None) -> Record | None:
+    """None if another company has the external id."""
+    return await connection.row(_NEW_COMPANY, name=name, timezone=timezone, external_id=external_id)
+
+
+async def company_by_external_id(connection: Connection, external_id: str) -> Record:
+    return _one(await connection.row(_COMPANY_BY_EXTERNAL_ID, external_id=external_id))
 
 
 async def changed_company(
-    connection: Connection, company_id: int, *, name: str, active: bool, timezone: str, second_factor_required: bool
+    connection: Connection,
+    company_id: int,
+    *,
+    name: str,
+    active: bool,
+    timezone: str,
+    second_factor_required: bool,
+    external_id: str | None,
 ) -> Record:
     values = {
         "new_name": name,
         "active": active,
         "new_timezone": timezone,
         "new_second_factor_required": second_factor_required,
+        "new_external_id": external_id,
     }
     return _one(await connection.row(_CHANGED_COMPANY, company_id=company_id, **values))
 

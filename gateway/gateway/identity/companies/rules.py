@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import functools
+import re
 import zoneinfo
 
-from chassis.refusals import Refusal
+from chassis.refusals import Refusal, invalid_request
 
 DEFAULT_TIMEZONE = "UTC"
+
+# A file of companies makes the names of a Secret's keys of it.
+_EXTERNAL_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?")
 
 
 def no_company() -> Refusal:
     return Refusal(404, "not_found", "No company has that id; list the companies to see their ids.")
 
 
+def external_id_taken() -> Refusal:
+    return invalid_request("Another company has that external_id; give this one another.", "external_id", status=422)
+
+
+def has_external_id() -> Refusal:
+    return invalid_request(
+        "The company has another external_id, by which files name it; it keeps that one.", "external_id", status=422
+    )
+
+
 @functools.cache
 def _timezones() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())
+
+
+def external_id(value: str) -> str:
+    """A short name in the form of a DNS label."""
+    if not _EXTERNAL_ID.fullmatch(value):
+        raise ValueError("The external_id must be 1 to 60 lower-case letters, digits and hyphens, as north-side.")
+    return value
 
 
 def timezone(value: str) -> str:

@@ -19,7 +19,8 @@ from gateway.identity.accounts import queries as accounts
 from gateway.identity.accounts.passwords import Passwords
 from gateway.identity.administrators import queries as administrators
 from gateway.identity.companies import queries
-from gateway.identity.companies.rules import no_company
+from gateway.identity.companies.rules import external_id as external_id_rule
+from gateway.identity.companies.rules import external_id_taken, has_external_id, no_company
 from gateway.identity.companies.rules import timezone as timezone_rule
 from gateway.identity.rules import checked
 from makeready.events.v1.events_pb2 import CompanyReference, References
@@ -42,20 +43,52 @@ class CompaniesService:
     async def CreateCompany(self, request: pb.CreateCompanyRequest, call: Call) -> pb.CreateCompanyResponse:
         name = checked(rules.name, request.name)
         timezone = checked(timezone_rule, request.timezone)
+        external_id = checked(external_id_rule, request.external_id, "external_id") if request.external_id else None
         async with self.database.transaction() as connection:
-            row = await queries.new_company(connection, name, timezone)
+            row = await queries.new_company(connection, name, timezone, external_id)
+            if row is None:
+                assert external_id is not None, "a company without an external id conflicts with none"
+                return pb.CreateCompanyResponse(
+                    company=_company(await queries.company_by_external_id(connection, external_id))
+                )
             await self._publish_reference(connection, row, call)
-            await self._audit(connection, call, "company.created", row["id"], {}, {"name": name, "timezone": timezone})
+            created = {"name": name, "timezone": timezone} | ({"external_id": external_id} if external_id else {})
+            await self._audit(connection, call, "company.created", row["id"], {}, created)
         self.outbox.wake()
         return pb.CreateCompanyResponse(company=_company(row))
 
     async def UpdateCompany(self, request: pb.UpdateCompanyRequest, call: Call) -> pb.UpdateCompanyResponse:
         timezone = checked(timezone_rule, request.timezone, "timezone") if request.HasField("timezone") else None
         name = checked(rules.name, request.name, "name") if request.HasField("name") else None
+        external_id = None
+        if request.HasField("external_id"):
+            external_id = checked(external_id_rule, request.external_id, "external_id")
         if not may_administer(call, request.company_id):
             raise no_company()
-        if request.HasField("active") and call.identity.kind == ADMINISTRATOR:
-            raise Refusal(403, "insufficient_scope", "The operator alone opens and closes a company; leave active out.")
+        if call.identity.kind == ADMINISTRATOR:
+            if request.HasField("active"):
+                raise Refusal(
+                    403, "insufficient_scope", "The operator alone opens and closes a company; leave active out."
+                )
+            if external_id is not None:
+                raise Refusal(403, "insufficient_scope", "The operator alone gives an external_id; leave it out.")
+        try:
+            row = await self._updated(request, name, timezone, external_id, call)
+        except asyncpg.UniqueViolationError as error:
+            if error.constraint_name != "company_external_id":
+                raise
+            raise external_id_taken() from None
+        self.outbox.wake()
+        return pb.UpdateCompanyResponse(company=_company(row))
+
+    async def _updated(
+        self,
+        request: pb.UpdateCompanyRequest,
+        name: str | None,
+        timezone: str | None,
+        external_id: str | None,
+        call: Call,
+    ) -> Record:
         async with self.database.transaction() as connection:
             row = await queries.company_for_update(connection, request.company_id)
             if row is None:
@@ -69,7 +102,10 @@ class CompaniesService:
                 "active": active,
                 "timezone": timezone or str(row["timezone"]),
                 "second_factor_required": required,
+                "external_id": external_id or row["external_id"],
             }
+            if row["external_id"] not in (None, wanted["external_id"]):
+                raise has_external_id()
             changed = {field: value for field, value in wanted.items() if value != row[field]}
             before = {field: row[field] for field in changed}
             if changed:
@@ -77,8 +113,7 @@ class CompaniesService:
                 await self._publish_reference(connection, row, call)
                 await self._audit(connection, call, "company.updated", row["id"], before, changed)
                 await invalidation.notify(connection, f"company {row['id']}")
-        self.outbox.wake()
-        return pb.UpdateCompanyResponse(company=_company(row))
+        return row
 
     async def GetCompany(self, request: pb.GetCompanyRequest, call: Call) -> pb.GetCompanyResponse:
         if not may_administer(call, request.company_id):
@@ -161,6 +196,7 @@ def _company(row: Record) -> pb.Company:
         active=row["active"],
         timezone=row["timezone"],
         second_factor_required=row["second_factor_required"],
+        external_id=row["external_id"] or "",
     )
     found.created_at.FromDatetime(row["created_at"])
     return found

@@ -46,18 +46,22 @@ class CreateCompanyRequest(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     TIMEZONE_FIELD_NUMBER: _builtins.int
+    EXTERNAL_ID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     timezone: _builtins.str
     """IANA name; empty: UTC."""
+    external_id: _builtins.str
+    """By which the operator finds the company again; no two companies share one. Empty: it has none."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         timezone: _builtins.str = ...,
+        external_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "timezone", b"timezone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["external_id", b"external_id", "name", b"name", "timezone", b"timezone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -92,12 +96,15 @@ class UpdateCompanyRequest(_message.Message):
     TIMEZONE_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     SECOND_FACTOR_REQUIRED_FIELD_NUMBER: _builtins.int
+    EXTERNAL_ID_FIELD_NUMBER: _builtins.int
     company_id: _builtins.int
     active: _builtins.bool
     timezone: _builtins.str
     name: _builtins.str
     second_factor_required: _builtins.bool
     """Whether administrators must have a second factor."""
+    external_id: _builtins.str
+    """Only the operator may give one, to a company that has none."""
     def __init__(
         self,
         *,
@@ -106,13 +113,16 @@ class UpdateCompanyRequest(_message.Message):
         timezone: _builtins.str | None = ...,
         name: _builtins.str | None = ...,
         second_factor_required: _builtins.bool | None = ...,
+        external_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_name", b"_name", "_second_factor_required", b"_second_factor_required", "_timezone", b"_timezone", "active", b"active", "name", b"name", "second_factor_required", b"second_factor_required", "timezone", b"timezone"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_external_id", b"_external_id", "_name", b"_name", "_second_factor_required", b"_second_factor_required", "_timezone", b"_timezone", "active", b"active", "external_id", b"external_id", "name", b"name", "second_factor_required", b"second_factor_required", "timezone", b"timezone"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_name", b"_name", "_second_factor_required", b"_second_factor_required", "_timezone", b"_timezone", "active", b"active", "company_id", b"company_id", "name", b"name", "second_factor_required", b"second_factor_required", "timezone", b"timezone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_external_id", b"_external_id", "_name", b"_name", "_second_factor_required", b"_second_factor_required", "_timezone", b"_timezone", "active", b"active", "company_id", b"company_id", "external_id", b"external_id", "name", b"name", "second_factor_required", b"second_factor_required", "timezone", b"timezone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__active: _TypeAlias = _typing.Literal["active"]  # noqa: Y015
     _WhichOneofArgType__active: _TypeAlias = _typing.Literal["_active", b"_active"]  # noqa: Y015
+    _WhichOneofReturnType__external_id: _TypeAlias = _typing.Literal["external_id"]  # noqa: Y015
+    _WhichOneofArgType__external_id: _TypeAlias = _typing.Literal["_external_id", b"_external_id"]  # noqa: Y015
     _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
     _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
     _WhichOneofReturnType__second_factor_required: _TypeAlias = _typing.Literal["second_factor_required"]  # noqa: Y015
@@ -121,6 +131,8 @@ class UpdateCompanyRequest(_message.Message):
     _WhichOneofArgType__timezone: _TypeAlias = _typing.Literal["_timezone", b"_timezone"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__active) -> _WhichOneofReturnType__active | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__external_id) -> _WhichOneofReturnType__external_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
     @_typing.overload
@@ -234,12 +246,15 @@ class Company(_message.Message):
     TIMEZONE_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     SECOND_FACTOR_REQUIRED_FIELD_NUMBER: _builtins.int
+    EXTERNAL_ID_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     name: _builtins.str
     active: _builtins.bool
     timezone: _builtins.str
     second_factor_required: _builtins.bool
     """Administrators without a second factor can only add one."""
+    external_id: _builtins.str
+    """Empty: it has none."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
@@ -251,10 +266,11 @@ class Company(_message.Message):
         timezone: _builtins.str = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         second_factor_required: _builtins.bool = ...,
+        external_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "created_at", b"created_at", "id", b"id", "name", b"name", "second_factor_required", b"second_factor_required", "timezone", b"timezone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "created_at", b"created_at", "external_id", b"external_id", "id", b"id", "name", b"name", "second_factor_required", b"second_factor_required", "timezone", b"timezone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -67,7 +67,7 @@ class CompaniesServiceServicer:
     """
 
     def CreateCompany(self, request, context):
-        """Creates a company.
+        """Creates a company. The company that has the external_id already is returned as it is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,7 +34,7 @@ class CompaniesServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> CompaniesServiceAsyncStub: ...
     CreateCompany: _grpc.UnaryUnaryMultiCallable[_identity_pb2.CreateCompanyRequest, _identity_pb2.CreateCompanyResponse]
-    """Creates a company."""
+    """Creates a company. The company that has the external_id already is returned as it is."""
     UpdateCompany: _grpc.UnaryUnaryMultiCallable[_identity_pb2.UpdateCompanyRequest, _identity_pb2.UpdateCompanyResponse]
     """Changes a company; absent fields stay. Only the operator may change active."""
     GetCompany: _grpc.UnaryUnaryMultiCallable[_identity_pb2.GetCompanyRequest, _identity_pb2.GetCompanyResponse]
@@ -50,7 +50,7 @@ class CompaniesServiceAsyncStub(CompaniesServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateCompany: _aio.UnaryUnaryMultiCallable[_identity_pb2.CreateCompanyRequest, _identity_pb2.CreateCompanyResponse]  # type: ignore[assignment]
-    """Creates a company."""
+    """Creates a company. The company that has the external_id already is returned as it is."""
     UpdateCompany: _aio.UnaryUnaryMultiCallable[_identity_pb2.UpdateCompanyRequest, _identity_pb2.UpdateCompanyResponse]  # type: ignore[assignment]
     """Changes a company; absent fields stay. Only the operator may change active."""
     GetCompany: _aio.UnaryUnaryMultiCallable[_identity_pb2.GetCompanyRequest, _identity_pb2.GetCompanyResponse]  # type: ignore[assignment]
@@ -69,7 +69,7 @@ class CompaniesServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _identity_pb2.CreateCompanyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_identity_pb2.CreateCompanyResponse, _abc.Awaitable[_identity_pb2.CreateCompanyResponse]]:
-        """Creates a company."""
+        """Creates a company. The company that has the external_id already is returned as it is."""
 
     @_abc_1.abstractmethod
     def UpdateCompany(

@@ -1,0 +1,1 @@
+"""`makeready company ensure`: companies as a file declares them."""

@@ -1,0 +1,263 @@
+"""Compares companies with what a file declares, and makes the steps that close the differences.
+
+Each step can be repeated: companies are found by their external_id, administrators by their e-mail, keys by their name,
+and a mint has an idempotency key. So a run that was killed is run again.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from makeready.identity.v1 import administrators_pb2
+from makeready.identity.v1 import identity_pb2 as pb
+from makeready.identity.v1.administrators_pb2_grpc import AdministratorsServiceStub
+from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
+from makeready.tickets.v1 import tickets_pb2
+from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
+from makeready_cli.calls import Operator
+from makeready_cli.ensuring.companies_file import Administrator, Company, Key
+from makeready_cli.ensuring.keys_file import KeysFile
+from makeready_cli.errors import CommandError
+from makeready_cli.output import labels
+
+_SCOPES = labels(pb.Scope.DESCRIPTOR)
+_SCOPE_NUMBERS = {label: number for number, label in _SCOPES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One difference. what: `company`, `administrator` or `key`; action: `create`, `change`, or `store` for a key that
+    was minted before a run was killed."""
+
+    company: str
+    what: str
+    name: str
+    action: str
+    values: dict[str, Any] = field(repr=False)
+    """What it will have; of a change the differing values alone. Never a key."""
+    apply: Callable[[], Awaitable[None]] = field(repr=False)
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "company": self.company,
+            "what": self.what,
+            "name": self.name,
+            "action": self.action,
+            "values": self.values,
+        }
+
+
+@dataclass(slots=True)
+class _Place:
+    """A company of the file, and its id once it exists."""
+
+    declared: Company
+    company_id: int = 0
+
+
+async def differences(operator: Operator, declared: Sequence[Company], keys: KeysFile | None) -> list[Step]:
+    """The steps, in the order in which they must be done. keys: None compares without the file of keys.
+
+    Raises CommandError for a difference that no step can close: a key keeps its scope and its administrator.
+    """
+    companies = CompaniesServiceStub(operator.channel("gateway"))
+    listed = await operator.call("gateway", companies.ListCompanies, pb.ListCompaniesRequest())
+    found = {one.external_id: one for one in listed.companies if one.external_id}
+    steps: list[Step] = []
+    for one in declared:
+        company = found.get(one.external_id)
+        place = _Place(one, company.id if company else 0)
+        steps += _settings(operator, place, company)
+        steps += await _policy(operator, place)
+        steps += await _administrators(operator, place)
+        steps += await _keys(operator, place, keys)
+    return steps
+
+
+def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> list[Step]:
+    declared = place.declared
+    wanted: dict[str, Any] = {
+        "name": declared.name.strip(),
+        "timezone": declared.timezone,
+        "active": declared.active,
+        "second_factor_required": declared.second_factor_required,
+    }
+    given = {name: value for name, value in wanted.items() if value is not None}
+    companies = CompaniesServiceStub(operator.channel("gateway"))
+
+    async def create() -> None:
+        request = pb.CreateCompanyRequest(
+            name=declared.name, timezone=declared.timezone or "", external_id=declared.external_id
+        )
+        made = (await operator.call("gateway", companies.CreateCompany, request)).company
+        place.company_id = made.id
+        # Also the settings that a new company has not; or another run has made it meanwhile.
+        await change(_differing(given, made))
+
+    async def change(values: dict[str, Any]) -> None:
+        if values:
+            request = pb.UpdateCompanyRequest(company_id=place.company_id, **values)
+            await operator.call("gateway", companies.UpdateCompany, request)
+
+    if company is None:
+        return [Step(declared.external_id, "company", declared.external_id, "create", given, create)]
+    differing = _differing(given, company)
+    step = Step(declared.external_id, "company", declared.external_id, "change", differing, lambda: change(differing))
+    return [step] if differing else []
+
+
+def _differing(given: dict[str, Any], company: pb.Company) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if getattr(company, name) != value}
+
+
+async def _policy(operator: Operator, place: _Place) -> list[Step]:
+    declared = place.declared
+    wanted: dict[str, Any] = {
+        "photo_required_to_complete": declared.photo_required,
+        "stale_after_hours": declared.ticket_stale_after_hours,
+    }
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if not given:
+        return []
+    tickets = TicketsServiceStub(operator.channel("svc-tickets"))
+    if place.company_id:
+        stored = await operator.call(
+            "svc-tickets", tickets.GetTicketPolicy, tickets_pb2.GetTicketPolicyRequest(), company_id=place.company_id
+        )
+        given = {name: value for name, value in given.items() if getattr(stored, name) != value}
+
+    async def change() -> None:
+        request = tickets_pb2.UpdateTicketPolicyRequest(**given)
+        await operator.call("svc-tickets", tickets.UpdateTicketPolicy, request, company_id=place.company_id)
+
+    names = {"photo_required_to_complete": "photo_required", "stale_after_hours": "ticket_stale_after_hours"}
+    values = {names[name]: value for name, value in given.items()}
+    external_id = declared.external_id
+    return [Step(external_id, "company", external_id, "change", values, change)] if given else []
+
+
+async def _administrators(operator: Operator, place: _Place) -> list[Step]:
+    stub = AdministratorsServiceStub(operator.channel("gateway"))
+    found: dict[str, administrators_pb2.Administrator] = {}
+    if place.declared.administrators and place.company_id:
+        request = administrators_pb2.ListAdministratorsRequest()
+        listed = await operator.call("gateway", stub.ListAdministrators, request, company_id=place.company_id)
+        found = {one.email: one for one in listed.administrators}
+    newest = max((one.administrator_id for one in found.values()), default=0)
+
+    def step(declared: Administrator) -> Step | None:
+        email = declared.email.lower()
+        administrator = found.get(email)
+        name = (declared.name or email.partition("@")[0]).strip()
+
+        async def invite() -> None:
+            # The same for runs at the same time: the company then gets one administrator and no refusal.
+            once = _once("administrator", place.company_id, email, name, newest)
+            request = administrators_pb2.InviteAdministratorRequest(idempotency_key=once, email=email, name=name)
+            await operator.call("gateway", stub.InviteAdministrator, request, company_id=place.company_id)
+
+        async def rename() -> None:
+            assert administrator is not None
+            who = administrator.administrator_id
+            once = _once("name", who, administrator.name, name)
+            request = administrators_pb2.UpdateAdministratorRequest(
+                idempotency_key=once, administrator_id=who, name=name
+            )
+            await operator.call("gateway", stub.UpdateAdministrator, request, company_id=place.company_id)
+
+        external_id = place.declared.external_id
+        if administrator is None:
+            return Step(external_id, "administrator", email, "create", {"name": name}, invite)
+        if declared.name is not None and administrator.name != name:
+            return Step(external_id, "administrator", email, "change", {"name": name}, rename)
+        return None
+
+    return [made for one in place.declared.administrators if (made := step(one)) is not None]
+
+
+async def _keys(operator: Operator, place: _Place, keys: KeysFile | None) -> list[Step]:
+    declared = place.declared
+    listed = await _all_keys(operator, place.company_id) if declared.keys and place.company_id else []
+    opening = {one.id for one in await _all_keys(operator, place.company_id, True)} if listed else set()
+    return [
+        step
+        for one in declared.keys
+        if (step := _key(operator, place, one, [key for key in listed if key.name == one.name], opening, keys))
+    ]
+
+
+def _key(
+    operator: Operator, place: _Place, declared: Key, named: list[pb.Key], opening: set[int], keys: KeysFile | None
+) -> Step | None:
+    """opening: the ids of keys that are neither revoked nor expired."""
+    if declared.expires_at is not None and declared.expires_at <= datetime.datetime.now(datetime.UTC):
+        return None  # its time is over
+    external_id = place.declared.external_id
+    entry = f"{external_id}.{declared.name}"
+    email = declared.administrator.lower()
+    active = [one for one in named if one.id in opening]
+    for one in active:
+        if (_SCOPES[one.scope], one.administrator_email) != (declared.scope, email):
+            raise CommandError(
+                f"Key {one.id} ({entry}) has another scope or another administrator than the file says, and keeps "
+                f"them: revoke it with `makeready key revoke {one.id}`, or give the new key another name."
+            )
+    noted = keys.minting(entry) if keys else ""
+    stored = keys.key(entry) if keys else ""
+    if active and (keys is None or any(stored.startswith(one.prefix) for one in active)):
+        return None
+    if active and not noted:
+        raise CommandError(
+            f"Key {active[-1].id} ({entry}) exists, and its secret is not in {keys and keys.path}: put it there, or "
+            f"revoke it with `makeready key revoke {active[-1].id}` and run this again."
+        )
+    ended = max((one.id for one in named if one.id not in opening), default=0)
+    request = pb.MintKeyRequest(
+        company_id=place.company_id,
+        scope=pb.Scope.ValueType(_SCOPE_NUMBERS[declared.scope]),
+        name=declared.name,
+        administrator_email=email,
+    )
+    if declared.expires_at is not None:
+        request.expires_at.FromDatetime(declared.expires_at)
+    minted = KeysServiceStub(operator.channel("gateway")).MintKey
+
+    async def mint() -> None:
+        assert keys is not None, "the command asks for a file where a company has keys"
+        request.company_id = place.company_id
+        # A key that has ended has its successor; runs at the same time mint one key.
+        once = _once("key", place.company_id, declared.name, declared.scope, email, declared.expires_at, ended)
+        request.idempotency_key = noted if active else once
+        keys.begin(entry, request.idempotency_key)
+        made = await operator.call("gateway", minted, request)
+        if not made.key:
+            raise CommandError(
+                f"Key {made.key_id} ({entry}) was minted more than a day ago, by a run that was killed, and nobody has "
+                f"its secret: revoke it with `makeready key revoke {made.key_id}` and run this again."
+            )
+        keys.store(entry, made.key)
+
+    values = {"scope": declared.scope} | ({"administrator": email} if email else {})
+    return Step(external_id, "key", declared.name, "store" if active else "create", values, mint)
+
+
+async def _all_keys(operator: Operator, company_id: int, active_only: bool = False) -> list[pb.Key]:
+    """Ascending by id."""
+    stub = KeysServiceStub(operator.channel("gateway"))
+    request = pb.ListKeysRequest(company_id=company_id, active_only=active_only)
+    found: list[pb.Key] = []
+    while True:
+        page = await operator.call("gateway", stub.ListKeys, request)
+        found += page.keys
+        if not page.HasField("next_after_id"):
+            return found
+        request.after_id = page.next_after_id
+
+
+def _once(*values: object) -> str:
+    """An idempotency key, the same for the same values."""
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:32]
