@@ -36,9 +36,9 @@ repeat: install-test  ## Run each shard N times, one by one; prints failures and
 	@.venv/bin/python .ci/test.py --repeat $(or $(N),20) $(ARGS)
 
 platform: install-test  ## The tests that need kubectl, a container engine, registries, the release before, PgBouncer and a PostgreSQL with TLS: without one they fail
-	@MAKEREADY_REQUIRE=base-image,docker,kubectl,packages,podman,release-before .venv/bin/python -m pytest \
+	@MAKEREADY_REQUIRE=base-image,docker,kubectl,npm,packages,podman,release-before .venv/bin/python -m pytest \
 	  deploy/k8s/tests deploy/local/tests/test_servers.py gateway/tests/http/test_oldest_dependencies.py \
-	  tests/e2e/test_beside_the_release.py $(ARGS)
+	  tests/e2e/test_beside_the_release.py tests/e2e/test_typescript_client.py sdk/typescript/tests $(ARGS)
 	@$(MAKE) --no-print-directory poolers
 
 poolers: install-test  ## The services' tests on Debian's PostgreSQL with TLS (verify-full), through PgBouncer in both modes

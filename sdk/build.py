@@ -12,6 +12,7 @@ import datetime
 import hashlib
 import os
 import re
+import runpy
 import sys
 from contextlib import chdir
 from pathlib import Path
@@ -19,7 +20,7 @@ from pathlib import Path
 from flit_core import buildapi
 
 SDK = Path(__file__).resolve().parent
-PYTHON = SDK / "python"
+PYTHON, TYPESCRIPT = SDK / "python", SDK / "typescript"
 
 
 def main(words: list[str]) -> int:
@@ -28,7 +29,7 @@ def main(words: list[str]) -> int:
     target.mkdir(exist_ok=True)
     for old in target.iterdir():
         old.unlink()
-    for made in python(target):
+    for made in (*python(target), typescript(target)):
         sys.stdout.write(f"{hashlib.sha256(made.read_bytes()).hexdigest()}  {made.name}\n")
     return 0
 
@@ -38,6 +39,12 @@ def python(target: Path) -> list[Path]:
     os.environ.setdefault("SOURCE_DATE_EPOCH", str(contract_epoch()))
     with chdir(PYTHON):
         return [target / buildapi.build_wheel(str(target)), target / buildapi.build_sdist(str(target))]
+
+
+def typescript(target: Path) -> Path:
+    """The npm tarball of @makeready/client."""
+    made: Path = runpy.run_path(str(TYPESCRIPT / "pack.py"))["main"](target)
+    return made
 
 
 def contract_epoch() -> int:

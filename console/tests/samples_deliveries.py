@@ -105,7 +105,11 @@ def _get(request: Any, who: Identity) -> Any:
                             ("Service-Attempt", str(one.number)), ("X-Request-Id", REQUEST)):  # fmt: skip
             one.request_headers.add(name=name, value=value)
     signature = "t=1795294900,v1=" + "9e07" * 16
-    return pb.GetDeliveryResponse(delivery=found, body=BODY, request_id=REQUEST, fresh_signature=signature)
+    fresh = {"Service-Signature": signature, "webhook-id": found.event_id, "webhook-timestamp": "1795294900",
+             "webhook-signature": "v1,fresh="}  # fmt: skip
+    return pb.GetDeliveryResponse(delivery=found, body=BODY, request_id=REQUEST, fresh_signature=signature,
+                                  fresh_headers=[pb.Header(name=name, value=value) for name, value in fresh.items()],
+                                  )  # fmt: skip
 
 
 def _attempted(response: Any) -> Any:

@@ -114,6 +114,7 @@ async def test_a_delivery_shows_the_bytes_that_were_sent(administrator: Browser)
     file = await administrator.get(f"{PATH}?body")
     assert file.text.encode() == BODY and file.headers["Content-Type"].startswith("application/json")
     assert (await administrator.get(f"/events/{EVENT}?body")).text.encode() == BODY
+    assert "webhook-signature: v1,fresh=" in page.words and page.words.count("9e07" * 16) == 1
     assert "attempt 3," in (await administrator.get(f"{PATH}?attempt=3")).words
     row = await administrator.get(PATH, HX_Request_Type="partial")
     assert row.text.lstrip().startswith('<tr class="detail"') and "<html" not in row.text

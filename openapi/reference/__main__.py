@@ -13,37 +13,50 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference import catalogue, clients, document, gate, imports, page, python_client, records
+from reference import (
+    catalogue,
+    clients,
+    document,
+    gate,
+    imports,
+    page,
+    python_client,
+    records,
+    site,
+    typescript_client,
+    words,
+)
 from reference.structs import Undescribed
 
 RELEASED = document.ROOT / "openapi" / "released.json"
 SERVED = document.ROOT / "gateway" / "gateway" / "pages"
 KINDS = document.ROOT / "importing" / "importing" / "kinds.json"
 PYTHON_CLIENT = document.ROOT / "sdk" / "python" / "makeready_client"
+TYPESCRIPT_CLIENT = document.ROOT / "sdk" / "typescript" / "src"
 IMPORTS_PAGE = document.ROOT / "docs" / "imports.md"
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Writes the files that differ; with `check` it only reports them."""
-    if words not in ([], ["check"], ["release"]):
+    if arguments not in ([], ["check"], ["release"]):
         sys.stderr.write("usage: python -m reference [check|release]\n")
         return 2
     try:
-        if words == ["release"]:
+        if arguments == ["release"]:
             RELEASED.write_text(printed(gate.bare(document.made())))
             return 0
-        different = [file for file, text in _made() if _differs(file, text, write=not words)]
+        different = [file for file, text in _made() if _differs(file, text, write=not arguments)]
     except (Undescribed, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     for file in different:
-        sys.stdout.write(f"{file.relative_to(document.ROOT)}: {'differs' if words else 'written'}\n")
-    if words and different:
+        sys.stdout.write(f"{file.relative_to(document.ROOT)}: {'differs' if arguments else 'written'}\n")
+    if arguments and different:
         sys.stdout.write("run `make openapi`\n")
-    broken = gate.problems(json.loads(RELEASED.read_text()), document.made()) if words else []
+    broken = gate.problems(json.loads(RELEASED.read_text()), document.made()) if arguments else []
     for problem in broken:
         sys.stdout.write(f"breaks the contract as released: {problem}\n")
-    return 1 if words and (different or broken) else 0
+    return 1 if arguments and (different or broken) else 0
 
 
 def _made() -> Iterator[tuple[Path, str]]:
@@ -58,16 +71,22 @@ def _made() -> Iterator[tuple[Path, str]]:
     yield SERVED / "openapi.json", printed(made)
     events = catalogue.markdown(made["webhooks"], made["components"]["schemas"])
     yield document.ROOT / "docs" / "events.md", catalogue.GENERATED + events
-    yield SERVED / "events.html", page.catalogue(events)
-    yield SERVED / "docs.html", page.reference(made)
-    yield SERVED / "changes.html", page.changes(document.CHANGES.read_text())
-    yield SERVED / "webhooks.html", page.guide(page.GUIDE.read_text())
-    yield SERVED / "sync.html", page.sync(page.SYNC.read_text())
-    for file in (*page.GUIDE_FILES, page.SYNC_FILE):
+    pages = page.pages(made, events, document.CHANGES.read_text())
+    for place, text in pages.items():
+        yield SERVED / page_file(place), text
+    yield SERVED / "index.js", site.search_index(made, pages)
+    for file in (*words.GUIDE_FILES, words.SYNC_FILE):
         yield SERVED / f"{file.name}.txt", file.read_text()
     described = clients.described(made)
     for name, text in python_client.modules(described).items():
         yield PYTHON_CLIENT / name, text
+    for name, text in typescript_client.modules(described).items():
+        yield TYPESCRIPT_CLIENT / name, text
+
+
+def page_file(place: str) -> str:
+    """The name of a page's file: docs.html, docs.api.tickets.html."""
+    return place.replace("/", ".") + ".html"
 
 
 def printed(found: Any) -> str:

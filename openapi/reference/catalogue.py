@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from gateway.http.routes import OPERATIONS
 from reference.events import EVENTS, INLINE, REF, Event, Schema
+from reference.html import slug
 
 GENERATED = "<!-- Made by `make openapi` from openapi/reference/events.py: change that instead. -->\n\n"
 INTRODUCTION = """\
@@ -30,7 +31,7 @@ An inactive company's records do not go stale until it is active again.
 
 def markdown(webhooks: Schema, schemas: Schema) -> str:
     """The whole page. webhooks, schemas: of the document."""
-    rows = "".join(f"| [`{one.key}`](#{anchor(one.key)}) | {_data(one)} | {_change(one)} |\n" for one in EVENTS)
+    rows = "".join(f"| [`{one.key}`](#{slug(one.key)}) | {_data(one)} | {_change(one)} |\n" for one in EVENTS)
     parts = [INTRODUCTION, f"| event | `data` | `change` |\n|---|---|---|\n{rows}"]
     parts += ["".join(_event(one, webhooks[one.key], schemas)) for one in EVENTS]
     return "\n".join(parts)
@@ -57,11 +58,6 @@ def _event(event: Event, webhook: Schema, schemas: Schema) -> Iterator[str]:
 
 def _filled(text: str) -> str:
     return textwrap.fill(text, 120, break_on_hyphens=False)
-
-
-def anchor(heading: str) -> str:
-    """The anchor that Markdown sites make from a heading."""
-    return heading.replace(".", "")
 
 
 def _data(event: Event) -> str:

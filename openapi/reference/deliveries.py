@@ -91,8 +91,15 @@ SIGNATURE = """\
 `t=<unix_timestamp>,v1=<hex_digest>`. The digest is HMAC-SHA256, in hex, over the bytes `<timestamp>.<raw body>` with
 the subscription's signing secret. Verify it over the raw body as it came, compare in constant time, and refuse a
 timestamp that is older than 300 seconds. Each attempt is signed anew."""
+STANDARD = """\
+`v1,<base64>`, the signature of Standard Webhooks, for its libraries; there may be several, separated by blanks. The
+digest is HMAC-SHA256 over the bytes `<webhook-id>.<webhook-timestamp>.<raw body>` with the 32 bytes that the secret's
+base64 encodes. Absent, with its two companions, for secrets made before 2026-11-23."""
 HEADERS: tuple[tuple[str, str, Schema], ...] = (
     ("Service-Signature", SIGNATURE, {"type": "string", "pattern": "^t=[0-9]+,v1=[0-9a-f]{64}$"}),
+    ("webhook-id", "The `event_id`; Standard Webhooks signs it.", {"type": "string"}),
+    ("webhook-timestamp", "The `t` of `Service-Signature`.", {"type": "string", "pattern": "^[0-9]+$"}),
+    ("webhook-signature", STANDARD, {"type": "string", "pattern": "^v1,[A-Za-z0-9+/]{43}=$"}),
     (
         "Service-Attempt",
         "Which attempt of this event to this subscription it is; the first is 1.",

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.http.filters import LIMIT_DEFAULT, LIMIT_MAX
 from gateway.http.reference import BASE_URL
 from gateway.http.routes import OPERATIONS
-from reference import deliveries, events, feeds
+from reference import clients, deliveries, events, feeds, samples
 from reference.errors import ERRORS
 from reference.operations import path_item
 from reference.records import CONTEXTS
@@ -46,7 +46,7 @@ def made() -> Schema:
             schemas[name]["examples"] = [_example(name)]
     schemas |= feeds.schemas(record_of, ENTITY_TYPES, _example)
     schemas["EventPage"] = feeds.event_page()
-    return {
+    found: Schema = {
         "openapi": "3.1.0",
         "info": {"title": TITLE, "version": _version(), "description": INTRODUCTION},
         "servers": [{"url": BASE_URL, "description": "This installation"}],
@@ -74,6 +74,8 @@ def made() -> Schema:
             },
         },
     }
+    samples.add(found, clients.described(found))
+    return found
 
 
 def _schemas() -> Schema:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GUIDE = DOCS / "webhooks.md"
+GUIDE_FILES = tuple(DOCS / "webhooks" / name for name in ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json"))
+QUICKSTART_FILES = tuple(DOCS / "quickstart" / f"quickstart.{ending}" for ending in ("sh", "py", "ts"))
+SYNC = DOCS / "sync.md"
+SYNC_FILE = DOCS / "sync" / "copy.py"
 
 TITLE = "Maintenance and Occupancy Records API"
 

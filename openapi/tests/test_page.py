@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import shlex
+import posixpath
+import re
 from html.parser import HTMLParser
 
 import pytest
 
 from gateway.http.reference import BASE_URL
-from reference import catalogue, document, page
+from reference import catalogue, document, page, resources, site, words
+from reference.errors import ERRORS
 
 DOCUMENT = document.made()
 EVENTS = catalogue.markdown(DOCUMENT["webhooks"], DOCUMENT["components"]["schemas"])
-PAGES = {
-    "docs": page.reference(DOCUMENT),
-    "docs/changes": page.changes(document.CHANGES.read_text()),
-    "docs/webhooks": page.guide(page.GUIDE.read_text()),
-    "docs/events": page.catalogue(EVENTS),
-    "docs/sync": page.sync(page.SYNC.read_text()),
-}
-FILES = {f"webhooks/{file.name}" for file in page.GUIDE_FILES}
-VOID = {"meta", "link", "br", "hr"}
+PAGES = page.pages(DOCUMENT, EVENTS, document.CHANGES.read_text())
+REFERENCE = [path for path in PAGES if path.startswith(site.API)]
+FILES = {f"docs/webhooks/{file.name}" for file in words.GUIDE_FILES} | {"docs/sync/copy.py"}
+OUTSIDE = {f"{BASE_URL}/openapi.json", "https://www.standardwebhooks.com"}
+VOID = {"meta", "link", "br", "hr", "input"}
 
 
 class Reader(HTMLParser):
@@ -65,43 +63,62 @@ READ = {path: Reader(text) for path, text in PAGES.items()}
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_asks_no_other_host_and_runs_nothing(path: str) -> None:
+def test_a_page_loads_its_own_style_and_scripts_and_nothing_else(path: str) -> None:
     reader = READ[path]
-    assert reader.loads in (["docs/style.css"], ["style.css"])
-    assert not reader.tags & {"script", "img", "iframe", "style", "object", "form", "base"}
+    loaded = [posixpath.normpath(posixpath.join(posixpath.dirname(path), one)) for one in reader.loads]
+    assert loaded == ["docs/style.css", "docs/index.js", "docs/script.js"]
+    assert not reader.tags & {"img", "iframe", "style", "object", "form", "base"}
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_every_link_leads_somewhere(path: str) -> None:
     reader = READ[path]
     assert len(set(reader.ids)) == len(reader.ids)
-    for link in reader.links:
-        elsewhere = {
-            "docs/changes",
-            "docs/events",
-            "docs/sync",
-            "docs/webhooks",
-            "../docs",
-            "webhooks",
-            "events",
-            "sync",
-            f"{BASE_URL}/openapi.json",
-        }
-        elsewhere |= {"docs/webhooks": FILES, "docs/sync": {"sync/copy.py"}}.get(path, set())
-        assert link.removeprefix("#") in reader.ids or link in elsewhere
+    for link in set(reader.links) - OUTSIDE:
+        place, _, anchor = link.partition("#")
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), place)) if place else path
+        assert target in PAGES or target in FILES, link
+        assert not anchor or anchor in READ[target].ids, link
+
+
+def test_the_search_finds_every_operation_object_error_and_heading() -> None:
+    script = site.search_index(DOCUMENT, PAGES)
+    found = json.loads(script.partition("const INDEX = ")[2].rstrip().removesuffix(";"))
+    for _, _, where, _ in found:
+        place, _, anchor = where.partition("#")
+        assert anchor in READ[place].ids, where
+    places = {where for _, _, where, _ in found}
+    for tag in DOCUMENT["tags"]:
+        place = site.place_of_tag(tag["name"])
+        assert {f"{place}#{one['operationId']}" for _, _, one in site.operations(DOCUMENT, tag["name"])} <= places
+    assert {where.partition("#")[2] for where in places} >= {
+        f"schema-{one}" for one in DOCUMENT["components"]["schemas"]
+    }
+    assert {title for title, _, where, _ in found if where.startswith("docs/events")} >= set(DOCUMENT["webhooks"])
+    assert {title for title, *_ in found} >= set(ERRORS)
+    (ticket,) = (more for title, kind, _, more in found if (title, kind) == ("Ticket", "Object"))
+    assert "permission_to_enter" in ticket.split()
 
 
 def test_the_guide_to_a_copy_has_the_program_as_the_tests_run_it() -> None:
-    assert page.SYNC_FILE.read_text() in READ["docs/sync"].blocks
+    assert words.SYNC_FILE.read_text() in READ["docs/sync"].blocks
 
 
-def test_every_operation_event_and_object_has_an_anchor() -> None:
-    ids = set(READ["docs"].ids)
-    for item in DOCUMENT["paths"].values():
-        assert {operation["operationId"] for operation in item.values()} <= ids
-    assert {f"event-{key}" for key in DOCUMENT["webhooks"]} <= ids
-    assert {f"schema-{name}" for name in DOCUMENT["components"]["schemas"]} <= ids
-    assert {"errors", "signature"} <= ids
+def test_every_operation_event_and_object_has_an_anchor_on_one_page() -> None:
+    ids = [one for path in REFERENCE for one in READ[path].ids]
+    wanted = [one["operationId"] for item in DOCUMENT["paths"].values() for one in item.values()]
+    wanted += [f"event-{key}" for key in DOCUMENT["webhooks"]]
+    wanted += [f"schema-{name}" for name in DOCUMENT["components"]["schemas"]]
+    assert [ids.count(one) for one in wanted] == [1] * len(wanted)
+    assert "signature" in ids
+
+
+def test_the_quickstart_is_on_the_first_screen_and_is_the_programs_that_run() -> None:
+    shown = READ["docs"].blocks
+    for file in words.QUICKSTART_FILES:
+        parts = re.split(r"(?m)^(?:#|//) \d\. .*\n", file.read_text())[1:]
+        assert [part.rstrip("\n") in shown for part in parts] == [True] * 4
+    assert PAGES["docs"].index('<ol class="steps">') < PAGES["docs"].index('id="resources"')
 
 
 def test_the_catalogue_describes_each_event_completely() -> None:
@@ -116,14 +133,13 @@ def test_the_catalogue_describes_each_event_completely() -> None:
         assert found == example["value"] and found["event"] == key
 
 
-def test_every_operation_has_a_curl_line_that_a_shell_understands() -> None:
-    lines = [block for block in READ["docs"].blocks if block.startswith("curl ")]
-    assert len(lines) == sum(len(item) for item in DOCUMENT["paths"].values())
-    for line in lines:
-        words = shlex.split(line)
-        assert any(word.startswith(BASE_URL) for word in words) and "{" not in "".join(words[:4])
-        if "-d" in words:
-            assert isinstance(json.loads(words[words.index("-d") + 1]), dict)
+def test_every_operation_shows_its_examples_in_three_languages() -> None:
+    blocks = [block for path in REFERENCE for block in READ[path].blocks]
+    sources = [
+        one["source"] for item in DOCUMENT["paths"].values() for op in item.values() for one in op["x-codeSamples"]
+    ]
+    assert len(sources) == 3 * sum(len(item) for item in DOCUMENT["paths"].values())
+    assert not [one for one in sources if one.rstrip("\n") not in blocks]
 
 
 def test_the_sample_distinguishes_genuine_deliveries() -> None:
@@ -132,7 +148,7 @@ def test_the_sample_distinguishes_genuine_deliveries() -> None:
     import time
 
     found: dict[str, object] = {}
-    exec(page.VERIFYING, found)
+    exec(resources.VERIFYING, found)
     is_genuine = found["is_genuine"]
     assert callable(is_genuine)
     body, now = b'{"a":1}', int(time.time())

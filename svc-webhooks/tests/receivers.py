@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import trustme
+from standardwebhooks import Webhook
 
 HOST = "receiver.test"
 
@@ -30,6 +31,16 @@ class Received:
         timestamp, _, digest = self.headers["service-signature"].removeprefix("t=").partition(",v1=")
         expected = hmac.new(secret.encode(), timestamp.encode() + b"." + self.body, hashlib.sha256).hexdigest()
         return hmac.compare_digest(expected, digest)
+
+    def is_standard(self, secret: str) -> bool:
+        """Whether the library of Standard Webhooks takes it as genuine. Raises its WebhookVerificationError if not."""
+        Webhook(secret).verify(self.body, self.headers)
+        same = self.headers["service-signature"].removeprefix("t=").partition(",")[0]
+        return self.headers["webhook-timestamp"] == same
+
+    @property
+    def standard_headers(self) -> set[str]:
+        return {name for name in self.headers if name.startswith("webhook-")}
 
 
 Answer = Callable[[Received, asyncio.StreamWriter], Awaitable[None]]

@@ -129,7 +129,7 @@ def check(response: Response, method: str) -> None:
     assert response.header("Content-Type") in (
         "application/json",
         "application/x-ndjson",
-        *(f"text/{kind}; charset=utf-8" for kind in ("html", "css", "plain")),
+        *(f"text/{kind}; charset=utf-8" for kind in ("html", "css", "javascript", "plain")),
     )
     if response.status >= 400 and method != "HEAD" and response.header("Content-Type") == "application/json":
         if set(response.json) == {"status"}:

@@ -13,10 +13,13 @@ import pytest
 REQUIREMENTS = {
     "base-image": "the base image of our image, on this machine or from a registry",
     "chromium": "a Chromium browser",
+    "curl": "the curl command",
+    "deno": "the wheel that brings deno",
     "docker": "a Docker engine, for the servers of `--backend containers`",
     "kernel-figures": "smaps_rollup in /proc",
     "kubectl": "kubectl or kustomize",
     "node": "the wheel that brings node",
+    "npm": "a registry of npm packages",
     "open-files": "a limit of open files that is high enough",
     "openssl": "the openssl command",
     "own-servers": "servers that the tests may stop: neither MAKEREADY_DATABASE_URL nor MAKEREADY_NATS_URL is set",

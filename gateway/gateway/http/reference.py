@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator
 from importlib import resources
 
 import msgspec
@@ -15,14 +16,15 @@ BASE_URL = "https://makeready.example/api/v1"
 
 _RECEIVERS = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 _SAFE = (
-    b"Content-Security-Policy: default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
-    b"frame-ancestors 'none'\r\n"
+    b"Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; "
+    b"form-action 'none'; frame-ancestors 'none'\r\n"
     b"X-Content-Type-Options: nosniff\r\n"
     b"Referrer-Policy: no-referrer\r\n"
 )
 _HTML = b"Content-Type: text/html; charset=utf-8\r\n" + _SAFE
 _TEXT = b"Content-Type: text/plain; charset=utf-8\r\n" + _SAFE
 _CSS = b"Content-Type: text/css; charset=utf-8\r\n" + _SAFE
+_SCRIPT = b"Content-Type: text/javascript; charset=utf-8\r\n" + _SAFE
 _TO_DOCS = Reply(302, b"The reference is at /docs.\n", b"Location: /docs\r\n" + _TEXT)
 
 
@@ -35,18 +37,22 @@ class Reference:
         self.document = compressed_once(document)
         escaped = html.escape(api_url).encode()
         pages = {
-            "/docs": Reply(200, _file("docs.html").replace(BASE_URL.encode(), escaped), _HTML),
-            "/docs/changes": Reply(200, _file("changes.html"), _HTML),
-            "/docs/events": Reply(200, _file("events.html"), _HTML),
-            "/docs/sync": Reply(200, _file("sync.html"), _HTML),
+            **{path: Reply(200, _file(name).replace(BASE_URL.encode(), escaped), _HTML) for path, name in _html()},
             "/docs/sync/copy.py": Reply(200, _file("copy.py.txt"), _TEXT),
-            "/docs/webhooks": Reply(200, _file("webhooks.html"), _HTML),
             **{f"/docs/webhooks/{name}": Reply(200, _file(f"{name}.txt"), _TEXT) for name in _RECEIVERS},
             "/docs/style.css": Reply(200, _file("style.css"), _CSS),
+            **{f"/docs/{name}": Reply(200, _file(name), _SCRIPT) for name in ("index.js", "script.js")},
         }
         self.pages = {path: compressed_once(page._replace(is_shared=True)) for path, page in pages.items()}
         self.pages |= dict.fromkeys(("/", "/docs/"), _TO_DOCS._replace(is_shared=True))
         """By path, for the paths outside the namespace."""
+
+
+def _html() -> Iterator[tuple[str, str]]:
+    """The path and the file of each page: docs.api.tickets.html is /docs/api/tickets."""
+    for file in (resources.files("gateway") / "pages").iterdir():
+        if file.name.endswith(".html"):
+            yield "/" + file.name.removesuffix(".html").replace(".", "/"), file.name
 
 
 def _file(name: str) -> bytes:

@@ -51,15 +51,20 @@ async def test_the_document_can_only_be_read(api: Api, verb: str) -> None:
 FILES = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 PAGES = {"//docs": "text/html", "//docs/changes": "text/html", "//docs/style.css": "text/css"}
 PAGES |= {"//docs/events": "text/html", "//docs/sync": "text/html", "//docs/sync/copy.py": "text/plain"}
+PAGES |= {
+    "//docs/api/tickets": "text/html",
+    "//docs/index.js": "text/javascript",
+    "//docs/script.js": "text/javascript",
+}
 PAGES |= {"//docs/webhooks": "text/html"} | {f"//docs/webhooks/{name}": "text/plain" for name in FILES}
 
 
 @pytest.mark.parametrize(("path", "kind"), PAGES.items())
-async def test_a_page_may_load_its_own_style_and_nothing_else(api: Api, path: str, kind: str) -> None:
+async def test_a_page_may_load_its_own_style_and_script_and_nothing_else(api: Api, path: str, kind: str) -> None:
     page = await api.get(path)
     assert page.status == 200 and page.header("Content-Type") == f"{kind}; charset=utf-8"
     policy = (page.header("Content-Security-Policy") or "").split("; ")
-    assert {"default-src 'none'", "style-src 'self'"} <= set(policy)
+    assert {"default-src 'none'", "script-src 'self'", "style-src 'self'"} <= set(policy)
     assert "unsafe" not in str(policy)
     assert page.header("X-Content-Type-Options") == "nosniff"
     assert (await api.request("HEAD", path)).header("Content-Length") == str(len(page.body))
@@ -69,7 +74,9 @@ async def test_a_page_may_load_its_own_style_and_nothing_else(api: Api, path: st
 
 async def test_the_page_shows_the_installations_address(api: Api) -> None:
     page = (await api.get("//docs")).body.decode()
-    assert f"curl &#x27;http://127.0.0.1:{api.port}/api/v1/whoami&#x27;" in page
+    assert f"export MAKEREADY_BASE_URL=&#x27;http://127.0.0.1:{api.port}/api/v1&#x27;" in page
+    meta = (await api.get("//docs/api/meta")).body.decode()
+    assert f"curl &#x27;http://127.0.0.1:{api.port}/api/v1/whoami&#x27;" in meta
     assert BASE_URL not in page
 
 

@@ -19,7 +19,7 @@ from chassis.schedule.instants import Clock
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.hosts import Hosts, Place
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims
-from svc_webhooks.dispatch.signature import request_headers, service_signature
+from svc_webhooks.dispatch.signature import request_headers, signature_headers
 from svc_webhooks.http_client.client import HttpClient, Outcome
 from svc_webhooks.vault.keyring import Vault, VaultFault
 
@@ -131,8 +131,9 @@ class Sender:
         delivery = claimed.delivery
         if claimed.secret is None:
             return Outcome(None, "vault", b"", 0, is_internal_fault=True)
-        signature = service_signature(claimed.secret, int(started_at.timestamp()), delivery.body)
-        headers = request_headers(signature, delivery.attempts + 1, delivery.request_id, delivery.replay_id)
+        at = int(started_at.timestamp())
+        signatures = signature_headers(claimed.secret, str(delivery.event_id), at, delivery.body)
+        headers = request_headers(signatures, delivery.attempts + 1, delivery.request_id, delivery.replay_id)
         return await self._http.post(
             delivery.destination_url, delivery.body, headers, party=delivery.company_id, gate=place
         )

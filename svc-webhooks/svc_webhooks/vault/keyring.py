@@ -26,8 +26,9 @@ class VaultFault(Exception):  # noqa: N818 - names the party at fault
 
 
 def new_secret() -> str:
-    """A signing secret of 256 random bits. Its UTF-8 bytes are the HMAC key."""
-    return SECRET_MARK + secrets.token_urlsafe(32)
+    """A signing secret of 256 random bits. The key of Service-Signature is its UTF-8 bytes, that of Standard Webhooks
+    the 32 bytes that its base64 encodes."""
+    return SECRET_MARK + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def prefix_of(secret: str) -> str:

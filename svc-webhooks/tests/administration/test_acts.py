@@ -85,7 +85,7 @@ async def test_an_administrator_creates_a_subscription_that_signs_with_the_secre
     assert (listed["entity_id"], listed["source"]) == (shown.sub_id, "administrator")
     await sent(desk, tickets, shown.sub_id)
     (request,) = receivers["receiver.test"].requests
-    assert request.is_signed_with(made.secret)
+    assert request.is_signed_with(made.secret) and request.is_standard(made.secret)
     ((actor, action, before, after),) = await desk.administrator.audit(shown.sub_id)
     assert (actor, action, before) == (ACTOR, "subscription.created", {})
     assert after["destination_url"] == URL and made.secret not in json.dumps(after)
@@ -344,7 +344,7 @@ async def test_a_test_is_sent_once_and_changes_no_health(
     (attempt,) = test.attempts
     assert (attempt.cause, attempt.actor, attempt.status) == (pb.ATTEMPT_CAUSE_TEST, ACTOR, 503)
     (request,) = receivers["receiver.test"].requests
-    assert request.is_signed_with(made.secret)
+    assert request.is_signed_with(made.secret) and request.is_standard(made.secret)
     body = json.loads(request.body)
     assert list(body) == ["schema_version", "event_id", "event", "occurred_at", "company_id", "data", "change"]
     assert (body["event"], body["data"], body["change"]) == ("webhook.test", {}, None)

@@ -218,6 +218,10 @@ async def test_a_rotated_secret_signs_at_once_and_the_old_one_nothing_more(
     assert first.body == second.body
     assert signs(first, old) and not signs(first, new)
     assert signs(second, new) and not signs(second, old)
+    # One signature of each scheme: a rotation is a hard cut, so the old secret signs none beside it (spec 6.3).
+    assert first.is_standard(old) and second.is_standard(new)
+    assert [one.headers["webhook-signature"].count("v1,") for one in (first, second)] == [1, 1]
+    assert first.headers["webhook-id"] == second.headers["webhook-id"] == json.loads(first.body)["event_id"]
 
 
 async def test_the_new_secret_is_in_no_log_and_in_no_row(

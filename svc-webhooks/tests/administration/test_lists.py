@@ -11,6 +11,7 @@ import uuid
 from typing import Any
 
 import pytest
+from standardwebhooks import Webhook
 
 from chassis.auth.identity import STAFF, Identity
 from chassis.db.database import Database
@@ -245,9 +246,13 @@ async def test_a_delivery_shows_each_request_as_it_was_sent(
         assert found.body == request.body
     assert found.request_id == "req-of-a-person"
     assert signed(made.secret, found.fresh_signature[2:].split(",")[0], found.body) == found.fresh_signature
+    fresh = {one.name: one.value for one in found.fresh_headers}
+    assert fresh["Service-Signature"] == found.fresh_signature
+    Webhook(made.secret).verify(found.body, fresh)
     await desk("RotateSecret", sub_id=sub_id, idempotency_key=key())
     found = await desk("GetDelivery", event_id=event_id, sub_id=sub_id)
-    assert all(one.name != "Service-Signature" for one in found.delivery.attempts[0].request_headers)
+    left = {one.name for one in found.delivery.attempts[0].request_headers}
+    assert not left & set(fresh) and "Service-Attempt" in left
 
 
 def signed(secret: str, at: object, body: bytes) -> str:

@@ -196,6 +196,7 @@ async def test_what_is_claimed_after_a_rotation_is_signed_with_the_new_secret(
     before, after = receiver.requests[: sweep.OF_A_SUBSCRIPTION_MAX], receiver.requests[sweep.OF_A_SUBSCRIPTION_MAX :]
     assert all(one.is_signed_with("whsec_before") for one in before)
     assert all(one.is_signed_with("whsec_rotated") for one in after)
+    assert not any(one.standard_headers for one in receiver.requests)  # no secret of the form that libraries decode
 
 
 @pytest.mark.parametrize(

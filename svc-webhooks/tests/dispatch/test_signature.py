@@ -1,12 +1,18 @@
 """The envelope and its signature, byte for byte."""
 
+import base64
+import datetime
 import json
+import secrets
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from standardwebhooks import Webhook
 
-from svc_webhooks.dispatch.signature import service_signature
+from svc_webhooks.dispatch.signature import service_signature, signature_headers, standard_signature
 from svc_webhooks.events.envelope import envelope
+from svc_webhooks.vault.keyring import new_secret
 
 BODY = b'{"schema_version":1}'
 
@@ -15,6 +21,43 @@ def test_the_signature_of_a_known_body() -> None:
     # From `openssl dgst -sha256 -hmac whsec_test`; test_vectors.py has the published digests.
     digest = "b5d9ecb4fa52db124298f9b7f5c891b5abd711ce329e7a46e1f9e8c3c1f7d75f"
     assert service_signature("whsec_test", 1767225600, BODY) == f"t=1767225600,v1={digest}"
+
+
+def encoded(key: bytes) -> str:
+    return "whsec_" + base64.b64encode(key).decode()
+
+
+@given(st.binary(min_size=32, max_size=32), st.uuids(), st.integers(0, 2**32), st.text())
+def test_the_standard_signature_is_that_of_the_library(key: bytes, event_id: object, at: int, text: str) -> None:
+    secret, when = encoded(key), datetime.datetime.fromtimestamp(at, datetime.UTC)
+    body = text.encode("utf-8", "ignore")
+    assert standard_signature(secret, str(event_id), at, body) == Webhook(secret).sign(
+        str(event_id), when, body.decode()
+    )
+
+
+def test_a_new_secret_serves_both_schemes() -> None:
+    for _ in range(200):  # every second secret of 32 random bytes has a character that base64 for URLs writes otherwise
+        headers = signature_headers(new_secret(), "0198-x", 1767225600, BODY)
+        assert list(headers) == ["Service-Signature", "webhook-id", "webhook-timestamp", "webhook-signature"]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "whsec_" + secrets.token_urlsafe(32),  # as earlier releases made them
+        "whsec_" + "A" * 43,  # of that form too, although it has no character of URLs alone
+        "whsec_",
+        encoded(b"k" * 31),
+        encoded(b"k" * 33),
+        encoded(b"k" * 32) + "\n",
+        encoded(b"k" * 32)[:-2] + "F=",  # bits behind the last byte: some libraries refuse them
+        encoded(b"k" * 32).removeprefix("whsec_"),
+    ],
+)
+def test_a_secret_of_another_form_signs_with_our_scheme_alone(secret: str) -> None:
+    signature = service_signature(secret, 1767225600, BODY)
+    assert signature_headers(secret, "0198-x", 1767225600, BODY) == {"Service-Signature": signature}
 
 
 def test_the_envelope_has_its_seven_keys_in_order_and_the_data_byte_for_byte() -> None:

@@ -1,7 +1,9 @@
-"""The product's signer, an HMAC written from the RFC and openssl make the digests of the published test vectors."""
+"""The product's signer, an HMAC written from the RFC and openssl make the digests of the published test vectors; the
+library of Standard Webhooks judges those of its scheme as they say."""
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import shutil
@@ -10,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from standardwebhooks import Webhook, WebhookVerificationError, webhooks
 
-from svc_webhooks.dispatch.signature import service_signature
+from svc_webhooks.dispatch.signature import service_signature, standard_signature
 from testkit.requirements import lacks
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PUBLISHED: dict[str, Any] = json.loads((DOCS / "webhooks" / "vectors.json").read_text())
 VECTORS: list[dict[str, Any]] = PUBLISHED["vectors"]
 NAMES = [vector["name"] for vector in VECTORS]
+STANDARD: list[dict[str, Any]] = PUBLISHED["standard"]["vectors"]
 
 
 def by_definition(key: bytes, signed: bytes) -> str:
@@ -80,3 +84,46 @@ def test_the_guides_worked_example_is_the_first_vector() -> None:
     first = VECTORS[0]
     for shown in (first["secret"], str(first["timestamp"]), first["body"], first["header"]):
         assert shown in guide
+
+
+def judged_by_the_library(vector: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> bool:
+    class Clock(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:  # type: ignore[override]
+            return datetime.datetime.fromtimestamp(vector["received_at"], tz)
+
+    monkeypatch.setattr(webhooks, "datetime", Clock)
+    try:
+        Webhook(vector["secret"]).verify(vector["body"].encode(), vector["headers"], json_parse=False)
+    except (WebhookVerificationError, ValueError):  # ValueError: no base64
+        return False
+    return True
+
+
+@pytest.mark.parametrize("vector", STANDARD, ids=lambda vector: str(vector["name"]))
+def test_the_library_judges_a_standard_vector_as_it_says(
+    vector: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(vector["body"].encode()) == vector["body_bytes"]
+    assert judged_by_the_library(vector, monkeypatch) == vector["accept"]
+
+
+def test_the_service_makes_the_signatures_of_the_standard_vectors() -> None:
+    made = {
+        one["name"]: standard_signature(
+            one["secret"], one["headers"]["webhook-id"], int(one["headers"]["webhook-timestamp"]), one["body"].encode()
+        )
+        for one in STANDARD
+        if one["headers"]["webhook-timestamp"].isdigit()
+    }
+    right = {one["name"]: one["headers"].get("webhook-signature", "") for one in STANDARD if one["accept"]}
+    assert all(made[name] in signatures.split(" ") for name, signatures in right.items())
+    assert made["standard_non_ascii"] == right["standard_non_ascii"]
+
+
+def test_the_guides_second_table_is_the_standard_vectors() -> None:
+    rows = "".join(
+        f"| `{one['name']}` | {'yes' if one['accept'] else '**no**'} | {one['about']} |\n" for one in STANDARD
+    )
+    assert f"| vector | accept | |\n|---|---|---|\n{rows}" in (DOCS / "webhooks.md").read_text()
+    assert len({one["name"] for one in STANDARD}) == len(STANDARD)

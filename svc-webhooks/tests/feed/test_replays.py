@@ -84,9 +84,13 @@ def integration(client: Client, channel: grpc.aio.Channel) -> Integration:
 
 
 async def subscribed(client: Client, *events: str, path: str = "/hook") -> int:
+    return (await subscribed_with_secret(client, *events, path=path))[0]
+
+
+async def subscribed_with_secret(client: Client, *events: str, path: str = "/hook") -> tuple[int, str]:
     body = {"destination_url": f"https://receiver.test{path}", "events": list(events or ("ticket.created",))}
-    found: int = (await client.create(body))[1]["entity_id"]
-    return found
+    made = (await client.create(body))[1]
+    return made["entity_id"], made["secret"]
 
 
 def heard(receiver: Receiver) -> Counter[str]:
@@ -100,7 +104,7 @@ async def test_a_replay_sends_everything_once_more_and_nothing_else(
     company_id = client.company_id
     made = [await tickets.ticket_created(company_id, number + 1) for number in range(3)]
     await integration.stored(3)
-    sub_id = await subscribed(client)  # later than these
+    sub_id, secret = await subscribed_with_secret(client)  # later than these
     made += [await tickets.ticket_created(company_id, number + 4) for number in range(3)]
     await tickets.ticket_created(company_id, 1, event="ticket.stale")
     await integration.stored(7)
@@ -123,6 +127,7 @@ async def test_a_replay_sends_everything_once_more_and_nothing_else(
     assert heard(receiver) == Counter(made)
     headers = {request.headers["service-replay"] for request in receiver.requests}
     assert headers == {str(replay["entity_id"])}
+    assert all(request.is_standard(secret) for request in receiver.requests)
     assert (done["waiting"], done["succeeded"], done["failed"]) == (0, 7, 0)
     assert done["finished_at"] >= done["created_at"]
     assert (await integration.replay(sub_id, key))[::2] == (202, True)

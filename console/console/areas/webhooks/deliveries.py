@@ -331,9 +331,9 @@ def _shown(
     last = delivery.attempts[-1] if delivery.attempts else None
     attempt = next((one for one in delivery.attempts if one.number == number), last)
     headers = [(one.name, one.value) for one in attempt.request_headers] if attempt else []
-    fresh = [(name, found.fresh_signature if name == "Service-Signature" else value) for name, value in headers]
-    if headers and not any(name == "Service-Signature" for name, _ in headers):
-        fresh.append(("Service-Signature", found.fresh_signature))
+    # A service of the release before names one header alone.
+    signatures = {one.name: one.value for one in found.fresh_headers} or {"Service-Signature": found.fresh_signature}
+    fresh = [*((name, value) for name, value in headers if name not in signatures), *signatures.items()]
     state = answers.state_of(delivery)
     acts = {PARKED: "retry", WAITING: "attempt", SUCCEEDED: "resend"}
     path = delivery.destination_url.partition("://")[2].partition("/")[2]

@@ -31,7 +31,7 @@ from svc_webhooks.administration.queries.deliveries import ShownDelivery
 from svc_webhooks.administration.queries.subscriptions import StepCounts
 from svc_webhooks.administration.service.parts import Parts
 from svc_webhooks.dispatch.rules import PARKED
-from svc_webhooks.dispatch.signature import request_headers, service_signature
+from svc_webhooks.dispatch.signature import SIGNATURE, request_headers, signature_headers
 from svc_webhooks.events.days import NEWEST, OLDEST, expires_at, made_at
 from svc_webhooks.http_client.destinations import DestinationRefused
 from svc_webhooks.http_client.response import EXCERPT_BYTES_MAX
@@ -172,16 +172,19 @@ class DeliveriesService:
             started_at = attempt.started_at.ToDatetime(datetime.UTC)
             # An older attempt was signed with a secret that is gone.
             is_signable = secret and started_at >= known.secret_since
-            signature = service_signature(secret, int(started_at.timestamp()), event.body) if is_signable else ""
+            at = int(started_at.timestamp())
+            signatures = signature_headers(secret, request.event_id, at, event.body) if is_signable else {}
             replay_id = attempt.replay_id if attempt.HasField("replay_id") else None
-            headers = common | request_headers(signature, attempt.number, event.request_id, replay_id)
+            headers = common | request_headers(signatures, attempt.number, event.request_id, replay_id)
             attempt.request_headers.extend(pb.Header(name=name, value=value) for name, value in headers.items())
         now = int(parts.clock().timestamp())
+        fresh = signature_headers(secret, request.event_id, now, event.body) if secret else {}
         return pb.GetDeliveryResponse(
             delivery=delivery,
             body=event.body,
             request_id=event.request_id,
-            fresh_signature=service_signature(secret, now, event.body) if secret else "",
+            fresh_signature=fresh.get(SIGNATURE, ""),
+            fresh_headers=[pb.Header(name=name, value=value) for name, value in fresh.items()],
         )
 
     async def ListDeliveriesOf(

@@ -830,6 +830,7 @@ class GetDeliveryResponse(_message.Message):
     BODY_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     FRESH_SIGNATURE_FIELD_NUMBER: _builtins.int
+    FRESH_HEADERS_FIELD_NUMBER: _builtins.int
     body: _builtins.bytes
     """The exact bytes that every attempt sends."""
     request_id: _builtins.str
@@ -842,6 +843,10 @@ class GetDeliveryResponse(_message.Message):
     def delivery(self) -> Global___Delivery:
         """The attempts have request_headers."""
 
+    @_builtins.property
+    def fresh_headers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Header]:
+        """All headers that prove such a request genuine, fresh_signature among them; empty if the secret can't be opened."""
+
     def __init__(
         self,
         *,
@@ -849,10 +854,11 @@ class GetDeliveryResponse(_message.Message):
         body: _builtins.bytes = ...,
         request_id: _builtins.str = ...,
         fresh_signature: _builtins.str = ...,
+        fresh_headers: _abc.Iterable[Global___Header] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "delivery", b"delivery", "fresh_signature", b"fresh_signature", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "delivery", b"delivery", "fresh_headers", b"fresh_headers", "fresh_signature", b"fresh_signature", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1416,7 +1422,7 @@ class Attempt(_message.Message):
     @_builtins.property
     def request_headers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Header]:
         """The request's headers, by GetDelivery alone. Those that depend on the connection are as the present destination
-        has them. Service-Signature is absent if the secret has changed since.
+        has them. Signatures are absent if the secret has changed since.
         """
 
     def __init__(

@@ -1,0 +1,23 @@
+// 1. Your key: a company administrator mints one of scope write in the console, under Keys.
+// npm install @makeready/client; set MAKEREADY_API_KEY and MAKEREADY_BASE_URL.
+import { Makeready } from "@makeready/client";
+
+const client = new Makeready();
+console.log((await client.whoami()).company.name);
+
+// 2. List: units, in the order of their ids.
+const units = [];
+for await (const unit of client.units.list()) units.push(unit);
+console.log(units.length, "units");
+
+// 3. Create: a ticket on the first unit. Sent again with the same Idempotency-Key, it is still one ticket.
+const since = new Date(Date.now() - 60_000);
+const unit_id = units[0]!.entity_id;
+const ticket = await client.tickets.create({ unit_id, title: "Kitchen tap drips", category: "Plumbing" });
+console.log(ticket.entity_id, ticket.status);
+
+// 4. Receive: the event that this caused. The answer comes as soon as there is one.
+for await (const event of client.events.follow({ since, event: "ticket.created" })) {
+  console.log(event.event, event.occurred_at);
+  break;
+}

@@ -1,0 +1,259 @@
+"""The pages of the reference: one for each resource, one of the deliveries, one of the errors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import partial
+from html import escape
+from typing import Any
+
+from reference import html, site
+from reference.errors import ERRORS
+from reference.site import EVENTS, operations, place_of_tag
+from reference.words import GUIDE_FILES
+
+Schema = dict[str, Any]
+
+
+def _verifying() -> str:
+    """The verifying function of the guide's receiver, and the names that it needs."""
+    source = GUIDE_FILES[0].read_text()
+    wanted = [
+        ast.get_source_segment(source, node) or ""
+        for node in ast.parse(source).body
+        if (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TOLERANCE_SECONDS")
+        or (isinstance(node, ast.FunctionDef) and node.name == "is_genuine")
+    ]
+    return "import hashlib, hmac, re\n\n{}\n\n{}\n".format(*wanted)
+
+
+VERIFYING = _verifying()
+DELIVERY = """\
+Deliveries are JSON POSTs to the subscription's `destination_url`. [Receiving webhooks](../webhooks) is the guide for
+receivers: code to start from, test vectors, a checklist. [The event catalogue](../events) says when and how often
+each event fires. In short:
+
+Each event is delivered at least once: drop those whose `event_id` you have seen. Events are delivered by an hourly
+sweep. A failed attempt is repeated 1, 2, 4, 8 and 24 hours after the first one. After that, the delivery is parked for
+30 days, and an administrator can see and retry it. Any 2xx within 10 seconds is a success. A redirect is not followed.
+An answer that is missing or incomplete after 10 seconds is a failure. Events of different records may come out of
+order; order the events of one record by `occurred_at`. A new signing secret takes effect at once: the old one stops
+working.
+
+`data` is the response of the matching fetch at the time of the event, to the byte. The last three events carry an
+object of their own, which cannot be fetched."""
+
+
+class Pages:
+    """Writes the pages from the finished document."""
+
+    def __init__(self, document: Schema) -> None:
+        self._document = document
+        self._schemas: Schema = document["components"]["schemas"]
+        self._owner = self._owners()
+
+    def all(self) -> Iterator[tuple[str, str, str]]:
+        """(path, title, what stands in the page's main part) of each page."""
+        for tag in self._document["tags"]:
+            place = place_of_tag(tag["name"])
+            if place == EVENTS:
+                yield place, site.title_of_tag(tag["name"]), self._deliveries()
+            else:
+                yield place, tag["name"], self._resource(tag)
+        yield site.ERRORS, "Errors", self._errors()
+
+    def _owners(self) -> dict[str, str]:
+        """The page that describes each schema: the first one that needs it."""
+        found = dict.fromkeys(["Error"], site.ERRORS)
+        for item in self._document["webhooks"].values():
+            content = item["post"]["requestBody"]["content"]["application/json"]
+            name = content["schema"]["$ref"].rpartition("/")[2]
+            found[name] = EVENTS
+        for tag in self._document["tags"]:
+            for _, _, operation in operations(self._document, tag["name"]):
+                for name in self._reached(operation):
+                    found.setdefault(name, place_of_tag(tag["name"]))
+        for name in self._reached(self._document["webhooks"]):
+            found.setdefault(name, EVENTS)
+        assert found.keys() == self._schemas.keys(), found.keys() ^ self._schemas.keys()
+        return found
+
+    def _reached(self, start: Any) -> Iterator[str]:
+        """The names of the schemas that something refers to, each once, the nearest first."""
+        done: set[str] = set()
+        waiting = [start]
+        while waiting:
+            one = waiting.pop(0)
+            if isinstance(one, dict):
+                if "$ref" in one:
+                    _, _, kind, name = one["$ref"].split("/")
+                    if kind == "schemas" and name not in done:
+                        done.add(name)
+                        yield name
+                        # What carries another page's objects, such as an event's record, leaves them there.
+                        waiting.append(self._schemas[name])
+                    elif kind == "responses":
+                        waiting.append(self._document["components"]["responses"][name])
+                waiting += [inside for key, inside in one.items() if key not in ("examples", "x-codeSamples")]
+            elif isinstance(one, list):
+                waiting += one
+
+    def _link(self, at: str, name: str) -> str:
+        return site.href(f"{self._owner[name]}#schema-{name}", at)
+
+    def _resource(self, tag: Schema) -> str:
+        name = tag["name"]
+        place = place_of_tag(name)
+        found = operations(self._document, name)
+        entries = "".join(
+            f'<li><a href="#{one["operationId"]}">{_verb(verb)} {html.code(path)} <span>{escape(one["summary"])}</span>'
+            "</a></li>\n"
+            for path, verb, one in found
+        )
+        objects = [one for one, owner in self._owner.items() if owner == place]
+        return "".join(
+            [
+                f'<h1>{escape(name)}</h1>\n<p class="lead">{html.inline(tag["description"])}</p>\n',
+                f'<ul class="operations">\n{entries}</ul>\n',
+                *(self._operation(place, *one) for one in found),
+                "<h2>Objects</h2>\n" if objects else "",
+                *(self._object(place, one) for one in sorted(objects)),
+            ]
+        )
+
+    def _operation(self, at: str, path: str, verb: str, operation: Schema) -> str:
+        anchor = operation["operationId"]
+        link = partial(self._link, at)
+        told = [
+            f'<h2><a href="#{anchor}">{escape(operation["summary"])}</a></h2>\n',
+            f'<p class="path">{_verb(verb)} {html.code(path)}</p>\n<p>{html.inline(operation["description"])}</p>\n',
+            f"<p>{_scope(operation)}</p>\n",
+        ]
+        if parameters := operation.get("parameters"):
+            rows = [
+                (
+                    html.code(one["name"]),
+                    f"{one['in']}, {html.type_of(one['schema'], link)}" + (", required" if one.get("required") else ""),
+                    html.inline(one["description"]),
+                )
+                for one in parameters
+            ]
+            told.append("<h3>Parameters</h3>\n" + html.fields(rows))
+        if body := operation.get("requestBody", {}).get("content", {}).get("application/json"):
+            told.append(f"<h3>Body</h3>\n<p>{html.type_of(body['schema'], link)}, as JSON:</p>\n")
+            told.append(self._fields(at, body["schema"]["$ref"].rpartition("/")[2]))
+        rows = []
+        shown = []
+        for status, given in operation["responses"].items():
+            response = self._resolved(given)
+            content: Schema = next(iter(response.get("content", {}).values()), {})
+            shape = ""
+            if status.startswith("2"):
+                schema = content.get("schema", {})
+                schema = schema.get("contentSchema", {}).get("items", schema)  # of lines: that of a line
+                shape = html.type_of(schema, link) if "$ref" in schema else ""
+                shown += [(status, one["value"]) for one in content.get("examples", {}).values()]
+            rows.append((html.code(status), shape, html.inline(response["description"])))
+        told.append("<h3>Answers</h3>\n" + html.fields(rows))
+        side = [html.samples(anchor, {one["label"]: one["source"] for one in operation["x-codeSamples"]})]
+        for status, value in shown:
+            inside = html.block(value) if isinstance(value, str) else html.json_block(value)
+            side.append(html.folded(f"Answer {status}", inside))
+        return (
+            f'<article id="{anchor}" class="operation"><div>\n{"".join(told)}</div>\n'
+            f'<div class="side">\n{"".join(side)}</div></article>\n'
+        )
+
+    def _object(self, at: str, name: str) -> str:
+        schema = self._schemas[name]
+        about = f"<p>{html.inline(schema['description'])}</p>\n" if "description" in schema else ""
+        values = f"<p>{html.type_of(schema, partial(self._link, at))}</p>\n" if "enum" in schema else ""
+        fields = "" if values else self._fields(at, name)
+        heading = f'<h3 id="schema-{name}"><a href="#schema-{name}">{name}</a></h3>'
+        return f"<article>{heading}\n{about}{values}{fields}</article>\n"
+
+    def _fields(self, at: str, name: str) -> str:
+        schema = self._schemas[name]
+        optional = set(schema["properties"]) - set(schema["required"])
+        return html.fields(
+            (
+                html.code(field),
+                ("object" if about.get("type") == "object" else html.type_of(about, partial(self._link, at)))
+                + (", optional" if field in optional else ""),
+                html.inline(about.get("description", "")),
+            )
+            for field, about in schema["properties"].items()
+        )
+
+    def _resolved(self, found: Schema) -> Schema:
+        if "$ref" in found:
+            responses: Schema = self._document["components"]["responses"]
+            return dict(responses[found["$ref"].rpartition("/")[2]])
+        return found
+
+    def _deliveries(self) -> str:
+        webhooks = self._document["webhooks"]
+        first = next(iter(webhooks.values()))["post"]
+        headers = [(html.code(one["name"]), "", html.inline(one["description"])) for one in first["parameters"]]
+        answers = [
+            (html.code(status), "", html.inline(one["description"])) for status, one in first["responses"].items()
+        ]
+        found = [
+            f"<h1>Deliveries</h1>\n{html.markdown(DELIVERY)}",
+            '<h2 id="headers">Headers of a delivery</h2>\n' + html.fields(headers),
+            '<h2 id="answers">What your answer means</h2>\n' + html.fields(answers),
+            '<h2 id="signature">Signature</h2>\n<p>How to tell that a delivery is genuine, in Python:</p>\n',
+            html.block(VERIFYING),
+            "<h2>Events</h2>\n",
+        ]
+        link = partial(self._link, EVENTS)
+        for key, item in webhooks.items():
+            content = item["post"]["requestBody"]["content"]["application/json"]
+            name = content["schema"]["$ref"].rpartition("/")[2]
+            properties = self._schemas[name]["properties"]
+            moved = "null"
+            if of := properties["change"].get("properties"):
+                moved = ", ".join(f"{html.code(one)}: {html.type_of(of[one], link)}" for one in ("field", "from", "to"))
+            (example,) = content["examples"].values()
+            found.append(
+                f'<article id="event-{key}">\n<h3><a href="#event-{key}">{key}</a></h3>\n'
+                f"<p>{html.inline(item['post']['description'])}</p>\n"
+                f"<p>{html.code('data')}: {html.type_of(properties['data'], link)}. "
+                f"{html.code('change')}: {moved}.</p>\n"
+                + html.folded("Example of a delivery", html.json_block(example["value"]))
+                + "</article>\n"
+            )
+        objects = sorted(one for one, owner in self._owner.items() if owner == EVENTS)
+        return "".join([*found, "<h2>Objects</h2>\n", *(self._object(EVENTS, one) for one in objects)])
+
+    def _errors(self) -> str:
+        rows = [
+            (
+                f'<code id="{code}">{code}</code>',
+                " or ".join(str(status) for status in error.statuses),
+                f"{html.inline(error.meaning)} {html.inline(error.remedy)}",
+            )
+            for code, error in ERRORS.items()
+        ]
+        return (
+            '<h1>Errors</h1>\n<p class="lead">Branch on the code; the message is for people, and may be reworded.</p>\n'
+            + html.json_block({"error": {"code": "not_found", "message": ERRORS["not_found"].message}})
+            + html.fields(rows)
+            + "<h2>Objects</h2>\n"
+            + self._object(site.ERRORS, "Error")
+        )
+
+
+def _verb(verb: str) -> str:
+    return f'<span class="verb {verb}">{verb.upper()}</span>'
+
+
+def _scope(operation: Schema) -> str:
+    if "security" not in operation:
+        return "Any active key."
+    if not operation["security"]:
+        return "Public: no key."
+    (scope,) = operation["security"][0]["bearer"]
+    opened = [scope] if scope == "write" else [scope, "write"]
+    return "Scope " + " or ".join(html.code(one) for one in opened) + "."

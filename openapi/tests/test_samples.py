@@ -1,0 +1,167 @@
+"""The examples of the reference: in every language they send the operation's request, and read the answer shown."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from gateway.http.reference import BASE_URL
+from gateway.http.routes import OPERATIONS
+from reference.document import made
+from testkit.requirements import lacks
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENT = ROOT / "sdk" / "typescript" / "src" / "index.ts"
+DOCUMENT = made()
+SAMPLES = {
+    f"{verb.upper()} {path}": {one["label"]: one["source"] for one in operation["x-codeSamples"]}
+    for path, item in DOCUMENT["paths"].items()
+    for verb, operation in item.items()
+}
+Sent = tuple[str, str, dict[str, list[str]], Any, bool]
+
+
+class Shown(BaseHTTPRequestHandler):
+    """Answers each request as the document's example of its operation shows, and keeps what was sent."""
+
+    protocol_version = "HTTP/1.1"
+    sent: list[Sent]
+
+    def answer(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else None
+        place = urlsplit(self.path)
+        query = {name: values for name, values in parse_qs(place.query).items() if name != "limit"}
+        path = place.path.removeprefix("/api/v1")
+        self.sent.append((self.command, path, query, body, "Idempotency-Key" in self.headers))
+        status, kind, text = answers(self.command, path)
+        self.send_response(status)
+        if status != 204:
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        if status != 204:
+            self.wfile.write(text)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 - names of the standard library
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the standard library
+        """Prints nothing."""
+
+
+def answers(method: str, path: str) -> tuple[int, str, bytes]:
+    """The status, the type and the body of the document's first example of a success."""
+    forms = {re.sub(r"{\w+}", "[^/]+", form): form for form in DOCUMENT["paths"]}
+    form = next(one for pattern, one in forms.items() if re.fullmatch(pattern, path))
+    responses = DOCUMENT["paths"][form][method.lower()]["responses"]
+    status, response = next((int(one), found) for one, found in responses.items() if one.startswith("2"))
+    for kind, content in response.get("content", {}).items():
+        value = next(iter(content.get("examples", {"": {"value": {"openapi": "3.1.0"}}}).values()))["value"]
+        if isinstance(value, dict) and "next_cursor" in value:
+            value = value | {"next_cursor": None}  # the walk ends here
+        return status, kind, value.encode() if isinstance(value, str) else json.dumps(value).encode()
+    return status, "", b""
+
+
+@contextmanager
+def shown() -> Iterator[tuple[str, list[Sent]]]:
+    """The base address of a server that answers as the document shows, and what it was sent."""
+    sent: list[Sent] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Shown,), {"sent": sent}))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/api/v1", sent
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def by_curl(source: str) -> Sent:
+    """What the command sends."""
+    words = shlex.split(source.replace("\\\n", " "))
+    assert words[0] == "curl"
+    options = dict(pairwise(words[1:]))
+    headers = [words[n + 1] for n, word in enumerate(words) if word == "-H"]
+    (url,) = (urlsplit(word) for word in words if word.startswith(BASE_URL))
+    body = json.loads(options["-d"]) if "-d" in options else None
+    path = url.path.removeprefix("/api/v1")
+    has_key = any(one.startswith("Idempotency-Key: ") for one in headers)
+    assert ("Authorization: Bearer $MAKEREADY_API_KEY" in headers) == (path != "/openapi.json")
+    return options.get("-X", "GET"), path, parse_qs(url.query), body, has_key
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[Sent]:
+    return [by_curl(one["curl"]) for one in SAMPLES.values()]
+
+
+def test_every_operation_has_an_example_in_each_language(expected: list[Sent]) -> None:
+    assert list(SAMPLES) == [f"{one.route.method} {one.route.path}" for one in OPERATIONS]
+    assert all(list(one) == ["curl", "Python", "TypeScript"] for one in SAMPLES.values())
+    for operation, (method, path, _, body, has_key) in zip(OPERATIONS, expected, strict=True):
+        route = operation.route
+        assert method == route.method and re.fullmatch(re.sub(r"{\w+}", "[^/]+", route.path), path)
+        assert (body is not None, has_key) == ((operation.kind == "write",) * 2)
+
+
+def test_the_examples_in_python_send_the_same(expected: list[Sent], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "sdk" / "python"))
+    with shown() as (base_url, sent):
+        monkeypatch.setenv("MAKEREADY_BASE_URL", base_url)
+        monkeypatch.setenv("MAKEREADY_API_KEY", "mk_of-the-examples")
+        for name, one in SAMPLES.items():
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                exec(compile(one["Python"], name, "exec"), {})
+            assert printed.getvalue() or name.startswith("DELETE"), name
+    assert sent == expected
+
+
+def test_the_examples_in_typescript_send_the_same_and_have_its_types(expected: list[Sent], tmp_path: Path) -> None:
+    deno = Path(sys.executable).with_name("deno")
+    if not deno.exists():
+        lacks("deno", "the wheel deno is not installed")
+    begins = f'import {{ Makeready }} from "{CLIENT.as_uri()}";\n'
+    bodies = [one["TypeScript"].partition("\n\n")[2] for one in SAMPLES.values()]
+    assert all("new Makeready()" in one for one in bodies)
+    program = tmp_path / "samples.ts"
+    program.write_text(begins + "".join(f"await (async () => {{\n{one}}})();\n" for one in bodies))
+    with shown() as (base_url, sent):
+        environment = os.environ | {
+            "DENO_DIR": str(Path(sys.prefix) / "deno"),
+            "DENO_NO_UPDATE_CHECK": "1",
+            "MAKEREADY_BASE_URL": base_url,
+            "MAKEREADY_API_KEY": "mk_of-the-examples",
+        }
+        command = [
+            str(deno),
+            "run",
+            "--quiet",
+            "--check",
+            "--no-lock",
+            "--no-config",
+            "--no-remote",
+            "-A",
+            str(program),
+        ]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sent == expected
+    assert len(done.stdout.splitlines()) >= len(SAMPLES) - 1

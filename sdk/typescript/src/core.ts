@@ -1,0 +1,286 @@
+// Requests as they are sent: keys, retries, the deadline and the rate limit.
+
+import { ApiError, BY_CODE, ConnectionFailed, IdempotencyInProgress, RateLimited } from "./errors.ts";
+
+export const VERSION = "0.2.0";
+export const TIMEOUT_SECONDS = 120;
+export const RETRIES = 4;
+const ANSWER_SECONDS = 35; // the slowest operation waits 30 s for a receiver of webhooks
+const BACKOFF_SECONDS = 0.5;
+const BACKOFF_SECONDS_MAX = 8;
+
+/** What a client is made with. */
+export interface Settings {
+  /** MAKEREADY_API_KEY of the environment if left out. */
+  apiKey?: string | undefined;
+  /** As in https://HOST/api/v1; MAKEREADY_BASE_URL of the environment if left out. */
+  baseUrl?: string | undefined;
+  /** For one call with all its retries and its waits for the rate limit, besides the `wait` of a feed. */
+  timeoutSeconds?: number | undefined;
+  /** How often a call is repeated at most. */
+  retries?: number | undefined;
+  /** In place of the global fetch: for a proxy, or a certificate authority of your own. */
+  fetch?: typeof fetch | undefined;
+}
+
+export interface CallOptions {
+  /** Ends the call; it then throws the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface WriteOptions extends CallOptions {
+  /** Names the write; a new one if left out. All retries of a call have the same. */
+  idempotencyKey?: string | undefined;
+}
+
+/** One call of an operation, before it is sent. Values that are undefined or null are not sent. */
+export interface Call {
+  method: string;
+  path: string;
+  query?: object | undefined;
+  body?: object | undefined;
+  options: WriteOptions;
+}
+
+/** An answer, and what it has beside its own fields. JSON.stringify and Object.keys see its own fields alone. */
+export type Answered<T> = T & {
+  /** Names the request in the logs of the API; quote it when you ask for help. */
+  readonly requestId: string | null;
+  /** Whether an earlier request with the same Idempotency-Key had the effect, and this is its answer again. */
+  readonly replayed: boolean;
+};
+
+/** A path with its ids. Throws TypeError for an empty one, which would name another operation. */
+export function path(parts: TemplateStringsArray, ...ids: (string | number)[]): string {
+  return parts.reduce((before, after, n) => {
+    const text = encodeURIComponent(ids[n - 1] ?? "");
+    if (["", ".", "..", "NaN"].includes(text)) throw new TypeError(`no id: ${ids[n - 1]}`);
+    return before + text + after;
+  });
+}
+
+export class Core {
+  readonly #baseUrl: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #timeoutSeconds: number;
+  readonly #retries: number;
+  readonly #fetch: typeof fetch;
+  // What is left of the key's requests, by the last answer.
+  #remaining = 1;
+  #resetsAt = 0;
+
+  constructor(settings: Settings = {}) {
+    const apiKey = settings.apiKey ?? environment("MAKEREADY_API_KEY") ?? "";
+    const baseUrl = settings.baseUrl ?? environment("MAKEREADY_BASE_URL") ?? "";
+    const { timeoutSeconds = TIMEOUT_SECONDS, retries = RETRIES } = settings;
+    if (!/^[!-~]+$/.test(apiKey)) {
+      throw new TypeError("apiKey must be printable ASCII without blanks; set MAKEREADY_API_KEY or give one");
+    }
+    if (!/^https?:\/\/[^/?#\s]+(\/[^?#\s]*)?$/.test(baseUrl)) {
+      throw new TypeError("baseUrl must be like https://HOST/api/v1; set MAKEREADY_BASE_URL or give one");
+    }
+    if (!(timeoutSeconds > 0) || !(retries >= 0)) {
+      throw new TypeError("timeoutSeconds must be more than 0, retries 0 or more");
+    }
+    this.#baseUrl = baseUrl.replace(/\/+$/, "");
+    this.#timeoutSeconds = timeoutSeconds;
+    this.#retries = retries;
+    this.#fetch = settings.fetch ?? ((...given) => fetch(...given));
+    this.#headers = { Authorization: `Bearer ${apiKey}`, "User-Agent": `makeready-client/${VERSION} typescript` };
+  }
+
+  /** The answer to a call. Throws ApiError or ConnectionFailed. */
+  async call<T>(call: Call): Promise<Answered<T>> {
+    const { response, text } = await this.#sent(call, (found) => found.text());
+    const answer = parsed(text) as Answered<T> | undefined;
+    if (typeof answer !== "object" || answer === null) throw refusal(response, text);
+    // Not enumerable, so that the record stays what the API answered.
+    return Object.defineProperties(answer, {
+      requestId: { value: response.headers.get("X-Request-Id") },
+      replayed: { value: response.headers.get("X-Idempotent-Replay") === "1" },
+    });
+  }
+
+  /** Sends a call whose answer has no content. Throws as `call`. */
+  async send(call: Call): Promise<void> {
+    await this.#sent(call, (found) => found.text());
+  }
+
+  /** The response to a call, its body unread. Throws as `call`. */
+  async stream(call: Call): Promise<Response> {
+    return (await this.#sent(call, async () => "")).response;
+  }
+
+  // Retried are 429 (after Retry-After), 503, 500 (once), 409 idempotency_in_progress and lost connections, and nothing
+  // else (section 7 of the API's specification).
+  async #sent(
+    call: Call,
+    read: (response: Response) => Promise<string>,
+  ): Promise<{ response: Response; text: string }> {
+    const { signal } = call.options;
+    const wait = Number((call.query as { wait?: number } | undefined)?.wait ?? 0);
+    const deadline = now() + this.#timeoutSeconds + wait;
+    const url = this.#baseUrl + call.path + search(call.query);
+    const init = this.#request(call);
+    for (let tried = 0, faults = 0, mayHaveHappened = false;; tried++) {
+      await this.#allowed(deadline, signal);
+      let failure: ApiError | ConnectionFailed;
+      let isRetried: boolean;
+      const seconds = Math.min(ANSWER_SECONDS + wait, Math.max(deadline - now(), 0.001));
+      const limited = limit(seconds, signal);
+      try {
+        const response = await this.#fetch(url, { ...init, signal: limited.signal });
+        this.#note(response.headers.get("RateLimit"));
+        if (response.ok) return { response, text: await read(response) };
+        const text = await response.text();
+        if (call.method === "DELETE" && mayHaveHappened && response.status === 404) return { response, text };
+        failure = refusal(response, text);
+        faults += response.status === 500 ? 1 : 0;
+        mayHaveHappened ||= response.status === 500;
+        isRetried = [429, 503].includes(response.status) || (response.status === 500 && faults === 1) ||
+          failure instanceof IdempotencyInProgress;
+      } catch (error) {
+        signal?.throwIfAborted();
+        failure = new ConnectionFailed(`${call.method} ${this.#baseUrl}${call.path}: ${reason(error)}`, {
+          cause: error,
+        });
+        isRetried = mayHaveHappened = true;
+      } finally {
+        limited.end();
+      }
+      const backoff = Math.random() * Math.min(BACKOFF_SECONDS * 2 ** tried, BACKOFF_SECONDS_MAX);
+      const pause = backoff + (failure instanceof ApiError ? failure.retryAfter ?? 0 : 0);
+      if (!isRetried || tried >= this.#retries || now() + pause > deadline) throw failure;
+      await sleep(pause, signal);
+    }
+  }
+
+  #request(call: Call): RequestInit {
+    const headers: Record<string, string> = { ...this.#headers };
+    const init: RequestInit = { method: call.method, headers, redirect: "manual" };
+    if (call.body) {
+      const key = call.options.idempotencyKey ?? crypto.randomUUID();
+      if (!/^[!-~]([ -~]{0,62}[!-~])?$/.test(key)) {
+        throw new TypeError("idempotencyKey must be 1 to 64 characters of printable ASCII");
+      }
+      headers["Idempotency-Key"] = key;
+      headers["Content-Type"] = "application/json";
+      init.body = JSON.stringify(call.body);
+    }
+    return init;
+  }
+
+  /** Waits until the key may send, by what the last answer said of its limit. */
+  async #allowed(deadline: number, signal: AbortSignal | undefined): Promise<void> {
+    for (let at = now(); this.#remaining <= 0 && at < this.#resetsAt; at = now()) {
+      const pause = this.#resetsAt - at;
+      if (this.#resetsAt > deadline) {
+        throw new RateLimited(429, "rate_limited", "The key's requests are used up beyond the deadline.", null, pause);
+      }
+      await sleep(pause, signal);
+    }
+    // The window has moved on by one request at least; its answer tells how many more.
+    if (this.#remaining <= 0) this.#resetsAt = now() + 1;
+    this.#remaining = Math.max(this.#remaining - 1, 0);
+  }
+
+  #note(header: string | null): void {
+    const [, remaining, seconds] = /;\s*r=(\d+)\s*;\s*t=(\d+)/.exec(header ?? "") ?? [];
+    if (!remaining) return;
+    this.#remaining = Number(remaining);
+    this.#resetsAt = now() + Number(seconds);
+  }
+}
+
+/** Operations of one resource. */
+export class Resource {
+  readonly client: Core;
+
+  constructor(client: Core) {
+    this.client = client;
+  }
+}
+
+function environment(name: string): string | undefined {
+  // Not in browsers, where a key has no place anyway.
+  return (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env[name];
+}
+
+function search(query: object = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
+  const texts = given.map((
+    [name, value],
+  ): [string, string] => [name, value instanceof Date ? value.toISOString() : String(value)]);
+  return texts.length ? `?${new URLSearchParams(texts)}` : "";
+}
+
+function refusal(response: Response, text: string): ApiError {
+  const after = response.headers.get("Retry-After") ?? "";
+  const error = (parsed(text) as { error?: { code?: unknown; message?: unknown } } | undefined)?.error;
+  const [code, message] = typeof error?.code === "string"
+    ? [error.code, String(error.message)]
+    : ["", `${response.statusText || "An answer"}, not from the API itself`];
+  const kind = Object.hasOwn(BY_CODE, code) ? BY_CODE[code]! : ApiError;
+  return new kind(
+    response.status,
+    code,
+    message,
+    response.headers.get("X-Request-Id"),
+    /^\d+$/.test(after) ? Number(after) : null,
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of a monotonic clock, in seconds. */
+export function now(): number {
+  return performance.now() / 1000;
+}
+
+/** Throws the signal's reason as soon as that aborts. */
+export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+    };
+    const abort = (): void => {
+      end();
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      end();
+      resolve();
+    }, seconds * 1000);
+    signal?.addEventListener("abort", abort);
+  });
+}
+
+/** A signal that aborts after so many seconds, or with another one; `end` when it is no longer needed. */
+export function limit(seconds: number, other: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort(other?.reason);
+  const timer = setTimeout(
+    () => controller.abort(new Error(`no answer within ${seconds.toFixed(1)} s`)),
+    seconds * 1000,
+  );
+  other?.addEventListener("abort", abort);
+  if (other?.aborted) abort();
+  const end = (): void => {
+    clearTimeout(timer);
+    other?.removeEventListener("abort", abort);
+  };
+  return { signal: controller.signal, end };
+}
+
+export function reason(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  return error instanceof Error ? `${error.message}${cause}` : String(error);
+}

@@ -1,0 +1,16 @@
+// The client of the Maintenance and Occupancy Records API.
+
+import { Api } from "./resources.ts";
+
+export type { Answered, CallOptions, Settings, WriteOptions } from "./core.ts";
+export { VERSION } from "./core.ts";
+export * as errors from "./errors.ts";
+export type { Follow, Followed } from "./following.ts";
+export type * from "./models.ts";
+export { CONTRACT, KINDS } from "./models.ts";
+export type { Feed, FeedPage, Page, Pages } from "./paging.ts";
+export type { Snapshot } from "./snapshots.ts";
+export * as webhooks from "./webhooks.ts";
+
+/** The API of one company. One client serves a whole program. */
+export class Makeready extends Api {}

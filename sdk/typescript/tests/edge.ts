@@ -1,0 +1,140 @@
+// What the client does where the network or the API fails, and how long it would wait: node edge.ts UNIT_ID. Requests
+// reach the real API; only answers are lost, and replaced, on their way back.
+import { Makeready } from "@makeready/client";
+
+const unit_id = Number(process.argv[2]);
+const keys: string[] = [];
+const told: Record<string, unknown> = {};
+
+/** A client whose next answers are replaced: null loses the real one, undefined leaves it. */
+function with_(answers: (Response | null | undefined)[], settings: object = {}): [Makeready, () => number] {
+  let sent = 0;
+  const client = new Makeready({
+    ...settings,
+    fetch: async (url, init) => {
+      const at = sent++;
+      const key = new Headers(init?.headers).get("Idempotency-Key");
+      if (key) keys.push(key);
+      const replaced = answers[at];
+      if (replaced) return replaced;
+      const response = await fetch(url, init);
+      if (replaced === undefined) return response;
+      await response.text();
+      throw new TypeError("fetch failed");
+    },
+  });
+  return [client, () => sent];
+}
+
+const failing = (status: number, code: string, headers: Record<string, string> = {}): Response =>
+  new Response(JSON.stringify({ error: { code, message: "Said by the test." } }), { status, headers });
+const caught = async (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(() => "no error", (error: unknown) => error);
+const nameOf = (error: unknown): string => (error instanceof Error ? error.name : String(error));
+const body = { unit_id, title: "Of the edge", category: "Plumbing" } as const;
+
+{
+  const [client, sent] = with_([null, null]);
+  const ticket = await client.tickets.create(body);
+  told["lost twice"] = [sent(), ticket.replayed, new Set(keys).size];
+  const again = await client.tickets.create(body, { idempotencyKey: keys[0] });
+  told["same key later"] = [again.entity_id === ticket.entity_id, again.replayed];
+}
+{
+  const counts: number[] = [];
+  const ids = new Set<number>();
+  await Promise.all(Array.from({ length: 20 }, async (_, n) => {
+    const [client, sent] = with_(n % 3 ? [null] : [failing(503, "vault_unavailable"), null]);
+    ids.add((await client.tickets.create({ ...body, title: `Many ${n}` })).entity_id);
+    counts.push(sent());
+  }));
+  told["many"] = [ids.size, Math.min(...counts), Math.max(...counts)];
+}
+for (
+  const [name, answers] of Object.entries({
+    "500 once": [failing(500, "internal_error")],
+    "500 twice": [failing(500, "internal_error"), failing(500, "internal_error")],
+    "503": [failing(503, "vault_unavailable"), failing(503, "receiver_busy"), new Response("<html>", { status: 503 })],
+    "503 for ever": Array.from({ length: 9 }, () => failing(503, "vault_unavailable")),
+    "in progress": [failing(409, "idempotency_in_progress")],
+    mismatch: [failing(409, "idempotency_mismatch")],
+    "429": [failing(429, "rate_limited", { "Retry-After": "1" })],
+    "400": [failing(400, "invalid_request")],
+    "401": [failing(401, "key_revoked")],
+    "404": [failing(404, "not_found")],
+    "422 of a later version": [failing(422, "no_such_code_yet")],
+    redirected: [new Response(null, { status: 302, headers: { Location: "https://elsewhere.example/" } })],
+    "no json": [new Response("hello", { status: 200 })],
+    "the prototype": [failing(422, "toString")],
+  })
+) {
+  const [client, sent] = with_(answers);
+  const started = performance.now();
+  const error = await caught(client.whoami());
+  const waits = answers.some((one) => one.headers.has("Retry-After"));
+  told[name] = [nameOf(error), sent(), waits && performance.now() - started > 999];
+}
+{
+  const [client, sent] = with_([failing(503, "vault_unavailable", { "Retry-After": "60" })], { timeoutSeconds: 5 });
+  told["beyond the deadline"] = [nameOf(await caught(client.whoami())), sent()];
+}
+{
+  const used = new Response("{}", { headers: { RateLimit: '"key";r=0;t=1' } });
+  const [client, sent] = with_([used, new Response("{}")]);
+  await client.whoami();
+  const started = performance.now();
+  await client.whoami();
+  told["limit used up"] = [sent(), performance.now() - started > 900];
+}
+{
+  const [client, sent] = with_([new Response("{}", { headers: { RateLimit: '"key";r=0;t=50' } })], {
+    timeoutSeconds: 5,
+  });
+  await client.whoami();
+  const error = await caught(client.whoami());
+  told["limit beyond the deadline"] = [nameOf(error), sent()];
+}
+{
+  const [client] = with_([]);
+  const started = performance.now();
+  const events = client.events.follow({ since: new Date() }, { signal: AbortSignal.timeout(300) });
+  const error = await caught((async () => {
+    for await (const _ of events);
+  })());
+  told["ended by its signal"] = [nameOf(error), performance.now() - started < 10_000];
+}
+{
+  // The first answer breaks off within the second record; the second one goes on after the first.
+  const lines = ['{"entity_id":1,"title":"é"}\n', '{"entity_id":2,"ti'];
+  const broken = new ReadableStream({
+    start(controller) {
+      for (const one of lines) controller.enqueue(new TextEncoder().encode(one));
+    },
+    pull: (controller) => controller.error(new Error("cut")),
+  }, { highWaterMark: 0 });
+  const rest = '{"entity_id":2,"title":"b"}\n{"entity_id":3,"title":"c"}\n';
+  const places: string[] = [];
+  const answers = [new Response(broken, { headers: { "Service-Resume-Cursor": "one" } }), new Response(rest)];
+  const client = new Makeready({ fetch: async (url) => (places.push(new URL(String(url)).search), answers.shift()!) });
+  const snapshot = client.snapshots.tickets();
+  const ids: number[] = [];
+  for await (const one of snapshot) ids.push(one.entity_id);
+  told["a snapshot that breaks off"] = [ids, places, snapshot.resumeCursor];
+}
+{
+  const [client, sent] = with_([]);
+  const wrong = [
+    () => new Makeready({ apiKey: "mk a" }),
+    () => new Makeready({ baseUrl: "ftp://x" }),
+    () => new Makeready({ timeoutSeconds: 0 }),
+    () => client.tickets.get(NaN),
+    () => client.webhooks.getDelivery(1, ".."),
+  ];
+  const thrown = await Promise.all(wrong.map((one) => caught((async () => one())())));
+  told["not sent"] = [
+    thrown.map(nameOf),
+    nameOf(await caught(client.tickets.create(body, { idempotencyKey: "é" }))),
+    sent(),
+  ];
+}
+console.log(JSON.stringify(told));

@@ -1,0 +1,93 @@
+// Calls every operation, and prints what was asked: node every.ts DESTINATION, with the client's environment.
+import { errors, KINDS, Makeready } from "@makeready/client";
+
+const asked: string[] = [];
+const client = new Makeready({
+  fetch: (url, init) => {
+    asked.push(`${init?.method} ${new URL(String(url)).pathname.replace(/^.*\/api\/v1/, "")}`);
+    return fetch(url, init);
+  },
+});
+
+async function first<T>(found: AsyncIterable<T>): Promise<T> {
+  for await (const one of found) return one;
+  throw new Error("nothing is there");
+}
+
+const told: Record<string, unknown> = {};
+told["scope"] = (await client.whoami()).key.scope;
+told["openapi"] = (await client.openapi())["openapi"];
+
+const property = await client.properties.get((await first(client.properties.list())).entity_id);
+const unit = await client.units.get((await first(client.units.list({ property_id: property.entity_id }))).entity_id);
+await client.assets.get((await first(client.assets.list({ status: "Active" }))).entity_id);
+await client.vendors.get((await first(client.vendors.list())).entity_id);
+await client.inspections.get(
+  (await first(client.inspections.list({ unit_id: unit.entity_id, limit: 1 }).pages())).data[0]?.entity_id ??
+    (await first(client.inspections.list())).entity_id,
+);
+const meter = await client.meters.get((await first(client.meters.list())).entity_id);
+told["readings"] = (await client.meters.listReadings(meter.entity_id, { limit: 1 }).page()).data.length;
+
+const subscription = await client.webhooks.create({ destination_url: process.argv[2]!, events: ["ticket.created"] });
+told["secret"] = subscription.secret;
+const begun = new Date(Date.now() - 60_000);
+const ticket = await client.tickets.create({ unit_id: unit.entity_id, title: "Tap – 漏水 🚿", category: "Plumbing" });
+told["own fields"] = Object.keys(ticket).filter((one) => ["requestId", "replayed"].includes(one)).length;
+told["request id"] = ticket.requestId;
+await client.tickets.get(ticket.entity_id);
+told["listed"] = (await first(client.tickets.list({ unit_id: unit.entity_id, updated_since: begun }))).title;
+const note = "Done and tested it twice.";
+told["status"] = (await client.tickets.changeStatus(ticket.entity_id, { status: "Completed", note })).status;
+told["photo"] =
+  (await client.tickets.createPhoto(ticket.entity_id, { photo_url: "https://photos.example/1.jpg" })).photo_url;
+
+const moved = await client.units.recordMoveIn(unit.entity_id, {
+  move_in_date: "2026-01-01",
+  lease_start_date: "2026-01-01",
+  provider: "tests",
+  parties: [{ first_name: "Ana", last_name: "Ortiz", role: "leaseholder" }],
+});
+const noticed = await client.units.recordNotice(unit.entity_id, { move_out_date: "2027-01-01", provider: "tests" });
+told["turn"] = [moved.entity_id === noticed.entity_id, (await client.turns.get(moved.entity_id)).status];
+await first(client.turns.list({ status: "Active" }));
+
+const followed = client.events.follow({ event: "ticket.created", since: begun });
+const event = await first(followed);
+told["followed"] = [event.event, event.event === "ticket.created" && followed.cursor !== null];
+told["events"] = (await client.events.list({ entity_type: "ticket", entity_id: ticket.entity_id }).page()).positions
+  ?.length;
+
+const counts: Record<string, [number, number]> = {};
+for (const kind of KINDS) {
+  let records = 0;
+  const snapshot = client.snapshots[kind]();
+  for await (const _ of snapshot) records += 1;
+  const page = await client.changes[kind]({ cursor: snapshot.resumeCursor, wait: 0 }).page();
+  counts[kind] = [records, page.data.length];
+}
+told["copies"] = counts;
+
+told["test"] = (await client.webhooks.test(subscription.entity_id)).state;
+told["health"] = (await first(client.webhooks.list())).health;
+const delivery = await first(client.webhooks.listDeliveries(subscription.entity_id));
+await client.webhooks.getDelivery(subscription.entity_id, delivery.event_id);
+const replay = await client.webhooks.createReplay(subscription.entity_id, {
+  since: begun.toISOString(),
+  until: new Date().toISOString(),
+});
+told["matched"] = (await client.webhooks.getReplay(subscription.entity_id, replay.entity_id)).matched;
+await client.webhooks.delete(subscription.entity_id);
+
+try {
+  await client.tickets.get(2 ** 52);
+} catch (error) {
+  told["missing"] = error instanceof errors.NotFound &&
+    [error.name, error.status, error.code, error.requestId !== null];
+}
+try {
+  await client.tickets.create({ unit_id: unit.entity_id, title: "", category: "Plumbing" });
+} catch (error) {
+  told["refused"] = error instanceof errors.InvalidRequest && error.status;
+}
+console.log(JSON.stringify({ asked, told }));

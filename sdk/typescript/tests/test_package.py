@@ -1,0 +1,165 @@
+"""The npm package: what is in it, that its bytes are always the same, its types, and how it judges deliveries."""
+
+from __future__ import annotations
+
+import datetime
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook
+
+from testkit.processes import free_port
+from testkit.typescript import deno, from_npm, installed, node, wheels_node
+
+PROJECT = Path(__file__).resolve().parents[1]
+ROOT = PROJECT.parents[1]
+VECTORS: dict[str, Any] = json.loads((ROOT / "docs" / "webhooks" / "vectors.json").read_text())
+PROGRAMS = [
+    *(one for folder in ("src", "examples", "tests") for one in sorted(PROJECT.glob(f"{folder}/*.ts"))),
+    ROOT / "docs" / "quickstart" / "quickstart.ts",
+]
+# Strict, and the checks beyond it that users may have switched on.
+OWN = {"allowImportingTsExtensions", "declaration", "isolatedDeclarations", "noEmit"}  # of sources, not of their users
+OPTIONS = {
+    name: value
+    for name, value in json.loads((PROJECT / "tsconfig.json").read_text())["compilerOptions"].items()
+    if value is True and name not in OWN
+}
+
+
+def test_the_package_has_the_same_bytes_each_time_and_nothing_of_this_machine(tmp_path: Path) -> None:
+    made = []
+    for name in ("one", "two"):
+        command = [sys.executable, "-P", str(PROJECT / "pack.py"), str(tmp_path / name)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        made.append(Path(done.stdout.strip()))
+    assert made[0].read_bytes() == made[1].read_bytes()
+    about = json.loads((PROJECT / "package.json").read_text())
+    with tarfile.open(made[0]) as archive:
+        texts = {one.name: archive.extractfile(one).read().decode() for one in archive}  # type: ignore[union-attr]
+    modules = {path.stem for path in PROJECT.glob("src/*.ts")}
+    assert set(texts) == {
+        *(f"package/{name}" for name in ("CHANGELOG.md", "README.md", "package.json")),
+        *(f"package/dist/{module}{ending}" for module in modules for ending in (".js", ".d.ts")),
+    }
+    assert not [name for name, text in texts.items() if "file://" in text or str(ROOT) in text]
+    assert not [name for name, text in texts.items() if "/dist/" in name and re.search(r'from "[^"]*\.ts"', text)]
+    assert {"dependencies", "devDependencies", "scripts"}.isdisjoint(about)
+    assert f'VERSION = "{about["version"]}"' in texts["package/dist/core.js"]
+    assert f"## {about['version']}" in texts["package/CHANGELOG.md"]
+    assert texts["package/README.md"].startswith("```ts\n") and texts["package/README.md"].splitlines()[3] == "```"
+
+
+def test_sources_examples_and_the_readme_have_strict_types(tmp_path: Path) -> None:
+    """As deno checks them, which has the compiler of TypeScript."""
+    imports = {"@makeready/client": (PROJECT / "src" / "index.ts").as_uri()}
+    config = tmp_path / "deno.json"
+    config.write_text(json.dumps({"compilerOptions": OPTIONS, "imports": imports}))
+    blocks = re.findall(r"```ts\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)
+    readme = tmp_path / "readme.ts"
+    body = "".join(re.sub(r"^import .*\n", "", one, flags=re.MULTILINE) + "}{\n" for one in blocks[:1] + blocks[2:])
+    readme.write_text(
+        'import { Makeready, errors, webhooks } from "@makeready/client";\nconst client = new Makeready();\n'
+        "declare const [cursor, rawBody, request, secret]: [string, Uint8Array, Request, string];\n"
+        "declare const snapshot: { resumeCursor: string };\n"
+        "declare function handle(one: unknown): Promise<void>;\ndeclare function store(one: unknown): Promise<void>;\n"
+        f"{{{body}}}\nvoid [Makeready, errors, webhooks, cursor, snapshot];\n"
+    )
+    done = deno("check", "--config", str(config), *map(str, PROGRAMS), str(readme))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_tsc_finds_the_packages_types_strict(tmp_path: Path) -> None:
+    """With the compiler of npm, on the packed declarations."""
+    from_npm(tmp_path, "typescript@5", "@types/node@20")
+    installed(tmp_path)
+    programs = [*PROJECT.glob("examples/*.ts"), ROOT / "docs" / "quickstart" / "quickstart.ts"]
+    for one in programs:
+        shutil.copy(one, tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    options = OPTIONS | {"module": "nodenext", "target": "es2022", "noEmit": True, "types": ["node"]}
+    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "include": ["*.ts"]}))
+    command = [str(tmp_path / "node_modules" / ".bin" / "tsc"), "--project", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout.decode()
+
+
+@pytest.mark.parametrize("runtime", ["the wheel's node", "the machine's node", "deno"])
+def test_every_vector_is_judged_right(tmp_path: Path, runtime: str) -> None:
+    vectors = [*VECTORS["vectors"], *VECTORS["standard"]["vectors"]]
+    given = "".join(json.dumps(one) + "\n" for one in vectors)
+    program = PROJECT / "tests" / "judge.ts"
+    done = node(tmp_path, program, runtime=runtime, stdin=given)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {one["name"]: one["accept"] for one in vectors}
+    assert len(vectors) > 40
+
+
+def test_an_unknown_format_of_a_body_or_no_secret_is_a_mistake_of_the_program(tmp_path: Path) -> None:
+    program = tmp_path / "mistakes.ts"
+    program.write_text(
+        'import { webhooks } from "@makeready/client";\n'
+        "const of = (...given: any[]) =>\n"
+        "  (webhooks.verify as any)(...given).then(String, (error: Error) => error.name);\n"
+        'console.log(JSON.stringify([await of({}, "", "s"), await of("", "", ""), await of("", "", []), '
+        'await of("", {}, "s"), await of(new ArrayBuffer(0), new Headers(), "s")]));\n'
+    )
+    done = node(tmp_path, program, runtime="the wheel's node")
+    assert json.loads(done.stdout) == ["TypeError", "TypeError", "TypeError", "SignatureInvalid", "SignatureInvalid"]
+
+
+def test_the_environment_is_not_needed(tmp_path: Path) -> None:
+    program = tmp_path / "without.ts"
+    program.write_text(
+        'import { Makeready } from "@makeready/client";\n'
+        'const named = (f: () => unknown) => { try { f(); return ""; } catch (error) { return String(error); } };\n'
+        'console.log(JSON.stringify([named(() => new Makeready()), named(() => new Makeready({ apiKey: "k", '
+        'baseUrl: "http://x/api/v1" }))]));\n'
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKEREADY_")}
+    done = node(tmp_path, program, runtime="the wheel's node", environment=environment)
+    missing, given = json.loads(done.stdout)
+    assert "MAKEREADY_API_KEY" in missing and given == ""
+
+
+def test_the_example_of_a_receiver_takes_what_is_genuine_once(tmp_path: Path) -> None:
+    installed(tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    shutil.copy(PROJECT / "examples" / "receive.ts", tmp_path)
+    port = free_port()
+    vector = next(one for one in VECTORS["standard"]["vectors"] if one["name"] == "standard_non_ascii")
+    command = [wheels_node(), str(tmp_path / "receive.ts"), str(port)]
+    environment = os.environ | {"WEBHOOK_SECRET": vector["secret"]}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout and process.stdout.readline() == "listening\n"
+            body = vector["body"].encode()
+            at = datetime.datetime.now(datetime.UTC)
+            signature = Webhook(vector["secret"]).sign(vector["headers"]["webhook-id"], at, vector["body"])
+            headers = vector["headers"] | {
+                "webhook-timestamp": str(int(at.timestamp())),
+                "webhook-signature": signature,
+            }
+            answers = [post(port, body, headers), post(port, body, headers), post(port, body + b" ", headers)]
+        finally:
+            process.terminate()
+        assert answers == [204, 204, 401]
+        assert process.stdout.read().splitlines() == ["ticket.created Wasserhahn tropft \u2013 \u6f0f\u6c34 \U0001f6bf"]
+
+
+def post(port: int, body: bytes, headers: dict[str, str]) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("POST", "/", body, headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()

@@ -1,0 +1,219 @@
+"""The TypeScript client against the whole system: every operation, the edge of the network, real deliveries; and the
+quickstart of the reference in its three languages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from testkit.requirements import lacks
+from testkit.typescript import from_npm, node
+
+from .receiver import Receiver
+from .system import Company, System
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "sdk" / "typescript" / "tests"
+QUICKSTART = ROOT / "docs" / "quickstart"
+URL = "https://receiver.test/typescript"
+
+
+@pytest.fixture(scope="module")
+def company(system: System) -> Company:
+    """A company with one record of every kind."""
+    made = system.company("Callers in TypeScript")
+    of = {"external_id": "P1", "property": "P1"}
+    made.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    made.import_rows("units", [{**of, "external_id": "U1", "name": "Unit 1"}])
+    made.import_rows(
+        "assets", [{**of, "external_id": "A1", "name": "Boiler", "category": "HVAC", "make": "X", "model": "Y"}]
+    )
+    made.import_rows("vendors", [{"external_id": "V1", "name": "Pipes & Sons"}])
+    made.import_rows("inspections", [{**of, "external_id": "I1", "unit": "U1"}])
+    made.import_rows("meters", [{**of, "external_id": "M1", "name": "Main", "utility_type": "water"}])
+    month = {"period_start": "2026-01-01", "period_end": "2026-02-01", "consumption": 12.5}
+    made.import_rows("readings", [{"external_id": "R1", "meter": "M1", **month}])
+    return made
+
+
+@pytest.fixture
+def environment(system: System, company: Company) -> dict[str, str]:
+    """A key of its own for each test: each sends more than half of a minute's requests."""
+    key = system.mint(company.company_id, "write", company.email)
+    return os.environ | {"MAKEREADY_BASE_URL": system.base_url, "MAKEREADY_API_KEY": key}
+
+
+def test_every_operation_is_called_and_answers(
+    system: System, company: Company, receiver: Receiver, environment: dict[str, str], tmp_path: Path
+) -> None:
+    done = node(tmp_path, PROGRAMS / "every.ts", URL, environment=environment)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    paths = system.get("/openapi.json").json["paths"]
+    operations = {f"{verb.upper()} {path}" for path, item in paths.items() for verb in item}
+    called = set()
+    for one in found["asked"]:
+        matching = [name for name in operations if re.fullmatch(re.sub(r"{\w+}", "[^/]+", name), one)]
+        called.add(min(matching, key=lambda name: name.count("{")))
+    assert called == operations
+    told = found["told"]
+    secret, request_id = told.pop("secret"), told.pop("request id")
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret) and re.fullmatch("[0-9a-f]{24}", request_id)
+    kinds = ("tickets", "properties", "units", "assets", "vendors", "inspections", "turns", "meters", "readings")
+    copies = told.pop("copies")
+    assert {kind: records for kind, (records, _) in copies.items()} == dict.fromkeys(kinds, 1)
+    # The move-in of a moment ago may reach its unit between the snapshot and the look at what has changed since.
+    assert {kind for kind, (_, changed) in copies.items() if changed} <= {"units"}
+    assert told == {
+        "scope": "write",
+        "openapi": "3.1.0",
+        "readings": 1,
+        "own fields": 0,
+        "listed": "Tap – 漏水 🚿",
+        "status": "Completed",
+        "photo": "https://photos.example/1.jpg",
+        "turn": [True, "Active"],
+        "followed": ["ticket.created", True],
+        "events": 2,
+        "test": "succeeded",
+        "health": "healthy",
+        "matched": 1,
+        "missing": ["NotFound", 404, "not_found", True],
+        "refused": 400,
+    }
+    mine = [one for one in receiver.deliveries if one.path == "/typescript"]
+    assert mine and all(one.is_signed_with(secret) for one in mine)
+    judge(mine, secret, tmp_path)
+
+
+def test_the_library_of_npm_takes_deliveries_as_genuine(
+    system: System, company: Company, receiver: Receiver, tmp_path: Path
+) -> None:
+    from_npm(tmp_path, "standardwebhooks@1")
+    body = {"destination_url": "https://receiver.test/npm", "events": ["ticket.created"]}
+    made = system.post("/webhooks", company.keys["webhook_only"], body, "for npm").json
+    (unit,) = company.walk("/units")
+    company.create_ticket(unit["entity_id"], "Wasserhahn \u6f0f\u6c34", "for npm")
+    system.makeready("sweep", "webhooks")
+    (one,) = (delivery for delivery in receiver.deliveries if delivery.path == "/npm")
+    program = tmp_path / "library.ts"
+    program.write_text(
+        'import { Webhook } from "standardwebhooks";\nconst { secret, body, headers } = JSON.parse(process.argv[2]!);\n'
+        "const of = (text: string) => { try { return (new Webhook(secret).verify(text, headers) as any).event; } "
+        "catch (error) { return (error as Error).name; } };\n"
+        'console.log(of(body), of(body + " "));\n'
+    )
+    given = json.dumps({"secret": made["secret"], "body": one.body.decode(), "headers": one.headers})
+    done = node(tmp_path, program, given)
+    assert (done.stdout, done.stderr) == ("ticket.created WebhookVerificationError\n", "")
+
+
+def test_the_example_completes_what_is_in_progress(
+    system: System, company: Company, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (unit,) = company.walk("/units")
+    opened = company.create_ticket(unit["entity_id"], "For the example", "for the example").json
+    moved = {"Idempotency-Key": "moved for the example"}
+    path = f"/tickets/{opened['entity_id']}"
+    assert system.call("PATCH", path, company.keys["write"], {"status": "In Progress"}, moved).status == 200
+    program = ROOT / "sdk" / "typescript" / "examples" / "close.ts"
+    done = node(tmp_path, program, str(unit["property"]["id"]), environment=environment)
+    assert (done.stdout, done.stderr) == ("1 completed\n", "")
+    assert system.get(path, company.keys["read"]).json["status"] == "Completed"
+
+
+def judge(deliveries: list[Any], secret: str, folder: Path) -> None:
+    """Real deliveries are genuine to the client by either signature, and changed ones are not."""
+    ours = {"service-signature"}
+    lines = []
+    for number, one in enumerate(deliveries):
+        standard = {name: value for name, value in one.headers.items() if name not in ours}
+        given = {"secret": secret, "received_at": int(one.headers["webhook-timestamp"]), "body": one.body.decode()}
+        lines.append(given | {"name": f"{number} both", "headers": one.headers})
+        lines.append(given | {"name": f"{number} standard", "headers": standard})
+        lines.append(given | {"name": f"{number} changed", "headers": standard, "body": one.body.decode() + " "})
+    done = node(folder, PROGRAMS / "judge.ts", stdin="".join(json.dumps(one) + "\n" for one in lines))
+    assert json.loads(done.stdout) == {one["name"]: not str(one["name"]).endswith("changed") for one in lines}
+
+
+def test_answers_that_are_lost_or_failures(
+    system: System, company: Company, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (unit,) = company.walk("/units")
+    before = sum(1 for _ in company.walk("/tickets"))
+    done = node(tmp_path, PROGRAMS / "edge.ts", str(unit["entity_id"]), environment=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "lost twice": [3, True, 1],
+        "same key later": [True, True],
+        "many": [20, 2, 3],
+        "500 once": ["no error", 2, False],
+        "500 twice": ["InternalError", 2, False],
+        "503": ["no error", 4, False],
+        "503 for ever": ["VaultUnavailable", 5, False],
+        "in progress": ["no error", 2, False],
+        "mismatch": ["IdempotencyMismatch", 1, False],
+        "429": ["no error", 2, True],
+        "400": ["InvalidRequest", 1, False],
+        "401": ["KeyRevoked", 1, False],
+        "404": ["NotFound", 1, False],
+        "422 of a later version": ["ApiError", 1, False],
+        "redirected": ["ApiError", 1, False],
+        "no json": ["ApiError", 1, False],
+        "the prototype": ["ApiError", 1, False],
+        "beyond the deadline": ["VaultUnavailable", 1],
+        "limit used up": [2, True],
+        "limit beyond the deadline": ["RateLimited", 1],
+        "ended by its signal": ["TimeoutError", True],
+        "a snapshot that breaks off": [[1, 2, 3], ["", "?after_id=1"], "one"],
+        "not sent": [["TypeError"] * 5, "TypeError", 0],
+    }
+    assert sum(1 for _ in company.walk("/tickets")) == before + 21
+
+
+@pytest.mark.parametrize("language", ["curl", "Python", "TypeScript"])
+def test_the_quickstart_works_when_pasted(
+    system: System, environment: dict[str, str], tmp_path: Path, language: str
+) -> None:
+    with urlopen(system.base_url.removesuffix("/api/v1") + "/docs", timeout=30) as answer:
+        page = answer.read().decode()
+    steps = page.partition('<ol class="steps">')[2].partition("</ol>")[0]
+    number = ("curl", "Python", "TypeScript").index(language)
+    blocks = [unescape(one) for one in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", steps, re.DOTALL)]
+    program = "\n\n".join(blocks[number::3]) + "\n"
+    if language == "curl":
+        shell = shutil.which("bash") if shutil.which("curl") else None
+        if not shell:
+            lacks("curl", "there is no such command here")
+        assert "'mk_…'" in program and system.base_url in program
+        pasted = program.replace("mk_…", environment["MAKEREADY_API_KEY"])
+        done = subprocess.run([shell, "-e"], input=pasted, capture_output=True, text=True, timeout=120, check=False)
+        shown = done.stdout
+        assert '"scope":"write"' in shown and '"title":"Kitchen tap drips"' in shown
+        assert shown.rpartition('"positions"')[0].count('"event":"ticket.created"') >= 1
+    elif language == "Python":
+        path = os.pathsep.join(filter(None, (str(ROOT / "sdk" / "python"), os.environ.get("PYTHONPATH"))))
+        command = [sys.executable, "-P", "-c", program]
+        done = subprocess.run(
+            command, env=environment | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=120, check=False
+        )
+        shown = done.stdout
+    else:
+        file = tmp_path / "pasted.ts"
+        file.write_text(program)
+        done = node(tmp_path, file, environment=environment)
+        shown = done.stdout
+    assert done.returncode == 0, done.stderr
+    if language != "curl":
+        assert [line.split()[0] for line in shown.splitlines()[:2]] == ["Callers", "1"]
+        assert shown.splitlines()[-1].startswith("ticket.created ")
