@@ -35,7 +35,7 @@ coverage: install-test  ## The share of lines and branches that the tests reach,
 repeat: install-test  ## Run each shard N times, one by one; prints failures and figures (N=20, ARGS=folders or files)
 	@.venv/bin/python .ci/test.py --repeat $(or $(N),20) $(ARGS)
 
-platform: install-test  ## The tests that need kubectl, a container engine, registries, the release before, PgBouncer and a PostgreSQL with TLS: without one they fail
+platform: install-test  ## The tests that need more than wheels of the machine (CONTRIBUTING.md has the list): they fail without
 	@MAKEREADY_REQUIRE=base-image,docker,kubectl,npm,packages,podman,release-before .venv/bin/python -m pytest \
 	  deploy/k8s/tests deploy/local/tests/test_servers.py gateway/tests/http/test_oldest_dependencies.py \
 	  tests/e2e/test_beside_the_release.py tests/e2e/test_typescript_client.py sdk/typescript/tests $(ARGS)

@@ -23,18 +23,17 @@ from .system import System
 
 ROOT = Path(__file__).parents[2]
 BEHIND = "svc-catalog,svc-tickets,svc-occupancy,svc-webhooks"
-NEEDS = "release-before"
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The code of the release before."""
-    if not required() & {NEEDS, ALL}:
-        lacks(NEEDS, "`make platform` runs it, for a minute")
+    if not required() & {"release-before", ALL}:
+        lacks("release-before", "`make platform` runs it, for a minute")
     commit = json.loads((ROOT / "deploy/settings/released.json").read_text())["commit"]
     done = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if done.returncode != 0:
-        lacks(NEEDS, f"git has no commit {commit} here")
+        lacks("release-before", f"git has no commit {commit} here")
     folder = tmp_path_factory.mktemp("release")
     with tarfile.open(fileobj=BytesIO(done.stdout)) as packed:
         packed.extractall(folder, filter="data")
