@@ -13,12 +13,14 @@ from sqlalchemy import bindparam, update
 
 from chassis.db.database import Database
 from chassis.db.statements import TIME, Statement
+from chassis.writes import idempotency
 from makeready.common.v1 import retention_pb2
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
 
-from .changing import NOTE, SENT, change, history_of, kept, opened, until_it_waits
+from ..conftest import caller
+from .changing import NOTE, SENT, change, history_of, kept, opened
 
 pytestmark = pytest.mark.usefixtures("places")
 
@@ -94,11 +96,10 @@ async def test_a_key_in_use_is_not_forgotten_and_its_write_not_held_up(
     first = await change(client, ticket_id, SENT["On Hold"], key)
     now = datetime.datetime.now(datetime.UTC)
     await age(database, key, now - MONTH)
-    async with database.transaction(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE"):
-        waiting = asyncio.create_task(change(client, ticket_id, SENT["On Hold"], key))
-        await until_it_waits(database)
+    used = idempotency.claim(caller(), key, f"PATCH /tickets/{ticket_id}", b"").lock
+    async with database.transaction(f"SELECT pg_advisory_xact_lock({used})"):
         assert await sweep(service, operator, now) == 0
         assert await kept(database, key) == 1
-    again = await waiting
-    assert again.replayed and again.body == first.body
+        again = await change(client, ticket_id, SENT["On Hold"], key)
+        assert again.replayed and again.body == first.body
     assert await sweep(service, operator, now) == 1 and await kept(database, key) == 0
