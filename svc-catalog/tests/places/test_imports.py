@@ -247,8 +247,9 @@ async def test_a_dry_run_reports_the_same_and_writes_nothing(
 
 
 async def _published(database: Database) -> None:
+    """Waits for a minute: tests before may have left many events."""
     waiting = Statement(select(schema.outbox.c.event_id).where(schema.outbox.c.published_at.is_(None)))
-    for _ in range(100):
+    for _ in range(600):
         if not await database.rows(waiting):
             return
         await asyncio.sleep(0.1)

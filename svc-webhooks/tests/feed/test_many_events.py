@@ -116,11 +116,14 @@ class Tail:
                 await asyncio.sleep(0.05)
 
 
-async def killing(processes: list[Process], chance: random.Random, kills: Counter[int]) -> None:
-    """Kills one after another, until cancelled."""
+async def killing(processes: list[Process], chance: random.Random, kills: Counter[int], ends: asyncio.Event) -> None:
+    """Kills one after another and starts it again, until the event is set. A cancellation would leave a kill behind
+    that is under way in a thread."""
     while True:
         for number in chance.sample(range(len(processes)), len(processes)):
             await asyncio.sleep(chance.uniform(*APART_SECONDS))
+            if ends.is_set():
+                return
             one = processes[number]
             await asyncio.to_thread(one.kill)
             kills[number] += 1
@@ -135,7 +138,8 @@ async def test_positions_are_one_to_n_whoever_is_killed_while_they_are_stored(
     kills: Counter[int] = Counter()
     tail = Tail(client, writers)
     reading = asyncio.create_task(tail.run(EVENTS))
-    dying = asyncio.create_task(killing(writers, random.Random(66), kills))
+    ends = asyncio.Event()
+    dying = asyncio.create_task(killing(writers, random.Random(66), kills, ends))
     made: list[str] = []
     began = time.monotonic()
     try:
@@ -147,7 +151,7 @@ async def test_positions_are_one_to_n_whoever_is_killed_while_they_are_stored(
             await asyncio.sleep(0.05)
         await reading
     finally:
-        dying.cancel()
+        ends.set()
         reading.cancel()
         await asyncio.wait({dying, reading})
     assert tail.numbers == list(range(1, EVENTS + 1))
