@@ -75,7 +75,7 @@ async def test_a_dry_run_and_rejected_rows_publish_nothing(company: Any, databas
 
 
 async def test_events_reach_nats(company: Any, elm: Any, database: Database) -> None:
-    for _ in range(100):
+    for _ in range(600):  # a minute: tests before may have left many
         if not await database.rows(_WAITING):
             return
         await asyncio.sleep(0.1)
