@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import time
 import uuid
@@ -17,7 +18,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 from nats.js.api import DiscardPolicy, StreamConfig
-from nats.js.errors import APIError
+from nats.js.errors import APIError, NotFoundError
 
 from chassis.auth.identity import SERVICE, Call, Identity, IdentityError
 from chassis.db.database import Database
@@ -221,7 +222,12 @@ async def test_events_that_wait_travel_together(database: Database, outbox: Outb
     await asyncio.wait_for(transport.connected(), 20)
     relay = Relay(database, outbox, transport, {"svc-webhooks": ["public"]})
     subject = "events.packs-of-a-test"
-    subscription = await transport.jetstream.pull_subscribe(subject, stream=STREAM)
+    async with asyncio.timeout(20):  # the stream is made beside the tests, and this one may be the first
+        while True:
+            with contextlib.suppress(NotFoundError):
+                subscription = await transport.jetstream.pull_subscribe(subject, stream=STREAM)
+                break
+            await asyncio.sleep(0.05)
     rows = waiting([subject] * 30, [1000] * 30)
     async with database.transaction() as connection:
         for row in rows:
