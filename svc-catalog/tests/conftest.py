@@ -7,14 +7,17 @@ import itertools
 import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import grpc
 import pytest
+from sqlalchemy import select
 
 from chassis.auth.identity import INTEGRATION, OPERATOR, SERVICE, Identity
 from chassis.db import migrations
 from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.catalog.v1 import (
     inspection_commands_pb2_grpc,
     inspection_details_pb2_grpc,
@@ -38,13 +41,14 @@ from makeready.catalog.v1 import (
 from makeready.common.v1 import audit_pb2, audit_pb2_grpc, sweeps_pb2_grpc
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
 from makeready.events.v1 import events_pb2, events_pb2_grpc
-from svc_catalog import tables
+from svc_catalog import schema, tables
 from svc_catalog.search.indexing import _STALE
 from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, Server, embedded_nats
 from testkit.services import Keys, RunningService, gateway_alone
 
 _companies = itertools.count(1000)
+_UNPUBLISHED = Statement(select(schema.outbox.c.event_id).where(schema.outbox.c.published_at.is_(None)))
 
 # Each kind's contract.
 KINDS: dict[str, Any] = {
@@ -262,14 +266,21 @@ async def database(service: RunningService) -> AsyncIterator[Database]:
 def searched(database: Database) -> Callable[[], Awaitable[None]]:
     """Waits until the words of every row are up to date."""
 
-    async def wait() -> None:
-        for _ in range(600):
-            if not await database.rows(_STALE):
-                return
-            await asyncio.sleep(0.1)
-        raise AssertionError("words are not up to date after a minute")
+    return partial(_none_left, database, _STALE, "words are not up to date after a minute")
 
-    return wait
+
+@pytest.fixture
+def published(database: Database) -> Callable[[], Awaitable[None]]:
+    """Waits until every event is published: tests before may have left many."""
+    return partial(_none_left, database, _UNPUBLISHED, "the outbox still holds unpublished events after a minute")
+
+
+async def _none_left(database: Database, waiting: Statement, otherwise: str) -> None:
+    for _ in range(600):
+        if not await database.rows(waiting):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(otherwise)
 
 
 class Alone:

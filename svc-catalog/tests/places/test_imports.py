@@ -214,7 +214,11 @@ async def test_values_may_be_text_or_json(company: Any) -> None:
 
 @pytest.mark.parametrize("kind", GOOD)
 async def test_a_dry_run_reports_the_same_and_writes_nothing(
-    company: Any, database: Database, searched: Callable[[], Awaitable[None]], kind: str
+    company: Any,
+    database: Database,
+    published: Callable[[], Awaitable[None]],
+    searched: Callable[[], Awaitable[None]],
+    kind: str,
 ) -> None:
     await prepared(company, kind)
     await company.put(kind, GOOD[kind] | {"external_id": "old"}, GOOD[kind] | {"external_id": "same"})
@@ -238,22 +242,12 @@ async def test_a_dry_run_reports_the_same_and_writes_nothing(
         GOOD[kind] | {"external_id": "bad", "name": ""},
     ]
     # The service writes these beside the imports.
-    await _published(database)
+    await published()
     await searched()
     before = await everything()
     dry = await company.put(kind, *rows, dry_run=True)
     assert await everything() == before
     assert dry == await company.put(kind, *rows) == ["created", "changed", "unchanged", "rejected name"]
-
-
-async def _published(database: Database) -> None:
-    """Waits for a minute: tests before may have left many events."""
-    waiting = Statement(select(schema.outbox.c.event_id).where(schema.outbox.c.published_at.is_(None)))
-    for _ in range(600):
-        if not await database.rows(waiting):
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("the outbox does not empty")
 
 
 # Places
