@@ -18,6 +18,7 @@ from chassis.auth.identity import INTEGRATION, OPERATOR, SERVICE, Identity
 from chassis.db import migrations
 from chassis.db.database import Database
 from chassis.db.statements import Statement
+from chassis.refusals import Refusal
 from makeready.catalog.v1 import (
     inspection_commands_pb2_grpc,
     inspection_details_pb2_grpc,
@@ -120,6 +121,19 @@ class Company:
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name and not request.idempotency_key:
             request.idempotency_key = secrets.token_hex(8)
         return await self.catalog(rpc, request, who or self.operator)
+
+    async def status_for(self, contract: Any, rpc: str, kind: str) -> int | None:
+        """The status for an empty request: 200, or a refusal's. None if a caller of the kind may not call the RPC."""
+        issuer = {OPERATOR: "operator", SERVICE: "svc-tickets"}.get(kind, "gateway")
+        who = Identity(kind, issuer, self.id, api_key_id=1, administrator_id=1, staff_id=1)
+        try:
+            await self.command(contract, rpc, who)
+        except grpc.aio.AioRpcError as error:
+            assert error.code() == grpc.StatusCode.PERMISSION_DENIED
+            return None
+        except Refusal as refused:
+            return refused.status
+        return 200
 
     async def audit(self, subject: str = "", subject_id: int | None = None) -> list[audit_pb2.AuditEntry]:
         """The company's audit entries, oldest first."""
