@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from makeready_client import Batch, Makeready, Mirror, SqliteStore, errors
+from makeready_client import Batch, Makeready, Mirror, SqliteStore, errors, mirror
 
 KIND = "units"
 
@@ -115,6 +115,24 @@ def test_a_batch_that_fails_is_given_again(api: Api, client: Makeready) -> None:
     assert mirror.cursors == {} and mirror.counts == {KIND: 0}
     fails = False
     assert mirror.run() == {KIND: 2} and kept == [1, 2]
+
+
+def test_following_outlasts_a_proxy_without_the_api(
+    api: Api, client: Makeready, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror, "PAUSE_SECONDS", 0.0)
+    answers = [errors.ApiError(502, "", "Bad Gateway"), errors.ConnectionFailed("no"), None]
+    seen: list[int] = []
+
+    def store(batch: Batch) -> None:
+        if answers and (failure := answers.pop(0)):
+            raise failure  # as the request that reads the snapshot does
+        seen.extend(one.entity_id for one in batch.changes)
+        raise errors.KeyRevoked(401, "key_revoked", "Ask for a new one.")
+
+    with pytest.raises(errors.KeyRevoked):
+        Mirror(client, store, kinds=[KIND]).follow()
+    assert seen == [1, 2]
 
 
 def test_following_ends_with_what_repeating_would_not_change(api: Api, client: Makeready) -> None:
