@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import random
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from testkit.typescript import installed, wheels_node
+from testkit.typescript import node_command
 
 from .harness import Harness
 
@@ -230,10 +229,7 @@ class TypeScriptProgram(Program):
     name = "TypeScript"
 
     def _words(self, folder: Path, base_url: str, keys: list[str]) -> list[str]:
-        installed(folder)
-        (folder / "package.json").write_text('{"type": "module"}')
-        shutil.copy(FOLLOWER, folder)
-        return [wheels_node(), "--no-warnings", str(folder / FOLLOWER.name), str(self._file), *keys]
+        return [*node_command(folder, FOLLOWER), str(self._file), *keys]
 
     @property
     def records(self) -> Records:

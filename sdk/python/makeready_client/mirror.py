@@ -19,8 +19,8 @@ from makeready_client.requests import Request
 from makeready_client.snapshots import Snapshot
 
 WAIT_SECONDS = 25
-# After an outage that the client's own retries have not outlasted, and where everything changes all the time: nine kinds
-# every 5 seconds are 108 of the key's 120 requests a minute.
+# After an outage that the client's own retries have not outlasted, and where everything changes all the time: nine
+# kinds every 5 seconds are 108 of the key's 120 requests a minute.
 PAUSE_SECONDS = 5.0
 
 

@@ -111,7 +111,7 @@ def _digest(timestamp: str, body: bytes, secret: str) -> str:
 
 
 def _standard(event_id: str, timestamp: str, body: bytes, secret: str) -> str | None:
-    """The digest of Standard Webhooks; None for a secret of before 2026-11-23, which signs for Service-Signature alone."""
+    """The digest of Standard Webhooks; None for a secret of before 2026-11-23, which has no key for it."""
     if not STANDARD_SECRET.fullmatch(secret):
         return None
     key = base64.b64decode(secret.removeprefix("whsec_"))

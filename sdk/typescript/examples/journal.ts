@@ -42,5 +42,6 @@ class Journal implements Store {
 
 const journal = new Journal(process.argv[2] ?? "journal.jsonl");
 const mirror = new Mirror(new Makeready(), journal, { kinds: ["units", "tickets"] });
-console.log(JSON.stringify(await mirror.run()), journal.records.size, "records");
+for (const [kind, came] of Object.entries(await mirror.run())) console.log(kind, came);
+console.log(journal.records.size, "records in all");
 if (process.argv[3]) await mirror.follow();
