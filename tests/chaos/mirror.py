@@ -2,7 +2,8 @@
 
 Writers change records of all nine kinds over the API, by files and as people do, with renames, old instants and
 inspections that leave and come back. One copy follows `/changes` from the beginning; the others are the guide's program
-(docs/sync/copy.py) and the Mirror of the TypeScript client, which are killed too. Stops by itself; ends with 1 where a record differs.
+(docs/sync/copy.py) and the Mirror of the TypeScript client, which are killed too. Stops by itself; ends with 1 where a
+record differs.
 """
 
 from __future__ import annotations

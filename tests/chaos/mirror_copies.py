@@ -1,4 +1,4 @@
-"""Copies of a company's records: by `/changes` from the beginning, by the program of the guide, by the TypeScript client."""
+"""Copies of a company's records: by `/changes` from the beginning, by the guide's program, by the TypeScript client."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ class TypeScriptProgram(Program):
         found: Records = {kind: {} for kind in KINDS}
         with closing(sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=60)) as copy:
             for kind in KINDS:
-                rows = copy.execute(f"SELECT entity_id, record FROM {kind}")  # noqa: S608
+                rows = copy.execute(f"SELECT entity_id, record FROM {kind}")
                 found[kind] = {entity_id: self.form(record.encode()) for entity_id, record in rows}
         return found
 

@@ -76,6 +76,8 @@ class Mirror:
         kinds: Iterable[str] = KINDS,
         cursors: Mapping[str, str] | None = None,
     ) -> None:
+        if not isinstance(client, Core):
+            raise TypeError("a Mirror needs a Makeready; in a coroutine: await asyncio.to_thread(mirror.run)")
         self.kinds = tuple(kinds)
         if unknown := set(self.kinds).difference(KINDS):
             raise ValueError(f"no such kinds: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from makeready_client import Batch, Makeready, Mirror, SqliteStore, errors, mirror
+from makeready_client import AsyncMakeready, Batch, Makeready, Mirror, SqliteStore, errors, mirror
 
 KIND = "units"
 
@@ -156,3 +156,8 @@ def test_a_copy_is_of_one_company(store: SqliteStore) -> None:
 def test_an_unknown_kind_is_refused(client: Makeready) -> None:
     with pytest.raises(ValueError, match="no such kinds: cats"):
         Mirror(client, print, kinds=["cats"])
+
+
+def test_a_client_with_coroutines_is_refused() -> None:
+    with pytest.raises(TypeError, match="to_thread"):
+        Mirror(AsyncMakeready("k", base_url="https://h/api/v1"), print)  # type: ignore[arg-type]
