@@ -279,6 +279,11 @@ def test_the_command_line_says_what_is_wrong(shell: Shell) -> None:
     assert done.returncode == 0 and "scope write" in done.stdout
     assert shell.environment["MAKEREADY_API_KEY"] not in done.stdout
     assert shell.run("whoami", MAKEREADY_API_KEY="mk_wrong").returncode == 1
+    behind = shell.run("whoami", "--base-url", shell.environment["MAKEREADY_BASE_URL"], MAKEREADY_BASE_URL="")
+    assert behind.stdout == done.stdout
+    module = [str(shell.program.with_name("python")), "-m", "makeready_client", "whoami"]
+    asked = subprocess.run(module, env=shell.environment, capture_output=True, text=True, timeout=120, check=False)
+    assert asked.stdout == done.stdout
     assert shell.run("test-delivery", "999999").returncode == 1
     assert shell.run("listen", "--forward-to", "http://localhost:1/", "--events", "no.such").returncode == 2
     unreached = shell.run("--base-url", "http://127.0.0.1:1/api/v1", "whoami")

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "sdk" / "typescript" / "tests"
 QUICKSTART = ROOT / "docs" / "quickstart"
 URL = "https://receiver.test/typescript"
-SETTLES_SECONDS = 60
+SETTLES_SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,9 @@ def test_the_examples_of_copies_survive_kills_and_get_nothing_twice(
                 process.kill()  # wherever it stands
     deadline = time.monotonic() + SETTLES_SECONDS  # what the set-up has caused may still arrive
     came, found, listed = {"": 1}, dict[str, Any](), dict[str, Any]()
-    with Makeready(environment["MAKEREADY_API_KEY"], base_url=system.base_url) as client:
+    # The first key has used up most of its minute.
+    environment["MAKEREADY_API_KEY"] = key = system.mint(company.company_id, "write", company.email)
+    with Makeready(key, base_url=system.base_url) as client:
         while any(came.values()) or found != listed:
             assert time.monotonic() < deadline, (came, found, listed)
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)

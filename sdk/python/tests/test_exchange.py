@@ -164,7 +164,9 @@ def test_it_waits_before_the_limit_is_hit(clock: Clock) -> None:
     settings = Settings("mk_key", "https://host/api/v1", 100.0, 4)
     left = httpx.Response(200, json={}, headers={"RateLimit": '"key";r=2;t=40'})
     none = httpx.Response(200, json={}, headers={"RateLimit": '"key";r=0;t=40'})
+    assert not settings.allowance.is_short()
     assert Exchange(settings, READ, clock, [left]).pauses == [0]
+    assert settings.allowance.is_short()
     assert Exchange(settings, READ, clock, [none]).pauses == [0]
     waited = Exchange(settings, READ, clock, [none])
     assert waited.pauses == [40]
