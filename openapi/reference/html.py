@@ -105,6 +105,12 @@ def folded(summary: str, inside: str) -> str:
     return f"<details><summary>{escape(summary)}</summary>\n{inside}</details>\n"
 
 
+def folded_article(name: str, remark: str, article: str) -> str:
+    """An article behind its name. A link to an anchor in it opens it."""
+    about = f" <span>{escape(remark)}</span>" if remark else ""
+    return f"<details><summary>{code(name)}{about}</summary>\n{article}</details>\n"
+
+
 def json_block(found: Any) -> str:
     return block(json.dumps(found, indent=2, ensure_ascii=False))
 

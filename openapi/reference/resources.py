@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from html import escape
 from typing import Any
@@ -29,6 +29,8 @@ def _verifying() -> str:
 
 
 VERIFYING = _verifying()
+# Refusals that nearly every operation shares: described once, on the page of errors.
+EVERYWHERE = {"Unauthorized", "Forbidden", "MethodNotAllowed", "RateLimited", "InternalError"}
 DELIVERY = """\
 Deliveries are JSON POSTs to the subscription's `destination_url`. [Receiving webhooks](../webhooks) is the guide for
 receivers: code to start from, test vectors, a checklist. [The event catalogue](../events) says when and how often
@@ -111,15 +113,26 @@ class Pages:
             "</a></li>\n"
             for path, verb, one in found
         )
-        objects = [one for one, owner in self._owner.items() if owner == place]
+        shown = _without_twins(
+            (_operation_outline(one), f"{verb.upper()} {path}", one["summary"], self._operation(place, path, verb, one))
+            for path, verb, one in found
+        )
         return "".join(
             [
                 f'<h1>{escape(name)}</h1>\n<p class="lead">{html.inline(tag["description"])}</p>\n',
                 f'<ul class="operations">\n{entries}</ul>\n',
-                *(self._operation(place, *one) for one in found),
-                "<h2>Objects</h2>\n" if objects else "",
-                *(self._object(place, one) for one in sorted(objects)),
+                *shown,
+                *self._objects(place),
             ]
+        )
+
+    def _objects(self, at: str) -> Iterator[str]:
+        """The objects that a page describes."""
+        names = sorted(one for one, owner in self._owner.items() if owner == at)
+        if names:
+            yield "<h2>Objects</h2>\n"
+        yield from _without_twins(
+            (_object_outline(self._schemas[one]), one, "", self._object(at, one)) for one in names
         )
 
     def _operation(self, at: str, path: str, verb: str, operation: Schema) -> str:
@@ -145,7 +158,11 @@ class Pages:
             told.append(self._fields(at, body["schema"]["$ref"].rpartition("/")[2]))
         rows = []
         shown = []
+        everywhere = []
         for status, given in operation["responses"].items():
+            if given.get("$ref", "").rpartition("/")[2] in EVERYWHERE:
+                everywhere.append(html.code(status))
+                continue
             response = self._resolved(given)
             content: Schema = next(iter(response.get("content", {}).values()), {})
             shape = ""
@@ -155,6 +172,9 @@ class Pages:
                 shape = html.type_of(schema, link) if "$ref" in schema else ""
                 shown += [(status, one["value"]) for one in content.get("examples", {}).values()]
             rows.append((html.code(status), shape, html.inline(response["description"])))
+        if everywhere:
+            errors = f'As for every operation: <a href="{site.href(site.ERRORS, at)}">Errors</a>.'
+            rows.append((" ".join(everywhere), "", errors))
         told.append("<h3>Answers</h3>\n" + html.fields(rows))
         side = [html.samples(anchor, {one["label"]: one["source"] for one in operation["x-codeSamples"]})]
         for status, value in shown:
@@ -224,8 +244,7 @@ class Pages:
                 + html.folded("Example of a delivery", html.json_block(example["value"]))
                 + "</article>\n"
             )
-        objects = sorted(one for one, owner in self._owner.items() if owner == EVENTS)
-        return "".join([*found, "<h2>Objects</h2>\n", *(self._object(EVENTS, one) for one in objects)])
+        return "".join([*found, *self._objects(EVENTS)])
 
     def _errors(self) -> str:
         rows = [
@@ -243,6 +262,36 @@ class Pages:
             + "<h2>Objects</h2>\n"
             + self._object(site.ERRORS, "Error")
         )
+
+
+def _without_twins(articles: Iterable[tuple[Any, str, str, str]]) -> Iterator[str]:
+    """The articles; those that say the same as an earlier one, of other records, are folded behind it.
+
+    articles: (what an article says but for the names of records, its name, a remark, the article in HTML).
+    """
+    groups: list[tuple[Any, str, list[str]]] = []
+    for outline, name, remark, article in articles:
+        twins = next((twins for before, _, twins in groups if before == outline), None)
+        if twins is None:
+            groups.append((outline, article, []))
+        else:
+            twins.append(html.folded_article(name, remark, article))
+    for _, first, twins in groups:
+        yield first + ('<div class="twins">\n<p>The same of other records:</p>\n' if twins else "")
+        yield "".join(twins) + ("</div>\n" if twins else "")
+
+
+def _operation_outline(operation: Schema) -> Any:
+    parameters = [(one["name"], one["description"]) for one in operation.get("parameters", ())]
+    answers = [(status, one.get("description") or one["$ref"]) for status, one in operation["responses"].items()]
+    # A body is an operation's own, and so is a path with an id.
+    alone = "requestBody" in operation or any(one["in"] == "path" for one in operation.get("parameters", ()))
+    return operation["operationId"] if alone else (parameters, answers)
+
+
+def _object_outline(schema: Schema) -> Any:
+    fields = [(name, about.get("description")) for name, about in schema.get("properties", {}).items()]
+    return (schema.get("description"), fields) if fields else id(schema)
 
 
 def _verb(verb: str) -> str:

@@ -113,6 +113,19 @@ def test_every_operation_event_and_object_has_an_anchor_on_one_page() -> None:
     assert "signature" in ids
 
 
+def test_what_differs_in_the_records_alone_is_folded_behind_the_first() -> None:
+    folded = {path: re.findall(r"<details><summary><code>(.*?)</code>", PAGES[path]) for path in REFERENCE}
+    of_changes = folded.pop(site.API + "changes")
+    nouns = [one.removeprefix("/changes/") for one in DOCUMENT["paths"] if one.startswith("/changes/")]
+    assert [one for one in of_changes if one.startswith("GET")] == [
+        *(f"GET /changes/{noun}" for noun in nouns[1:]),
+        # That of readings has a parameter of its own.
+        *(f"GET /snapshots/{noun}" for noun in nouns[1:] if noun != "readings"),
+    ]
+    assert len([one for one in of_changes if one.endswith("ChangePage")]) == len(nouns) - 1
+    assert not [one for names in folded.values() for one in names if " /" in one], "operations that differ are folded"
+
+
 def test_the_quickstart_is_on_the_first_screen_and_is_the_programs_that_run() -> None:
     shown = READ["docs"].blocks
     for file in words.QUICKSTART_FILES:

@@ -94,20 +94,30 @@ def node(
     environment: Mapping[str, str] | None = None,
 ) -> Done:  # fmt: skip
     """Runs a program in TypeScript beside the installed client. folder: for the copies of both."""
-    installed(folder)
-    (folder / "package.json").write_text('{"type": "module"}')
-    copied = folder / f"run-{program.name}"
-    copied.write_bytes(program.read_bytes())
     if runtime == "deno":
+        copied = _beside_the_client(folder, program)
         return deno("run", "--no-check", "-A", str(copied), *words, stdin=stdin, environment=environment)
-    if runtime == "the machine's node":
-        command = [machines_node(), str(_as_javascript(copied))]
-    else:
-        command = [wheels_node(), str(copied)]
+    command = node_command(folder, program, runtime=runtime)
     return subprocess.run(
         [*command, *words], input=stdin, env=environment, capture_output=True, text=True, timeout=240, check=False,
         cwd=folder,
     )  # fmt: skip
+
+
+def node_command(folder: Path, program: Path, *, runtime: str = "the wheel's node") -> list[str]:
+    """The command that runs a program in TypeScript beside the installed client, by one of the nodes."""
+    copied = _beside_the_client(folder, program)
+    if runtime == "the machine's node":
+        return [machines_node(), str(_as_javascript(copied))]
+    return [wheels_node(), "--no-warnings", str(copied)]
+
+
+def _beside_the_client(folder: Path, program: Path) -> Path:
+    installed(folder)
+    (folder / "package.json").write_text('{"type": "module"}')
+    copied = folder / f"run-{program.name}"
+    copied.write_bytes(program.read_bytes())
+    return copied
 
 
 def _as_javascript(program: Path) -> Path:

@@ -1,8 +1,9 @@
 """`make soak-copies`: copies of a company's records stay equal to the lists, to the byte, whatever is killed.
 
 Writers change records of all nine kinds over the API, by files and as people do, with renames, old instants and
-inspections that leave and come back. One copy follows `/changes` from the beginning; another is the guide's program
-(docs/sync/copy.py), which is killed too. Stops by itself; ends with 1 where a record differs.
+inspections that leave and come back. One copy follows `/changes` from the beginning; the others are the guide's program
+(docs/sync/copy.py) and the Mirror of the TypeScript client, which are killed too. Stops by itself; ends with 1 where a
+record differs.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from pathlib import Path
 from testkit.plugin import server_folder
 
 from .harness import Harness, running_harness
-from .mirror_copies import KINDS, Follower, Program, Reader, Records, equal_at_last
+from .mirror_copies import KINDS, Follower, Program, Reader, Records, TypeScriptProgram, equal_at_last
 from .mirror_writers import Writers
 from .soak_endpoints import listening
 from .soak_kills import Killer
 from .writes import Caller, connections
 
 API_KEYS = 30
+PROGRAM_KEYS = 5
 WRITERS = 6
 PAUSE_SECONDS = 0.6
 PRODUCERS = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy")
@@ -46,7 +48,7 @@ class Result:
     """The ids that came as gone last, by kind."""
     written: Counter[str]
     kills: Counter[str]
-    program_kills: int
+    program_kills: dict[str, int]
     pages: int
     changes: int
     expired: int
@@ -58,7 +60,7 @@ class Result:
             f"seed {self.seed}; {records}; {self.changes} changes in {self.pages} pages, {self.expired} expired cursors"
         ]
         lines.append("kills: " + ", ".join(f"{count} {who}" for who, count in sorted(self.kills.items())))
-        lines.append(f"kills of the program: {self.program_kills}")
+        lines += [f"kills of {name}: {count}" for name, count in self.program_kills.items()]
         lines += [f"{count:8} {what}" for what, count in sorted(self.written.items())]
         for name, found in self.differences.items():
             lines += [f"{len(found)} records of {name} differ", *found[:10]]
@@ -84,17 +86,20 @@ async def mirrored(
         writers = Writers(harness, caller, random.Random(seed + 1))
         killer = Killer(harness, random.Random(seed + 2), apart_seconds)
         follower = Follower(reader, random.Random(seed + 3))
-        program = Program(folder, harness.system.base_url, await harness.key(caller.company))
+        programs = [
+            kind(folder, harness.system.base_url, [await harness.key(caller.company) for _ in range(keys)])
+            for kind, keys in ((Program, 1), (TypeScriptProgram, PROGRAM_KEYS))
+        ]
         copying = []
         try:
             await writers.found()
-            program.start()
-            copying = [
-                asyncio.create_task(follower.run()),
-                asyncio.create_task(program.run(chance, (apart_seconds[0] * 3, apart_seconds[1] * 5))),
-            ]
+            copying = [asyncio.create_task(follower.run())]
+            running = []
+            for program in programs:
+                program.start()
+                running.append(asyncio.create_task(program.run(chance, (apart_seconds[0] * 3, apart_seconds[1] * 5))))
             killing = asyncio.create_task(killer.run(kills))
-            copying.append(killing)
+            copying += [*running, killing]
             ended = asyncio.Event()
             writing = asyncio.create_task(writers.run(WRITERS, PAUSE_SECONDS, ended))
             copying.append(writing)
@@ -107,23 +112,21 @@ async def mirrored(
             await writing
             await killer.rest()
             await harness.mend()
-            copying[1].cancel()  # the program runs on
+            for task in running:
+                task.cancel()  # the programs run on
             for name in PRODUCERS:
                 await harness.relay_rests(name)
             for name in CONSUMERS:
                 await harness._catch_up(name)
-            lists, found = await equal_at_last(
-                reader.listed,
-                {"changes": lambda: follower.records, "the program": lambda: program.records},
-                settle_seconds,
-            )
+            lists, found = await equal_at_last(reader.listed, follower, programs, settle_seconds)
             for task in copying:
                 assert not task.done() or task.cancelled() or task.exception() is None, task.exception()
         finally:
             for task in copying:
                 task.cancel()
             await asyncio.gather(*copying, return_exceptions=True)
-            program.kill()
+            for program in programs:
+                program.kill()
             await writers.close()
     return Result(
         seed,
@@ -132,7 +135,7 @@ async def mirrored(
         follower.gone,
         writers.answers,
         killer.by_process(),
-        program.kills,
+        {program.name: program.kills for program in programs},
         follower.pages,
         follower.changes,
         follower.expired,

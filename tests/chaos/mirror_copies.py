@@ -1,21 +1,25 @@
-"""Two copies of a company's records: one by `/changes` from the beginning, one by the program of the guide."""
+"""Copies of a company's records: by `/changes` from the beginning, by the guide's program, by the TypeScript client."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 import random
 import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
+
+from testkit.typescript import node_command
 
 from .harness import Harness
 
@@ -25,7 +29,9 @@ TYPES = dict(zip(KINDS, ("property", "unit", "asset", "vendor", "inspection", "u
     "tickets": "ticket",
     "turns": "turn",
 }
-PROGRAM = Path(__file__).resolve().parents[2] / "docs" / "sync" / "copy.py"
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "docs" / "sync" / "copy.py"
+FOLLOWER = ROOT / "sdk" / "typescript" / "tests" / "follow.ts"
 
 Records = dict[str, dict[int, bytes]]
 """By kind and id, the bytes of each record."""
@@ -170,13 +176,18 @@ class Follower:
 class Program:
     """The guide's program, run as it stands there, and killed now and then."""
 
-    def __init__(self, folder: Path, base_url: str, api_key: str) -> None:
+    name = "the program"
+
+    def __init__(self, folder: Path, base_url: str, keys: list[str]) -> None:
         self.kills = 0
-        self._file = folder / "copy.sqlite"
-        self._log = folder / "copy.log"
-        self._command = [sys.executable, str(PROGRAM), base_url, str(self._file)]
-        self._environment = {"PATH": os.environ["PATH"], "API_KEY": api_key}
+        self._file = folder / f"{self.name}.sqlite"
+        self._log = folder / f"{self.name}.log"
+        self._command = self._words(folder, base_url, keys)
+        self._environment = {"PATH": os.environ["PATH"], "API_KEY": keys[0], "MAKEREADY_BASE_URL": base_url}
         self._process: subprocess.Popen[bytes] | None = None
+
+    def _words(self, folder: Path, base_url: str, keys: list[str]) -> list[str]:
+        return [sys.executable, str(PROGRAM), base_url, str(self._file)]
 
     def start(self) -> None:
         with self._log.open("ab") as log:
@@ -207,6 +218,32 @@ class Program:
                 found[kind][entity_id] = record.encode()
         return found
 
+    def form(self, record: bytes) -> bytes:
+        """A record as this copy spells it."""
+        return record
+
+
+class TypeScriptProgram(Program):
+    """The Mirror of the TypeScript client, with its store in SQLite."""
+
+    name = "TypeScript"
+
+    def _words(self, folder: Path, base_url: str, keys: list[str]) -> list[str]:
+        return [*node_command(folder, FOLLOWER), str(self._file), *keys]
+
+    @property
+    def records(self) -> Records:
+        found: Records = {kind: {} for kind in KINDS}
+        with closing(sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=60)) as copy:
+            for kind in KINDS:
+                rows = copy.execute(f"SELECT entity_id, record FROM {kind}")
+                found[kind] = {entity_id: self.form(record.encode()) for entity_id, record in rows}
+        return found
+
+    def form(self, record: bytes) -> bytes:
+        # JavaScript has one kind of number: 12.0 is 12 there.
+        return json.dumps(json.loads(record, parse_int=float), ensure_ascii=False).encode()
+
 
 def differences(copy: Records, lists: Records) -> list[str]:
     """Each record that differs, in words."""
@@ -223,14 +260,19 @@ def differences(copy: Records, lists: Records) -> list[str]:
     return found
 
 
+def formed(records: Records, form: Callable[[bytes], bytes]) -> Records:
+    return {kind: {key: form(one) for key, one in of_kind.items()} for kind, of_kind in records.items()}
+
+
 async def equal_at_last(
-    lists: Callable[[], Any], copies: dict[str, Callable[[], Records]], seconds: float
+    lists: Callable[[], Any], follower: Follower, programs: Sequence[Program], seconds: float
 ) -> tuple[Records, dict[str, list[str]]]:
     """Waits until every copy equals the lists. Returns the lists, and the differences after the last look."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
         truth: Records = await lists()
-        found = {name: differences(copy(), truth) for name, copy in copies.items()}
+        found = {"changes": differences(follower.records, truth)}
+        found |= {one.name: differences(one.records, formed(truth, one.form)) for one in programs}
         if not any(found.values()) or asyncio.get_running_loop().time() > deadline:
             return truth, found
         await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""Two copies of a company's records end equal to the lists, to the byte, while processes are killed."""
+"""Copies of a company's records end equal to the lists, to the byte, while processes are killed."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ async def test_copies_end_equal_to_the_lists_byte_for_byte(harness: Harness, tmp
     assert not any(result.differences.values()), str(result)
     assert all(result.lists[kind] for kind in KINDS) and result.gone["inspections"]
     assert not any(result.gone[kind] & result.lists[kind].keys() for kind in KINDS)
-    assert result.expired == 1 and result.program_kills and result.kills.total() == KILLS
+    assert result.expired == 1 and all(result.program_kills.values()) and result.kills.total() == KILLS

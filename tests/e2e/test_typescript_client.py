@@ -7,8 +7,12 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -16,8 +20,10 @@ from urllib.request import urlopen
 
 import pytest
 
+from makeready_client import Makeready
+from makeready_client.models import KINDS
 from testkit.requirements import lacks
-from testkit.typescript import from_npm, node
+from testkit.typescript import from_npm, node, node_command
 
 from .receiver import Receiver
 from .system import Company, System
@@ -26,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "sdk" / "typescript" / "tests"
 QUICKSTART = ROOT / "docs" / "quickstart"
 URL = "https://receiver.test/typescript"
+SETTLES_SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +139,62 @@ def test_the_example_completes_what_is_in_progress(
     assert system.get(path, company.keys["read"]).json["status"] == "Completed"
 
 
+@pytest.mark.parametrize(
+    ("program", "runtime", "kinds"),
+    [("copy.ts", "the wheel's node", KINDS), ("journal.ts", "the machine's node", ("units", "tickets"))],
+)
+def test_the_examples_of_copies_survive_kills_and_get_nothing_twice(
+    system: System,
+    company: Company,
+    environment: dict[str, str],
+    tmp_path: Path,
+    program: str,
+    runtime: str,
+    kinds: Sequence[str],
+) -> None:
+    file = tmp_path / "copied"
+    (unit,) = company.walk("/units")
+    command = [*node_command(tmp_path, ROOT / "sdk/typescript/examples" / program, runtime=runtime), str(file)]
+    for number in range(3):
+        with subprocess.Popen([*command, "--follow"], env=environment, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout and process.stdout.readline()
+                company.create_ticket(unit["entity_id"], f"Copied {number}", f"{program} {number}")
+            finally:
+                process.kill()  # wherever it stands
+    deadline = time.monotonic() + SETTLES_SECONDS  # what the set-up has caused may still arrive
+    came, found, listed = {"": 1}, dict[str, Any](), dict[str, Any]()
+    # The first key has used up most of its minute.
+    environment["MAKEREADY_API_KEY"] = key = system.mint(company.company_id, "write", company.email)
+    with Makeready(key, base_url=system.base_url) as client:
+        while any(came.values()) or found != listed:
+            assert time.monotonic() < deadline, (came, found, listed)
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+            assert done.returncode == 0, done.stderr
+            came = {kind: int(count) for kind, count in re.findall(r"^(\w+) (\d+)$", done.stdout, re.MULTILINE)}
+            assert sorted(came) == sorted(kinds)
+            listed = {kind: list(map(json.loads, getattr(client.snapshots, kind)().lines())) for kind in kinds}
+            found = in_sqlite(file) if program == "copy.ts" else in_journal(file)
+
+
+def in_sqlite(file: Path) -> dict[str, list[Any]]:
+    """The records that copy.ts has stored, by kind, ascending by id."""
+    with closing(sqlite3.connect(file)) as copy:
+        rows = {kind: copy.execute(f"SELECT record FROM {kind} ORDER BY entity_id").fetchall() for kind in KINDS}
+    return {kind: [json.loads(record) for (record,) in of_kind] for kind, of_kind in rows.items()}
+
+
+def in_journal(file: Path) -> dict[str, list[Any]]:
+    """The records that journal.ts has stored."""
+    records: dict[str, dict[int, Any]] = {}
+    for batch in map(json.loads, file.read_text().splitlines()):
+        of_kind = records.setdefault(batch["kind"], {})
+        if batch["isWhole"]:
+            of_kind.clear()
+        of_kind.update({one["entity_id"]: one["record"] for one in batch["changes"]})
+    return {kind: [one for _, one in sorted(of_kind.items()) if one] for kind, of_kind in records.items()}
+
+
 def judge(deliveries: list[Any], secret: str, folder: Path) -> None:
     """Real deliveries are genuine to the client by either signature, and changed ones are not."""
     ours = {"service-signature"}
@@ -164,6 +227,7 @@ def test_answers_that_are_lost_or_failures(
         "in progress": ["no error", 2, False],
         "mismatch": ["IdempotencyMismatch", 1, False],
         "429": ["no error", 2, True],
+        "429 more often than retries": ["no error", 7, False],
         "400": ["InvalidRequest", 1, False],
         "401": ["KeyRevoked", 1, False],
         "404": ["NotFound", 1, False],

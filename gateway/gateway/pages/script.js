@@ -38,6 +38,18 @@
     });
   }
 
+  // What a link leads to is shown, also where it stands folded; browsers of before 2024 do not do it by themselves
+
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folded = target?.closest("details:not([open])");
+    if (!folded) return;
+    folded.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
+
   // The language of examples, for all of them and for the next page
 
   const remembered = () => {

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js"))
 PATHS = sorted(path for path, page in Reference("http://x/api/v1").pages.items() if b"text/html" in page.headers)
 PHONE = 390
+LENGTH_MAX = 27_000  # pixels, of a phone's width: the longest has 23,500; with a fold for nothing one had 49,000
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +64,11 @@ async def violations(page: Page, options: dict[str, Any] | None = None) -> list[
     return found
 
 
-async def test_no_page_is_wider_than_a_phone_or_refused_by_its_policy(page: Page) -> None:
+async def test_no_page_is_wider_or_longer_than_a_phone_bears_or_refused_by_its_policy(page: Page) -> None:
     assert len(PATHS) > 15
     for path in PATHS:
         await page.goto(path)
+        assert await page.evaluate("document.documentElement.scrollHeight") < LENGTH_MAX, path
         wide = "[document.documentElement, ...document.querySelectorAll('main table')].map((one) => one.scrollWidth)"
         assert max(await page.evaluate(wide)) <= PHONE, path
         if await page.locator("pre").count():
@@ -123,6 +125,18 @@ async def test_a_copied_example_is_the_one_that_is_shown_and_its_language_is_rem
     await page.goto("/docs/api/units")
     shown = page.locator("#recordNotice .sample pre:visible")
     await expect(shown).to_contain_text("client.units.record_notice(")
+    assert said(page) == []
+
+
+async def test_a_link_opens_what_is_folded_because_it_says_the_same_of_other_records(page: Page) -> None:
+    await page.goto("/docs/api/changes")
+    await expect(page.locator("#listTicketChanges")).to_be_visible()
+    await expect(page.locator("#listUnitChanges")).to_be_hidden()
+    await page.locator(".operations").get_by_role("link", name="Follow units").click()
+    await expect(page.locator("#listUnitChanges")).to_be_in_viewport()
+    await page.goto("/docs/api/units")
+    await page.goto("/docs/api/changes#schema-VendorChangePage")
+    await expect(page.locator("#schema-VendorChangePage")).to_be_in_viewport()
     assert said(page) == []
 
 

@@ -14,7 +14,7 @@ class Delivery(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         try:
-            event = webhooks.verify(body, self.headers["Service-Signature"], os.environ["WEBHOOK_SECRET"])
+            event = webhooks.verify(body, self.headers, os.environ["WEBHOOK_SECRET"])
         except errors.SignatureInvalid:
             self.send_error(401)
             return

@@ -17,6 +17,7 @@ import httpx
 from makeready_client import errors, models, webhooks
 from makeready_client.client import Makeready
 from makeready_client.core import __version__
+from makeready_client.failures import may_pass
 from makeready_client.mirror import Mirror
 from makeready_client.requests import Request
 from makeready_client.sqlite import SqliteStore
@@ -61,8 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=__version__)
-    parser.add_argument("--api-key", metavar="KEY", help="else MAKEREADY_API_KEY, which other users cannot see")
-    parser.add_argument("--base-url", metavar="URL", help="as https://HOST/api/v1; else MAKEREADY_BASE_URL")
+    _connecting(parser, default=None)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command = commands.add_parser("whoami", help="the key's company and scope", epilog=EXIT_CODES)
@@ -100,7 +100,16 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("test-delivery", help="send a test event to a subscription now", epilog=EXIT_CODES)
     command.add_argument("sub_id", metavar="SUB_ID", type=int, help="the subscription's entity_id")
     command.set_defaults(run=test_delivery)
+    for command in commands.choices.values():
+        _connecting(command, default=argparse.SUPPRESS)  # one that is left out keeps what stands before the command
     return parser
+
+
+def _connecting(parser: argparse.ArgumentParser, *, default: str | None) -> None:
+    told = "else MAKEREADY_API_KEY, which other users cannot see"
+    parser.add_argument("--api-key", metavar="KEY", default=default, help=told)
+    told = "as https://HOST/api/v1; else MAKEREADY_BASE_URL"
+    parser.add_argument("--base-url", metavar="URL", default=default, help=told)
 
 
 def whoami(client: Makeready, _: argparse.Namespace) -> int:
@@ -136,7 +145,9 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
                         cursor = events.cursor
                         if told:
                             _say(told)
-                except (errors.ConnectionFailed, errors.InternalError, errors.RateLimited) as error:
+                except errors.MakereadyError as error:
+                    if not may_pass(error):
+                        raise
                     _warn(f"trying again: {error}")
                     time.sleep(PAUSE_SECONDS)
     except KeyboardInterrupt:

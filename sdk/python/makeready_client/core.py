@@ -32,6 +32,8 @@ ANSWER_SECONDS = 35.0  # the slowest operation waits 30 s for a receiver of webh
 BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 0.5, 8.0
 # Repeating these sends cannot change what they fail with.
 NEVER_RETRIED = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.TooManyRedirects)
+REQUESTS_A_MINUTE = 120
+IDEMPOTENCY_KEY = re.compile("[!-~](?:[ -~]{0,62}[!-~])?")
 LIMIT = re.compile(r";\s*r=(\d+)\s*;\s*t=(\d+)")
 Steps = Generator["float | httpx.Request", "httpx.Response | httpx.RequestError | None", httpx.Response]
 
@@ -57,6 +59,10 @@ class Allowance:
                 self.resets_at = now + 1
             return 0.0
 
+    def is_short(self) -> bool:
+        """Whether fewer than half of a minute's requests are left."""
+        return self.remaining is not None and self.remaining < REQUESTS_A_MINUTE / 2
+
     def note(self, header: str, now: float) -> None:
         """header: RateLimit, such as `"key";r=119;t=60`."""
         if found := LIMIT.search(header):
@@ -68,6 +74,7 @@ class Settings:
     """What a client was made with, and its base address."""
 
     def __init__(self, api_key: str, base_url: str, timeout: float, retries: int) -> None:
+        api_key = api_key.strip()  # a key that was read from a file ends with a newline
         if not re.fullmatch("[!-~]+", api_key):
             raise ValueError("api_key must be printable ASCII without blanks; it is empty or has other characters")
         if not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", base_url):
@@ -83,6 +90,9 @@ class Settings:
             "User-Agent": f"makeready-client/{__version__} python/{platform.python_version()}",
         }
 
+    def __repr__(self) -> str:
+        return f"Settings(base_url={self.base_url!r})"  # without the key: it would end in logs
+
     def exchange(self, request: Request) -> Steps:
         """The response to a request, after all its retries. Raises errors.ApiError or errors.ConnectionFailed.
 
@@ -92,10 +102,10 @@ class Settings:
         deadline = time.monotonic() + self.timeout + request.wait_seconds
         headers, content = dict(self.headers), request.content()
         if content is not None:
-            headers |= {
-                "Content-Type": "application/json",
-                "Idempotency-Key": request.idempotency_key or str(uuid.uuid4()),
-            }
+            key = str(uuid.uuid4()) if request.idempotency_key is None else request.idempotency_key
+            if not IDEMPOTENCY_KEY.fullmatch(key):  # an empty one must not become a new one each time
+                raise ValueError("idempotency_key must be 1 to 64 characters of printable ASCII")
+            headers |= {"Content-Type": "application/json", "Idempotency-Key": key}
         tried, faults, may_have_happened = 0, 0, False
         while True:
             while (pause := self.allowance.take(time.monotonic())) > 0:
@@ -120,7 +130,7 @@ class Settings:
                 self.allowance.note(got.headers.get("RateLimit", ""), time.monotonic())
                 if got.is_success or (request.method == "DELETE" and may_have_happened and got.status_code == 404):
                     return got
-                failure = error_of(got)
+                failure = error_of(got, self.base_url)
                 faults += got.status_code == 500
                 is_retried = (
                     got.status_code in (429, 503)
@@ -129,7 +139,7 @@ class Settings:
                 )
                 may_have_happened |= got.status_code == 500
             else:
-                failure = errors.ConnectionFailed(f"{request.method} {self.base_url}{request.path}: {got!r}")
+                failure = errors.ConnectionFailed(f"{request.method} {self.base_url}{request.path}: {told(got)}")
                 failure.__cause__ = got
                 is_retried = not isinstance(got, NEVER_RETRIED)
                 may_have_happened = True
@@ -142,6 +152,11 @@ class Settings:
                 raise failure
             tried += not is_limited
             yield pause
+
+
+def told(error: httpx.RequestError) -> str:
+    """An error of the network, in words."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def read(response: httpx.Response, kind: type[T]) -> T:
@@ -162,6 +177,9 @@ class Core:
     def __init__(self, settings: Settings, transport: httpx.BaseTransport | None) -> None:
         self.settings = settings
         self._http = httpx.Client(transport=transport)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self.settings.base_url!r})"
 
     def call(self, request: Request, kind: type[T]) -> T:
         """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""
@@ -199,6 +217,9 @@ class AsyncCore:
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None) -> None:
         self.settings = settings
         self._http = httpx.AsyncClient(transport=transport)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self.settings.base_url!r})"
 
     async def call(self, request: Request, kind: type[T]) -> T:
         """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""

@@ -30,3 +30,10 @@ class ApiError(MakereadyError):
         """Names the request in the logs of the API; quote it when you ask for help."""
         self.retry_after = retry_after
         """Seconds; None where the API named none."""
+
+
+def may_pass(error: MakereadyError) -> bool:
+    """Whether the same request may work a little later, so that what goes on for ever outlasts it."""
+    return isinstance(error, ConnectionFailed) or (
+        isinstance(error, ApiError) and (error.status == 429 or error.status >= 500)
+    )

@@ -43,6 +43,9 @@ class _Listed(Generic[T, P]):
         self.request = request
         self._kind = kind
 
+    def __repr__(self) -> str:
+        return f"<{self.request.method} {self.request.path}: iterate over it, or take a page()>"
+
     def _at(self, cursor: str | None) -> Request:
         query = dict(self.request.query)
         if query.get("limit") is None:

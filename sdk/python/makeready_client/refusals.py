@@ -17,8 +17,8 @@ class _Body(msgspec.Struct):
     error: _Error
 
 
-def error_of(response: httpx.Response) -> ApiError:
-    """The error that a refusal stands for. response: with its body read."""
+def error_of(response: httpx.Response, base_url: str) -> ApiError:
+    """The error that a refusal stands for. response: with its body read. base_url: the address that was configured."""
     after = response.headers.get("Retry-After", "")
     details = {
         "request_id": response.headers.get("X-Request-Id"),
@@ -27,5 +27,10 @@ def error_of(response: httpx.Response) -> ApiError:
     try:
         found = msgspec.json.decode(response.content, type=_Body).error
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return ApiError(response.status_code, "", f"{response.reason_phrase}, not from the API itself", **details)
-    return BY_CODE.get(found.code, ApiError)(response.status_code, found.code, found.message, **details)
+        to = f" to {response.headers['Location']}" if response.has_redirect_location else ""
+        told = f"{response.reason_phrase}{to}, not from the API itself; is base_url right? It is {base_url}"
+        return ApiError(response.status_code, "", told, **details)
+    message = found.message
+    if response.status_code == 404 and not base_url.endswith("/api/v1"):
+        message += f" base_url is {base_url}; most end with /api/v1."
+    return BY_CODE.get(found.code, ApiError)(response.status_code, found.code, message, **details)

@@ -43,7 +43,7 @@ def path(template: str, *ids: int | str) -> str:
     found = parts[0]
     for one, rest in zip(ids, parts[1:], strict=True):
         text = quote(str(one), safe="")
-        if text in ("", ".", ".."):
+        if one is None or text in ("", ".", ".."):  # None, where the types are not checked
             raise ValueError(f"no id: {one!r}")
         found += text + rest.partition("}")[2]
     return found

@@ -8,35 +8,85 @@ import hmac
 import re
 import secrets
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from makeready_client.errors import SignatureInvalid
 from makeready_client.events import decoded
 from makeready_client.models import Event
 
 TOLERANCE_SECONDS = 300
+# 32 bytes in standard base64.
+STANDARD_SECRET = re.compile("whsec_[A-Za-z0-9+/]{43}=")
 
 
-def verify(body: bytes, header: str | None, secret: str, *, now: float | None = None) -> Event:
+class Headers(Protocol):
+    """The headers of a request, as frameworks have them."""
+
+    def items(self) -> Iterable[tuple[str, str]]: ...
+
+
+def verify(
+    body: bytes, headers: Headers | str | None, secret: str | Sequence[str], *, now: float | None = None
+) -> Event:
     """The event of a delivery.
 
-    body: the raw bytes as they came, never JSON that was read and written again. header: the value of
-    Service-Signature. secret: the subscription's, `whsec_…`. now: seconds since 1970; the clock's if left out. Raises
-    errors.SignatureInvalid if it was not signed with the secret in the 300 seconds before or after.
+    body: the raw bytes as they came, never JSON that was read and written again. headers: the request's, of which
+    Service-Signature is verified, or those of Standard Webhooks where it is missing; or the value of Service-Signature
+    alone. secret: the subscription's, `whsec_…`; several while it is rotated. now: seconds since 1970; the clock's if
+    left out. Raises errors.SignatureInvalid if it was not signed with a secret in the 300 seconds before or after.
     """
     if not isinstance(body, bytes | bytearray | memoryview):
         raise TypeError("body must be the raw bytes of the request")
     body = bytes(body)
-    parts = [part.strip().partition("=") for part in (header or "").split(",")]
-    times = [value for name, _, value in parts if name == "t"]
-    digests = [value for name, _, value in parts if name == "v1"]
-    if len(times) != 1 or not re.fullmatch("[0-9]{1,12}", times[0]):
-        raise SignatureInvalid("Service-Signature is missing or has no timestamp.")
-    if abs((time.time() if now is None else now) - int(times[0])) > TOLERANCE_SECONDS:
+    known = [secret] if isinstance(secret, str) else list(secret)
+    if not all(known) or not known:
+        raise ValueError("no secret")
+    found = _read(headers)
+    if abs((time.time() if now is None else now) - int(found.timestamp)) > TOLERANCE_SECONDS:
         raise SignatureInvalid("The delivery was signed more than 300 seconds ago, or this machine's clock is wrong.")
-    right = _digest(times[0], body, secret).encode()
-    if not any(hmac.compare_digest(right, digest.encode(errors="replace")) for digest in digests):
+    right = [digest for one in known if (digest := found.digest(body, one))]
+    given = [digest.encode(errors="replace") for digest in found.digests]
+    if not any(hmac.compare_digest(one.encode(), digest) for one in right for digest in given):
         raise SignatureInvalid("The signature is not that of these bytes with this secret.")
     return decoded(body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """What the headers say: by Service-Signature where webhook_id is None, else by Standard Webhooks."""
+
+    timestamp: str
+    digests: list[str]
+    webhook_id: str | None = None
+
+    def digest(self, body: bytes, secret: str) -> str | None:
+        """The right one; None where the secret has no key for the scheme."""
+        if self.webhook_id is None:
+            return _digest(self.timestamp, body, secret)
+        return _standard(self.webhook_id, self.timestamp, body, secret)
+
+
+def _read(headers: Headers | str | None) -> _Signature:
+    if headers is None or isinstance(headers, str):
+        return _ours(headers or "")
+    values = {name.lower(): value for name, value in headers.items()}
+    if own := values.get("service-signature"):
+        return _ours(own)
+    webhook_id, timestamp = values.get("webhook-id"), values.get("webhook-timestamp", "")
+    if not webhook_id or not re.fullmatch("[0-9]{1,12}", timestamp):
+        raise SignatureInvalid("The request has no signature.")
+    signatures = values.get("webhook-signature", "").split(" ")
+    return _Signature(timestamp, [one[3:] for one in signatures if one.startswith("v1,")], webhook_id)
+
+
+def _ours(header: str) -> _Signature:
+    parts = [part.strip().partition("=") for part in header.split(",")]
+    times = [value for name, _, value in parts if name == "t"]
+    if len(times) != 1 or not re.fullmatch("[0-9]{1,12}", times[0]):
+        raise SignatureInvalid("Service-Signature is missing or has no timestamp.")
+    return _Signature(times[0], [value for name, _, value in parts if name == "v1"])
 
 
 def new_secret() -> str:
@@ -51,17 +101,18 @@ def signed(body: bytes, secret: str, event_id: str, *, now: float | None = None)
     """
     timestamp = str(int(time.time() if now is None else now))
     headers = {"Service-Signature": f"t={timestamp},v1={_digest(timestamp, body, secret)}"}
-    try:
-        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-    except ValueError:
-        return headers
-    standard = hmac.digest(key, f"{event_id}.{timestamp}.".encode() + body, "sha256")
-    return headers | {
-        "webhook-id": event_id,
-        "webhook-timestamp": timestamp,
-        "webhook-signature": f"v1,{base64.b64encode(standard).decode()}",
-    }
+    if standard := _standard(event_id, timestamp, body, secret):
+        headers |= {"webhook-id": event_id, "webhook-timestamp": timestamp, "webhook-signature": f"v1,{standard}"}
+    return headers
 
 
 def _digest(timestamp: str, body: bytes, secret: str) -> str:
     return hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+def _standard(event_id: str, timestamp: str, body: bytes, secret: str) -> str | None:
+    """The digest of Standard Webhooks; None for a secret of before 2026-11-23, which has no key for it."""
+    if not STANDARD_SECRET.fullmatch(secret):
+        return None
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    return base64.b64encode(hmac.digest(key, f"{event_id}.{timestamp}.".encode() + body, "sha256")).decode()

@@ -164,7 +164,9 @@ def test_it_waits_before_the_limit_is_hit(clock: Clock) -> None:
     settings = Settings("mk_key", "https://host/api/v1", 100.0, 4)
     left = httpx.Response(200, json={}, headers={"RateLimit": '"key";r=2;t=40'})
     none = httpx.Response(200, json={}, headers={"RateLimit": '"key";r=0;t=40'})
+    assert not settings.allowance.is_short()
     assert Exchange(settings, READ, clock, [left]).pauses == [0]
+    assert settings.allowance.is_short()
     assert Exchange(settings, READ, clock, [none]).pauses == [0]
     waited = Exchange(settings, READ, clock, [none])
     assert waited.pauses == [40]
@@ -216,6 +218,31 @@ def test_what_cannot_be_sent_is_refused_here() -> None:
         with pytest.raises(ValueError, match="must be"):
             Settings(**arguments | given)
     assert path("/webhooks/{sub_id}/deliveries/{event_id}", 1, "a/b?") == "/webhooks/1/deliveries/a%2Fb%3F"
-    for one in ("", ".", ".."):
+    for one in ("", ".", "..", None):
         with pytest.raises(ValueError, match="no id"):
-            path("/tickets/{ticket_id}", one)
+            path("/tickets/{ticket_id}", one)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", ["", " ", "é", "x" * 65, "a\nb"])
+def test_a_key_of_a_write_that_cannot_be_sent_never_becomes_another(
+    exchange: Callable[..., Exchange], key: str
+) -> None:
+    with pytest.raises(ValueError, match="idempotency_key must be"):
+        exchange(Request("POST", "/tickets", body={"title": "Tap"}, idempotency_key=key))
+
+
+def test_a_wrong_address_is_told(clock: Clock) -> None:
+    redirected = httpx.Response(307, headers={"Location": "/sign-in"})
+    found = Exchange(Settings("k\n", "https://h:81/api/v1/", 100.0, 4), READ, clock, [redirected])
+    assert all(one in str(found.failure) for one in ("307", "/sign-in", "https://h:81/api/v1"))
+    at_root = Exchange(Settings("k", "https://h", 100.0, 4), READ, clock, [refused(404, "not_found")])
+    assert "base_url is https://h; most end with /api/v1" in str(at_root.failure)
+    refusal = Exchange(Settings("k", "https://h/api/v1", 100.0, 4), READ, clock, [refused(404, "not_found")]).failure
+    assert "base_url" not in str(refusal)
+
+
+def test_what_is_printed_of_a_client_has_no_key() -> None:
+    with Makeready("mk_secret", base_url="https://h/api/v1") as client:
+        assert repr(client) == "Makeready(base_url='https://h/api/v1')"
+        assert "mk_secret" not in repr(client.settings)
+        assert repr(client.units.list()) == "<GET /units: iterate over it, or take a page()>"

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from makeready_client import Batch, Makeready, Mirror, SqliteStore, errors
+from makeready_client import AsyncMakeready, Batch, Makeready, Mirror, SqliteStore, errors, mirror
 
 KIND = "units"
 
@@ -117,6 +117,24 @@ def test_a_batch_that_fails_is_given_again(api: Api, client: Makeready) -> None:
     assert mirror.run() == {KIND: 2} and kept == [1, 2]
 
 
+def test_following_outlasts_a_proxy_without_the_api(
+    api: Api, client: Makeready, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror, "PAUSE_SECONDS", 0.0)
+    answers = [errors.ApiError(502, "", "Bad Gateway"), errors.ConnectionFailed("no"), None]
+    seen: list[int] = []
+
+    def store(batch: Batch) -> None:
+        if answers and (failure := answers.pop(0)):
+            raise failure  # as the request that reads the snapshot does
+        seen.extend(one.entity_id for one in batch.changes)
+        raise errors.KeyRevoked(401, "key_revoked", "Ask for a new one.")
+
+    with pytest.raises(errors.KeyRevoked):
+        Mirror(client, store, kinds=[KIND]).follow()
+    assert seen == [1, 2]
+
+
 def test_following_ends_with_what_repeating_would_not_change(api: Api, client: Makeready) -> None:
     seen: list[int] = []
 
@@ -138,3 +156,8 @@ def test_a_copy_is_of_one_company(store: SqliteStore) -> None:
 def test_an_unknown_kind_is_refused(client: Makeready) -> None:
     with pytest.raises(ValueError, match="no such kinds: cats"):
         Mirror(client, print, kinds=["cats"])
+
+
+def test_a_client_with_coroutines_is_refused() -> None:
+    with pytest.raises(TypeError, match="to_thread"):
+        Mirror(AsyncMakeready("k", base_url="https://h/api/v1"), print)  # type: ignore[arg-type]

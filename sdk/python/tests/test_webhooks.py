@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 import base64
+import email.message
 import hashlib
 import hmac
 import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from makeready_client import errors, models, webhooks
 
-VECTORS = json.loads((Path(__file__).parents[3] / "docs/webhooks/vectors.json").read_text())["vectors"]
+FILE = json.loads((Path(__file__).parents[3] / "docs/webhooks/vectors.json").read_text())
+VECTORS = [*FILE["vectors"], *FILE["standard"]["vectors"]]
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[one["name"] for one in VECTORS])
 def test_every_vector_is_judged_right(vector: dict[str, Any]) -> None:
     body = vector["body"].encode()
+    headers = vector["headers"] if "headers" in vector else vector["header"]
     if vector["accept"]:
-        event = webhooks.verify(body, vector["header"], vector["secret"], now=vector["received_at"])
+        event = webhooks.verify(body, headers, vector["secret"], now=vector["received_at"])
         assert event.raw == body and event.event == json.loads(body)["event"]
         assert not isinstance(event, models.UnknownEvent)
     else:
         with pytest.raises(errors.SignatureInvalid):
-            webhooks.verify(body, vector["header"], vector["secret"], now=vector["received_at"])
+            webhooks.verify(body, headers, vector["secret"], now=vector["received_at"])
+
+
+def test_headers_are_taken_as_frameworks_have_them_and_secrets_while_they_are_rotated() -> None:
+    body = VECTORS[0]["body"].encode()
+    secret, other = webhooks.new_secret(), webhooks.new_secret()
+    signed = webhooks.signed(body, secret, "e")
+    standard = {name.upper(): value for name, value in signed.items() if name != "Service-Signature"}
+    message = email.message.Message()
+    for name, value in signed.items():
+        message[name] = value
+    for headers in (signed, standard, message, httpx.Headers(signed)):
+        assert webhooks.verify(body, headers, [other, secret]).raw == body
+        with pytest.raises(errors.SignatureInvalid):
+            webhooks.verify(body, headers, [other])
+    # One that was made with the text of the header is no signature of Standard Webhooks, and no other way round.
+    with pytest.raises(errors.SignatureInvalid):
+        webhooks.verify(body, standard | {"Service-Signature": "t=1,v1=0"}, secret)
+    for secrets in ("", [], ["", secret]):
+        with pytest.raises(ValueError, match="no secret"):
+            webhooks.verify(body, signed, secrets)
 
 
 def test_a_missing_header_and_text_are_refused() -> None:

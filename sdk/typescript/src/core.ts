@@ -6,6 +6,7 @@ export const VERSION = "0.2.0";
 export const TIMEOUT_SECONDS = 120;
 export const RETRIES = 4;
 const ANSWER_SECONDS = 35; // the slowest operation waits 30 s for a receiver of webhooks
+const REQUESTS_A_MINUTE = 120;
 const BACKOFF_SECONDS = 0.5;
 const BACKOFF_SECONDS_MAX = 8;
 
@@ -68,16 +69,20 @@ export class Core {
   // What is left of the key's requests, by the last answer.
   #remaining = 1;
   #resetsAt = 0;
+  #limited = false; // whether an answer has told
 
   constructor(settings: Settings = {}) {
-    const apiKey = settings.apiKey ?? environment("MAKEREADY_API_KEY") ?? "";
+    // A key that was read from a file ends with a newline.
+    const apiKey = (settings.apiKey ?? environment("MAKEREADY_API_KEY") ?? "").trim();
     const baseUrl = settings.baseUrl ?? environment("MAKEREADY_BASE_URL") ?? "";
     const { timeoutSeconds = TIMEOUT_SECONDS, retries = RETRIES } = settings;
-    if (!/^[!-~]+$/.test(apiKey)) {
-      throw new TypeError("apiKey must be printable ASCII without blanks; set MAKEREADY_API_KEY or give one");
+    if (!apiKey) throw new TypeError("no API key: give apiKey, or set MAKEREADY_API_KEY");
+    if (!/^[!-~]+$/.test(apiKey)) throw new TypeError("apiKey must be printable ASCII without blanks");
+    if (!baseUrl) {
+      throw new TypeError("no base address: give baseUrl, or set MAKEREADY_BASE_URL, as in https://HOST/api/v1");
     }
     if (!/^https?:\/\/[^/?#\s]+(\/[^?#\s]*)?$/.test(baseUrl)) {
-      throw new TypeError("baseUrl must be like https://HOST/api/v1; set MAKEREADY_BASE_URL or give one");
+      throw new TypeError(`baseUrl must be like https://HOST/api/v1, not ${baseUrl}`);
     }
     if (!(timeoutSeconds > 0) || !(retries >= 0)) {
       throw new TypeError("timeoutSeconds must be more than 0, retries 0 or more");
@@ -89,11 +94,16 @@ export class Core {
     this.#headers = { Authorization: `Bearer ${apiKey}`, "User-Agent": `makeready-client/${VERSION} typescript` };
   }
 
+  /** Whether fewer than half of the key's 120 requests a minute are left, by the last answer. */
+  get isShort(): boolean {
+    return this.#limited && this.#remaining < REQUESTS_A_MINUTE / 2;
+  }
+
   /** The answer to a call. Throws ApiError or ConnectionFailed. */
   async call<T>(call: Call): Promise<Answered<T>> {
     const { response, text } = await this.#sent(call, (found) => found.text());
     const answer = parsed(text) as Answered<T> | undefined;
-    if (typeof answer !== "object" || answer === null) throw refusal(response, text);
+    if (typeof answer !== "object" || answer === null) throw refusal(response, text, this.#baseUrl);
     // Not enumerable, so that the record stays what the API answered.
     return Object.defineProperties(answer, {
       requestId: { value: response.headers.get("X-Request-Id") },
@@ -122,7 +132,7 @@ export class Core {
     const deadline = now() + this.#timeoutSeconds + wait;
     const url = this.#baseUrl + call.path + search(call.query);
     const init = this.#request(call);
-    for (let tried = 0, faults = 0, mayHaveHappened = false;; tried++) {
+    for (let tried = 0, faults = 0, mayHaveHappened = false;;) {
       await this.#allowed(deadline, signal);
       let failure: ApiError | ConnectionFailed;
       let isRetried: boolean;
@@ -134,7 +144,7 @@ export class Core {
         if (response.ok) return { response, text: await read(response) };
         const text = await response.text();
         if (call.method === "DELETE" && mayHaveHappened && response.status === 404) return { response, text };
-        failure = refusal(response, text);
+        failure = refusal(response, text, this.#baseUrl);
         faults += response.status === 500 ? 1 : 0;
         mayHaveHappened ||= response.status === 500;
         isRetried = [429, 503].includes(response.status) || (response.status === 500 && faults === 1) ||
@@ -150,7 +160,10 @@ export class Core {
       }
       const backoff = Math.random() * Math.min(BACKOFF_SECONDS * 2 ** tried, BACKOFF_SECONDS_MAX);
       const pause = backoff + (failure instanceof ApiError ? failure.retryAfter ?? 0 : 0);
-      if (!isRetried || tried >= this.#retries || now() + pause > deadline) throw failure;
+      // The API says when a refused request may come again, so those do not use up the retries.
+      const isLimited = this.#retries > 0 && failure instanceof RateLimited;
+      if (!isRetried || (tried >= this.#retries && !isLimited) || now() + pause > deadline) throw failure;
+      if (!isLimited) tried += 1;
       await sleep(pause, signal);
     }
   }
@@ -187,6 +200,7 @@ export class Core {
   #note(header: string | null): void {
     const [, remaining, seconds] = /;\s*r=(\d+)\s*;\s*t=(\d+)/.exec(header ?? "") ?? [];
     if (!remaining) return;
+    this.#limited = true;
     this.#remaining = Number(remaining);
     this.#resetsAt = now() + Number(seconds);
   }
@@ -214,12 +228,17 @@ function search(query: object = {}): string {
   return texts.length ? `?${new URLSearchParams(texts)}` : "";
 }
 
-function refusal(response: Response, text: string): ApiError {
+function refusal(response: Response, text: string, baseUrl: string): ApiError {
   const after = response.headers.get("Retry-After") ?? "";
   const error = (parsed(text) as { error?: { code?: unknown; message?: unknown } } | undefined)?.error;
-  const [code, message] = typeof error?.code === "string"
-    ? [error.code, String(error.message)]
-    : ["", `${response.statusText || "An answer"}, not from the API itself`];
+  const location = response.headers.get("Location");
+  const [code, told] = typeof error?.code === "string" ? [error.code, String(error.message)] : [
+    "",
+    `${response.statusText || "An answer"}${location ? ` to ${location}` : ""}, not from the API itself; ` +
+    `is baseUrl right? It is ${baseUrl}`,
+  ];
+  const isElsewhere = code && response.status === 404 && !baseUrl.endsWith("/api/v1");
+  const message = isElsewhere ? `${told} baseUrl is ${baseUrl}; most end with /api/v1.` : told;
   const kind = Object.hasOwn(BY_CODE, code) ? BY_CODE[code]! : ApiError;
   return new kind(
     response.status,
@@ -281,6 +300,6 @@ export function limit(seconds: number, other: AbortSignal | undefined): { signal
 }
 
 export function reason(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message.trim()}` : "";
   return error instanceof Error ? `${error.message}${cause}` : String(error);
 }

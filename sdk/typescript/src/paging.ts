@@ -29,6 +29,11 @@ class Walk<T, P extends Page<T>> implements AsyncIterable<T> {
     this.#call = call;
   }
 
+  /** What console.log shows of one that was not iterated over. */
+  get [Symbol.toStringTag](): string {
+    return `${this.#call.method} ${this.#call.path}: iterate with for await, or take a page()`;
+  }
+
   /** One page: that of the cursor, or else the first. */
   page(cursor?: string | null): Promise<Answered<P>> {
     const query = { limit: PAGE_RECORDS_MAX, ...defined(this.#call.query), ...(cursor ? { cursor } : {}) };

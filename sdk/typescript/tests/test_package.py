@@ -66,13 +66,15 @@ def test_sources_examples_and_the_readme_have_strict_types(tmp_path: Path) -> No
     config.write_text(json.dumps({"compilerOptions": OPTIONS, "imports": imports}))
     blocks = re.findall(r"```ts\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)
     readme = tmp_path / "readme.ts"
-    body = "".join(re.sub(r"^import .*\n", "", one, flags=re.MULTILINE) + "}{\n" for one in blocks[:1] + blocks[2:])
+    body = "".join(re.sub(r"^import .*\n", "", one, flags=re.MULTILINE) + "}{\n" for one in blocks)
     readme.write_text(
-        'import { Makeready, errors, webhooks } from "@makeready/client";\nconst client = new Makeready();\n'
+        'import { DatabaseSync } from "node:sqlite";\n'
+        'import { type Batch, Makeready, Mirror, SqliteStore, errors, webhooks } from "@makeready/client";\n'
+        "const client = new Makeready();\n"
         "declare const [cursor, rawBody, request, secret]: [string, Uint8Array, Request, string];\n"
         "declare const snapshot: { resumeCursor: string };\n"
         "declare function handle(one: unknown): Promise<void>;\ndeclare function store(one: unknown): Promise<void>;\n"
-        f"{{{body}}}\nvoid [Makeready, errors, webhooks, cursor, snapshot];\n"
+        f"{{{body}}}\nvoid [DatabaseSync, Makeready, errors, webhooks, cursor, snapshot];\n"
     )
     done = deno("check", "--config", str(config), *map(str, PROGRAMS), str(readme))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -80,7 +82,7 @@ def test_sources_examples_and_the_readme_have_strict_types(tmp_path: Path) -> No
 
 def test_tsc_finds_the_packages_types_strict(tmp_path: Path) -> None:
     """With the compiler of npm, on the packed declarations."""
-    from_npm(tmp_path, "typescript@5", "@types/node@20")
+    from_npm(tmp_path, "typescript@5", "@types/node@22")  # the first one with node:sqlite
     installed(tmp_path)
     programs = [*PROJECT.glob("examples/*.ts"), ROOT / "docs" / "quickstart" / "quickstart.ts"]
     for one in programs:
@@ -102,6 +104,24 @@ def test_every_vector_is_judged_right(tmp_path: Path, runtime: str) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {one["name"]: one["accept"] for one in vectors}
     assert len(vectors) > 40
+
+
+@pytest.mark.parametrize("runtime", ["the wheel's node", "deno"])
+def test_a_mirror_gives_its_store_batches_and_begins_again_where_it_must(tmp_path: Path, runtime: str) -> None:
+    done = node(tmp_path, PROJECT / "tests" / "mirror.ts", runtime=runtime)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "gone records go": [[2, 2, 0, 0], [2, 3], 1],
+        "an expired cursor": [1, [3], {"units": "9"}],
+        "a batch that fails": ["RangeError: full", {}, 0, 2, 2],
+        "following ends with what repeating would not change": [
+            "KeyRevoked: 401 key_revoked: Ask for a new one.",
+            [1, 2, 3, 3],
+        ],
+        "an outage is outlasted": ["Error: enough", [1, 2, 3]],
+        "kinds": ["units,tickets", "TypeError: no such kinds: cats"],
+        "read in part": [True, [True]],
+    }
 
 
 def test_an_unknown_format_of_a_body_or_no_secret_is_a_mistake_of_the_program(tmp_path: Path) -> None:
@@ -128,7 +148,7 @@ def test_the_environment_is_not_needed(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKEREADY_")}
     done = node(tmp_path, program, runtime="the wheel's node", environment=environment)
     missing, given = json.loads(done.stdout)
-    assert "MAKEREADY_API_KEY" in missing and given == ""
+    assert missing == "TypeError: no API key: give apiKey, or set MAKEREADY_API_KEY" and given == ""
 
 
 def test_the_example_of_a_receiver_takes_what_is_genuine_once(tmp_path: Path) -> None:
