@@ -120,4 +120,6 @@ async def test_a_write_that_is_refused_or_rolled_back_makes_no_hint(
         await harness.mend("svc-tickets")
         last = await marked(harness, caller, records, heard, "after")
         assert [one[2] for one in heard.hints if one[:2] == ("svc-tickets", "ticket")] == [last]
-        assert not [one for one in heard.hints if one[1] == "property" or (one[1].startswith("ticket") and one[2] == ticket)]
+        assert not [
+            one for one in heard.hints if one[1] == "property" or (one[1].startswith("ticket") and one[2] == ticket)
+        ]

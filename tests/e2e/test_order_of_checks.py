@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from testkit.patience import until
+
 from .system import Answer, Company, System
 from .writes import NOBODYS, TICKET, WRITES, House, Target, Write, new_key
 
@@ -88,13 +90,6 @@ class Scene:
         key = self.key(draft.traits)
         headers = {} if draft.idempotency_key is None else {"Idempotency-Key": draft.idempotency_key}
         return self.house.system.call(draft.method, draft.path + draft.query, key, draft.body, headers)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def _with(**changes: Any) -> Callable[[Draft, Write, Scene], Draft]:
