@@ -74,4 +74,5 @@ async def test_each_create_is_one_ticket_while_the_gateway_is_killed(harness: Ha
     for client in (*clients, reader):
         client.close()
     await harness.all_events_arrived()
+    await asyncio.to_thread(harness.system.makeready, "wait")  # later tests count rows, also those of replicas
     SUMMARY["client"] = [f"client: {CREATES} creates, {KILLS} kills, {replayed[True]} replays, {faults.total()} faults"]

@@ -23,6 +23,7 @@ from gateway.http.bearer import Caller, Keys
 from gateway.identity.keys import queries
 from gateway.identity.keys.rules import KeyChecks
 from testkit.gateways import Gateway, GatewayHarness, Operator
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
@@ -208,7 +209,7 @@ async def test_a_key_that_release_0_2_mints_during_an_upgrade_is_found(
     loading = asyncio.create_task(keys.load_unchecked())
     try:
         minted = await key_of_release_0_2(database, company_id)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while await name_of(keys, minted) != "write":  # noqa: ASYNC110 - the cache is polled
                 await asyncio.sleep(0.02)
     finally:
