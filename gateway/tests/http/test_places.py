@@ -103,11 +103,11 @@ async def two(harness: GatewayHarness, store: ValkeyServer) -> AsyncIterator[lis
         assert await one.stop() == 0
 
 
-async def asked(contexts: Contexts) -> None:
-    """Waits until a gateway has asked a service."""
+async def asked(contexts: Contexts, times: int) -> None:
+    """Waits until the gateways have asked services so often."""
 
     async def seen() -> bool:
-        return bool(contexts.seen)
+        return len(contexts.seen) >= times
 
     await eventually(seen)
 
@@ -120,7 +120,7 @@ async def test_two_gateways_count_waits_and_snapshots_together(
     end = (await first.get("/changes/tickets?limit=200", key)).json["resume_cursor"]
     contexts.seen.clear()
     older = asyncio.ensure_future(first.get(f"/changes/tickets?wait=25&cursor={end}", key))
-    await asked(contexts)
+    await asked(contexts, 1)
     newer = asyncio.ensure_future(second.get(f"/changes/tickets?wait=8&cursor={end}", key))
     assert (await older).json["data"] == []
     assert not newer.done(), "the older one has not waited for its own time"
@@ -129,7 +129,7 @@ async def test_two_gateways_count_waits_and_snapshots_together(
     contexts.behaviours["tickets.TicketsService/ListTickets"] = hang
     contexts.seen.clear()
     under_way = asyncio.ensure_future(first.get("/snapshots/tickets", key))
-    await asked(contexts)
+    await asked(contexts, 2)  # for the place in the order of changes, and for the records
     refused = await second.get("/snapshots/tickets", key)
     assert (refused.status, refused.code, refused.header("Retry-After")) == (429, "rate_limited", "10")
     contexts.behaviours.clear()
