@@ -38,6 +38,8 @@ def impatient(path: Path, root: Path) -> Iterator[str]:
     text = path.read_text()
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text, str(path))):
+        if isinstance(node, ast.For) and (seconds := seconds_of_looks(node)) is not None and seconds < LEAST_SECONDS:
+            yield f"{path.relative_to(root)}:{node.lineno}: it looks for {seconds:g} s; use testkit.patience"
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -45,6 +47,22 @@ def impatient(path: Path, root: Path) -> Iterator[str]:
             said = lines[node.lineno - 1 : node.end_lineno]
             if not any(SHORT in line for line in said):
                 yield f"{path.relative_to(root)}:{node.lineno}: {name} waits for {seconds:g} s; use testkit.patience"
+
+
+def seconds_of_looks(loop: ast.For) -> float | None:
+    """The constant seconds of a loop that looks so many times, with pauses, until it may leave; None for another."""
+    times = loop.iter.args if isinstance(loop.iter, ast.Call) and getattr(loop.iter.func, "id", "") == "range" else []
+    inside = list(ast.walk(ast.Module(loop.body, [])))
+    leaves = any(isinstance(node, ast.Return | ast.Break) for node in inside)
+    pauses = [
+        seconds
+        for node in inside
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sleep"
+        if (seconds := seconds_of(node, 0)) is not None
+    ]
+    if len(times) != 1 or not isinstance(times[0], ast.Constant) or not leaves or len(pauses) != 1:
+        return None
+    return float(str(times[0].value)) * pauses[0]
 
 
 def seconds_of(call: ast.Call, place: int | None) -> float | None:

@@ -173,6 +173,9 @@ IMPATIENT = {
     "heard.next_msg(timeout=5)": True,
     "asyncio.wait({task}, timeout=0.5)": False,
     "asyncio.timeout(PATIENCE_SECONDS)": False,
+    "for _ in range(100): break; time.sleep(0.1)": True,
+    "for _ in range(600): break; time.sleep(0.1)": False,
+    "for _ in range(3): time.sleep(0.1)": False,
 }
 
 
