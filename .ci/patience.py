@@ -15,7 +15,7 @@ from pathlib import Path
 
 LEAST_SECONDS = 20
 # The calls that wait, with the place of their seconds; without one they are given by name.
-WAITS = {"timeout": 0, "wait_for": 1, "next_msg": 0, "eventually": None, "until": None}
+WAITS = {"timeout": 0, "wait_for": 1, "next_msg": 0, "fetch": None, "eventually": None, "until": None}
 NAMES = ("timeout", "seconds", "seconds_max", "patience_seconds")
 SHORT = "# short: "
 

@@ -234,7 +234,8 @@ async def test_events_that_wait_travel_together(database: Database, outbox: Outb
         for row in rows:
             await outbox.add(connection, row)
     assert await relay.publish_some() == 33 and await relay.publish_some() == 0
-    (message,) = await subscription.fetch(10, timeout=1)
+    (message,) = await subscription.fetch(1, timeout=PATIENCE_SECONDS)
+    assert (await subscription.consumer_info()).num_pending == 0
     await message.ack()
     assert sorted(event.event_id for event in read(message)) == sorted(str(row["event_id"]) for row in rows)
     connecting.cancel()

@@ -158,7 +158,7 @@ async def test_a_service_receives_the_messages_of_its_consumer_and_acknowledges_
             await operator.jetstream().publish(subject, sent)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
-                    (message,) = await messages.fetch(1, timeout=5)
+                    (message,) = await messages.fetch(1, timeout=PATIENCE_SECONDS)
                     await message.ack_sync()
                     if message.data == sent:
                         break
