@@ -18,7 +18,7 @@ from testkit.warm import Forked, python_program, warm_parent
 
 __all__ = ["Process", "accepts_connections", "free_port"]
 
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0  # at a load of 30 on two cores a gateway had not begun to log after 30 s
 STOP_SECONDS = 60.0
 LOOK_SECONDS = 0.05
 LOG_TAIL_CHARACTERS = 4000
