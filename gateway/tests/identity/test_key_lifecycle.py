@@ -149,7 +149,7 @@ async def test_an_expired_key_is_refused_as_revoked_and_says_since_when(
     key = (await operator("GetKey", pb.GetKeyRequest(key_id=minted.key_id))).key
     assert key.expires_at.ToDatetime(datetime.UTC) == end and not key.HasField("revoked_at")
     assert await key_ids(operator, company_id, active_only=True) == []
-    assert await key_ids(operator, company_id) == [minted.key_id]
+    assert minted.key_id in await key_ids(operator, company_id)
 
 
 # Rotation
