@@ -53,6 +53,7 @@ def main(words: Sequence[str]) -> int:
         ("mypy --strict of tests and tools", lambda: mypy_of_tests(*python, "mypy", "--no-error-summary")),
         ("lint-imports", lambda: command(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")),
         ("no private name of a dependency", lambda: command(sys.executable, "-P", ".ci/private_names.py")),
+        ("tests wait with patience", lambda: command(sys.executable, "-P", ".ci/patience.py")),
         ("requirements have bounds that the locks keep", lambda: command(sys.executable, "-P", ".ci/requirements.py")),
         ("rules import the standard library and refusals alone", rules_are_pure),
         ("end-to-end tests and clients' tests import no service", end_to_end_imports_nothing),

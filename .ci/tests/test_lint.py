@@ -162,3 +162,26 @@ def test_a_requirement_without_bound_or_lock_is_found(
 
 def test_the_requirements_of_the_tree_are_bounded_and_locked(tree: Path) -> None:
     assert check("requirements.py", tree) == (0, "")
+
+
+IMPATIENT = {
+    "asyncio.timeout(10)": True,
+    "asyncio.timeout(60)": False,
+    "asyncio.wait_for(done.wait(), 0.5)": True,
+    "asyncio.wait_for(done.wait(), 0.5)  # short: nothing comes": False,
+    "until(holds, 'not yet', seconds=1.0)": True,
+    "heard.next_msg(timeout=5)": True,
+    "asyncio.wait({task}, timeout=0.5)": False,
+    "asyncio.timeout(PATIENCE_SECONDS)": False,
+    "for _ in range(100): break; time.sleep(0.1)": True,
+    "for _ in range(600): break; time.sleep(0.1)": False,
+    "for _ in range(3): time.sleep(0.1)": False,
+}
+
+
+def test_a_test_that_waits_for_less_than_20_s_is_found(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_one.py").write_text("\n".join(IMPATIENT) + "\n")
+    status, output = check("patience.py", tmp_path)
+    found = {int(line.split(":")[1]) for line in output.splitlines()}
+    assert status == 1 and found == {number for number, bad in enumerate(IMPATIENT.values(), 1) if bad}

@@ -17,6 +17,7 @@ from playwright.async_api import BrowserContext, Error, Page, async_playwright, 
 from console.pages import PAGES
 from makeready.identity.v1 import accounts_pb2, sessions_pb2
 from testkit.chromium import OPTIONS, program
+from testkit.patience import PATIENCE_SECONDS
 
 from .samples_deliveries import EVENT
 from .stubs import PASSWORD, Stubs
@@ -78,6 +79,7 @@ class Tab:
 
 
 async def tab(context: BrowserContext, origin: str) -> Tab:
+    context.set_default_timeout(1000 * PATIENCE_SECONDS)
     return Tab(await context.new_page(), origin)
 
 

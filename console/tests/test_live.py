@@ -28,7 +28,7 @@ from .test_browser import Tab, chromium
 
 __all__ = ["chromium"]
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-SECONDS = 20
+SECONDS = 60
 TEMPLATE = """{% extends 'base.html' %}{% block title %}Ticket{% endblock %}{% block main %}<h1>Ticket</h1>
 <section {{ visit.live('ticket', 'ticket-41') }}><p id="comments">{{ comments|join(' / ') }}</p>
 <details id="more"><summary>More</summary>hidden</details><form method="post" action="/account/theme">

@@ -12,6 +12,7 @@ import aiohttp
 from chassis.db import migrations
 from console import tables
 from testkit import databases
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 from testkit.processes import Process, free_port
 
@@ -43,7 +44,7 @@ async def test_it_is_ready_on_its_schema_and_answers_before(
             assert (await dana.get("/tickets")).status == 200
             await asyncio.sleep(0.3)
         await asyncio.to_thread(migrations.migrate, empty, "console", tables.metadata)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while await status(http, f"{url}/readyz") != 200:  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.05)
         assert (await dana.get("/imports")).status == 200
@@ -63,7 +64,7 @@ async def test_without_its_database_it_stays_ready_and_says_so_in_a_page(
             assert [await status(http, f"{dana.url}/{path}") for path in ("healthz", "readyz")] == [200, 200]
     finally:
         postgres_server.start()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (await dana.get("/imports")).status != 200:  # noqa: ASYNC110 - over HTTP
             await asyncio.sleep(0.05)
 

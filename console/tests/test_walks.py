@@ -19,6 +19,7 @@ from console.kit import acts
 from console.kit.visit import ADMINISTRATOR, MENU, NOBODY, SESSION_COOKIE, STAFF, VISITOR_COOKIE, Included, Page
 from console.pages import PAGES
 from makeready.identity.v1 import identity_pb2
+from testkit.patience import PATIENCE_SECONDS
 
 from .browsing import Browser, Tags
 from .samples import HOSTILE
@@ -426,7 +427,7 @@ async def test_each_service_that_is_away_takes_only_its_own_parts_away(apart: tu
         for path in shared:
             assert (await administrator.get(path)).status == 200, (service, path)
         await stubs.start(service)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:  # gRPC dials it again within a second
                 reply = await administrator.get("/audit")
                 if service not in reply.words:

@@ -231,12 +231,12 @@ async def gateway(away_gateway: RunningService, service: RunningService) -> Asyn
     away_gateway.start(**gateway_alone())
     async with service.channel() as channel:
         stub = events_pb2_grpc.ConsumerServiceStub(channel)
-        for attempt in range(100):
+        for attempt in range(600):
             try:
                 await service.call(stub.CatchUp, events_pb2.CatchUpRequest(), Identity(OPERATOR, "operator"))
                 break
             except grpc.aio.AioRpcError:
-                assert attempt < 99
+                assert attempt < 599
                 await asyncio.sleep(0.1)
     yield away_gateway
     away_gateway.stop()

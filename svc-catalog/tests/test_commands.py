@@ -23,6 +23,7 @@ from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.events.v1.events_pb2 import Event
 from svc_catalog import schema
+from testkit.patience import PATIENCE_SECONDS
 
 OAK = {"name": "Oak Hall", "address": "2 Oak St"}
 
@@ -118,7 +119,7 @@ async def test_a_key_in_flight_is_refused_and_answered_afterwards(company: Any, 
         waiting = (
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
-        async with database.connection() as watching, asyncio.timeout(10):
+        async with database.connection() as watching, asyncio.timeout(PATIENCE_SECONDS):
             while not await watching.raw.fetchval(waiting):  # noqa: ASYNC110 - a lock sets no event
                 await asyncio.sleep(0.01)
         refused = await refusal(company.command(pb, "UpdateProperty", **act))

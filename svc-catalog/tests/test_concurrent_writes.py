@@ -48,10 +48,10 @@ async def nobody_finishes(database: Database) -> AsyncIterator[Any]:
         await connection.raw.execute("LOCK TABLE audit IN EXCLUSIVE MODE")
 
         async def wait_for(many: int) -> None:
-            for _ in range(150):
+            for _ in range(1000):
                 if await connection.raw.fetchval(WAITING) >= many:
                     return
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.02)
             raise AssertionError(f"{many} do not wait")
 
         yield wait_for

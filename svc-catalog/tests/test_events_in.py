@@ -36,7 +36,7 @@ async def occupancy_database(occupancy: RunningService) -> AsyncIterator[Databas
 async def until(found: Callable[[], Awaitable[Any]], expected: Any) -> None:
     """Waits until `found()` returns the expected value."""
     last = None
-    for _ in range(150):
+    for _ in range(600):
         last = await found()
         if last == expected:
             return

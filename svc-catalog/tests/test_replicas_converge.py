@@ -131,7 +131,7 @@ async def test_an_import_locks_units_in_the_order_of_their_ids_as_events_do(alon
     async with alone.database.transaction() as consumer:
         await consumer.raw.execute(lock, first)
         importing = asyncio.create_task(lock_for_import())
-        for _ in range(1000):
+        for _ in range(3000):
             if await consumer.raw.fetchval(waiting):
                 break
             await asyncio.sleep(0.01)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -36,6 +35,7 @@ from makeready.occupancy.v1 import (
 )
 from svc_occupancy import tables as t
 from svc_occupancy.replicas import consumers
+from testkit.patience import eventually
 from testkit.services import RunningService
 
 companies = itertools.count(7_000)
@@ -61,15 +61,16 @@ def move_in() -> dict[str, Any]:
     return {"move_in_date": "2026-01-01", "lease_start_date": "2026-01-01", "provider": "feed", "parties": [ANA]}
 
 
-async def until(found: Callable[[], Awaitable[Any]], expected: Any, seconds: float = 15.0) -> None:
-    """Waits until `found()` returns the expected value."""
+async def until(found: Callable[[], Awaitable[Any]], expected: Any) -> float:
+    """Waits until `found()` returns the expected value; returns the seconds that this took."""
     last = None
-    for _ in range(int(seconds / 0.05)):
+
+    async def is_there() -> bool:
+        nonlocal last
         last = await found()
-        if last == expected:
-            return
-        await asyncio.sleep(0.05)
-    assert last == expected
+        return bool(last == expected)
+
+    return await eventually(is_there, lambda: last)
 
 
 _OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))

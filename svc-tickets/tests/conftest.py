@@ -20,6 +20,7 @@ from makeready.tickets.v1.ticket_views_pb2_grpc import TicketViewsServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from svc_tickets.replicas.consumer import put_references
 from testkit.event_contract import check_outbox
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server, embedded_nats
 from testkit.services import Keys, RunningService, gateway_alone
 
@@ -131,7 +132,7 @@ async def reached(owners: dict[str, RunningService], client: Client, operator: I
     nobodys = ticket_commands_pb2.AssignTicketRequest(
         idempotency_key="reach", ticket_id=1, assignee_id=10**15, vendor_id=10**15
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 await client("AssignTicket", nobodys, operator)

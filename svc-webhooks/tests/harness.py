@@ -26,6 +26,7 @@ from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
 from makeready_local.services import is_serving
 from testkit import processes
+from testkit.patience import PATIENCE_SECONDS
 
 from .producer import outbox as producer_outbox
 
@@ -54,11 +55,11 @@ class Process(processes.Process):
 
     def stop(self) -> None:
         if self.is_running:
-            assert self.end(seconds=20) == 0, self.log_tail()
+            assert self.end() == 0, self.log_tail()
 
     async def killed(self) -> None:
         """Waits until the process has ended by SIGKILL."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while self.is_running:  # noqa: ASYNC110 - a process sets no event
                 await asyncio.sleep(0.05)
         assert self.exit_status == -signal.SIGKILL, self.log_tail()
@@ -66,7 +67,7 @@ class Process(processes.Process):
     def metrics(self) -> str:
         """The process's Prometheus metrics."""
         with urllib.request.urlopen(
-            f"http://{self.environment['MAKEREADY_METRICS_LISTEN']}/metrics", timeout=5
+            f"http://{self.environment['MAKEREADY_METRICS_LISTEN']}/metrics", timeout=60
         ) as read:
             found: bytes = read.read()
         return found.decode()
@@ -218,7 +219,7 @@ def _minted(row: dict[str, Any], made_at: datetime.datetime) -> dict[str, Any]:
     return row | {"event_id": event_id, "message": message.SerializeToString()}
 
 
-async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+async def until(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - nothing here sets an event
             await asyncio.sleep(0.02)

@@ -4,13 +4,15 @@ The profile `ci` is loaded for every run; `pytest --hypothesis-profile=nightly` 
 Hypothesis' own number of examples in both.
 """
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 CI, NIGHTLY = "ci", "nightly"
 SHARE, LEAST = 4, 10
-# No deadline: the time of an example says nothing on a machine that does something else as well.
-settings.register_profile(NIGHTLY, settings.get_profile("default"), deadline=None)
-settings.register_profile(CI, settings.get_profile("default"), deadline=None)
+# No deadline, and no check of the time that making examples takes: on a machine that does something else as well, times
+# say nothing.
+AT_REST = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+for profile in (NIGHTLY, CI):
+    settings.register_profile(profile, settings.get_profile("default"), **AT_REST)
 
 
 def examples(most: int) -> int:

@@ -32,7 +32,7 @@ from makeready.identity.v1.staff_commands_pb2_grpc import StaffCommandsServiceSt
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from testkit import databases
 from testkit.nats_users import nats_url_of
-from testkit.processes import Process, free_port
+from testkit.processes import READY_SECONDS, Process, free_port
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
 
@@ -57,7 +57,7 @@ class Gateway(Process):
         """Starts it; `ready` waits."""
         self.launch()
 
-    async def ready(self, seconds: float = 30, tls: ssl.SSLContext | None = None) -> None:
+    async def ready(self, seconds: float = READY_SECONDS, tls: ssl.SSLContext | None = None) -> None:
         """Waits until /readyz answers 200, over `tls` if its port speaks that."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -71,7 +71,7 @@ class Gateway(Process):
         raise AssertionError(self.log_tail())
 
     async def stop(self) -> int:
-        return await asyncio.to_thread(self.end, seconds=25)
+        return await asyncio.to_thread(self.end)
 
 
 @dataclass

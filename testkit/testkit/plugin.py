@@ -26,6 +26,7 @@ from makeready_local.nats import Nats
 from makeready_local.streams import kept_streams
 from testkit import containers, databases, examples, poolers
 from testkit.folders import server_folder
+from testkit.patience import FIGURES
 from testkit.prepared import prepare_cluster
 from testkit.requirements import lacks, required
 
@@ -104,8 +105,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Writes the counts, the failed tests with their errors, the skips with their reasons and the seconds of each file
-    for `.ci/test.py`, which names the file in MAKEREADY_TEST_REPORT."""
+    """Prints the figures that tests have told.
+
+    Writes the counts, the failed tests with their errors, the skips with their reasons and the seconds of each file for
+    `.ci/test.py`, which names the file in MAKEREADY_TEST_REPORT."""
+    if FIGURES:
+        terminalreporter.section("Seconds")
+        for line in FIGURES:
+            terminalreporter.write_line(line)
     if not (path := os.environ.get(REPORT)):
         return
     stats: dict[str, list[Any]] = terminalreporter.stats

@@ -18,8 +18,8 @@ from testkit.warm import Forked, python_program, warm_parent
 
 __all__ = ["Process", "accepts_connections", "free_port"]
 
-READY_SECONDS = 60.0
-STOP_SECONDS = 30.0
+READY_SECONDS = 120.0  # at a load of 30 on two cores a gateway had not begun to log after 30 s
+STOP_SECONDS = 60.0
 LOOK_SECONDS = 0.05
 LOG_TAIL_CHARACTERS = 4000
 
@@ -118,7 +118,7 @@ class Process:
         """Kills it. Does nothing if it was never started."""
         if self.process is not None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(STOP_SECONDS)
 
     def log_tail(self, characters: int = LOG_TAIL_CHARACTERS) -> str:
         """The end of its log."""

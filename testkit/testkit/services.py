@@ -17,9 +17,9 @@ from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make
 from makeready_local.services import ISSUERS, NAMES, is_serving
 from testkit import databases
 from testkit.nats_users import nats_url_of
-from testkit.processes import Process, free_port
+from testkit.processes import READY_SECONDS, Process, free_port
 
-START_SECONDS = 60
+START_SECONDS = READY_SECONDS
 # Tests see each failure, so nothing is repeated.
 ONCE = [(name, value) for name, value in CHANNEL_OPTIONS if name != "grpc.service_config"]
 

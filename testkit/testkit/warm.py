@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from testkit.patience import PATIENCE_SECONDS
 from testkit.warm_parent import READY
 
 SOCKET = "MAKEREADY_TEST_WARM_PARENT"  # where `testkit.warm_runner` finds the parent
@@ -104,7 +105,7 @@ class WarmParent:
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 stream.close()  # type: ignore[union-attr]
-        self._process.wait(10)
+        self._process.wait(PATIENCE_SECONDS)
         self._folder.cleanup()
 
 

@@ -14,6 +14,8 @@ from .harness import HEARD, HOOK, Harness, running_harness
 from .kill_matrix import SUMMARY
 from .writes import KINDS, Caller, Records, Write, connections
 
+FAILED = pytest.StashKey[bool]()
+
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Prints which points were covered, and how retries were answered."""
@@ -35,6 +37,24 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 def harness(receiver: Receiver) -> Iterator[Harness]:
     with server_folder() as folder, running_harness(folder, receiver) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+async def mended_at_last(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    """A test that fails half way leaves no process dead, held or armed: it is the only one that fails."""
+    yield
+    report = request.node.stash.get(FAILED, None)
+    if report and "harness" in request.fixturenames:
+        await request.getfixturevalue("harness").mend()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Notes whether the test itself failed."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.when == "call" and report.failed:
+        item.stash[FAILED] = True
 
 
 @pytest.fixture(scope="session")

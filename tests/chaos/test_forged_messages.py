@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import nats
@@ -27,17 +28,25 @@ REPLICATING = ("svc-tickets", "svc-occupancy")
 HUGE = 2**62
 
 
-@asynccontextmanager
-async def thief(harness: Harness, service: str) -> AsyncIterator[Client]:
+@dataclass
+class Thief:
     """A connection with a service's password."""
 
-    async def silent(_error: Exception) -> None:
-        """The test expects refusals."""
+    client: Client
+    refused: asyncio.Event
+    """The server has refused something."""
 
-    client = await nats.connect(
-        nats_url_of(harness.nats.url, service), inbox_prefix=f"_INBOX.{service}", error_cb=silent
-    )
-    yield client
+
+@asynccontextmanager
+async def thief(harness: Harness, service: str) -> AsyncIterator[Thief]:
+    refused = asyncio.Event()
+
+    async def told(error: Exception) -> None:
+        if "permissions violation" in str(error).lower():
+            refused.set()
+
+    client = await nats.connect(nats_url_of(harness.nats.url, service), inbox_prefix=f"_INBOX.{service}", error_cb=told)
+    yield Thief(client, refused)
     await client.close()
 
 
@@ -47,11 +56,20 @@ def made(**content: Any) -> Event:
     return event
 
 
-async def publish(client: Client, producer: str, event: Event, content: str = "") -> bool:
+async def publish(by: Thief, producer: str, event: Event, content: str = "") -> bool:
     """Publishes as if `producer` did; returns whether the stream has the message."""
     subject = f"events.{producer}.{content or content_of(event)}"
+    jetstream = by.client.jetstream(timeout=PATIENCE_SECONDS)
+    by.refused.clear()
+    publishing = asyncio.create_task(jetstream.publish(subject, event.SerializeToString()))
+    refused = asyncio.create_task(by.refused.wait())
+    await asyncio.wait({publishing, refused}, return_when=asyncio.FIRST_COMPLETED)
+    refused.cancel()
+    if not publishing.done():
+        publishing.cancel()
+        return False
     try:
-        await client.jetstream(timeout=0.5).publish(subject, event.SerializeToString())
+        publishing.result()
     except FAULTS:
         return False
     return True

@@ -32,8 +32,9 @@ async def test_a_service_that_hangs_in_a_write_lets_go_of_its_row_and_the_retry_
             await asyncio.sleep(0.1)
     finally:
         await harness.mend()
-    # The gateway gives the process up and sends the write again; that answers the request if it comes in time.
+    # The gateway gives the process up and sends the write again. That answers the request if it comes in time, and may
+    # do the write even if it comes too late for that.
     done = (await first).status in (200, 201)
     reply = await caller.insist(write, api_key, key)
-    assert reply.status in (200, 201) and reply.replayed == done, reply
+    assert reply.status in (200, 201) and (reply.replayed or not done), reply
     assert since(before, await counted(harness, kind.service)) == alone[name]

@@ -22,6 +22,7 @@ async def test_copies_end_equal_to_the_lists_byte_for_byte(harness: Harness, tmp
     # A service that starts does what is due. The records make some of it due, and later tests count what a start adds.
     await asyncio.to_thread(harness.system.makeready, "sweep", "stale")
     await harness.all_events_arrived()
+    await asyncio.to_thread(harness.system.makeready, "wait")
     SUMMARY["mirror"] = ["", *str(result).splitlines()]
     assert not any(result.differences.values()), str(result)
     assert all(result.lists[kind] for kind in KINDS) and result.gone["inspections"]

@@ -56,6 +56,7 @@ class Records:
         self.unit_id = ids.pop()
         self._occupied, self._vacant = iter(ids[:occupied]), iter(ids[occupied:])
         self._tickets = iter([one["entity_id"] for one in company.walk("/tickets")])
+        company.system.makeready("wait")  # tests count rows, also those of replicas
 
     def ticket(self) -> int:
         return next(self._tickets)

@@ -11,7 +11,7 @@ from .month_company import Record, instant, text
 from .month_walk import Month
 
 STALE = "inspection.stale"
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 class Inspections:

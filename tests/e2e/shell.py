@@ -17,6 +17,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from testkit.patience import PATIENCE_SECONDS
+
 SECONDS = 300
 PROGRAM = r"""
 import gc, json, os, select, signal, socket, sys, tempfile, traceback
@@ -99,7 +101,7 @@ class Shell:
 
     def stop(self) -> None:
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(PATIENCE_SECONDS)
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 stream.close()  # type: ignore[union-attr]

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from testkit.api_contract import Contract
+from testkit.patience import until
 from testkit.processes import Process, free_port
 from testkit.warm import SOCKET, warm_parent
 
@@ -237,6 +238,16 @@ class Company:
                 return
             assert len(ids) == limit
             last = ids[-1]
+
+    def shows(self, unit_id: int, status: str | None, ready_on: str | None = None) -> float:
+        """Waits until GET /units/{id} has this state, which svc-occupancy owns and tells svc-catalog; returns the
+        seconds."""
+
+        def state() -> tuple[str | None, str | None]:
+            unit = self.system.get(f"/units/{unit_id}", self.key_for(scope="read")).json
+            return unit["unit_status"], unit["projected_ready_on"]
+
+        return until(lambda: state() == (status, ready_on), lambda: f"it shows {state()}, not {(status, ready_on)}")
 
     def create_ticket(self, unit_id: int, title: str, idempotency_key: str) -> Answer:
         body = {"unit_id": unit_id, "title": title, "category": "Plumbing"}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
-import os
 import re
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from testkit.patience import until as wait_until
 from testkit.prepared import prepare_state
 
 from .console_browser import Browser, Page
@@ -83,15 +83,20 @@ def counts_of_kinds(page: Page) -> list[tuple[str, ...]]:
 def newest_worker(house: System) -> psutil.Process:
     """The process of the last task that began: the one before may need a moment to end."""
     console = psutil.Process(house.runtime["processes"]["console"]["pid"])
-    found = [child for child in console.children(recursive=True) if "console.imports.worker" in child.cmdline()]
-    return max(found, key=lambda process: process.create_time())
+    found = {}
+    for child in console.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # also for one that has ended and is not reaped yet
+            if "console.imports.worker" in child.cmdline():
+                found[child.create_time()] = child
+    return found[max(found)]
 
 
-def wait_for(what: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not what():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
+def held(house: System) -> psutil.Process:
+    """Waits until svc-catalog is stopped at its point; a signal to go on that came before would be lost."""
+    strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
+    catalog = psutil.Process(house.runtime["processes"]["svc-catalog"]["pid"])
+    wait_until(lambda: not strike.exists() and catalog.status() == psutil.STATUS_STOPPED)
+    return catalog
 
 
 def checked(browser: Browser, content: bytes) -> str:
@@ -185,11 +190,9 @@ def test_an_import_whose_worker_is_killed_after_a_commit_counts_each_row_once(
     strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
     strike.write_text("import-after-commit hold")
     browser.send(f"{path}/run")
-    wait_for(lambda: not strike.exists())
+    catalog = held(house)
     newest_worker(house).kill()
-    catalog = psutil.Process(house.runtime["processes"]["svc-catalog"]["pid"])
-    wait_for(lambda: catalog.status() == psutil.STATUS_STOPPED)
-    os.kill(catalog.pid, signal.SIGCONT)
+    catalog.resume()
     page = until(browser, path, "It is imported.")
     assert counts(page) == expected
     assert sum(1 for _ in company.walk("/properties")) == 3998
@@ -205,7 +208,7 @@ def test_an_import_goes_on_after_a_restart_of_everything(house: System, company:
     strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
     strike.write_text("import-before-commit kill")
     browser.send(f"{path}/run")
-    wait_for(lambda: not strike.exists())
+    wait_until(lambda: not strike.exists())
     assert house.wait(60) != 0  # the runner ends when one of its processes does
     house.start()
     page = until(browser, path, "It is imported.")
@@ -217,10 +220,10 @@ def test_a_cancelled_import_says_what_it_stored_and_goes_on(house: System, compa
     strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
     strike.write_text("import-before-commit hold")
     browser.send(f"{path}/run")
-    wait_for(lambda: not strike.exists())
+    catalog = held(house)
     browser.get(path)
     assert "It ends after the batch" in browser.send(f"{path}/cancel").words
-    os.kill(house.runtime["processes"]["svc-catalog"]["pid"], signal.SIGCONT)
+    catalog.resume()
     page = until(browser, path, "It was cancelled.")
     assert counts(page)["created"] == 1999
     browser.send(f"{path}/go-on")

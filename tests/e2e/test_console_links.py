@@ -6,12 +6,13 @@ import html
 import os
 import re
 import signal
-import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
+from testkit.patience import until
 
 from .console_browser import Browser
 from .system import Company, System
@@ -117,7 +118,4 @@ def test_pages_stand_without_a_service(service: str, system: System, demo: Compa
             assert browser.get(own).status == 503
     finally:
         os.kill(pid, signal.SIGCONT)
-    give_up = time.monotonic() + 60
-    while "be shown right now" in browser.get(path).text:
-        assert time.monotonic() < give_up
-        time.sleep(0.1)
+    until(lambda: "be shown right now" not in browser.get(path).text)

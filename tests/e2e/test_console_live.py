@@ -41,7 +41,7 @@ def test_a_comment_of_the_command_line_shows_on_an_open_page(system: System) -> 
             assert said not in page.inner_text("main")
             as_staff = ("--as", f"staff:{staff['staff_id']}")
             system.makeready("ticket", "comment", company, ticket, "--body", said, *as_staff)
-            page.wait_for_selector(f"main :text('{said}')", timeout=20_000)
+            page.wait_for_selector(f"main :text('{said}')", timeout=60_000)
             page.keyboard.type("rd")
             assert page.input_value("#q") == "Half a word"
             assert page.evaluate("document.activeElement.id") == "q"

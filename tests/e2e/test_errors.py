@@ -99,7 +99,7 @@ def in_progress(house: House) -> Answer:
         together = threading.Barrier(8)
 
         def one(key: str = f"at once {attempt}", together: threading.Barrier = together) -> Answer:
-            together.wait(10)
+            together.wait(60)
             return house.notice("leaving", key)
 
         with ThreadPoolExecutor(8) as pool:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("no_faults")
 CHUNKED = "Transfer-Encoding: chunked"
 Sent = tuple[list[str], bytes]
 SECONDS_BETWEEN_BYTES = 1.0
-SECONDS_MAX = 60
+SECONDS_MAX = 120
 
 
 def chunks(body: bytes, size: int = 7) -> bytes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
+
+from testkit.patience import until
 
 from .system import Answer, Company, System
 
@@ -162,6 +163,11 @@ def test_a_cursor_of_another_company_is_refused(system: System, companies: tuple
     assert system.get("/units", theirs.keys["read"], cursor=cursor).code == "invalid_cursor"
 
 
+def feed(company: Company, path: str) -> dict[str, Any]:
+    found: dict[str, Any] = company.system.get(path, company.key_for(scope="read")).json
+    return found
+
+
 def test_feeds_hold_the_companys_own_records_and_take_its_own_cursors(
     system: System, companies: tuple[Company, Company]
 ) -> None:
@@ -173,12 +179,9 @@ def test_feeds_hold_the_companys_own_records_and_take_its_own_cursors(
         for company in companies:
             listed = path.removeprefix("/changes")
             own = [] if listed == "/readings" else [one["entity_id"] for one in company.walk(listed)]
-            ended = time.monotonic() + 20
             # Behind the horizon: another transaction of the server may be under way.
-            while (page := system.get(path, company.keys["read"]).json) and time.monotonic() < ended:
-                if len(page["data"]) >= len(own):
-                    break
-                time.sleep(0.5)
+            until(lambda path=path, company=company, own=own: len(feed(company, path)["data"]) >= len(own))  # type: ignore[misc]
+            page = feed(company, path)
             assert sorted(item["entity_id"] for item in page["data"]) == own, path
         cursor = page["resume_cursor"]  # of the other company
         assert system.get(path, theirs.keys["read"], cursor=cursor).status == 200

@@ -15,7 +15,7 @@ from testkit.api_contract import SUMMARIES
 from .system import Company, System
 
 # One second is promised. The summary reports the times; a test fails only if a change never appears.
-NEVER_SECONDS = 15.0
+NEVER_SECONDS = 60.0
 WEST, EAST = "Pacific/Pago_Pago", "Pacific/Kiritimati"  # 25 hours apart: never the same day
 LEASE = {"move_in_date": "2026-01-15", "lease_start_date": "2026-01-01"}
 ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}
@@ -134,7 +134,7 @@ def test_another_timezone_counts_at_once(company: Company, compare: Callable[[st
     tries = 0
     while system.post(f"{path}/move-in", key, comes, f"late {tries}").status != 201:
         tries += 1
-        time.sleep(0.05)
+        time.sleep(0.1 + 0.02 * tries)  # within the rate limit
         assert time.monotonic() - started < NEVER_SECONDS
     compare("another timezone", time.monotonic() - started)
 

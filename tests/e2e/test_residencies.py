@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from testkit.event_contract import check_same_as_get
+from testkit.patience import took
 
 from .receiver import Receiver
 from .system import Answer, Company, System
 from .test_first_light import ENVELOPE, subscribe
-from .test_outages import eventually, hanging
+from .test_outages import hanging
 
 MAIL, PHONE = "not.for.others@residents.example", "+1 512 555 0177"
 ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder", "email": MAIL, "phone": PHONE}
@@ -45,15 +46,9 @@ def notice(company: Company, unit_id: int, key: str, **more: Any) -> Answer:
     return company.system.post(f"/units/{unit_id}/notice", company.keys["write"], body, key)
 
 
-def shows(company: Company, unit_id: int, status: str) -> bool:
-    """Whether GET /units/{id} has the status within a second."""
-    key = company.keys["read"]
-
-    def found() -> bool:
-        unit = company.system.get(f"/units/{unit_id}", key).json
-        return bool(unit["unit_status"] == status and unit["projected_ready_on"] is None)
-
-    return eventually(found, seconds=1.0)
+def shows(company: Company, unit_id: int, status: str) -> None:
+    """Waits until GET /units/{id} has the status."""
+    took(f"GET /units/ID shows {status}", company.shows(unit_id, status))
 
 
 def turn(company: Company, turn_id: int) -> Answer:
@@ -77,7 +72,7 @@ def test_a_unit_is_handed_from_one_resident_to_the_next(
     assert listed["entity_id"] == first and listed["status"] == "Active" and listed["external_id"] == "R-1"
     gets.append(turn(company, first))
     assert gets[0].json == listed
-    assert shows(company, unit_id, "Occupied")
+    shows(company, unit_id, "Occupied")
 
     early = move_in(company, unit_id, "early")
     assert (early.status, early.code) == (422, "invalid_request")
@@ -88,7 +83,7 @@ def test_a_unit_is_handed_from_one_resident_to_the_next(
     assert (leaves.json["entity_id"], leaves.json["move_out_date"]) == (first, "2999-03-31")
     gets.append(turn(company, first))
     assert gets[1].json["move_out_date"] == "2999-03-31" and gets[1].json["external_id"] == "R-1"
-    assert shows(company, unit_id, "Notice")
+    shows(company, unit_id, "Notice")
 
     later = notice(company, unit_id, "later", move_out_date="2999-04-30")
     assert later.json["entity_id"] == first and later.json["move_out_date"] == "2999-04-30"
@@ -102,7 +97,7 @@ def test_a_unit_is_handed_from_one_resident_to_the_next(
         (second, "Active"),
     ]
     assert turn(company, first).json["move_out_date"] == "2999-04-30"
-    assert shows(company, unit_id, "Occupied")
+    shows(company, unit_id, "Occupied")
 
     answers = [came, leaves, follows]
     again = [
@@ -146,7 +141,7 @@ def test_a_new_unit_is_moved_into_while_nothing_replicates_and_heard_of_after(
         (listed,) = company.walk("/turns", unit_id=unit["entity_id"])
         assert listed["unit"]["name"] == "New"
     system.makeready("wait", "--timeout", "60")
-    assert shows(company, unit["entity_id"], "Occupied")
+    shows(company, unit["entity_id"], "Occupied")
     system.makeready("sweep", "webhooks")
     assert [one.json["data"]["entity_id"] for one in receiver.at("/while-away")] == [answer.json["entity_id"]]
 

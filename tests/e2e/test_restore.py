@@ -19,7 +19,7 @@ from .receiver import Receiver
 from .system import Company, System
 
 PAGE = (Path(__file__).parents[2] / "docs" / "restore.md").read_text()
-SECONDS = 30.0
+SECONDS = 120.0
 ID_JUMP = 1_000_000
 
 

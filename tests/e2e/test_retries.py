@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from testkit.patience import until
 from testkit.prepared import prepare_state
 
 from .receiver import Receiver
@@ -124,10 +124,7 @@ def test_a_replay_depends_on_nothing_that_has_changed_since(house: House) -> Non
             assert write.send(house, target, new_key()).status == 422
     for state, status in (("--inactive", 403), ("--active", 200)):
         system.makeready("company", "update", company_id, state)
-        deadline = time.monotonic() + 10
-        while system.get("/whoami", house.key("read")).status != status:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda status=status: system.get("/whoami", house.key("read")).status == status)  # type: ignore[misc]
 
     for (write, target, idempotency_key), first in zip(made, firsts, strict=True):
         again = write.send(house, target, idempotency_key, key)

@@ -23,6 +23,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from makeready_client import AsyncMakeready, Batch, Makeready, Mirror, errors, models, webhooks
+from testkit.patience import took
 from testkit.processes import free_port
 
 from .receiver import Receiver
@@ -30,7 +31,6 @@ from .system import Company, System
 
 # `make soak-sdk` walks 10,000.
 TICKETS = int(os.environ.get("MAKEREADY_SDK_TICKETS", "300"))
-ARRIVES_SECONDS = 20  # ten times what an event may take to a listener
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "sdk" / "python" / "examples"
 
@@ -214,7 +214,7 @@ def test_an_event_arrives_verified_at_a_server_on_this_machine(
         ((arrived, event),) = application.arrived
         assert isinstance(event, models.TicketCreatedEvent) and event.data == ticket
         assert "ticket.created" in line and "204" in line
-        assert arrived - began < ARRIVES_SECONDS
+        took("an event is forwarded to this machine", arrived - began)
         process.send_signal(signal.SIGINT)
         left = re.search(r"--from (\S+)", output.read())
         assert left and process.wait(30) == 0
@@ -227,8 +227,9 @@ def test_an_event_arrives_verified_at_a_server_on_this_machine(
 
 
 def test_a_backfill_brings_what_the_feed_holds_in_order_and_once(
-    client: Makeready, shell: Shell, application: Application
+    client: Makeready, company: Company, shell: Shell, application: Application
 ) -> None:
+    company.system.makeready("wait")  # an event that is on its way would come too
     held = [one.event_id for one in client.events.list(event="ticket.created")]
     application.secret = webhooks.new_secret()
     words = ["--forward-to", f"http://127.0.0.1:{application.server_port}", "--secret", application.secret]
@@ -241,6 +242,7 @@ def test_a_backfill_brings_what_the_feed_holds_in_order_and_once(
 
 def test_a_copy_is_brought_in_step_once(client: Makeready, company: Company, shell: Shell, tmp_path: Path) -> None:
     (unit, *_) = client.units.list()
+    company.system.makeready("wait")
     first = shell.run("sync", str(tmp_path), "--jsonl")
     assert first.returncode == 0, first.stderr
     came = {kind: int(count) for kind, count in re.findall(r"^(\w+) +(\d+) came", first.stdout, re.MULTILINE)}
@@ -335,10 +337,16 @@ def test_the_example_of_a_receiver_takes_what_is_forwarded(client: Makeready, sh
 
 
 def test_the_readme_works_when_it_is_pasted(
-    client: Makeready, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    client: Makeready,
+    company: Company,
+    shell: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (unit, *_) = client.units.list()
     client.tickets.create(unit_id=unit.entity_id, title="Window", category="General")
+    company.system.makeready("wait")
     (event, *_) = client.events.list(event="ticket.created")
     for name in ("MAKEREADY_API_KEY", "MAKEREADY_BASE_URL"):
         monkeypatch.setenv(name, shell.environment[name])

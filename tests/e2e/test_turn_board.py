@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from testkit.event_contract import check_same_as_get
+from testkit.patience import took
 
 from .receiver import Receiver
 from .system import Company, System
 from .test_first_light import subscribe
-from .test_outages import eventually
 
 EVENTS = ["turn.status_changed", "turn.schedule_changed", "turn.task.stale"]
 LEFT, MORNING = "2980-03-11", "2980-03-12T10:00:00Z"
@@ -39,27 +39,21 @@ def test_a_unit_is_made_ready(system: System, company: Company, receiver: Receiv
     def says(verb: str, *words: str, by: str = f"staff:{staff['staff_id']}") -> Any:
         return system.makeready("turn", verb, number, *words, "--as", by)
 
-    def shows(status: str, ready_on: str | None) -> bool:
-        key = company.keys["read"]
-
-        def found() -> bool:
-            unit = system.get(f"/units/{unit_id}", key).json
-            return bool((unit["unit_status"], unit["projected_ready_on"]) == (status, ready_on))
-
-        return eventually(found, seconds=1.0)
+    def shows(status: str, ready_on: str | None) -> None:
+        took(f"GET /units/ID shows {status}", company.shows(int(unit_id), status, ready_on))
 
     scheduled = says("schedule", turn_id, "--projected-ready-on", "2980-03-20")
     assert scheduled == system.get(f"/turns/{turn_id}", company.keys["read"]).json
-    assert shows("Notice", "2980-03-20")
+    shows("Notice", "2980-03-20")
     task = says("add-task", turn_id, "--task-type", "Paint", "--scheduled-date", LEFT)
     assert (task["status"], task["turn_id"]) == ("Open", turn["entity_id"])
     done = system.makeready("sweep", "stale", "--now", MORNING, "--yes-for-all-companies")["done"]
     assert done["unit.vacated"] >= 1 and done["turn.task.stale"] >= 1
-    assert shows("Vacant Not Ready", "2980-03-20")
+    shows("Vacant Not Ready", "2980-03-20")
     assert says("complete-task", str(task["task_id"]))["status"] == "Completed"
     unit = says("unit-status", unit_id, "--unit-status", "Vacant Ready", by=company.email)
     assert (unit["unit_status"], unit["tasks_open"]) == ("Vacant Ready", 0)
-    assert shows("Vacant Ready", "2980-03-20")
+    shows("Vacant Ready", "2980-03-20")
     got = system.get(f"/turns/{turn_id}", company.keys["read"])
     system.makeready("sweep", "webhooks")
     deliveries = sorted(receiver.at("/turn-board"), key=lambda one: str(one.json["occurred_at"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import functools
 import gc
@@ -183,6 +184,7 @@ class App:
         self._sweeps_ahead: SweepsAhead | None = None
         self._touching: Touching | None = None
         self._listens = False
+        self._opened = asyncio.Event()
         self.stopping = asyncio.Event()
         """Set by SIGTERM or SIGINT, before any part stops."""
 
@@ -209,6 +211,13 @@ class App:
     def is_open(self) -> bool:
         """Whether RPCs are served: the database is there and has the schema that this code needs."""
         return self._rpcs.are_served
+
+    async def opens(self, seconds: float) -> bool:
+        """Whether `is_open`; while the process starts, it waits up to so many seconds for that."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._opened.wait()
+        return self.is_open
 
     @property
     def is_ready(self) -> bool:
@@ -414,6 +423,7 @@ class App:
         for step in self._starting:
             await self._until_available(step)
         self._rpcs.are_served = True
+        self._opened.set()
         for step in self._opening:
             await step()
         gc.freeze()  # loaded objects stay: scanning them again took a fifth of an import's CPU
@@ -430,6 +440,7 @@ class App:
                 await asyncio.sleep(STEP_AGAIN_SECONDS)
 
     async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
+        self._opened.set()  # nobody waits for the start any longer
         if self._listens:
             await self._server.stop(GRACE_SECONDS if self.is_open else None)
         # stop() returns before aborted handlers have run their `finally`.

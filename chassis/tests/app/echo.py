@@ -40,7 +40,7 @@ class Echo:
             return EchoResponse(text=f"{call.identity.kind} {call.identity.company_id} {call.request_id}")
         if what == "slow":
             say("slow")
-            await asyncio.sleep(2)  # longer than the test's drain
+            await asyncio.sleep(5)  # longer than the test's drain
         return EchoResponse(text=what)
 
 

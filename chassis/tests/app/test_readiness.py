@@ -13,6 +13,7 @@ import pytest
 
 from chassis.app.health import LIVENESS
 from testkit import databases
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 
 from .test_server import EchoProcess, echo_process, migrate
@@ -35,13 +36,13 @@ def json_lines(process: EchoProcess) -> list[str]:
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not holds():  # noqa: ASYNC110 - another process sets no event
             await asyncio.sleep(0.02)
 
 
 async def serves(process: EchoProcess) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await process.health() != "SERVING":  # noqa: ASYNC110 - another process sets no event
             await asyncio.sleep(0.02)
 

@@ -27,6 +27,7 @@ from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from testkit import databases
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
 from testkit.services import Keys, RunningService
@@ -56,7 +57,7 @@ class EchoProcess(RunningService):
         return [line for line in self.log.read_text().splitlines() if not line.startswith("{")]
 
     async def said(self, line: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while line not in self.lines:  # noqa: ASYNC110 - a file sets no event
                 await asyncio.sleep(0.02)
 
@@ -254,11 +255,11 @@ async def test_a_stop_ends_work_whose_cancellation_was_lost(another: EchoProcess
 
 
 async def test_a_stop_says_not_ready_first_and_lets_the_calls_under_way_finish(another: EchoProcess) -> None:
-    another.start(MAKEREADY_DRAIN_SECONDS="1")
+    another.start(MAKEREADY_DRAIN_SECONDS="4")
     slow = asyncio.create_task(another.echo("slow"))
     await another.said("slow")
     another.send(signal.SIGTERM)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await another.health() != "NOT_SERVING":  # noqa: ASYNC110 - another process sets no event
             await asyncio.sleep(0.02)
     assert await another.health(LIVENESS) == "SERVING"

@@ -13,6 +13,7 @@ import pytest
 from chassis.app.health import LIVENESS
 from chassis.auth.clients import CHANNEL_OPTIONS
 from chassis.auth.identity import SERVICE, Identity
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 
 from ..contract import EchoRequest, EchoResponse
@@ -80,7 +81,7 @@ async def test_large_health_checks_of_strangers_take_no_memory_while_the_process
     try:
         assert await process.health(LIVENESS) == "SERVING"
         assert await growth_bytes(process, waited_for) < GROWTH_BYTES_MAX
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while await process.health(LIVENESS) != "SERVING":  # noqa: ASYNC110 - none is read for a while
                 await asyncio.sleep(0.2)
     finally:

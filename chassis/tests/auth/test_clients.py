@@ -16,6 +16,7 @@ from chassis.auth.clients import MESSAGE_BYTES_MAX, REFUSAL, ServiceClient, Serv
 from chassis.auth.identity import INTEGRATION, SERVICE, Identity, TokenSigner, TokenVerifier, make_keys
 from chassis.refusals import Refusal, Unavailable
 from makeready.common.v1 import documents_pb2
+from testkit.patience import PATIENCE_SECONDS
 from testkit.processes import free_port
 
 from ..contract import EchoRequest, EchoResponse
@@ -159,8 +160,8 @@ async def test_a_service_that_hangs_is_given_up_at_the_deadline(echo: Echo, clie
     started = time.monotonic()
     with pytest.raises(ServiceUnavailable) as fault:
         await call(client, deadline_seconds=0.2)
-    assert fault.value.code is grpc.StatusCode.DEADLINE_EXCEEDED and 0.1 < time.monotonic() - started < 5
-    await asyncio.wait_for(given_up.wait(), 5)
+    assert fault.value.code is grpc.StatusCode.DEADLINE_EXCEEDED and 0.1 < time.monotonic() - started < 30
+    await asyncio.wait_for(given_up.wait(), PATIENCE_SECONDS)
 
 
 async def test_an_absent_service_is_reported_and_found_when_it_starts(keys: Path) -> None:

@@ -123,7 +123,7 @@ async def test_repeats_end_with_the_deadline(server: Server, client: ServiceClie
     started = time.monotonic()
     with pytest.raises(ServiceUnavailable):
         await call(client, seconds=0.2)
-    assert server.calls < 5 and time.monotonic() - started < 5
+    assert server.calls < 5 and time.monotonic() - started < 30
 
 
 async def test_a_caller_who_leaves_ends_the_call(server: Server, client: ServiceClient) -> None:
@@ -155,7 +155,7 @@ async def test_a_service_that_starts_late_answers_the_call_that_came_before(sign
     target = f"127.0.0.1:{free_port()}"
     client = ServiceClient("svc-late", target, signer)
     early = asyncio.create_task(call(client))
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0.1)
     server = Server(target)
     await server.server.start()
     assert await early == b"done"
@@ -212,9 +212,9 @@ async def test_a_process_that_is_busy_with_python_answers_pings(
 ) -> None:
     _, target = process
     # As the product's, but faster, so that the work lasts many pings; and without repeats, which would hide a loss.
-    given = dict(CHANNEL_OPTIONS) | {"grpc.keepalive_time_ms": 200, "grpc.http2.ping_timeout_ms": 500}
+    given = dict(CHANNEL_OPTIONS) | {"grpc.keepalive_time_ms": 200, "grpc.http2.ping_timeout_ms": 1000}
     del given["grpc.service_config"]
     channel = grpc.aio.insecure_channel(target, options=list(given.items()))
     method: Any = channel.unary_unary(READ)
-    assert await method(b"60000000", timeout=60) == b"done"
+    assert await method(b"100000000", timeout=60) == b"done"
     await channel.close()

@@ -25,6 +25,7 @@ from chassis.db.statements import Statement
 from chassis.refusals import Unavailable
 from chassis.runtime.settings import SettingsError
 from testkit.folders import server_folder
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 from testkit.poolers import MODES, PgBouncer, pgbouncer
 
@@ -122,7 +123,7 @@ async def test_a_row_that_is_locked_too_long_is_unavailable(database: Database) 
 
 async def test_a_wrong_password_is_reported_at_once(how: dict[str, Any]) -> None:
     wrong = how.get("direct_url", how["url"]).replace("@", "x@", 1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         with pytest.raises(DatabaseUnavailable):
             await Database(wrong, application="tests").open()
 

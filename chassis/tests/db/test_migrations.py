@@ -16,6 +16,7 @@ from chassis.db.database import DatabaseUnavailable
 from chassis.db.migrations import LOCK, migrate
 from chassis.db.revisions import head_of
 from chassis.runtime.settings import SettingsError
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
 
@@ -112,7 +113,7 @@ async def test_one_that_starts_while_another_migrates_waits_for_it(package: Pack
     await other.execute(f"SELECT pg_advisory_lock({LOCK})")
     migrating = asyncio.create_task(asyncio.to_thread(run, url))
     waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await other.fetchval(waits):
             assert not migrating.done(), "it did not wait"
             await asyncio.sleep(0.02)

@@ -17,6 +17,7 @@ from chassis.db.statements import Statement, param
 from chassis.runtime.settings import TRANSACTION, SettingsError
 from testkit.databases import grant_to_service, service_url
 from testkit.folders import server_folder
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 from testkit.poolers import MODES, PgBouncer, pgbouncer, version
 
@@ -63,7 +64,7 @@ async def opened(url: str, pooler: PgBouncer | None, connections: int = 3, **mor
 
 
 async def test_without_its_mode_a_pooler_is_refused_at_once_with_the_setting(url: str, pooler: PgBouncer) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         with pytest.raises(SettingsError, match="MAKEREADY_DATABASE_POOLER"):
             await Database(pooler.url(url), application="tests").open()
 
@@ -134,7 +135,7 @@ async def test_a_session_of_ones_own_hears_notices_and_holds_locks(url: str, poo
         await session.add_listener("news", lambda *notice: heard.put_nowait(notice[3]))
         async with database.connection() as connection:
             await connection.raw.execute("NOTIFY news, 'one'")
-        assert await asyncio.wait_for(heard.get(), 10) == "one"
+        assert await asyncio.wait_for(heard.get(), PATIENCE_SECONDS) == "one"
         assert await session.fetchval("SELECT pg_try_advisory_lock(7)")
         shown = await session.fetchrow("SELECT current_setting('lock_timeout'), current_setting('application_name')")
         assert tuple(shown) == ("2s", "listener")

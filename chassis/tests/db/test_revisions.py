@@ -16,6 +16,7 @@ from chassis.db.database import Database, DatabaseRefused
 from chassis.db.revisions import CREATE, open_migrated
 from chassis.refusals import Unavailable
 from testkit.databases import service_url
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 
 HEAD = "0002_things_have_names"
@@ -66,7 +67,7 @@ async def opening(url: str) -> AsyncIterator[tuple[Database, asyncio.Task[None]]
 
 
 async def said(lines: Lines, event: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while event not in [line["event"] for line in lines]:  # noqa: ASYNC110 - a log sets no event
             await asyncio.sleep(0.02)
 
@@ -78,7 +79,7 @@ async def test_an_empty_database_is_waited_for_and_said_to_be_once(url: str, lin
         assert lines == [{"event": "waiting_for_migrations", "log_level": "warning", "head": HEAD, "revision": ""}]
         assert not task.done()
         await migrate(url, "0001_initial", HEAD)
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
         async with database.connection() as connection:
             assert await connection.raw.fetchval("SELECT count(*) FROM schema_revision") == 2
 
@@ -88,11 +89,11 @@ async def test_an_older_schema_is_waited_for_through_each_of_its_migrations(url:
     async with opening(url) as (_, task):
         await said(lines, "waiting_for_migrations")
         await migrate(url, "0001_initial")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(lines) < 2:  # noqa: ASYNC110 - a log sets no event
                 await asyncio.sleep(0.02)
         await migrate(url, HEAD)
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
     assert [line["revision"] for line in lines] == ["0000_before", "0001_initial"]
 
 
@@ -110,7 +111,7 @@ async def test_a_schema_that_has_had_the_migration_is_not_waited_for(
 ) -> None:
     await migrate(url, *revisions, recorded=recorded)
     async with opening(url) as (_, task):
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
     assert lines == []
 
 
@@ -130,7 +131,7 @@ async def test_a_role_that_may_not_look_yet_waits_for_the_migration_that_gives_t
         assert "run them" in lines[0]["reason"] and not task.done()
         role = urlsplit(service_url(url)).username
         await run(url, f"GRANT SELECT ON alembic_version, schema_revision TO {role}")
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
 
 
 async def test_what_a_migration_sets_for_the_role_holds_afterwards(url: str, lines: Lines) -> None:
@@ -138,7 +139,7 @@ async def test_what_a_migration_sets_for_the_role_holds_afterwards(url: str, lin
         await said(lines, "waiting_for_migrations")
         await run(url, "ALTER ROLE CURRENT_USER SET search_path = public, pg_temp")
         await migrate(url, HEAD)
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
         async with database.connection() as connection:
             assert await connection.raw.fetchval("SHOW search_path") == "public, pg_temp"
     await run(url, "ALTER ROLE CURRENT_USER RESET search_path")
@@ -153,7 +154,7 @@ async def test_a_server_that_is_away_is_waited_for(url: str, lines: Lines, postg
             await asyncio.sleep(1.2)  # two looks
             assert not task.done() and len(lines) == 1
             postgres_server.start()
-            await asyncio.wait_for(task, 20)
+            await asyncio.wait_for(task, PATIENCE_SECONDS)
     finally:
         postgres_server.start()
 
@@ -167,5 +168,5 @@ async def test_what_no_waiting_mends_is_raised_at_once(url: str, lines: Lines, c
     }[change]
     async with opening(wrong) as (_, task):
         with pytest.raises(DatabaseRefused) as refused:
-            await asyncio.wait_for(task, 10)
+            await asyncio.wait_for(task, PATIENCE_SECONDS)
     assert isinstance(refused.value, Unavailable) and lines == []

@@ -18,6 +18,7 @@ from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.servers import UNACKNOWLEDGED_SECONDS, Servers
 from chassis.db.statements import Statement, param
 from testkit.folders import server_folder
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
 from testkit.standbys import Pair, primary_and_standby
@@ -138,7 +139,7 @@ async def test_a_first_server_that_says_nothing_leaves_time_for_the_others(url: 
             await asyncpg.connect(both, timeout=1)
         servers = Servers(both)
         await (await servers.connect(timeout=2)).close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             for _ in range(20):  # the one that answered is asked first
                 await (await servers.connect(timeout=2)).close()
 

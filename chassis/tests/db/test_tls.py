@@ -70,6 +70,6 @@ async def test_a_server_that_cannot_be_verified_is_refused_at_once(fault: str, u
         url, words = f"{url}.not", "names the file .* which cannot be read"
     else:
         url, words = url.replace("verify-full", "disable"), "no pg_hba.conf entry"
-    async with asyncio.timeout(15):  # and not only after the 30 s for which a server may be starting
+    async with asyncio.timeout(25):  # and not only after the 30 s for which a server may be starting
         with pytest.raises((DatabaseUnavailable, SettingsError), match=words):
             await Database(url, application="tests").open()

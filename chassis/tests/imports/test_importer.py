@@ -30,6 +30,7 @@ from chassis.messaging.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
 from makeready.common.v1 import documents_pb2 as common
 from makeready.events.v1.events_pb2 import AssetReference, Event, References
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 
 from ..databases import database_with
@@ -265,9 +266,10 @@ async def test_batches_of_one_company_go_one_after_another(parcels: Parcels) -> 
 
 
 async def test_the_lock_of_one_company_is_not_anothers(parcels: Parcels) -> None:
-    async with parcels.database.transaction() as one, parcels.database.transaction() as other, asyncio.timeout(2):
-        await lock_company_imports(one, COMPANY)
-        await lock_company_imports(other, OTHER_COMPANY)
+    async with parcels.database.transaction() as one, parcels.database.transaction() as other:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await lock_company_imports(one, COMPANY)
+            await lock_company_imports(other, OTHER_COMPANY)
 
 
 async def test_a_record_that_is_created_meanwhile_causes_a_retry(parcels: Parcels) -> None:

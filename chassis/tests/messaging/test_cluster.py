@@ -264,7 +264,7 @@ async def test_a_stream_and_its_consumers_move_to_three_servers_and_back(operato
     for number in range(3):
         await jetstream.publish("events.svc-other.references", str(number).encode())
     messages = await jetstream.pull_subscribe_bind(durable=NAME, stream=STREAM)
-    (message,) = await messages.fetch(1, timeout=10)
+    (message,) = await messages.fetch(1, timeout=PATIENCE_SECONDS)
     await message.ack_sync()
     for replicas in (3, None, 1):
         await until(lambda: made(replicas))  # noqa: B023 - called at once

@@ -26,6 +26,7 @@ from chassis.messaging.streams import make
 from chassis.messaging.transport import Transport
 from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import add_OutboxServiceServicer_to_server
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
 
@@ -86,7 +87,7 @@ class Applied:
 async def transport(nats_server: Server) -> AsyncIterator[Transport]:
     transport = Transport(nats_server.url, "tests")
     running = asyncio.create_task(transport.run())
-    await asyncio.wait_for(transport.connected(), 20)
+    await asyncio.wait_for(transport.connected(), PATIENCE_SECONDS)
     yield transport
     running.cancel()
     await transport.close()
@@ -138,7 +139,7 @@ async def ids(databases: tuple[Database, Database]) -> list[str]:
 
 
 async def arrive(databases: tuple[Database, Database], wanted: list[str]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await ids(databases) != sorted(wanted):  # noqa: ASYNC110 - a table sets no event
             await asyncio.sleep(0.02)
 

@@ -11,6 +11,7 @@ import pytest
 from chassis.db.database import Database
 from chassis.messaging.hints import EACH_MAX, WAITING_MAX, Hints, gathered
 from chassis.messaging.transport import Transport
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server
 
 
@@ -35,7 +36,7 @@ async def test_a_committed_change_makes_one_hint_and_a_rolled_back_one_none(
     hints = Hints("svc-hinting", transport)
     database.committed = hints.add
     running = [asyncio.create_task(transport.run()), asyncio.create_task(hints.run())]
-    await asyncio.wait_for(transport.connected(), 20)
+    await asyncio.wait_for(transport.connected(), PATIENCE_SECONDS)
     listener = await nats.connect(nats_server.url)
     heard = await listener.subscribe("hints.svc-hinting.>")
     await listener.flush()

@@ -28,6 +28,7 @@ from chassis.messaging.outbox import EVENT_KEYS, Outbox, outbox_table, uuid7
 from chassis.messaging.relay import PACK_BYTES, Relay, packed
 from chassis.messaging.transport import STREAM, Transport
 from makeready.events.v1 import events_pb2 as pb
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server, embedded_nats
 
 from ..databases import database_with
@@ -219,10 +220,10 @@ def test_packs_hold_every_event_once_in_order_and_one_subject_each(asked: list[t
 async def test_events_that_wait_travel_together(database: Database, outbox: Outbox, nats_server: Server) -> None:
     transport = Transport(nats_server.url, "test")
     connecting = asyncio.create_task(transport.run())
-    await asyncio.wait_for(transport.connected(), 20)
+    await asyncio.wait_for(transport.connected(), PATIENCE_SECONDS)
     relay = Relay(database, outbox, transport, {"svc-webhooks": ["public"]})
     subject = "events.packs-of-a-test"
-    async with asyncio.timeout(20):  # the stream is made beside the tests, and this one may be the first
+    async with asyncio.timeout(PATIENCE_SECONDS):  # the stream is made beside the tests, and this one may be the first
         while True:
             with contextlib.suppress(NotFoundError):
                 subscription = await transport.jetstream.pull_subscribe(subject, stream=STREAM)
@@ -233,7 +234,8 @@ async def test_events_that_wait_travel_together(database: Database, outbox: Outb
         for row in rows:
             await outbox.add(connection, row)
     assert await relay.publish_some() == 33 and await relay.publish_some() == 0
-    (message,) = await subscription.fetch(10, timeout=1)
+    (message,) = await subscription.fetch(1, timeout=PATIENCE_SECONDS)
+    assert (await subscription.consumer_info()).num_pending == 0
     await message.ack()
     assert sorted(event.event_id for event in read(message)) == sorted(str(row["event_id"]) for row in rows)
     connecting.cancel()
@@ -248,7 +250,7 @@ async def test_a_nats_without_space_is_known_as_such_until_it_has_room(database:
         transport = Transport(server.url, "test")
         assert (transport.fault, transport.is_full) == ("not connected", False)
         connecting = asyncio.create_task(transport.run())
-        await asyncio.wait_for(transport.connected(), 20)
+        await asyncio.wait_for(transport.connected(), PATIENCE_SECONDS)
         assert (transport.fault, transport.is_full) == ("", False)
         relay = Relay(database, outbox, transport, {"svc-webhooks": ["public"]})
         async with database.transaction() as connection:

@@ -38,7 +38,7 @@ log = structlog.stdlib.get_logger("test")
 async def flood():
     reporting = asyncio.create_task(logs.report_left_out())
     for window in range(2):
-        for number in range(1000):
+        for number in range(100):  # within the window, on a slow machine too
             log.warning("refused", rpc="Echo", number=number)
             log.warning("refused", rpc="Other" if number < 30 else None)
             log.debug("answered")
@@ -60,12 +60,12 @@ def test_a_flood_of_one_event_is_counted_and_leaves_room_for_others() -> None:
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     counts = Counter((one["event"], one.get("rpc"), one["level"]) for one in lines if one["event"] != "lines_left_out")
     failed = sum(count for (event, _, _), count in counts.items() if event.startswith("it failed"))
-    assert failed == 40 and counts["answered", None, "debug"] == 2000
+    assert failed == 40 and counts["answered", None, "debug"] == 200
     assert counts["refused", "Echo", "warning"] == counts["refused", "Other", "warning"] == 40
     assert (counts["refused", "Rare", "warning"], counts["refused", "Echo", "error"]) == (2, 1)
     left_out = [(one["of"], one.get("rpc"), one["level"], one["lines"]) for one in lines if "of" in one]
-    assert left_out.count(("refused", "Echo", "warning", 980)) == 2
+    assert left_out.count(("refused", "Echo", "warning", 80)) == 2
     assert left_out.count(("refused", "Other", "warning", 10)) == 2
-    assert left_out.count(("refused", None, "warning", 950)) == 2
+    assert left_out.count(("refused", None, "warning", 50)) == 2
     assert left_out.count(("last", None, "info", 5)) == 1, "what is left is reported at the end"
     assert len(left_out) == 9, "and the library's two"

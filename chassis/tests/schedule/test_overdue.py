@@ -15,6 +15,7 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.replicas.tables import company_replica
 from chassis.schedule.overdue import ROWS_AT_ONCE, Overdue
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plans import statement_plan
 from testkit.plugin import PostgresServer
 
@@ -98,7 +99,7 @@ async def _fill(database: Database, company_id: int, first_id: int, many: int, d
 
 async def _waits(database: Database) -> None:
     """Waits until a transaction waits for a lock."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await database.value(Statement(sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted"))):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -22,6 +22,7 @@ from chassis.writes import coalescing
 from chassis.writes.coalescing import AT_ONCE, Coalescer, CoalescingInsert
 from chassis.writes.idempotency import Claim
 from makeready.common.v1.documents_pb2 import WriteReply
+from testkit import patience
 from testkit.plugin import PostgresServer
 
 from ..databases import database_with
@@ -82,7 +83,7 @@ async def test_a_batch_that_hangs_does_not_hold_up_the_next_one(monkeypatch: pyt
     hanging = asyncio.create_task(doubling.coalescer.ask(1))
     await doubling.begun.get()
     later = asyncio.create_task(doubling.coalescer.ask(2))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(patience.PATIENCE_SECONDS):
         assert await doubling.begun.get() == [2]
     assert not hanging.done()
     doubling.may_end.set()
@@ -108,7 +109,7 @@ async def test_a_caller_that_gives_up_leaves_the_others_their_answers() -> None:
     await doubling.begun.get()
     tasks[1].cancel()
     doubling.may_end.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(patience.PATIENCE_SECONDS):
         first, second, third = await asyncio.gather(*tasks, return_exceptions=True)
     assert first == 2 and third == 6 and isinstance(second, asyncio.CancelledError)
 

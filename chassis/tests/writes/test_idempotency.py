@@ -22,6 +22,7 @@ from chassis.messaging.outbox import uuid7
 from chassis.refusals import Refusal, not_found
 from chassis.writes.idempotency import Claim, DecideOnce, Decision, InsertOnce, claim
 from makeready.common.v1.documents_pb2 import WriteReply
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 
 from ..databases import database_with
@@ -191,7 +192,7 @@ def held(database: Database, key: str = "key") -> AbstractAsyncContextManager[Co
 async def test_a_key_in_flight_is_refused_at_once_and_waits_for_no_row(database: Database) -> None:
     async with held(database) as connection:
         await connection.raw.execute("SELECT FROM parcel FOR UPDATE")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await code_of(HandOver(database)()) == "idempotency_in_progress"
     assert not (await HandOver(database)()).replayed
 

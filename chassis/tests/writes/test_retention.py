@@ -18,6 +18,7 @@ from chassis.writes.idempotency import Claim, InsertOnce, claim, ledger
 from chassis.writes.retention import BATCH, KEPT, PERIOD_SECONDS, Retention, every_slot
 from makeready.common.v1 import retention_pb2 as pb
 from makeready.common.v1.documents_pb2 import WriteReply
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 
 from ..databases import database_with
@@ -138,7 +139,7 @@ async def test_a_write_never_waits_for_a_key_that_is_being_forgotten(database: D
 
 
 async def waits_for_a_row(database: Database) -> None:
-    async with asyncio.timeout(10), database.connection() as connection:
+    async with asyncio.timeout(PATIENCE_SECONDS), database.connection() as connection:
         waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
         while await connection.raw.fetchval(waiting) is None:  # noqa: ASYNC110 - polls the server
             await asyncio.sleep(0.01)
@@ -253,7 +254,7 @@ async def test_a_start_does_the_work_of_the_last_slot_and_then_of_each() -> None
         asyncio.get_running_loop().call_later(0.02, clock.__setitem__, 0, slot + datetime.timedelta(hours=1))
 
     task = asyncio.create_task(every_slot(work, lambda: clock[0]))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(slots) < 3:  # noqa: ASYNC110 - polls a task
             await asyncio.sleep(0.01)
     task.cancel()

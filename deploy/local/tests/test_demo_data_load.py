@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from testkit.patience import took
 from testkit.plugin import server_folder
 from testkit.prepared import prepare_cluster
 
@@ -70,7 +71,7 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
 
     wait_for(answers)
     # The promise is 5 s on an idle machine; other tests may run at the same time.
-    assert time.monotonic() - began < 50
+    took("a second start answers", time.monotonic() - began)
     wait_for((system.folder / "runtime.json").exists)
     assert system.read("demo.json") == demo and system.read("demo-story.json") == recorded
     assert "demo company" not in system.terminal.read_text()

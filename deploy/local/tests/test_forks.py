@@ -96,15 +96,15 @@ def test_a_program_has_its_own_words_variables_folder_log_and_exit_status(
     runner.stdin.write("\n")
     runner.stdin.flush()
     assert runner.stdout.readline() == f"{-signal.SIGKILL}\n", "the end of the forks ends what they forked"
-    wait_for(lambda: has_ended(left), 20)
+    wait_for(lambda: has_ended(left))
 
 
 def test_a_killed_runner_takes_its_programs_along(runner: subprocess.Popen[str]) -> None:
     assert runner.stdout is not None
     left = runner.stdout.readline().strip()
     os.kill(runner.pid, signal.SIGKILL)
-    runner.wait(20)
-    wait_for(lambda: has_ended(left), 20)
+    runner.wait(60)
+    wait_for(lambda: has_ended(left))
 
 
 def has_ended(pid: str) -> bool:

@@ -17,6 +17,7 @@ from makeready_cli.streams import CONSOLE, CONSUMERS, GATEWAY, SERVICES
 from makeready_local.config import SettingsError, read
 from makeready_local.nats import Nats, url_of
 from testkit.nats_users import nats_url_of
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import embedded_nats
 
 STREAM_API = ("STREAM.CREATE", "STREAM.UPDATE", "STREAM.DELETE", "STREAM.PURGE", "STREAM.INFO", "STREAM.MSG.DELETE")
@@ -37,7 +38,7 @@ def server() -> Iterator[Nats]:
 @pytest.fixture(scope="module")
 async def operator(server: Nats) -> AsyncIterator[Client]:
     client = await nats.connect(server.url)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 await client.jetstream().consumer_info(STREAM, "svc-webhooks")
@@ -70,7 +71,7 @@ class User:
     async def _is_accepted(self, words: str) -> bool:
         self._writer.write(f"{words}\r\nPING\r\n".encode())
         refused = []
-        while (line := (await asyncio.wait_for(self._reader.readline(), 20)).decode().strip()) != "PONG":
+        while (line := (await asyncio.wait_for(self._reader.readline(), PATIENCE_SECONDS)).decode().strip()) != "PONG":
             assert line, "the server closed the connection"
             if line.startswith("-ERR"):
                 refused.append(line)
@@ -150,14 +151,14 @@ async def test_a_service_receives_the_messages_of_its_consumer_and_acknowledges_
     for name, subjects in CONSUMERS.items():
         transport = Transport(nats_url_of(server.url, name), name)
         running = asyncio.create_task(transport.run())
-        await asyncio.wait_for(transport.connected(), 20)
+        await asyncio.wait_for(transport.connected(), PATIENCE_SECONDS)
         messages = await transport.pull(name)
         for subject in filters(subjects):
             sent = f"{subject} to {name}".encode()
             await operator.jetstream().publish(subject, sent)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
-                    (message,) = await messages.fetch(1, timeout=5)
+                    (message,) = await messages.fetch(1, timeout=PATIENCE_SECONDS)
                     await message.ack_sync()
                     if message.data == sent:
                         break

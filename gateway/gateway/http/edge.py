@@ -34,6 +34,9 @@ from gateway.http.waiting import Question, Waiting
 
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 64
 READINESS = "/readyz"
+# A request that comes while the process starts waits so long: a client that lost its connection to the process before
+# would get 500 on every attempt until the database is open. Within the deadline of every operation.
+OPENS_SECONDS_MAX = 4.0
 
 log = structlog.stdlib.get_logger(__name__)
 ANSWERED = Counter("makeready_http_requests_total", "Requests answered", ["route", "method", "status"])
@@ -167,7 +170,7 @@ class Edge:
     async def _known(self, request: Request) -> Caller:
         """The authenticated caller. Raises Refusal for a missing or ended key, or an inactive company."""
         key = bearer.presented(request.headers.getall("Authorization", ()))
-        if key is not None and not self._app.is_open:
+        if key is not None and not self._app.is_open and not await self._app.opens(OPENS_SECONDS_MAX):
             raise Unavailable("the database is not open yet")
         caller = None if key is None else await self._keys.find(key)
         if caller is None:

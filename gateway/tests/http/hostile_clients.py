@@ -112,7 +112,7 @@ async def main() -> None:
         for one in hostile:
             one.go_on()
         try:
-            await asyncio.wait_for(stop.wait(), 1)
+            await asyncio.wait_for(stop.wait(), 1)  # short: the time between two bytes
         except TimeoutError:
             continue
     for one in hostile:

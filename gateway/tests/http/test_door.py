@@ -18,6 +18,7 @@ from gateway.http.connection import BodyBroken, Request
 from gateway.http.door import Budget, Door
 from gateway.http.ports import Port
 from gateway.http.replies import Reply
+from testkit.patience import PATIENCE_SECONDS
 from testkit.processes import free_port
 from testkit.raw_http import Api, Connection
 
@@ -173,7 +174,7 @@ async def unreading(port: Port, address: str) -> Connection:
 
 
 async def until(condition: object) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():  # type: ignore[operator] # noqa: ASYNC110 - polling
             await asyncio.sleep(0.02)
 

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.http.routes import OPERATIONS
 from testkit.gateways import GatewayHarness, Operator
+from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import Api, Response
 from testkit.stub_contexts import Contexts
 
@@ -30,7 +31,7 @@ async def end_of(api: Api, path: str, key: str) -> str:
 
 
 async def asked(contexts: Contexts, times: int) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(contexts.seen) < times:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.01)
 
@@ -70,7 +71,7 @@ async def test_a_key_that_is_revoked_meanwhile_learns_nothing(
     key_id, key = await operator.minted(company_id)
     cursor = await end_of(api, PATH, key)
     contexts.seen.clear()
-    waiting = asyncio.ensure_future(api.get(f"{PATH}?wait=2&cursor={cursor}", key))
+    waiting = asyncio.ensure_future(api.get(f"{PATH}?wait=6&cursor={cursor}", key))
     await asked(contexts, 1)
     await operator.revoke(key_id)
     assert (await waiting).code == "key_revoked"
@@ -88,7 +89,7 @@ async def test_a_service_that_is_away_for_a_moment_ends_no_wait(api: Api, key: s
             await context.abort(grpc.StatusCode.UNAVAILABLE, "away")
 
     contexts.behaviours[FEEDS[0].route.rpc] = after_the_first
-    assert is_empty(await api.get(f"{PATH}?wait=2&cursor={cursor}", key), cursor)
+    assert is_empty(await api.get(f"{PATH}?wait=5&cursor={cursor}", key), cursor)
     assert times > 1
     assert (await api.get(f"{PATH}?wait=2&cursor={cursor}", key)).status == 500
 

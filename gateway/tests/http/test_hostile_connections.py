@@ -55,7 +55,7 @@ async def metric(gateway: Gateway, name: str) -> float:
 
     def read() -> list[str]:
         address = gateway.environment["MAKEREADY_METRICS_LISTEN"]
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as page:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as page:
             lines: list[str] = page.read().decode().splitlines()
         return lines
 
@@ -101,7 +101,7 @@ class Beside:
             self.peak = max(self.peak, resident_bytes(self._gateway))
             self.open_most = max(self.open_most, await metric(self._gateway, "makeready_http_connections"))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), 0.3)
+                await asyncio.wait_for(stop.wait(), 0.3)  # short: the time between two requests
         old.close()
 
 

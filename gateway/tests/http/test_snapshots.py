@@ -20,6 +20,7 @@ from gateway.http.snapshots import SnapshotLate, Snapshots, lines
 from gateway.http.store import Store
 from makeready.common.v1.documents_pb2 import Page
 from testkit.gateways import Operator
+from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import Api, Response
 from testkit.stub_contexts import RECORDS, Contexts, fail, first_id, hang
 
@@ -133,7 +134,7 @@ async def test_a_company_has_one_snapshot_of_a_kind_at_a_time(
     contexts.behaviours[operation_at("GET", path).route.rpc] = hang
     connection = await api.connect()
     await connection.send(api.bytes("GET", path, key))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(contexts.seen) < 2:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.01)
     contexts.behaviours.clear()

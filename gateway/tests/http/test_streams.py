@@ -14,6 +14,7 @@ from gateway.http.connection import Request
 from gateway.http.door import Door
 from gateway.http.ports import Port
 from gateway.http.replies import Reply
+from testkit.patience import PATIENCE_SECONDS
 from testkit.processes import free_port
 from testkit.raw_http import Api
 
@@ -29,13 +30,14 @@ class Answers:
         """How many pieces were taken."""
         self.ends: list[str] = []
         """How each stream ended."""
-        self.hurried = asyncio.Event()
+        self.waits, self.hurried = asyncio.Event(), asyncio.Event()
 
     async def __call__(self, request: Request) -> Reply:
         path, _ = request.target()
         if path == "/plain":
             return replies.json(b"{}")
         if path == "/wait":
+            self.waits.set()
             hurried = asyncio.Event()
             request.hurry(hurried.set)
             await hurried.wait()
@@ -82,7 +84,7 @@ def api(port: Port) -> Api:
 
 
 async def until(condition: asyncio.Event | Answers) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         if isinstance(condition, asyncio.Event):
             await condition.wait()
         else:
@@ -151,7 +153,7 @@ async def test_a_client_that_leaves_ends_its_stream(api: Api, answers: Answers) 
 async def test_a_wait_ends_when_its_client_leaves_or_sends_no_more(api: Api, answers: Answers) -> None:
     left = await api.connect()
     await left.send(api.bytes("GET", "//wait"))
-    await asyncio.sleep(0.05)
+    await until(answers.waits)
     assert not answers.hurried.is_set()
     left.close()
     await until(answers.hurried)
@@ -160,11 +162,11 @@ async def test_a_wait_ends_when_its_client_leaves_or_sends_no_more(api: Api, ans
     assert (await api.raw(api.bytes("GET", "//wait"), then_eof=True)).body == b'{"waited":true}'
 
 
-async def test_a_wait_ends_when_the_gateway_stops(api: Api, port: Port) -> None:
+async def test_a_wait_ends_when_the_gateway_stops(api: Api, port: Port, answers: Answers) -> None:
     connection = await api.connect()
     await connection.send(api.bytes("GET", "//plain") + api.bytes("GET", "//wait"))
     assert (await connection.receive()).body == b"{}"
-    await asyncio.sleep(0.05)
+    await until(answers.waits)
     closing = asyncio.ensure_future(port.close())
     response = await connection.receive()
     assert (response.body, response.header("Connection")) == (b'{"waited":true}', "close")

@@ -19,11 +19,12 @@ from gateway.http.ports import Port
 from gateway.http.replies import Reply
 from gateway.http.store import Store
 from gateway.http.waiting import Question, Waiting
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import Server
 from testkit.processes import free_port
 from testkit.raw_http import Api
 
-SECONDS = 10.0
+SECONDS = 40.0  # a wait that something ends; shorter than the deadline of the client
 HALF_SECOND = 0.5
 
 
@@ -80,7 +81,7 @@ async def api(service: Service) -> AsyncIterator[Api]:
 
 
 async def begun(service: Service, company_id: int, times: int = 1) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while service.asked[company_id] < times:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.01)
 
@@ -89,7 +90,7 @@ async def test_news_is_answered_at_once_and_nothing_new_when_the_time_is_over(ap
     service.news[1] = b"news"
     assert (await api.get(f"//1/a/{SECONDS}")).json == "news"
     assert (await api.get(f"//2/a/{HALF_SECOND}")).json == ""
-    assert service.idle[0] < 0.2 < service.idle[1] < HALF_SECOND + 0.2
+    assert service.idle[0] < 0.2 < service.idle[1]
 
 
 async def test_a_hint_ends_the_wait_long_before_a_question_by_the_clock(
@@ -113,14 +114,14 @@ async def test_hints_without_news_do_not_make_a_question_each(
     api: Api, service: Service, transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waiting, "POLL_SECONDS", 1000.0)
-    answer = asyncio.ensure_future(api.get("//5/a/1"))
+    answer = asyncio.ensure_future(api.get("//5/a/3"))
     await begun(service, 5)
     await asyncio.sleep(0.1)
     while not answer.done():
         await transport.send("hints.svc-x.5.thing.1")
         await asyncio.sleep(0.01)
     assert answer.result().json == ""
-    assert 2 <= service.asked[5] <= 1 + 1 / waiting.BETWEEN_SECONDS
+    assert 2 <= service.asked[5] <= 1 + 3 / waiting.BETWEEN_SECONDS
 
 
 async def test_without_hints_the_clock_finds_it_and_equal_questions_are_asked_once(api: Api, service: Service) -> None:
@@ -148,7 +149,7 @@ async def test_a_client_that_hangs_up_frees_everything(api: Api, service: Servic
     await connection.send(api.bytes("GET", f"//8/a/{SECONDS}"))
     await begun(service, 8)
     connection.close()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while REGISTRY.get_sample_value("makeready_http_waiting_requests"):  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.02)
     assert not service.waiting._places
@@ -175,6 +176,6 @@ async def test_hints_are_heard_no_longer_than_a_while_after_the_last_request(
     monkeypatch.setattr(waiting, "LOOK_SECONDS", 0.05)
     await api.get("//10/a/0.2")
     assert service.waiting._topics
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while service.waiting._topics:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.05)

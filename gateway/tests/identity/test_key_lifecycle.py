@@ -16,6 +16,7 @@ from chassis.refusals import Refusal
 from gateway.identity.keys import rules
 from makeready.identity.v1 import identity_pb2 as pb
 from testkit.gateways import Operator
+from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import Api, Response
 
 DAY = datetime.timedelta(days=1)
@@ -42,12 +43,12 @@ async def refused(call: Any) -> tuple[int, str]:
 
 async def until(ask: Callable[[], Awaitable[Response]], is_it: Callable[[Response], bool]) -> Response:
     """The first answer that is as wanted."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             answer = await ask()
             if is_it(answer):
                 return answer
-            await asyncio.sleep(0.1)  # within the rate limit
+            await asyncio.sleep(0.5)  # within the rate limit
 
 
 async def rows(database: Database, sql: str, *values: object) -> list[Any]:
@@ -133,9 +134,12 @@ async def test_a_key_ends_in_the_future_or_is_not_minted(
 async def test_an_expired_key_is_refused_as_revoked_and_says_since_when(
     api: Api, operator: Operator, company_id: int
 ) -> None:
-    end = now() + datetime.timedelta(seconds=3)
-    minted = await operator("MintKey", mint(company_id, expires_at=end))
-    assert (await api.get("/whoami", minted.key)).status == 200  # from now on the key is cached
+    for seconds in (3, 12, 48):  # on a busy machine an early end may pass before the key is used
+        end = now() + datetime.timedelta(seconds=seconds)
+        minted = await operator("MintKey", mint(company_id, expires_at=end))
+        if (await api.get("/whoami", minted.key)).status == 200:  # from now on the key is cached
+            break
+        await operator("RevokeKey", pb.RevokeKeyRequest(key_id=minted.key_id))
     await until(lambda: api.get("/whoami", minted.key), lambda answer: answer.status != 200)
     assert now() >= end
     answer = await api.get("/whoami", minted.key)
@@ -145,7 +149,7 @@ async def test_an_expired_key_is_refused_as_revoked_and_says_since_when(
     key = (await operator("GetKey", pb.GetKeyRequest(key_id=minted.key_id))).key
     assert key.expires_at.ToDatetime(datetime.UTC) == end and not key.HasField("revoked_at")
     assert await key_ids(operator, company_id, active_only=True) == []
-    assert await key_ids(operator, company_id) == [minted.key_id]
+    assert minted.key_id in await key_ids(operator, company_id)
 
 
 # Rotation

@@ -55,7 +55,7 @@ async def test_a_status_fires_with_the_active_turn_as_it_is_served(
         turn_id,
         "2999-01-31",
     )
-    await until(company.units, {"U1": ("Down", None)}, seconds=1.0)
+    await until(company.units, {"U1": ("Down", None)})
     (event,) = [one for one in await published(served, company) if one.HasField("public")]
     shown = await company.served_turn(turn_id)
     assert event.public.data == shown
@@ -84,7 +84,7 @@ async def test_a_unit_without_a_turn_changes_and_fires_nothing(
 ) -> None:
     unit = await company.command("SetUnitStatus", unit_id=unit_id, unit_status="Vacant Ready")
     assert (unit.unit_status, unit.HasField("turn_id")) == ("Vacant Ready", False)
-    await until(company.units, {"U1": ("Vacant Ready", None)}, seconds=1.0)
+    await until(company.units, {"U1": ("Vacant Ready", None)})
     assert await fired(served, company) == []
     assert (await company.audited())[0][3:] == ({"unit_status": None}, {"unit_status": "Vacant Ready"})
     # A later move-in starts from that status.
@@ -120,7 +120,7 @@ async def test_a_schedule_fires_where_the_date_moves_and_the_unit_shows_it(
         fields: dict[str, Any] = {"projected_ready_on": ready_on} if ready_on else {"clear": ["projected_ready_on"]}
         turn = await company.command("ScheduleTurn", turn_id=turn_id, **fields)
         assert turn == json.loads(await company.served_turn(turn_id)) and turn["projected_ready_on"] == ready_on
-        await until(company.units, {"U1": ("Notice", ready_on)}, seconds=1.0)
+        await until(company.units, {"U1": ("Notice", ready_on)})
     moves = [(None, "2999-02-09"), ("2999-02-09", "2999-02-20"), ("2999-02-20", None)]
     assert await fired(served, company) == [("turn.schedule_changed", turn_id, *move) for move in moves]
     assert [entry[1:] for entry in await company.audited()] == [
@@ -159,7 +159,7 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
         (open_task.task_id, "Cancelled"),
         (done_task.task_id, "Completed"),
     ]
-    await until(company.units, {"U1": ("Occupied", None)}, seconds=1.0)
+    await until(company.units, {"U1": ("Occupied", None)})
     notice = Statement(
         select(t.transition.c.notice_external_id, t.transition.c.notes).where(t.transition.c.id == turn_id)
     )

@@ -46,7 +46,7 @@ async def held(database: Database, table: Any, company_id: int) -> list[dict[str
 async def until(found: Any, expected: Any) -> None:
     """Waits until `found()` returns the expected value."""
     last = None
-    for _ in range(150):
+    for _ in range(600):
         last = await found()
         if last == expected:
             return

@@ -32,7 +32,7 @@ async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company,
     assert instants.printed(event.occurred_at.ToDatetime(datetime.UTC)) == turn["updated_at"]
     # The actual time, not the sweep's `now`.
     assert turn["updated_at"] < "2900"
-    await until(going.units, {"U1": ("Vacant Not Ready", "2980-03-20")}, seconds=1.0)
+    await until(going.units, {"U1": ("Vacant Not Ready", "2980-03-20")})
     assert (await going.audited())[-1] == (
         "svc-occupancy",
         "unit.vacated",

@@ -8,6 +8,7 @@ from typing import Any
 
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 from makeready.tickets.v1.ticket_views_pb2_grpc import TicketViewsServiceStub
+from testkit.patience import PATIENCE_SECONDS
 from testkit.services import RunningService
 
 
@@ -28,7 +29,7 @@ class Views:
 
     async def wait_for(self, many: int, **values: Any) -> None:
         """Until a search finds as many tickets, at most 200."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len((await self("SearchTickets", limit=200, **values)).tickets) != many:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 

@@ -18,6 +18,7 @@ from chassis.refusals import Refusal
 from makeready.events.v1.events_pb2 import Event
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
+from testkit.patience import PATIENCE_SECONDS
 
 NOTE = "Replaced the washer and tested it"
 # An accepted change to each status.
@@ -139,7 +140,7 @@ async def held(database: Database, ticket_id: int) -> AsyncIterator[None]:
 
 async def until_it_waits(database: Database, many: int = 1) -> None:
     """Waits until exactly this many transactions wait for a lock."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await database.value(WAITING) != many:  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.01)
 

@@ -26,6 +26,7 @@ from chassis.writes import idempotency
 from svc_tickets import tables as t
 from svc_tickets.search.tables import ticket_search
 from svc_tickets.tickets import inputs
+from testkit.patience import PATIENCE_SECONDS
 
 from .changing import (
     SENT,
@@ -75,7 +76,7 @@ async def begun_alone(client: Any, database: Database, ticket_id: int, key: str)
 @asynccontextmanager
 async def stopped(service: Any) -> AsyncIterator[None]:
     """Waits until the process is stopped; resumes it afterwards."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while state_of(service.process.pid) != "T":  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.01)
     try:
@@ -174,7 +175,7 @@ async def lossy(service: Any) -> AsyncIterator[LossyRoute]:
 async def until_searched(database: Database, ticket_id: int) -> None:
     """Waits until the search has the ticket, so that nothing is written beside it any more."""
     searched = Statement(select(func.count()).where(ticket_search.c.id == ticket_id))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await database.value(searched):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
@@ -197,7 +198,7 @@ async def test_a_connection_lost_around_the_commit_reports_the_true_outcome(
         assert refused.code == "idempotency_in_progress"
     else:
         assert (lost, first.status, first.body) == ("after", 200, await served(client, ticket_id))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 again = await change(client, ticket_id, SENT["Completed"], key)

@@ -28,6 +28,7 @@ from svc_tickets.tickets.from_inspection import FailedInspectionRows
 from svc_tickets.tickets.opening import TicketOpener
 from svc_tickets.tickets.queries import numbering
 from svc_tickets.tickets.records import TICKET
+from testkit.patience import PATIENCE_SECONDS
 
 from .changing import events_of, served
 from .commands import audited, comments_of, entry
@@ -82,7 +83,7 @@ async def ticket_of(database: Database, event: pb.Event) -> int:
             f"WHERE company_id = 7 AND inspection_id = {row.inspection_id} AND row_id = {row.row_id}"
         )
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (found := await database.value(statement)) is None:  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.05)
     return int(found)
@@ -125,7 +126,7 @@ async def test_the_same_row_opens_one_ticket_however_often_it_is_published(tell:
     ticket_id = await ticket_of(database, first)
     await ticket_of(database, last)  # all events before it have been applied
     assert len(await events_of(database, ticket_id)) == 1
-    async with asyncio.timeout(20):  # the other event of the row has been consumed
+    async with asyncio.timeout(PATIENCE_SECONDS):  # the other event of the row has been consumed
         known = Statement(text(f"SELECT count(*) FROM inbox WHERE event_id = '{other_event.event_id}'"))
         while not await database.value(known):  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.05)
@@ -177,7 +178,7 @@ async def test_rows_of_several_properties_and_a_file_do_not_wait_for_each_other(
                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
             )
         )
-        async with asyncio.timeout(2):  # less than the lock timeout
+        async with asyncio.timeout(PATIENCE_SECONDS):  # less than the lock timeout
             while not await database.value(waiting):  # noqa: ASYNC110 - polling
                 await asyncio.sleep(0.02)
         # The counter of the other property is free: a consumer that waits for the first one holds none.

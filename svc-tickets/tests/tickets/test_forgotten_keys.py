@@ -18,6 +18,7 @@ from makeready.common.v1 import retention_pb2
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
+from testkit.patience import PATIENCE_SECONDS
 
 from ..conftest import caller
 from .changing import NOTE, SENT, change, history_of, kept, opened
@@ -63,7 +64,7 @@ async def test_a_start_forgets_what_fell_due_while_no_service_ran(
     await age(database, young, now - MONTH + datetime.timedelta(hours=1))
     await asyncio.to_thread(service.stop)
     await asyncio.to_thread(service.start)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await kept(database, old):  # noqa: ASYNC110 - polls a process
             await asyncio.sleep(0.05)
     again = await create(client, young)

@@ -19,6 +19,7 @@ from chassis.messaging.outbox import uuid7
 from chassis.refusals import Refusal
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets.tickets.rules import texts
+from testkit.patience import PATIENCE_SECONDS
 
 from ..search.views import Views
 from .changing import events_of, served
@@ -47,7 +48,7 @@ async def publish(server: Any, *events: pb.Event) -> None:
 async def applied(database: Database, *events: pb.Event) -> None:
     ids = ", ".join(f"'{event.event_id}'" for event in events)
     count = Statement(text(f"SELECT count(*) FROM inbox WHERE event_id IN ({ids})"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await database.value(count) != len(events):  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.05)
 

@@ -22,6 +22,7 @@ from svc_tickets import tables as t
 from svc_tickets.tickets.queries.stale import _COUNTS, restart
 from svc_tickets.tickets.records import TICKET
 from svc_tickets.tickets.sweeps import StaleTickets
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plans import statement_plan
 from testkit.services import RunningService
 
@@ -370,7 +371,7 @@ async def waits(database: Database, count: int) -> None:
     waiting = Statement(
         text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await database.value(waiting) < count:  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.02)
 

@@ -14,6 +14,7 @@ from makeready.common.v1.documents_pb2 import Feed
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets.replicas.consumer import put_references
+from testkit.patience import PATIENCE_SECONDS
 
 from ..companies import Company, import_tickets, new_company
 from .commands import open_ticket, run_command
@@ -39,7 +40,7 @@ class Reader:
 
     async def until(self, ids: set[int]) -> None:
         """Reads until these tickets have come, and checks that each is as GetTicket returns it."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while ids:
                 for document in (await self.page()).documents:
                     found = json.loads(document)

@@ -60,7 +60,7 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_
     strike.write_text("delivery-claimed hold")
     sweeping = asyncio.create_task(client.sweep())
     process = psutil.Process(service.webhooks.pid)
-    await until(lambda: process.status() == psutil.STATUS_STOPPED, 30)
+    await until(lambda: process.status() == psutil.STATUS_STOPPED)
     try:
         async with database.connection() as connection:  # the lease runs out
             await connection.raw.execute("UPDATE delivery SET leased_until = now() - interval '1 second'")
@@ -90,7 +90,8 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_and_was_alone_deliv
     sweeping = asyncio.create_task(beside.sweep(now()))
     await asyncio.sleep(0.5)
     assert receivers["receiver.test"].requests == []
-    monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", 2.0)
+    monkeypatch.setattr("svc_webhooks.dispatch.attempts.LEASE_SECONDS", 60)  # no attempt outlasts it
+    monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", 60.0)
     _, counts = await sweeping
     assert (counts.attempted, counts.succeeded) == (3, 3)
 
@@ -157,7 +158,7 @@ async def test_after_a_day_without_sweeps_there_is_one_attempt_at_once_and_the_n
     started = now()
     service.webhooks.start(WEBHOOKS_SWEEP_SECONDS="1")
     await service.webhooks.serving()
-    await until(lambda: len(receiver.requests) == 2, 30)
+    await until(lambda: len(receiver.requests) == 2)
     await asyncio.sleep(2.5)  # some more slots
     assert len(receiver.requests) == 2
     (delivery,) = await client.deliveries(sub_id)

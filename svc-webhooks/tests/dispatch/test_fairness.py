@@ -117,7 +117,7 @@ async def test_one_endpoint_hangs_and_the_others_get_all_of_theirs(
     async with sweeping(scheduler, endpoints) as sweep:
         await until(got(endpoints, "answers", 99 * 8), 60)
         assert 0 < endpoints.requests["hangs"] <= dispatch_sweep.OF_A_SUBSCRIPTION_MAX
-        await until(lambda: sweep.counts.attempted == 99 * 8, 30)
+        await until(lambda: sweep.counts.attempted == 99 * 8)
     assert sweep.counts.succeeded == 100 * 8
 
 
@@ -156,7 +156,7 @@ async def test_what_is_under_way_has_a_bound_however_many_hang(
     await subscribed(database, client.company_id, urls("hangs", 40))
     await happened(database, client.company_id, 2)
     async with sweeping(scheduler, endpoints) as sweep:
-        await until(got(endpoints, "hangs", 24), 30)
+        await until(got(endpoints, "hangs", 24))
         await asyncio.sleep(0.5)
         assert endpoints.under_way.total() == 24
         async with database.connection() as connection:
@@ -197,7 +197,7 @@ async def test_one_that_was_failing_and_answers_again_is_served_like_any_other(
     async with database.connection() as connection:
         await connection.raw.execute("UPDATE subscription SET health = 'dead_lettered', failures_in_a_row = 20")
     async with sweeping(scheduler, endpoints) as sweep:
-        await until(lambda: endpoints.under_way.total() == dispatch_sweep.OF_A_SUBSCRIPTION_MAX, 30)
+        await until(lambda: endpoints.under_way.total() == dispatch_sweep.OF_A_SUBSCRIPTION_MAX)
     assert sweep.counts.succeeded == 30
 
 
@@ -209,7 +209,7 @@ async def test_what_is_due_longest_goes_first(
     hour_ago = now() - datetime.timedelta(hours=1)
     sooner = await happened(database, client.company_id, 3, due_at=hour_ago)
     async with sweeping(scheduler, endpoints) as sweep:
-        await until(lambda: sweep.counts.attempted == 43, 30)
+        await until(lambda: sweep.counts.attempted == 43)
     assert len(later) == 40 and len(sooner) == 3
     first = [json.loads(one.body)["number"] for one in many.requests]
     assert {0, 1, 2} <= set(first[: dispatch_sweep.OF_A_SUBSCRIPTION_MAX])

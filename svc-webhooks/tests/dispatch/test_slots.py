@@ -7,6 +7,7 @@ import pytest
 
 from chassis.db.database import Database
 from svc_webhooks.dispatch import sweep
+from testkit.patience import PATIENCE_SECONDS
 
 from ..dispatcher import dispatcher, happened, now, subscribed
 from ..harness import Client, until
@@ -66,7 +67,7 @@ async def test_a_database_that_is_away_when_a_slot_begins_cuts_off_no_attempt_of
         await asyncio.sleep(2.5)  # new slots begin meanwhile
         await own.open()
         go_on.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not (delivery := (await client.deliveries(sub_id))[0]).attempts:  # noqa: ASYNC110 - polls a process
                 await asyncio.sleep(0.1)
         assert (len(delivery.attempts), len(found.requests)) == (1, 1)

@@ -12,6 +12,7 @@ import pytest
 from chassis.db.database import Database
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.dispatch.queries import claims as queries
+from testkit.patience import PATIENCE_SECONDS
 from testkit.processes import free_port
 
 from ..harness import HOUR, Client, Harness, Process, Producer, until
@@ -124,7 +125,7 @@ async def test_dispatchers_claim_one_after_another(client: Client, tickets: Prod
     )
     async with database.transaction(queries.CLAIMING) as connection:
         claims = asyncio.create_task(queries.claimed_deliveries(database, {sub_id: 16}, early + 2 * HOUR, 60))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not await connection.raw.fetchval(waits):  # noqa: ASYNC110 - polls a database
                 await asyncio.sleep(0.01)
         assert not claims.done()

@@ -17,6 +17,7 @@ from makeready.events.v1.events_pb2 import EVENT_KEY_TICKET_CREATED, EVENT_KEY_T
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import FeedServiceStub
 from svc_webhooks.events.days import first_id_at
+from testkit.patience import PATIENCE_SECONDS
 
 from ..harness import Client, Producer
 from ..receivers import Receiver
@@ -50,7 +51,7 @@ class Reader:
 
     async def until(self, number: int) -> None:
         """Waits until the feed has so many events."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while (await self.walk(limit=200))[0][-1:] != [number]:  # noqa: ASYNC110 - polls a process
                 await asyncio.sleep(0.05)
 

@@ -153,8 +153,8 @@ async def test_a_slow_receiver_ends_at_the_deadline(authority: Authority, answer
     ):
         outcome = await out.post(URL, b"{}", {})
     assert outcome.error == error
-    assert 0.5 < time.monotonic() - started < 6
-    assert 500 <= outcome.duration_milliseconds < 6000
+    assert 0.5 < time.monotonic() - started < 30
+    assert 500 <= outcome.duration_milliseconds < 30_000
 
 
 async def test_a_receiver_that_never_shakes_hands_ends_at_the_deadline(authority: Authority) -> None:
@@ -172,7 +172,7 @@ async def test_a_gigabyte_is_not_read(authority: Authority) -> None:
         outcome = await out.post(URL, b"{}", {})
     assert outcome.succeeded
     assert outcome.excerpt == b"x" * 4096
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize("answer", [garbage, endless_header])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from svc_webhooks.http_client.resolver import Names, NoAddress, ResolverFault, SystemResolver
+from testkit.patience import PATIENCE_SECONDS
 
 
 class Servers:
@@ -74,7 +75,7 @@ async def test_names_that_hang_delay_no_other(servers: Servers, monkeypatch: pyt
     found = names()
     hanging = [asyncio.create_task(found.find(f"{number}.hangs.example")) for number in range(20)]
     await asyncio.sleep(0)
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert all(await asyncio.gather(*(found.find(f"{number}.acme.com") for number in range(20))))
     assert not any(task.done() for task in hanging)
     servers.let_go.set()

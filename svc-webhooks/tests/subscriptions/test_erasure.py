@@ -13,6 +13,7 @@ from chassis.refusals import Refusal
 from svc_webhooks.dispatch.queries import claims
 from svc_webhooks.subscriptions.erasure import DELIVERIES_OF_A_BATCH, Eraser
 from svc_webhooks.subscriptions.queries.erasure import subscription_deleted
+from testkit.patience import PATIENCE_SECONDS
 
 from ..administrator import Administrator
 from ..harness import Client, Harness, Producer, until
@@ -73,7 +74,7 @@ NOTHING = {"delivery": 0, "attempt": 0, "erasure": 0}
 
 
 async def erased(database: Database, sub_id: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await left(database, sub_id) != NOTHING:  # noqa: ASYNC110 - polls a process
             await asyncio.sleep(0.05)
 
