@@ -48,6 +48,38 @@ ASK = """async (rules) => {
     const found = await axe.run(document, {...rules, resultTypes: ['violations'], preload: false});
     return found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160)).join(' | '));
 }"""
+# The same of texts alone that look as none of those looked that were judged before: what is judged of a colour follows
+# from the computed styles of an element and of those around it. Also returns the looks that it has judged.
+ASK_OF_NEW_LOOKS = """async ([rules, judged]) => {
+    const known = new Set(judged), looks = new Set(), fresh = [], around = new Map();
+    const ground = (one) => {
+        if (one === null) return '';
+        if (!around.has(one)) {
+            const {backgroundColor, backgroundImage, opacity, filter} = getComputedStyle(one);
+            const own = [backgroundColor, backgroundImage, opacity, filter].join();
+            around.set(one, ground(one.parentElement) + (own === 'rgba(0, 0, 0, 0),none,1,none' ? '' : own + ';'));
+        }
+        return around.get(one);
+    };
+    const ink = (one) => {
+        const style = getComputedStyle(one);
+        return [style.color, style.fontSize, style.fontWeight, style.textDecorationLine, style.textShadow].join();
+    };
+    for (const one of document.body.querySelectorAll('*')) {
+        const isText = [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+        if (!isText && !one.matches('input, select, textarea')) continue;
+        const above = one.parentElement, of = (each) => each.tagName + '.' + each.className;
+        const look = [of(above), ink(above), of(one), ink(one), getComputedStyle(one).position, ground(one)].join(' ');
+        if (!one.checkVisibility({visibilityProperty: true}) || known.has(look) || looks.has(look)) continue;
+        looks.add(look);
+        fresh.push(one);
+    }
+    if (!fresh.length) return [[], []];
+    const found = await axe.run({include: fresh}, {...rules, resultTypes: ['violations'], preload: false});
+    const violations = found.violations.map(
+        one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160)).join(' | '));
+    return [violations, [...looks]];
+}"""
 
 
 @pytest.fixture(scope="session")
@@ -118,6 +150,7 @@ async def test_every_page_is_accessible_and_quiet(chromium: Chromium, console: s
     # A colour that is on its way to another one has no contrast to judge, so nothing moves.
     context = await chromium.new_context(bypass_csp=False, reduced_motion="reduce")
     problems: dict[str, list[str]] = {}
+    judged: dict[str, set[str]] = {"light": set(), "dark": set()}
     try:
         one = await tab(context, console)
         for signed_in in (False, True):
@@ -128,32 +161,42 @@ async def test_every_page_is_accessible_and_quiet(chromium: Chromium, console: s
                     continue
                 one.said.clear()
                 await one.open(path)
-                found = [f"{look}: {problem}" for look in LOOKS for problem in await _problems(one.page, look)]
+                found = [f"{look}: {problem}" for look in LOOKS for problem in await _problems(one.page, look, judged)]
                 found += [text for text in one.said if not (path == "/nonsense" and "404" in text)]
                 if found:
                     problems[path] = found
     finally:
         await context.close()
     assert not problems
+    assert all(len(looks) > 100 for looks in judged.values())
 
 
-async def _problems(page: Page, look: str) -> list[str]:
-    """What is wrong with the open page in this look."""
+async def _problems(page: Page, look: str, judged: Mapping[str, set[str]]) -> list[str]:
+    """What is wrong with the open page in this look. judged: the colours and sizes of texts that have been judged."""
     scheme, width = LOOKS[look]
     await page.emulate_media(color_scheme=scheme)
     await page.set_viewport_size({"width": width, "height": 900})
-    if look == "dark":  # it differs in colours alone, and a phone in all but these
-        found = await _violations(page, {"runOnly": {"type": "rule", "values": COLOURS}})
-    else:
-        off = {rule: {"enabled": False} for rule in (COLOURS if look == "phone" else ())}
-        found = await _violations(page, {**ALL_RULES, "rules": off})
+    found: list[str] = []
+    if look != "dark":  # it differs in colours alone, and a phone in all but these
+        off = {rule: {"enabled": False} for rule in COLOURS}
+        found += await _asked(page, ASK, {**ALL_RULES, "rules": off})
+    if look in judged:
+        rules = {"runOnly": {"type": "rule", "values": COLOURS}}
+        violations, looks = await _asked(page, ASK_OF_NEW_LOOKS, [rules, sorted(judged[look])])
+        found += violations
+        judged[look].update(looks)
     if await page.evaluate("document.documentElement.scrollWidth") > width:
         found.append("it scrolls sideways")
     return found
 
 
-async def _violations(page: Page, rules: Mapping[str, Any] = ALL_RULES) -> list[str]:
-    """What axe finds by these rules. It runs in a world of its own, which the page's policy does not reach."""
+async def _violations(page: Page) -> list[str]:
+    """What axe finds by all rules."""
+    return list(await _asked(page, ASK, ALL_RULES))
+
+
+async def _asked(page: Page, program: str, given: Any) -> Any:
+    """What a program with axe returns. It runs in a world of its own, which the page's policy does not reach."""
     session = await page.context.new_cdp_session(page)
     tree = await session.send("Page.getFrameTree")
     # The world of the same name is there from the first look at a page on.
@@ -164,11 +207,11 @@ async def _violations(page: Page, rules: Mapping[str, Any] = ALL_RULES) -> list[
     there = await session.send("Runtime.evaluate", {"expression": "typeof axe", "returnByValue": True, **where})
     if there["result"]["value"] == "undefined":
         await session.send("Runtime.evaluate", {"expression": AXE.read_text(), **where})
-    asked = {"expression": f"({ASK})({json.dumps(rules)})", "awaitPromise": True, "returnByValue": True, **where}
+    asked = {"expression": f"({program})({json.dumps(given)})", "awaitPromise": True, "returnByValue": True, **where}
     answer = await session.send("Runtime.evaluate", asked)
     await session.detach()
     assert "value" in answer["result"], answer
-    return list(answer["result"]["value"])
+    return answer["result"]["value"]
 
 
 async def test_a_key_is_minted_by_the_keyboard_alone_and_copied(chromium: Chromium, console: str, stubs: Stubs) -> None:

@@ -17,7 +17,9 @@ from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, embedded_nats
 from testkit.services import Keys, RunningService
 
-from .harness import Company, House, companies
+from .harness import FIRST_COMPANY, Company, House, companies
+
+COMPANIES = 600
 
 
 @pytest.fixture(scope="session")
@@ -87,16 +89,22 @@ async def served(occupancy: RunningService) -> AsyncIterator[Database]:
 
 @pytest.fixture(scope="session")
 async def found(house: House, served: Database) -> Callable[[], Company]:
-    """Creates companies without records. No gateway runs here, so the replica gets 2,000 companies at the start.
+    """Creates companies without records. No gateway runs here, so the replica gets them all at the start: no more than
+    the tests need, as each sweep of a test leaves a row in the audit log of each.
 
     They are inactive. svc-occupancy checks that in its sweeps only, so no sweep interferes with a test.
     """
-    known = [
-        CompanyReference(id=number, version=1, name="C", active=False, timezone="UTC") for number in range(7_000, 9_000)
-    ]
+    numbers = range(FIRST_COMPANY, FIRST_COMPANY + COMPANIES)
+    known = [CompanyReference(id=number, version=1, name="C", active=False, timezone="UTC") for number in numbers]
     async with served.transaction() as connection:
         await consumers.put_references(connection, [References(companies=known)])
-    return lambda: Company(house, next(companies))
+
+    def one() -> Company:
+        company_id = next(companies)
+        assert company_id in numbers, "the tests need more COMPANIES"
+        return Company(house, company_id)
+
+    return one
 
 
 @pytest.fixture

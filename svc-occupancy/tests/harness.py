@@ -38,7 +38,8 @@ from svc_occupancy.replicas import consumers
 from testkit.patience import eventually
 from testkit.services import RunningService
 
-companies = itertools.count(7_000)
+FIRST_COMPANY = 7_000
+companies = itertools.count(FIRST_COMPANY)
 
 KINDS = {
     "properties": ("ImportProperties", places_pb2.ImportPropertiesRequest),

@@ -1,4 +1,4 @@
-"""How many examples Hypothesis tries in tests against real servers.
+"""How many examples a test against real servers tries: of Hypothesis, or of the files of public data.
 
 The profile `ci` is loaded for every run; `pytest --hypothesis-profile=nightly` tries all. Tests of pure functions try
 Hypothesis' own number of examples in both.
@@ -17,4 +17,9 @@ for profile in (NIGHTLY, CI):
 
 def examples(most: int) -> int:
     """most: the number in the profile `nightly`; in `ci` a quarter of it, but 10 at least."""
-    return most if settings.get_current_profile_name() == NIGHTLY else min(most, max(LEAST, most // SHARE))
+    return most if is_whole() else min(most, max(LEAST, most // SHARE))
+
+
+def is_whole() -> bool:
+    """Whether all examples are tried: the profile is `nightly`."""
+    return settings.get_current_profile_name() == NIGHTLY

@@ -159,6 +159,12 @@ def early(name: str) -> bool:
     return name.startswith(EARLY) and name not in WITHOUT_EFFECT
 
 
+def early_variables() -> dict[str, str]:
+    """This process's variables of that kind, for an environment that is written anew: one that lacks them cannot be
+    that of a forked process."""
+    return {name: value for name, value in os.environ.items() if early(name)}
+
+
 def python_program(command: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...] | None:
     """The program of a Python command: `module NAME WORDS…` or `file PATH WORDS…`.
 

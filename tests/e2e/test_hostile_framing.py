@@ -72,7 +72,6 @@ def malformed(body: bytes) -> dict[str, Sent]:
         "a length that is too long": b"3\r\n{}\r\n0\r\n\r\n",
         "a bare line feed": b"2\n{}\n0\n\n",
         "a bare line feed behind": b"2\r\n{}\n0\r\n\r\n",
-        "a bare carriage return": b"2\r{}\r0\r\r",
         "a line feed in an extension": b"2;x\ny\r\n{}\r\n0\r\n\r\n",
         "nothing": b"\r\n\r\n",
     }.items():
@@ -127,6 +126,26 @@ def test_requests_that_could_be_read_in_two_ways(world: World, write: str) -> No
         world.tried[write] += 1
     assert world.state(path) == before
     is_first(world.send(write, path, world.key(1), body, once), write)
+
+
+def test_chunks_with_bare_carriage_returns_are_waited_for_and_refused(world: World) -> None:
+    """More may come until the body's deadline. All writes wait at once."""
+    paths = {write: world.path(write) for write in WRITES}
+    before = world.state(*paths.values())
+    waiting = []
+    for write, path in paths.items():
+        once, wire = next(world.once), Wire(world.system)
+        head = wire.head(write.partition(" ")[0], path, world.key(1), f"Idempotency-Key: {once}", CHUNKED)
+        wire.send(head + b"2\r{}\r0\r\r")
+        waiting.append((write, path, once, wire))
+    for write, path, _, wire in waiting:
+        with wire:
+            assert refused(wire.receive(write.partition(" ")[0], path)), write
+            assert wire.is_closed(), write
+        world.tried[write] += 1
+    assert world.state(*paths.values()) == before
+    for write, path, once, _ in waiting:
+        is_first(world.send(write, path, world.key(1), bad.raw(world.bodies(write)[0]), once), write)
 
 
 @every_write

@@ -4,6 +4,7 @@ published schema is accepted. The cases are the same in every run."""
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from typing import Any
 from urllib.parse import quote
@@ -13,13 +14,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from testkit.examples import examples, is_whole
+
 from . import hostile_bodies as bad
 from .hostile_bodies import Body, Path
 from .hostile_writes import DOCUMENT, SUCCESS, WRITES, World, every_write
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
-EXAMPLES = 150
+EXAMPLES = examples(150)
 fuzzed = settings(
     max_examples=EXAMPLES,
     derandomize=True,
@@ -81,10 +84,14 @@ def holds_a_float(body: Any) -> bool:
 
 
 def allowed(write: str, body: Body) -> bool:
+    return validator(write).is_valid(body) and not holds_a_float(body)
+
+
+@functools.cache
+def validator(write: str) -> Draft202012Validator:
     verb, _, path = write.partition(" ")
     content = DOCUMENT["paths"][path][verb.lower()]["requestBody"]["content"]["application/json"]
-    schema = {"components": DOCUMENT["components"], **content["schema"]}
-    return Draft202012Validator(schema).is_valid(body) and not holds_a_float(body)
+    return Draft202012Validator({"components": DOCUMENT["components"], **content["schema"]})
 
 
 @every_write
@@ -102,7 +109,8 @@ def test_bodies_changed_at_random(world: World, write: str) -> None:
         world.answered[write] += 1
 
     run()
-    assert taken and len(refused) > EXAMPLES / 2  # both outcomes occurred
+    assert len(refused) > EXAMPLES / 2
+    assert taken or not is_whole()  # both outcomes occurred; of few changes to a ticket's status none may fit
 
 
 @every_write

@@ -1,4 +1,7 @@
-"""Two years of hourly electricity and gas of eight Cambridge buildings become properties, meters and readings."""
+"""Two years of hourly electricity and gas of eight Cambridge buildings become properties, meters and readings.
+
+`--hypothesis-profile=nightly` imports the hours of all buildings; else those of two.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from testkit.examples import is_whole
 
 from .real_files import counts, imported, rows_of
 from .system import System
@@ -31,7 +36,9 @@ def files(data: Path) -> dict[str, list[Path]]:
         assert name is not None, file
         found.setdefault(f"{name['building']}-{name['fuel']}", []).append(file)
     assert len(found) == METERS and {len(years) for years in found.values()} == {len(YEARS)}
-    return found
+    buildings = sorted({meter.split("-")[0] for meter in found})
+    chosen = buildings if is_whole() else buildings[:2]
+    return {meter: years for meter, years in found.items() if meter.split("-")[0] in chosen}
 
 
 def instant(hour: datetime.datetime) -> str:
@@ -54,7 +61,7 @@ def test_cambridges_hours_become_readings(system: System, data: Path, files: dic
             utility_type = "electric" if fuel == "electricity" else fuel
             writer.writerow([external_id, building, f"Building {building} {fuel}", utility_type, "kWh"])
     report = system.makeready("import", str(company.company_id), "meters", str(meters))
-    assert counts(report) == (METERS, 0, 0, 0)
+    assert counts(report) == (len(files), 0, 0, 0)
 
     def readings(external_id: str) -> list[Any]:
         mapping = f"cambridge-{external_id.split('-')[1]}"
@@ -64,13 +71,14 @@ def test_cambridges_hours_become_readings(system: System, data: Path, files: dic
     with ThreadPoolExecutor(2) as pool:
         reports = [report for several in pool.map(readings, files) for report in several]
     assert {counts(report) for report in reports} == {(HOURS_A_YEAR, 0, 0, 0)}
-    assert sum(report["created"] for report in reports) == 280_320
+    assert len(reports) == len(files) * len(YEARS)
 
     again = readings("b0-gas")
     assert [counts(report) for report in again] == [(0, 0, HOURS_A_YEAR, 0)] * 2
 
     properties = list(company.walk("/properties"))
-    assert {one["external_id"] for one in properties} == {external_id.split("-")[0] for external_id in files}
+    assert {one["external_id"] for one in properties} >= {external_id.split("-")[0] for external_id in files}
+    assert len(properties) == BUILDINGS
     served = {one["external_id"]: one for one in company.walk("/meters")}
     assert served.keys() == files.keys()
     for external_id, meter in served.items():

@@ -20,6 +20,8 @@ GENERATED = {"ConfigMap": "data", "Secret": "stringData"}
 # What names a part of a list, in the order in which it is looked for.
 MERGE_KEYS = ("mountPath", "containerPort", "topologyKey", "name")
 RENDERERS = (("kubectl", "kustomize"), ("kustomize", "build"))
+# libyaml reads a manifest in a tenth of the time.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,12 @@ def selects(selector: Manifest, labels: dict[str, str]) -> bool:
 
 
 def kustomization(folder: Path) -> Manifest:
-    found: Manifest = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    found: Manifest = yaml.load((folder / "kustomization.yaml").read_text(), LOADER)
     return found
 
 
 def documents(path: Path) -> list[Manifest]:
-    return [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+    return [document for document in yaml.load_all(path.read_text(), LOADER) if document is not None]
 
 
 def read(*folders: Path) -> Bundle:
@@ -264,7 +266,7 @@ def render(command: tuple[str, ...], *folders: Path) -> Bundle:
         done = subprocess.run([*command, str(folder)], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         assert not done.stderr, done.stderr  # warnings about deprecated fields
-        for manifest in yaml.safe_load_all(done.stdout):
+        for manifest in yaml.load_all(done.stdout, LOADER):
             found[manifest["kind"], manifest["metadata"]["name"]] = manifest
     return Bundle(tuple(found.values()))
 

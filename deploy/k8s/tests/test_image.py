@@ -146,7 +146,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ignored = shutil.ignore_patterns(*LOCAL_FILES, "*.egg-info", "tests")
         shutil.copytree(ROOT / project, folder / "build" / project, ignore=ignored)
     (install,) = [program for program in programs() if "--no-deps" in program]
-    program = [sys.executable, *install[1:], "-q", "--target", str(folder / "site")]
+    program = [sys.executable, *install[1:], "-q", "--no-compile", "--target", str(folder / "site")]
     done = subprocess.run(program, cwd=folder / "build", capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "site"

@@ -1,5 +1,6 @@
 """Every file is listed and every listed file exists; overlays patch what exists; images are pinned."""
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -7,14 +8,14 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from kubernetes_validate.utils import all_versions
+from kubernetes_validate import utils
 
 from testkit.requirements import lacks
 
 from .manifests import GENERATED, Bundle, Manifest, build, documents, kustomization, render, renderer
 
 OLDEST = "1.31"
-VERSIONS = (OLDEST, all_versions()[-1])
+VERSIONS = (OLDEST, utils.all_versions()[-1])
 FIELDS = {
     "apiVersion",
     "kind",
@@ -29,6 +30,7 @@ FIELDS = {
 }
 VALID: set[tuple[str, str]] = set()
 """Versions and manifests that have been checked: bundles share most of theirs."""
+utils.schema_contents = functools.cache(utils.schema_contents)  # else each manifest would parse a megabyte anew
 IMAGE = re.compile(r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+")
 
 

@@ -19,6 +19,8 @@ from chassis.auth.identity import IdentityError, TokenSigner, TokenVerifier
 from chassis.runtime.settings import Environment, database_settings
 from makeready_local.postgres import reachable_binaries
 from testkit.plugin import PostgresServer
+from testkit.processes import Process
+from testkit.warm import early_variables
 
 from .manifests import make_secrets
 
@@ -149,16 +151,11 @@ def test_an_identity_key_is_turned_without_a_moment_of_refusal(secrets: Path) ->
     assert not accepted(old)
 
 
-def migrated(package: str, url: str, owner_url: str) -> "subprocess.CompletedProcess[str]":
+def migrate(name: str, log: Path, url: str, owner_url: str) -> None:
     """The command of the migration Job."""
-    return subprocess.run(
-        [sys.executable, "-P", "-m", package, "migrate"],
-        env={"PATH": os.environ["PATH"], "MAKEREADY_DATABASE_URL": url, "MAKEREADY_DATABASE_OWNER_URL": owner_url},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    environment = {"PATH": os.environ["PATH"], "MAKEREADY_DATABASE_URL": url, "MAKEREADY_DATABASE_OWNER_URL": owner_url}
+    program = [sys.executable, "-P", "-m", name.replace("-", "_")]
+    Process(program, log, early_variables() | environment, warm=True).run_to_end("migrate")
 
 
 def run_sql(administrative_url: str, file: Path) -> "subprocess.CompletedProcess[str]":
@@ -184,7 +181,7 @@ def on_server(secrets: Path, administrative_url: str, prefix: str) -> dict[str, 
 
 
 async def test_the_sql_makes_databases_that_each_service_alone_can_use_and_its_owner_migrate(
-    secrets: Path, postgres_server: PostgresServer
+    secrets: Path, postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
     urls = on_server(secrets, postgres_server.url, "k8s_")
     assert make_secrets(secrets).returncode == 0
@@ -197,8 +194,7 @@ async def test_the_sql_makes_databases_that_each_service_alone_can_use_and_its_o
         package = name.replace("-", "_")
         if importlib.util.find_spec(f"{package}.migrations") is None:
             continue
-        done = await asyncio.to_thread(migrated, package, urls[name], urls[f"{name}-owner"])
-        assert done.returncode == 0, done.stderr
+        await asyncio.to_thread(migrate, name, tmp_path / "migrate.log", urls[name], urls[f"{name}-owner"])
         connection = await asyncpg.connect(urls[name])
         try:
             assert await connection.fetchval("SELECT count(*) FROM alembic_version") == 1
@@ -209,7 +205,7 @@ async def test_the_sql_makes_databases_that_each_service_alone_can_use_and_its_o
 
 
 async def test_the_sql_takes_over_the_databases_of_release_0_2_0(
-    secrets: Path, postgres_server: PostgresServer
+    secrets: Path, postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
     """There the service's role owned everything, and the administrator was no superuser."""
     urls = on_server(secrets, postgres_server.url, "k8s_old_")
@@ -244,8 +240,7 @@ async def test_the_sql_takes_over_the_databases_of_release_0_2_0(
         assert done.returncode == 0, done.stderr
     for name in SERVICES:
         owner_url = values(secrets / f"{name}-owner.env")["database-url"]
-        done = await asyncio.to_thread(migrated, name.replace("-", "_"), urls[name], owner_url)
-        assert done.returncode == 0, done.stderr
+        await asyncio.to_thread(migrate, name, tmp_path / "migrate.log", urls[name], owner_url)
         connection = await asyncpg.connect(urls[name])
         owned = "SELECT count(*) FROM pg_class WHERE pg_get_userbyid(relowner) = current_user"
         assert await connection.fetchval(owned) == 0

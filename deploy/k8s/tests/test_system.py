@@ -23,6 +23,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from testkit import databases
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import Process, free_port
+from testkit.warm import early_variables
 
 from .manifests import Bundle, Workload, process
 
@@ -93,9 +94,10 @@ def system(
         of_job = process(as_read, job, tmp_path / job.name)
         assert of_job.keys() >= {"MAKEREADY_DATABASE_URL", "MAKEREADY_DATABASE_OWNER_URL"}
         program = [sys.executable, "-P", *job.container["command"][1:]]
-        migrating = Process(program, tmp_path / f"{job.name}.log", of_job | urls, warm=True)
+        migrating = Process(program, tmp_path / f"{job.name}.log", early_variables() | of_job | urls, warm=True)
         own = ports[workload.name]
-        environment = {name: on_this_machine(name, value, own, ports) for name, value in given.items()}
+        environment = early_variables()
+        environment |= {name: on_this_machine(name, value, own, ports) for name, value in given.items()}
         environment |= {name: value for name, value in urls.items() if name != "MAKEREADY_DATABASE_OWNER_URL"}
         environment["MAKEREADY_NATS_URL"] = nats_server.url
         environment["MAKEREADY_DRAIN_SECONDS"] = str(DRAIN_SECONDS)

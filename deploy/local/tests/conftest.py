@@ -8,7 +8,7 @@ import pytest
 from testkit.plugin import server_folder
 from testkit.prepared import prepare_state
 
-from .installation import System, wait_for
+from .installation import RUNNER, System, wait_for
 
 NAME = 'état 台所 "$x'
 
@@ -28,10 +28,11 @@ def prepared_demo(system: System) -> System:
 
 
 @pytest.fixture
-def system() -> Iterator[System]:
-    """An empty place for a STATE_DIR. The path has what a user's path may have."""
+def system(request: pytest.FixtureRequest) -> Iterator[System]:
+    """An empty place for a STATE_DIR. The path has what a user's path may have. A module's `STARTS_WITH` is the
+    runner."""
     with server_folder() as folder:
-        yield from ended(System(folder / NAME))
+        yield from ended(System(folder / NAME, runner=getattr(request.module, "STARTS_WITH", RUNNER)))
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ from testkit.patience import took
 from testkit.plugin import server_folder
 from testkit.prepared import prepare_cluster
 
-from .installation import System, wait_for
+from .installation import WARM_RUNNER, System, wait_for
 
+STARTS_WITH = WARM_RUNNER
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 
 
