@@ -54,6 +54,8 @@ def main(words: Sequence[str]) -> int:
         ("lint-imports", lambda: command(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")),
         ("no private name of a dependency", lambda: command(sys.executable, "-P", ".ci/private_names.py")),
         ("requirements have bounds that the locks keep", lambda: command(sys.executable, "-P", ".ci/requirements.py")),
+        ("every artefact bears the version", lambda: command(sys.executable, "-P", ".ci/version.py", "check")),
+        ("the bill of materials is true", lambda: command(sys.executable, "-P", ".ci/sbom.py", "check")),
         ("rules import the standard library and refusals alone", rules_are_pure),
         ("end-to-end tests and clients' tests import no service", end_to_end_imports_nothing),
         ("buf lint", lambda: command(buf(), "lint", "proto")),
