@@ -242,8 +242,11 @@ def _read(folder: Path) -> Iterator[Manifest]:
 def _generators(folder: Path, settings: Manifest) -> Iterator[Manifest]:
     for kind, field in GENERATED.items():
         for generator in settings.get(f"{kind[0].lower()}{kind[1:]}Generator", []):
+            metadata: Manifest = {"name": generator["name"]}
+            if labels := settings.get("generatorOptions", {}).get("labels"):
+                metadata["labels"] = labels
             values = dict(_generated(folder, generator))
-            yield {"apiVersion": "v1", "kind": kind, "metadata": {"name": generator["name"]}, field: values}
+            yield {"apiVersion": "v1", "kind": kind, "metadata": metadata, field: values}
 
 
 def _generated(folder: Path, generator: Manifest) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ FIELDS = {
     "resources",
     "components",
     "configMapGenerator",
+    "generatorOptions",
     "secretGenerator",
     "images",
     "replicas",
