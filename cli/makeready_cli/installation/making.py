@@ -71,8 +71,8 @@ def make_missing(folder: Path, wanted: Wanted) -> None:
         _add_rings(folder / f"{service}.env", RINGS.get(service, ()))
         keep(folder / f"{service}-owner.env", lines({"database-url": _owner_url(folder, service)}))
     password = new_password()
-    keep(folder / "valkey.env", lines({"password": password, "url": valkey_url(password)}))
-    add_nats(folder, wanted.nats_servers)
+    keep(folder / "valkey.env", lines({"password": password, "url": f"valkey://:{password}@valkey:6379"}))
+    _add_nats(folder, wanted.nats_servers)
     write_databases_sql(folder, wanted.role_connections)
 
 
@@ -86,17 +86,6 @@ def new_key() -> str:
     return base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
 
 
-def valkey_url(password: str) -> str:
-    """The URL of the store of the rate limit."""
-    return f"valkey://:{password}@valkey:6379"
-
-
-def with_password(url: str, password: str) -> str:
-    """The URL of a database with another password."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=f"{parts.username}:{password}@{parts.netloc.rpartition('@')[2]}").geturl()
-
-
 def _add_rings(path: Path, names: Sequence[str]) -> None:
     """Adds the rings that a service's file lacks, each with one key."""
     content = path.read_text()
@@ -106,7 +95,7 @@ def _add_rings(path: Path, names: Sequence[str]) -> None:
         write(path, content + lines({name: f"k1:{new_key()}" for name in missing}))
 
 
-def add_nats(folder: Path, servers: int | None) -> None:
+def _add_nats(folder: Path, servers: int | None) -> None:
     """Adds the users of NATS that are missing, each with a password and its URLs, and the password with which several
     servers connect to each other. servers: how many all URLs then name; None: as many as those that are kept."""
     operator, users = folder / "nats.env", folder / "nats-users.env"
@@ -142,19 +131,19 @@ def _add_direct_url(folder: Path, service: str, host: str) -> None:
     path = folder / f"{service}.env"
     content = path.read_text()
     if "database-direct-url" not in values_of(content):
-        url = urlsplit(url_of(folder, service))
+        url = urlsplit(_url_of(folder, service))
         direct_url = url._replace(netloc=f"{url.username}:{url.password}@{host}").geturl()
         write(path, content.rstrip("\n") + "\n" + lines({"database-direct-url": direct_url}))
 
 
 def _owner_url(folder: Path, service: str) -> str:
     """The URL of the role that owns the tables and migrates, with a new password."""
-    parts = urlsplit(values(folder, service).get("database-direct-url") or url_of(folder, service))
+    parts = urlsplit(values(folder, service).get("database-direct-url") or _url_of(folder, service))
     place = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=f"{parts.username}{roles.OWNER}:{new_password()}@{place}").geturl()
 
 
-def url_of(folder: Path, name: str) -> str:
+def _url_of(folder: Path, name: str) -> str:
     """The database's URL in NAME.env. Raises CommandError if there is none."""
     if (url := values(folder, name).get("database-url")) is None:
         raise CommandError(f"{folder / name}.env names no database-url.")
@@ -171,7 +160,7 @@ def write_databases_sql(folder: Path, connections: int) -> None:
         "\\set ON_ERROR_STOP on",
     ]
     for service in WITH_DATABASES:
-        url, owner_url = urlsplit(url_of(folder, service)), urlsplit(url_of(folder, f"{service}-owner"))
+        url, owner_url = urlsplit(_url_of(folder, service)), urlsplit(_url_of(folder, f"{service}-owner"))
         name, password, owner_password = url.username or "", url.password or "", owner_url.password or ""
         is_partitioned = service in PARTITIONED
         made = roles.make_roles(name, password, owner_password, connections, partitions=is_partitioned)
@@ -179,7 +168,7 @@ def write_databases_sql(folder: Path, connections: int) -> None:
         missing = f"NOT EXISTS (SELECT FROM pg_database WHERE datname = {roles.literal(name)})"
         statements.append(f"SELECT {roles.literal(roles.make_database(name))} WHERE {missing} \\gexec")
     for service in WITH_DATABASES:
-        name = urlsplit(url_of(folder, service)).username or ""
+        name = urlsplit(_url_of(folder, service)).username or ""
         statements += [
             f"\\connect {name}",
             "BEGIN;",

@@ -7,21 +7,19 @@ refuses nothing. The files say which step is due. Passwords have one value at a 
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from chassis.auth.identity import make_key, make_keys
 from makeready_cli.errors import CommandError
-from makeready_cli.installation.folder import ISSUERS, RINGS, WITH_DATABASES, lines, text, values, write
+from makeready_cli.installation.folder import ISSUERS, RING_FILE, RINGS, WITH_DATABASES, lines, text, values, write
 from makeready_cli.installation.making import (
-    add_nats,
     connections_of,
     new_key,
     new_password,
-    url_of,
-    valkey_url,
-    with_password,
     write_databases_sql,
 )
 
@@ -69,11 +67,11 @@ def rotate(folder: Path, name: str, *, drop_old: bool = False, at_once: bool = F
     if drop_old:
         raise CommandError(f"{name} has one value at a time: there is no old one to drop.")
     if name == "nats":
-        _change_nats(folder)
+        _change_passwords(folder, "nats")
+        _change_passwords(folder, "nats-users")
         return Rotated(name, CHANGED, "Apply. Events wait while servers and clients roll; requests do not.")
     if name == "valkey":
-        password = new_password()
-        write(folder / "valkey.env", lines({"password": password, "url": valkey_url(password)}))
+        _change_passwords(folder, "valkey")
         return Rotated(name, CHANGED, "Apply. Each gateway counts by itself until it has rolled.")
     changed = [f"{one}-owner" for one in WITH_DATABASES] if name == "database-owners" else [name.split("-", 1)[1]]
     connections = connections_of(folder)
@@ -105,11 +103,14 @@ class _Identity:
     @property
     def due(self) -> str:
         if self._next.exists():
-            return USED
+            # A run that was killed before it had published the key goes on.
+            is_published = json.loads(text(self._next))["kid"] in text(self._folder / RING_FILE)
+            return USED if is_published else ADDED
         return DROPPED if self._old.exists() else ADDED
 
     def add(self) -> None:
-        make_key(self._next, self._issuer)
+        if not self._next.exists():
+            make_key(self._next, self._issuer)
         self._publish()
 
     def use(self) -> None:
@@ -182,10 +183,13 @@ def _rotate_keys(name: str, keys: _Identity | _Ring, drop_old: bool, at_once: bo
     steps: dict[str, Callable[[], None]] = {ADDED: keys.add, USED: keys.use, DROPPED: keys.drop}
     kept = " The old key is in retired.env: store it with the backups made before." if keys.backups_need_it else ""
     if at_once:
-        while (due := keys.due) != DROPPED:
-            steps[due]()
-        keys.drop()
-        return Rotated(name, DROPPED, f"Apply. What only the old key proves or opens is refused from then on.{kept}")
+        if keys.backups_need_it:
+            raise CommandError(f"{name}: what the old key has sealed must be sealed anew first. Take the three steps.")
+        while keys.due != ADDED:  # of a rotation that has begun: any of its keys may be the stolen one
+            steps[keys.due]()
+        for each in steps.values():
+            each()
+        return Rotated(name, DROPPED, "Apply. What the old key has made is refused from then on.")
     step = keys.due
     if drop_old and step != DROPPED:
         raise CommandError(f"{name}: the old key is still in use. Run this without --drop-old, and apply.")
@@ -200,19 +204,24 @@ def _rotate_keys(name: str, keys: _Identity | _Ring, drop_old: bool, at_once: bo
     return Rotated(name, step, follows[step])
 
 
-def _change_nats(folder: Path) -> None:
-    """Gives every user of NATS, and the routes, another password; the servers stay as they are."""
-    servers = len(values(folder, "nats")["url"].split(","))
-    passwords = {file: [key for key in values(folder, file) if "password" in key] for file in ("nats", "nats-users")}
-    for file, keys in passwords.items():
-        write(folder / f"{file}.env", lines(values(folder, file) | {key: new_password() for key in keys}))
-    add_nats(folder, servers)
+def _change_passwords(folder: Path, name: str) -> None:
+    """Gives every user in NAME.env another password, there and in its URLs; hosts stay as they are."""
+    found = values(folder, name)
+    for key in [one for one in found if one.endswith("password")]:
+        found[key] = new_password()
+        if (url := f"{key.removesuffix('password')}url") in found:
+            found[url] = _with_password(found[url], found[key])
+    write(folder / f"{name}.env", lines(found))
 
 
 def _change_database(folder: Path, name: str) -> None:
     """Gives a role another password, in each URL that it has."""
-    url_of(folder, name)
     password = new_password()
     found = values(folder, name)
-    of_role = {key: with_password(url, password) for key, url in found.items() if key.endswith("-url")}
+    of_role = {key: _with_password(url, password) for key, url in found.items() if key.endswith("-url")}
     write(folder / f"{name}.env", lines(found | of_role))
+
+
+def _with_password(urls: str, password: str) -> str:
+    """One URL, or several separated by commas, with another password."""
+    return re.sub(r"(://[^:/@]*:)[^@]*@", rf"\g<1>{password}@", urls)

@@ -233,13 +233,32 @@ def test_a_stolen_key_goes_at_once(secrets: Path) -> None:
     assert rotate(secrets, "identity-svc-tickets", "--at-once")[0] == 0
     assert not token_accepted(secrets, token)
     assert token_accepted(secrets, token_made(secrets))
+    # In the middle of a rotation any of the keys may be the stolen one.
+    assert rotate(secrets, "cursor-keys")[0] == rotate(secrets, "cursor-keys")[0] == 0
     assert rotate(secrets, "cursor-keys", "--at-once")[0] == 0
-    assert list(ring(secrets, "gateway", "cursor-keys")) == ["k2"]
+    assert list(ring(secrets, "gateway", "cursor-keys")) == ["k3"]
+    before = values(secrets / "svc-webhooks.env")
+    status, said = rotate(secrets, "vault-keys", "--at-once")
+    assert status == 1 and "sealed anew first" in said and values(secrets / "svc-webhooks.env") == before
+
+
+def test_a_key_signs_only_after_a_roll_out_of_the_ring_that_has_it(secrets: Path) -> None:
+    """A run that was killed before the ring had the next key adds it, and does not use it yet."""
+    old_ring = (secrets / "identity/ring.jwks").read_text()
+    now = (secrets / "identity/gateway.jwk").read_text()
+    assert rotate(secrets, "identity-gateway")[0] == 0
+    new_ring = (secrets / "identity/ring.jwks").read_text()
+    (secrets / "identity/ring.jwks").write_text(old_ring)
+    assert "key is added" in rotate(secrets, "identity-gateway")[1]
+    assert (secrets / "identity/gateway.jwk").read_text() == now
+    assert (secrets / "identity/ring.jwks").read_text() == new_ring
 
 
 def test_passwords_change_in_every_place_that_has_them(secrets: Path) -> None:
     before = {path.name: values(path) for path in secrets.glob("*.env")}
     sql = (secrets / "databases.sql").read_text()
+    text = (secrets / "valkey.env").read_text()
+    (secrets / "valkey.env").write_text(text.replace("@valkey:6379", "@store.example:6380"))
     for name in ("nats", "valkey", "database-svc-tickets", "database-owners"):
         assert rotate(secrets, name)[0] == 0
     after = {path.name: values(path) for path in secrets.glob("*.env")}
@@ -251,6 +270,8 @@ def test_passwords_change_in_every_place_that_has_them(secrets: Path) -> None:
     new_sql = (secrets / "databases.sql").read_text()
     assert f"PASSWORD '{url.password}'" in new_sql and f"PASSWORD '{old.password}'" in sql
     assert f"PASSWORD '{old.password}'" not in new_sql
+    valkey = after["valkey.env"]
+    assert valkey["url"] == f"valkey://:{valkey['password']}@store.example:6380"
     users, found = after["nats-users.env"], after["nats.env"]
     assert f":{users['gateway-password']}@" in users["gateway-url"]
     assert f":{found['password']}@" in found["url"] and found["password"] != before["nats.env"]["password"]
