@@ -12,7 +12,7 @@ POOLED = svc-tickets/tests gateway/tests/http/test_revocation.py svc-webhooks/te
   --deselect svc-tickets/tests/tickets/test_changes_lost.py::test_a_connection_lost_around_the_commit_reports_the_true_outcome
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform poolers lint quick bench bench-console soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock
+.PHONY: help run demo test coverage repeat platform poolers lint quick bench bench-console soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock sbom version
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -117,6 +117,13 @@ release-contracts: install-test  ## Keep contracts and schemas as released: late
 
 k8s: install-test  ## Check the Kubernetes manifests and the image's recipe; render them where kubectl is
 	@.venv/bin/python -m pytest -q deploy/k8s/tests $(ARGS)
+
+sbom: install-test  ## Write the bill of materials of the image anew, deploy/sbom.cdx.json (CycloneDX)
+	@.venv/bin/python -P .ci/sbom.py
+
+version: install-test  ## Write the version of a release into every artefact (V=0.3.0)
+	@.venv/bin/python -P .ci/version.py $(V)
+	@.venv/bin/python -P .ci/sbom.py
 
 lock:  ## Choose the versions of all dependencies anew (needs uv)
 	uv lock --upgrade

@@ -55,6 +55,8 @@ def main(words: Sequence[str]) -> int:
         ("no private name of a dependency", lambda: command(sys.executable, "-P", ".ci/private_names.py")),
         ("tests wait with patience", lambda: command(sys.executable, "-P", ".ci/patience.py")),
         ("requirements have bounds that the locks keep", lambda: command(sys.executable, "-P", ".ci/requirements.py")),
+        ("every artefact bears the version", lambda: command(sys.executable, "-P", ".ci/version.py", "check")),
+        ("the bill of materials is true", lambda: command(sys.executable, "-P", ".ci/sbom.py", "check")),
         ("rules import the standard library and refusals alone", rules_are_pure),
         ("end-to-end tests and clients' tests import no service", end_to_end_imports_nothing),
         ("buf lint", lambda: command(buf(), "lint", "proto")),

@@ -24,6 +24,7 @@ from makeready_cli.commands import (
     notices,
     places,
     replicas,
+    secrets,
     staff,
     status,
     sweeps,
@@ -61,6 +62,7 @@ GROUPS = (
     sweeps,
     wait,
     replicas,
+    secrets,
     status,
 )
 

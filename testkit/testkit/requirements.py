@@ -13,6 +13,7 @@ import pytest
 REQUIREMENTS = {
     "base-image": "the base image of our image, on this machine or from a registry",
     "chromium": "a Chromium browser",
+    "crds": "the CustomResourceDefinitions of other projects' kinds, in the folder MAKEREADY_CRDS",
     "curl": "the curl command",
     "deno": "the wheel that brings deno",
     "docker": "a Docker engine, for the servers of `--backend containers`",

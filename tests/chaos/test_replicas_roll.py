@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 import re
+import shutil
 import signal
 import time
 import urllib.request
@@ -27,9 +29,10 @@ import aiohttp
 import pytest
 import yaml
 
+from makeready_cli.__main__ import main as makeready
 from makeready_local.services import is_serving
 from testkit.processes import accepts_connections, free_port
-from testkit.services import RunningService
+from testkit.services import Keys, RunningService
 
 from .harness import Harness
 from .kill_matrix import SUMMARY
@@ -43,7 +46,10 @@ SCALE = float(os.environ.get("MAKEREADY_ROLLS_SCALE", "0.1"))
 SETTINGS = dict(
     line.split("=", 1) for line in (BASE / "settings.env").read_text().splitlines() if line and line[0] != "#"
 )
-READY_SECONDS = SCALE * next(yaml.safe_load_all((BASE / "svc-tickets.yaml").read_text()))["spec"]["minReadySeconds"]
+DEPLOYMENT = next(
+    one for one in yaml.safe_load_all((BASE / "svc-tickets.yaml").read_text()) if one["kind"] == "Deployment"
+)
+READY_SECONDS = SCALE * DEPLOYMENT["spec"]["minReadySeconds"]
 DRAIN_SECONDS = max(1, round(SCALE * int(SETTINGS["MAKEREADY_DRAIN_SECONDS"])))
 AGE_SECONDS = max(1, round(SCALE * int(SETTINGS["MAKEREADY_CONNECTION_AGE_SECONDS"])))
 STALE_SECONDS = SCALE * 30  # a name cache of Kubernetes nodes
@@ -140,12 +146,17 @@ class Replicas:
         self._metrics: dict[str, str] = {}
         self._addresses = (f"127.0.0.{number}" for number in itertools.count(2))
         self._stopping: list[asyncio.Task[None]] = []
-        own = harness.services["gateway"]
-        targets = dict(own.addresses) | {"svc-tickets": names.target(self.port)}
-        self.gateway = RunningService(
-            "gateway", own.keys, own.database_url, own.nats_url, folder / "log", None, targets
-        )
+        # Copies, in a folder as `makeready secrets` knows it: a test rotates them.
+        self.secrets = folder / "secrets"
+        shutil.copytree(harness.services["gateway"].keys.folder, self.secrets / "identity")
+        self.keys = Keys(self.secrets / "identity")
+        self.gateway = self._new_gateway()
         self.api_port = free_port()
+
+    def _new_gateway(self) -> RunningService:
+        own = self.harness.services["gateway"]
+        targets = dict(own.addresses) | {"svc-tickets": self.names.target(self.port)}
+        return RunningService("gateway", self.keys, own.database_url, own.nats_url, self.folder / "log", None, targets)
 
     @property
     def base_url(self) -> str:
@@ -155,6 +166,9 @@ class Replicas:
         """Two replicas, and the gateway once they serve."""
         for _ in range(2):
             await self.add()
+        await self._start_gateway()
+
+    async def _start_gateway(self) -> None:
         settings = self.harness.settings_of("gateway") | {
             "MAKEREADY_API_PORT": str(self.api_port),
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
@@ -169,7 +183,7 @@ class Replicas:
         own = self.harness.services["svc-tickets"]
         target = f"{address}:{self.port}"
         made = RunningService(
-            own.name, own.keys, own.database_url, own.nats_url, self.folder / "log", target, own.addresses
+            own.name, self.keys, own.database_url, own.nats_url, self.folder / "log", target, own.addresses
         )
         self._metrics[address] = f"127.0.0.1:{free_port()}"
         await asyncio.to_thread(
@@ -198,6 +212,14 @@ class Replicas:
             await self.add()
             await asyncio.sleep(ready_seconds)
             self.drop(address)
+
+    async def replace_gateway(self, load: Load) -> None:
+        """Starts another one, which the load asks from then on, and stops the one before."""
+        before, self.gateway, self.api_port = self.gateway, self._new_gateway(), free_port()
+        await self._start_gateway()
+        load.base_url = self.base_url
+        before.send(signal.SIGTERM)
+        self._stopping.append(asyncio.create_task(asyncio.to_thread(before.stop)))
 
     async def all_stopped(self) -> None:
         """Raises if one did not end with status 0."""
@@ -255,13 +277,15 @@ class Judged:
     caller: Caller
     records: Records
     harness: Harness
+    load: Load = field(init=False)
+    """The load of the round."""
 
     async def __call__(
         self, what: str, disturb: Callable[[], Awaitable[object]], is_good: Callable[[Load], bool]
     ) -> None:
         """Fails where a round is not good although the machine was in time."""
         for _ in range(ROUNDS):
-            load = Load(f"Load {next(LOADS)}", self.replicas.base_url, self.caller, self.records)
+            self.load = load = Load(f"Load {next(LOADS)}", self.replicas.base_url, self.caller, self.records)
             async with load.during():
                 await disturb()
                 await self.replicas.all_stopped()
@@ -404,3 +428,21 @@ async def test_a_node_that_vanishes_is_given_up(replicas: Replicas, judged: Judg
         await judged("the node of one of two vanished", vanish, no_long_failure)
     finally:
         await stop()
+
+
+async def test_the_gateways_key_is_rotated_and_no_request_fails(replicas: Replicas, judged: Judged) -> None:
+    """The three steps of `makeready secrets rotate`. All pods of a step roll at the same time, in any order."""
+    key = replicas.keys.folder / "gateway.jwk"
+    first = key.read_text()
+
+    async def rotate() -> None:
+        for words in ((), (), ("--drop-old",)):
+            command = ("secrets", "rotate", str(replicas.secrets), "identity-gateway", *words)
+            assert await asyncio.to_thread(makeready, command) == 0
+            await asyncio.gather(replicas.replace_gateway(judged.load), replicas.roll(ready_seconds=0))
+            await replicas.all_stopped()
+
+    await judged("the gateway's key rotated", rotate, no_failure)
+    kid = json.loads(key.read_text())["kid"]
+    ring = [one["kid"] for one in json.loads((key.parent / "ring.jwks").read_text())["keys"]]
+    assert kid in ring and json.loads(first)["kid"] not in [kid, *ring]

@@ -225,13 +225,8 @@ def make_keys(folder: Path, names: list[str]) -> None:
     """Makes NAME.jwk (mode 0600) for each name without one, and ring.jwks with the public keys of all."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in names:
-        path = folder / f"{name}.jwk"
-        if not path.exists():
-            jwk = OKPAlgorithm.to_jwk(Ed25519PrivateKey.generate(), as_dict=True)
-            part = path.with_suffix(".part")
-            part.touch(mode=0o600)
-            part.write_text(json.dumps({**jwk, "iss": name, "kid": f"{name}-{int(time.time())}"}))
-            part.rename(path)
+        if not (path := folder / f"{name}.jwk").exists():
+            make_key(path, name)
     public = []
     for path in sorted(folder.glob("*.jwk")):
         jwk = json.loads(path.read_text())
@@ -239,6 +234,15 @@ def make_keys(folder: Path, names: list[str]) -> None:
     part = folder / "ring.part"
     part.write_text(json.dumps({"keys": public}, indent=2))
     part.rename(folder / "ring.jwks")
+
+
+def make_key(path: Path, issuer: str) -> None:
+    """Makes the file of a private key (mode 0600). Its kid is another one at each call."""
+    jwk = OKPAlgorithm.to_jwk(Ed25519PrivateKey.generate(), as_dict=True)
+    part = path.with_suffix(".part")
+    part.touch(mode=0o600)
+    part.write_text(json.dumps({**jwk, "iss": issuer, "kid": f"{issuer}-{time.time_ns()}"}))
+    part.rename(path)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ def with_secrets(folder: Path, *arguments: str) -> Path:
     given = ["--database-host", "db.example:5432", "--database-ca", str(folder / "ca.pem"), *arguments]
     done = make_secrets(folder / "overlays/example/settings/secrets", *given)
     assert done.returncode == 0, done.stderr
+    ring = folder / "overlays/example/settings/secrets/identity/ring.jwks"
+    shutil.copy(ring, folder / "overlays/example-external-secrets/settings")
     return folder
 
 

@@ -1,17 +1,23 @@
 """The manifests for the tests: read file by file, or rendered by kubectl or kustomize if one is installed."""
 
 import base64
+import contextlib
 import copy
+import functools
+import io
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from makeready_cli import program
+from makeready_cli.parsers import Parser
 
 Manifest = dict[str, Any]
 K8S = Path(__file__).parents[1]
@@ -181,14 +187,16 @@ def _build(folder: Path, found: dict[tuple[str, str], Manifest]) -> None:
         found[key] = {**manifest, field: found.get(key, {}).get(field, {}) | manifest[field]}
     for patch in settings.get("patches", []):
         change: Any = documents(folder / patch["path"])[0]
-        if target := patch.get("target"):
-            keys = [key for key in found if key[0] == target["kind"] and re.fullmatch(target["name"], key[1])]
-            assert keys, patch
-            for key in keys:
+        target = patch.get("target") or {"kind": change["kind"], "name": change["metadata"]["name"]}
+        keys = [key for key in found if key[0] == target["kind"] and re.fullmatch(target["name"], key[1])]
+        assert keys or "target" in patch, patch
+        for key in keys:
+            if isinstance(change, list):
                 found[key] = _with_operations(found[key], change)
-        else:
-            key = (change["kind"], change["metadata"]["name"])
-            found[key] = merged(found[key], change)
+            elif change.get("$patch") == "delete":
+                del found[key]
+            else:
+                found[key] = merged(found[key], {"spec": change["spec"]})
     for entry in settings.get("replicas", []):
         found["Deployment", entry["name"]]["spec"]["replicas"] = entry["count"]
 
@@ -205,15 +213,17 @@ def merged(value: Any, change: Any) -> Any:
 
 
 def _with_operations(manifest: Manifest, operations: list[Manifest]) -> Manifest:
-    """A JSON patch's `add` and `replace`."""
+    """A JSON patch's `add`, `replace` and `remove`."""
     manifest = copy.deepcopy(manifest)
     for one in operations:
-        assert one["op"] in ("add", "replace"), one
+        assert one["op"] in ("add", "replace", "remove"), one
         *steps, last = one["path"].strip("/").split("/")
         place: Any = manifest
         for step in steps:
             place = place[int(step)] if isinstance(place, list) else place[step]
-        if isinstance(place, dict):
+        if one["op"] == "remove":
+            del place[int(last) if isinstance(place, list) else last]
+        elif isinstance(place, dict):
             assert one["op"] == "add" or last in place, one
             place[last] = one["value"]
         elif last == "-":
@@ -234,8 +244,11 @@ def _read(folder: Path) -> Iterator[Manifest]:
 def _generators(folder: Path, settings: Manifest) -> Iterator[Manifest]:
     for kind, field in GENERATED.items():
         for generator in settings.get(f"{kind[0].lower()}{kind[1:]}Generator", []):
+            metadata: Manifest = {"name": generator["name"]}
+            if labels := settings.get("generatorOptions", {}).get("labels"):
+                metadata["labels"] = labels
             values = dict(_generated(folder, generator))
-            yield {"apiVersion": "v1", "kind": kind, "metadata": {"name": generator["name"]}, field: values}
+            yield {"apiVersion": "v1", "kind": kind, "metadata": metadata, field: values}
 
 
 def _generated(folder: Path, generator: Manifest) -> Iterator[tuple[str, str]]:
@@ -253,8 +266,8 @@ def _generated(folder: Path, generator: Manifest) -> Iterator[tuple[str, str]]:
 
 def renderer() -> tuple[str, ...] | None:
     """The command that renders a kustomization; None if this machine has none."""
-    for program, verb in RENDERERS:
-        if path := shutil.which(program):
+    for one, verb in RENDERERS:
+        if path := shutil.which(one):
             return (path, verb)
     return None
 
@@ -272,9 +285,31 @@ def render(command: tuple[str, ...], *folders: Path) -> Bundle:
 
 
 def make_secrets(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Runs the command from deploy/README.md."""
-    program = [sys.executable, "-P", str(K8S / "make_secrets.py"), str(folder), *arguments]
-    return subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    """Runs `makeready secrets init`."""
+    return run_secrets("init", str(folder), *arguments)
+
+
+def run_secrets(*words: str) -> "subprocess.CompletedProcess[str]":
+    """Runs `makeready secrets` in this process, which saves half a second; on a thread, because tests have a loop."""
+    streams = [io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2)]
+
+    def run() -> int:
+        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+            try:
+                return program.main(["secrets", *words], _tree())
+            except SystemExit as ended:
+                return int(ended.code or 0)
+
+    with ThreadPoolExecutor(1) as pool:
+        status = pool.submit(run).result(timeout=60)
+    for stream in streams:
+        stream.seek(0)
+    return subprocess.CompletedProcess(words, status, streams[0].read(), streams[1].read())
+
+
+@functools.cache
+def _tree() -> Parser:
+    return program.parser()
 
 
 def process(bundle: Bundle, workload: Workload, root: Path) -> dict[str, str]:

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+from makeready_cli import program
+from makeready_cli.installation import rotation
+
 from .manifests import Bundle
 
 ROOT = Path(__file__).parents[3]
@@ -40,8 +43,44 @@ def test_the_table_of_secrets_is_what_the_example_makes(as_read: Bundle) -> None
     assert environment == made | given
 
 
+def blocks() -> list[str]:
+    """The commands of each block, with continued lines as one."""
+    found = re.findall(r"^```\n(.*?)^```$", HANDBOOK, re.MULTILINE | re.DOTALL)
+    return [re.sub(r" \\\n *", " ", one) for one in found]
+
+
 def test_files_of_the_handbook_exist() -> None:
-    example = ROOT / "deploy/k8s/overlays/example"
-    for name in re.findall(r"-k ([a-z./]+)", HANDBOOK):
-        assert (example / name.rstrip(".") / "kustomization.yaml").exists(), name
-    assert (example / "../../make_secrets.py").exists()
+    """A block's folder is the example's, unless it goes to another."""
+    for block in blocks():
+        place = re.search(r"^cd (\S+)", block, re.MULTILINE)
+        folder = ROOT / (place[1] if place else "deploy/k8s/overlays/example")
+        for name in re.findall(r"-k ([a-z./-]+)", block):
+            assert (folder / name / "kustomization.yaml").exists(), name
+    for name in re.findall(r"`((?:components|overlays|base)/[a-z/-]+)`", HANDBOOK):
+        assert (ROOT / "deploy/k8s" / name / "kustomization.yaml").exists(), name
+
+
+def test_the_handbooks_commands_about_secrets_are_understood() -> None:
+    text = "\n".join([*blocks(), *re.findall(r"`(makeready [^`]+)`", HANDBOOK)])
+    given = [words.split("|")[0].split() for words in re.findall(r"makeready (secrets [a-z]+ [^\n#]+)", text)]
+    assert {line[1] for line in given} == {"init", "rotate", "manifests"}
+    for line in given:
+        words = ["cursor-keys" if word == "NAME" else word for word in line]
+        assert program.parser().parse_args(words).command == "secrets", words
+
+
+def test_the_handbook_says_of_each_name_how_it_is_rotated() -> None:
+    rows = HANDBOOK.split("| NAME | accepted at once")[1].split("\n\n")[0]
+    named = set(re.findall(r"`([a-z-]+)`", rows))
+    assert named <= set(rotation.names())
+    groups = {"identity-", "database-g", "database-s", "database-c"}
+    rest = {one for one in set(rotation.names()) - named if not one.startswith(tuple(groups))}
+    assert rest == set()
+    for ring in rotation.KEYS:
+        assert HANDBOOK.count(f"| `{ring}` |") == 1, ring
+
+
+def test_the_secrets_of_the_store_are_the_table(as_read: Bundle) -> None:
+    (block,) = [one for one in blocks() if "vault kv put" in one]
+    (names,) = re.findall(r"for name in (.*);", block)
+    assert set(names.split()) == {one["metadata"]["name"] for one in as_read.of("Secret")} - {"valkey"}

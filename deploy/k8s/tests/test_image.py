@@ -61,7 +61,12 @@ def test_the_base_image_is_an_argument_with_a_pinned_default() -> None:
     assert argument == "BASE_IMAGE"
     assert re.fullmatch(r"[a-z.]+/[a-z/]+:3\.\d+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?", default)
     assert "latest" not in DOCKERFILE.read_text()
-    assert [rest.split()[0] for rest in of("FROM")] == ["${BASE_IMAGE}", "${BASE_IMAGE}"]
+    assert [rest.split()[0] for rest in of("FROM")] == [
+        "${BASE_IMAGE}",
+        "dependencies",
+        "dependencies",
+        "${BASE_IMAGE}",
+    ]
 
 
 def test_the_default_base_has_the_python_that_the_tests_run_on() -> None:
@@ -83,7 +88,47 @@ def test_everything_that_is_copied_exists_and_is_not_ignored() -> None:
 def test_every_project_is_copied_and_installed() -> None:
     members = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["workspace"]["members"]
     assert set(projects()) == set(members) - NOT_IN_THE_IMAGE
-    assert set(copied()) == {*projects(), "deploy/requirements.lock"}
+    assert set(copied()) == {*projects(), "deploy/requirements.lock", "deploy/sbom.cdx.json"}
+
+
+def last_stage() -> list[tuple[str, str]]:
+    """The instructions that make the image itself."""
+    return instructions()[max(i for i, (name, _) in enumerate(instructions()) if name == "FROM") :]
+
+
+def test_packages_and_code_are_layers_of_their_own() -> None:
+    """A release with the packages of the one before ships its code alone."""
+    layers = [rest for name, rest in last_stage() if name == "COPY"]
+    assert layers == [
+        "--from=packages /opt/makeready /opt/makeready",
+        "--from=code /opt/code /opt/makeready",
+        "deploy/sbom.cdx.json /opt/makeready/share/makeready/",
+    ]
+    stages: dict[str, list[tuple[str, str]]] = {}
+    for name, rest in instructions():
+        if name == "FROM":
+            stage = stages.setdefault(rest.rpartition(" AS ")[2], [])
+        elif stages:
+            stage.append((name, rest))
+    of_code = {source for name, rest in stages["code"] if name == "COPY" for source in rest.split()[:-1]}
+    assert {one.rstrip("/") for one in of_code} == set(projects())
+    packages = stages["dependencies"] + stages["packages"]
+    assert [rest for name, rest in packages if name == "COPY"] == ["deploy/requirements.lock ./"]
+    assert programs()[-1][-3:] == ["--yes", "setuptools", "pip"]
+    assert dict(stages["packages"])["RUN"] == json.dumps(programs()[-1])
+
+
+def test_the_image_says_what_it_is() -> None:
+    labels = dict(re.findall(r"([a-z.]+)=\"(.*)\"", "\n".join(of("LABEL"))))
+    arguments = {name: default for name, _, default in (rest.partition("=") for rest in of("ARG"))}
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    told = {name.removeprefix("org.opencontainers.image."): value for name, value in labels.items()}
+    assert {"title", "description", "version", "revision", "source", "base.name"} <= told.keys()
+    assert (told["version"], arguments["VERSION"]) == ("${VERSION}", version)
+    assert (told["revision"], told["source"]) == ("${REVISION}", "${SOURCE}")
+    (bill,) = [rest for name, rest in last_stage() if name == "COPY" and "sbom" in rest]
+    source, folder = bill.split()
+    assert labels["makeready.sbom"] == f"{folder}{Path(source).name}"
 
 
 def test_packages_come_with_their_hashes() -> None:
@@ -95,11 +140,10 @@ def test_packages_come_with_their_hashes() -> None:
 
 
 def test_the_process_is_unprivileged_and_writes_nothing() -> None:
-    last_stage = instructions()[max(i for i, (name, _) in enumerate(instructions()) if name == "FROM") :]
-    assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", next(rest for name, rest in last_stage if name == "USER"))
-    environment = next(rest for name, rest in last_stage if name == "ENV").split()
+    assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", next(rest for name, rest in last_stage() if name == "USER"))
+    environment = next(rest for name, rest in last_stage() if name == "ENV").split()
     assert {"PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "PYTHONSAFEPATH=1"} <= set(environment)
-    assert not [name for name, _ in last_stage if name in ("RUN", "ADD", "ENTRYPOINT")]
+    assert not [name for name, _ in last_stage() if name in ("RUN", "ADD", "ENTRYPOINT")]
 
 
 def locked(path: Path) -> dict[str, set[str]]:
@@ -146,10 +190,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ignored = shutil.ignore_patterns(*LOCAL_FILES, "*.egg-info", "tests")
         shutil.copytree(ROOT / project, folder / "build" / project, ignore=ignored)
     (install,) = [program for program in programs() if "--no-deps" in program]
-    program = [sys.executable, *install[1:], "-q", "--no-compile", "--target", str(folder / "site")]
+    assert "--ignore-installed" in install  # else pip would remove the projects from the environment that runs it
+    program = [sys.executable, *(str(folder / "code") if word == "/opt/code" else word for word in install[1:]), "-q", "--no-compile"]
     done = subprocess.run(program, cwd=folder / "build", capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    return folder / "site"
+    (site,) = (folder / "code").glob("lib/python*/site-packages")
+    return site
 
 
 @pytest.mark.parametrize("project", projects())
@@ -174,8 +220,34 @@ def package_of(project: str) -> list[str]:
     return ["makeready_cli" if project == "cli" else project.replace("-", "_")]
 
 
-def test_the_operators_command_is_installed(installed: Path) -> None:
-    assert (installed / "bin/makeready").exists()
+def test_the_layer_of_code_lies_in_the_environment_of_the_packages(installed: Path) -> None:
+    """It is copied over it: scripts begin with the same Python, and packages come to lie beside the others."""
+    code = installed.parents[2]
+    assert {path.name for path in code.iterdir()} == {"bin", "lib"}
+    assert (code / "bin/makeready").read_text().splitlines()[0] == f"#!{sys.executable}"
+    assert not [path for path in installed.iterdir() if path.name.startswith(("setuptools", "pip"))]
+
+
+def test_the_operators_command_works_as_installed(installed: Path, tmp_path: Path) -> None:
+    """It makes secrets where only the image is, and bears the image's version."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(installed)}
+
+    def said(*words: str) -> str:
+        program = [sys.executable, str(installed.parents[2] / "bin/makeready"), *words]
+        done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True, env=environment)
+        return done.stdout
+
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert said("--version") == f"makeready {version}\n"
+    (tmp_path / "ca.pem").write_text("")
+    given = ["--database-host", "db.example", "--database-ca", str(tmp_path / "ca.pem")]
+    said("secrets", "init", str(tmp_path / "secrets"), *given)
+    assert (tmp_path / "secrets/databases.sql").exists()
+    code = "import makeready_cli; print(makeready_cli.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.startswith(str(installed))
 
 
 def engine() -> str | None:

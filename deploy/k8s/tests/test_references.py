@@ -1,6 +1,10 @@
 """References between manifests are correct: labels, ports, ConfigMaps, Secrets, Services."""
 
-from .manifests import Bundle, Workload, selects
+import re
+import tomllib
+from pathlib import Path
+
+from .manifests import Bundle, Workload, kustomization, selects
 
 CODE = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 OPTIONAL = {"database-ca"}
@@ -41,6 +45,23 @@ def test_workloads_bear_the_labels_of_their_pods(bundle: Bundle) -> None:
         assert workload.manifest["metadata"]["labels"] == workload.labels
         assert workload.labels["app.kubernetes.io/part-of"] == "makeready"
     assert {job.component for job in bundle.workloads("Job") if job.name != "companies"} == {"migration"}
+
+
+def test_every_workload_has_a_service_account_of_its_own_without_a_token(bundle: Bundle) -> None:
+    accounts = {one["metadata"]["name"]: one for one in bundle.of("ServiceAccount")}
+    assert {one.pod["serviceAccountName"] for one in bundle.workloads()} == accounts.keys()
+    for workload in bundle.workloads():
+        assert workload.pod["serviceAccountName"] == workload.name
+    assert all(one["automountServiceAccountToken"] is False for one in accounts.values())
+
+
+def test_workloads_say_the_version_that_they_run(bundle: Bundle, k8s: Path) -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    images = [one for folder in ("base", "overlays/example") for one in kustomization(k8s / folder)["images"]]
+    tags = {one["name"]: re.split("-[a-z]", one["newTag"])[0] for one in images} | {"makeready": project["version"]}
+    for workload in bundle.workloads():
+        image = re.split("[:@]", workload.container["image"].rpartition("/")[2])[0]
+        assert workload.labels["app.kubernetes.io/version"] == tags[image], workload.name
 
 
 def test_services_lead_to_ports_that_one_workload_opens(bundle: Bundle) -> None:

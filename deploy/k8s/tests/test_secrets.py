@@ -3,13 +3,17 @@
 import asyncio
 import base64
 import importlib.util
+import itertools
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -17,12 +21,16 @@ import pytest
 
 from chassis.auth.identity import IdentityError, TokenSigner, TokenVerifier
 from chassis.runtime.settings import Environment, database_settings
+from gateway.http.cursors import Cursors
+from gateway.identity.accounts.totp import TotpFault, TotpSecrets
+from gateway.identity.keys.rules import KeyChecks
 from makeready_local.postgres import reachable_binaries
+from svc_webhooks.vault.keyring import Sealed, Vault, VaultFault
 from testkit.plugin import PostgresServer
 from testkit.processes import Process
 from testkit.warm import early_variables
 
-from .manifests import make_secrets
+from .manifests import Bundle, documents, make_secrets, run_secrets
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 ROOT = Path(__file__).resolve().parents[3]
@@ -94,7 +102,7 @@ def test_what_it_cannot_know_it_asks_for_in_one_line(tmp_path: Path) -> None:
     for arguments in ([], ["--database-ca", str(Path(__file__))], ["--database-ca", str(tmp_path / "absent")]):
         done = make_secrets(tmp_path / "secrets", *arguments)
         assert done.returncode == 1
-        assert done.stderr.startswith("make_secrets: ")
+        assert done.stderr.startswith("makeready: ")
         assert done.stderr.count("\n") == 1
 
 
@@ -118,37 +126,176 @@ def test_rings_of_keys_hold_256_bits(secrets: Path) -> None:
         assert len(base64.b64decode(key, validate=True)) == 32
 
 
-def test_an_identity_key_is_turned_without_a_moment_of_refusal(secrets: Path) -> None:
-    """The three steps of deploy/README.md: the next key joins the ring, signs, and the old one leaves."""
-    folder, beside = secrets / "identity", secrets / "next"
-    old = TokenSigner(folder / "svc-tickets.jwk")
-    program = [sys.executable, "-P", "-m", "chassis.auth.identity", str(beside), "svc-tickets"]
-    subprocess.run(program, check=True, timeout=60)
-    key = json.loads((beside / "svc-tickets.jwk").read_text())
-    if key["kid"] == json.loads((folder / "svc-tickets.jwk").read_text())["kid"]:  # made within the same second
-        key["kid"] += "-next"
-    (folder / "svc-tickets-next.jwk").write_text(json.dumps(key))
+def rotate(secrets: Path, *words: str) -> tuple[int, str]:
+    """Runs the command from deploy/README.md; returns its exit status and output, which holds no secret."""
+    done = run_secrets("rotate", str(secrets), *words)
+    assert not told(secrets) & set(re.findall(r"[\w+/=-]{20,}", done.stdout + done.stderr))
+    return done.returncode, done.stdout + done.stderr
 
-    def ring() -> TokenVerifier:
-        assert make_secrets(secrets).returncode == 0
-        return TokenVerifier(folder / "ring.jwks", audience="svc-catalog")
 
-    def accepted(issuer: TokenSigner) -> bool:
-        try:
-            return ring().verify(issuer.token("svc-catalog", issuer.as_service())).issuer == "svc-tickets"
-        except IdentityError:
-            return False
+def told(secrets: Path) -> set[str]:
+    """Long words of all files with secrets, of which no output may have one."""
+    files = [path for path in secrets.rglob("*") if path.suffix in (".env", ".jwk")]
+    return {word for path in files for word in re.findall(r"[\w+/=-]{20,}", path.read_text())}
 
-    new = TokenSigner(folder / "svc-tickets-next.jwk")
-    assert accepted(old)
-    assert accepted(new)
-    (folder / "svc-tickets.jwk").rename(folder / "svc-tickets-old.jwk")
-    (folder / "svc-tickets-next.jwk").rename(folder / "svc-tickets.jwk")
-    assert accepted(old)
-    assert accepted(TokenSigner(folder / "svc-tickets.jwk"))
-    (folder / "svc-tickets-old.jwk").unlink()
-    assert accepted(TokenSigner(folder / "svc-tickets.jwk"))
-    assert not accepted(old)
+
+def steps(secrets: Path, name: str, folder: Path) -> list[Path]:
+    """The folder before, between and after the steps of a rotation."""
+    found = [shutil.copytree(secrets, folder / "0")]
+    for number, words in enumerate(((), (), ("--drop-old",)), start=1):
+        assert rotate(secrets, name, *words)[0] == 0
+        found.append(shutil.copytree(secrets, folder / str(number)))
+    return found
+
+
+def ring(secrets: Path, service: str, name: str) -> dict[str, bytes]:
+    keys = dict(one.split(":", 1) for one in values(secrets / f"{service}.env")[name].split(","))
+    return {key_id: base64.b64decode(key) for key_id, key in keys.items()}
+
+
+def token_made(secrets: Path) -> str:
+    signer = TokenSigner(secrets / "identity/svc-tickets.jwk")
+    return signer.token("svc-catalog", signer.as_service())
+
+
+def token_accepted(secrets: Path, token: str) -> bool:
+    try:
+        verifier = TokenVerifier(secrets / "identity/ring.jwks", audience="svc-catalog")
+        return verifier.verify(token).issuer == "svc-tickets"
+    except IdentityError:
+        return False
+
+
+def totp_opened(secrets: Path, sealed: bytes) -> bool:
+    try:
+        return TotpSecrets(ring(secrets, "gateway", "totp-keys")).open(7, sealed) == "secret"
+    except TotpFault:
+        return False
+
+
+def vault_opened(secrets: Path, sealed: Sealed) -> bool:
+    try:
+        return Vault(ring(secrets, "svc-webhooks", "vault-keys")).open(7, sealed.key_id, sealed.sealed) == "secret"
+    except VaultFault:
+        return False
+
+
+def key_made(secrets: Path) -> str | None:
+    checks = KeyChecks(ring(secrets, "gateway", "key-check-secrets"))
+    return checks.key_of(checks.new_recipe())
+
+
+ACCEPTING: dict[str, tuple[Callable[[Path], Any], Callable[[Path, Any], bool]]] = {
+    "identity-svc-tickets": (token_made, token_accepted),
+    "cursor-keys": (
+        lambda secrets: Cursors(ring(secrets, "gateway", "cursor-keys")).issue(7, b"list"),
+        lambda secrets, cursor: Cursors(ring(secrets, "gateway", "cursor-keys")).after_id(cursor, b"list") == 7,
+    ),
+    "key-check-secrets": (
+        key_made,
+        lambda secrets, key: KeyChecks(ring(secrets, "gateway", "key-check-secrets")).verdict(key) == "good",
+    ),
+    "totp-keys": (lambda secrets: TotpSecrets(ring(secrets, "gateway", "totp-keys")).seal(7, "secret"), totp_opened),
+    "vault-keys": (lambda secrets: Vault(ring(secrets, "svc-webhooks", "vault-keys")).seal(7, "secret"), vault_opened),
+}
+"""By what is rotated: what a process makes with it, and whether another process accepts that."""
+
+
+@pytest.mark.parametrize("name", ACCEPTING)
+def test_processes_before_and_after_each_step_accept_each_other(secrets: Path, tmp_path: Path, name: str) -> None:
+    """During a roll-out both run. What the first key made is refused only once it has left."""
+    make, accepts = ACCEPTING[name]
+    folders = steps(secrets, name, tmp_path / "steps")
+    for before, after in itertools.pairwise(folders):
+        made_by_old = accepts(after, make(before))
+        assert accepts(before, make(after)) and accepts(after, make(after))
+        assert made_by_old
+    assert not accepts(folders[-1], make(folders[0]))
+
+
+def test_a_rotation_can_be_repeated_and_ends_only_when_told_to(secrets: Path) -> None:
+    first = ring(secrets, "svc-webhooks", "vault-keys")
+    status, said = rotate(secrets, "vault-keys", "--drop-old")
+    assert status == 1 and "still in use" in said
+    assert "key is added" in rotate(secrets, "vault-keys")[1]
+    assert "vault reseal" in rotate(secrets, "vault-keys")[1]
+    status, said = rotate(secrets, "vault-keys")
+    assert status == 1 and "still accepted" in said
+    assert list(ring(secrets, "svc-webhooks", "vault-keys")) == ["k2", "k1"]
+    assert rotate(secrets, "vault-keys", "--drop-old")[0] == 0
+    assert list(ring(secrets, "svc-webhooks", "vault-keys")) == ["k2"]
+    # Backups made before need it.
+    (line,) = (secrets / "retired.env").read_text().splitlines()
+    assert line == f"vault-keys=k1:{base64.b64encode(first['k1']).decode()}"
+    assert stat.S_IMODE((secrets / "retired.env").stat().st_mode) == 0o600
+
+
+def test_a_stolen_key_goes_at_once(secrets: Path) -> None:
+    token = token_made(secrets)
+    assert rotate(secrets, "identity-svc-tickets", "--at-once")[0] == 0
+    assert not token_accepted(secrets, token)
+    assert token_accepted(secrets, token_made(secrets))
+    # In the middle of a rotation any of the keys may be the stolen one.
+    assert rotate(secrets, "cursor-keys")[0] == rotate(secrets, "cursor-keys")[0] == 0
+    assert rotate(secrets, "cursor-keys", "--at-once")[0] == 0
+    assert list(ring(secrets, "gateway", "cursor-keys")) == ["k3"]
+    before = values(secrets / "svc-webhooks.env")
+    status, said = rotate(secrets, "vault-keys", "--at-once")
+    assert status == 1 and "sealed anew first" in said and values(secrets / "svc-webhooks.env") == before
+
+
+def test_a_key_signs_only_after_a_roll_out_of_the_ring_that_has_it(secrets: Path) -> None:
+    """A run that was killed before the ring had the next key adds it, and does not use it yet."""
+    old_ring = (secrets / "identity/ring.jwks").read_text()
+    now = (secrets / "identity/gateway.jwk").read_text()
+    assert rotate(secrets, "identity-gateway")[0] == 0
+    new_ring = (secrets / "identity/ring.jwks").read_text()
+    (secrets / "identity/ring.jwks").write_text(old_ring)
+    assert "key is added" in rotate(secrets, "identity-gateway")[1]
+    assert (secrets / "identity/gateway.jwk").read_text() == now
+    assert (secrets / "identity/ring.jwks").read_text() == new_ring
+
+
+def test_passwords_change_in_every_place_that_has_them(secrets: Path) -> None:
+    before = {path.name: values(path) for path in secrets.glob("*.env")}
+    sql = (secrets / "databases.sql").read_text()
+    text = (secrets / "valkey.env").read_text()
+    (secrets / "valkey.env").write_text(text.replace("@valkey:6379", "@store.example:6380"))
+    for name in ("nats", "valkey", "database-svc-tickets", "database-owners"):
+        assert rotate(secrets, name)[0] == 0
+    after = {path.name: values(path) for path in secrets.glob("*.env")}
+    changed = {name for name, found in after.items() if found != before[name]}
+    owners = {f"{name}-owner.env" for name in (*SERVICES, "console")}
+    assert changed == {"nats.env", "nats-users.env", "valkey.env", "svc-tickets.env", *owners}
+    url, old = urlsplit(after["svc-tickets.env"]["database-url"]), urlsplit(before["svc-tickets.env"]["database-url"])
+    assert url.password != old.password and url._replace(netloc="") == old._replace(netloc="")
+    new_sql = (secrets / "databases.sql").read_text()
+    assert f"PASSWORD '{url.password}'" in new_sql and f"PASSWORD '{old.password}'" in sql
+    assert f"PASSWORD '{old.password}'" not in new_sql
+    valkey = after["valkey.env"]
+    assert valkey["url"] == f"valkey://:{valkey['password']}@store.example:6380"
+    users, found = after["nats-users.env"], after["nats.env"]
+    assert f":{users['gateway-password']}@" in users["gateway-url"]
+    assert f":{found['password']}@" in found["url"] and found["password"] != before["nats.env"]["password"]
+
+
+def test_what_a_folder_holds_becomes_manifests_only_when_asked(secrets: Path, as_read: Bundle, tmp_path: Path) -> None:
+    """They are the Secrets that kustomize makes of the same folder."""
+    output = tmp_path / "secrets.yaml"
+    done = run_secrets("manifests", str(secrets), "--output", str(output))
+    assert done.returncode == 0 and not told(secrets) & set(re.findall(r"[\w+/=-]{20,}", done.stdout))
+    assert stat.S_IMODE(output.stat().st_mode) == 0o600
+    bundle = Bundle(tuple(documents(output)))
+    names = {one["metadata"]["name"] for one in bundle.of("Secret")}
+    assert names == {one["metadata"]["name"] for one in as_read.of("Secret")}
+    for name in names:
+        assert bundle.values("Secret", name) == as_read.values("Secret", name)
+    assert bundle.values("ConfigMap", "identity-ring") == as_read.values("ConfigMap", "identity-ring")
+    assert {one["metadata"]["namespace"] for one in bundle.manifests} == {"makeready"}
+    again = run_secrets("manifests", str(secrets), "--output", str(output))
+    assert (again.returncode, again.stderr) == (1, f"makeready: {output} exists already.\n")
+    one = run_secrets("manifests", str(secrets), "--name", "valkey")
+    assert json.loads(one.stdout) == as_read.values("Secret", "valkey")
 
 
 def migrate(name: str, log: Path, url: str, owner_url: str) -> None:

@@ -1,0 +1,88 @@
+"""The version of a release, which every artefact bears: `python .ci/version.py check`, or `… X.Y.Z` writes another one.
+
+Its one source is the workspace's pyproject.toml. The projects, the client libraries, the image's labels, the manifests
+and the handbook's commands repeat it. The API's document does not: the contract has a date of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = "pyproject.toml"
+NUMBER = r"\d+\.\d+\.\d+"
+# By place below the root: what stands before the version.
+PLACES = {
+    "sdk/typescript/package.json": '^  "version": "',
+    "sdk/typescript/src/core.ts": '^export const VERSION = "',
+    "sdk/python/makeready_client/core.py": '^__version__ = "',
+    "deploy/Dockerfile": "^ARG VERSION=|-t makeready:",
+    "deploy/README.md": r"registry\.example/makeready:",
+    "deploy/k8s/base/**/*.yaml": r"^ +app\.kubernetes\.io/version: ",
+    "deploy/k8s/components/**/*.yaml": r"^ +app\.kubernetes\.io/version: ",
+    "deploy/k8s/overlays/**/kustomization.yaml": r"newName: registry\.example/makeready\n    newTag: ",
+}
+# The version in these is that of another program.
+OTHERS = {"deploy/k8s/base/nats.yaml"}
+
+
+def main(words: list[str], root: Path) -> int:
+    """Checks or writes; returns the exit status."""
+    if words != ["check"]:
+        if len(words) != 1 or not re.fullmatch(NUMBER, words[0]):
+            sys.stderr.write(f"{__doc__}")
+            return 2
+        write(root, words[0])
+        return 0
+    wanted = tomllib.loads((root / SOURCE).read_text())["project"]["version"]
+    found = list(places(root))
+    different = [
+        f"{path.relative_to(root)}: {version} instead of {wanted}" for path, version in found if version != wanted
+    ]
+    different += [f"{pattern}: names no version" for pattern in patterns(root) if not _found(root, pattern)]
+    sys.stdout.write("".join(f"{line}\n" for line in different))
+    return 1 if different else 0
+
+
+def patterns(root: Path) -> dict[str, str]:
+    """By place: what stands before the version. The places that may have none are left out."""
+    workspace = tomllib.loads((root / SOURCE).read_text())
+    projects = [SOURCE, *(f"{one}/pyproject.toml" for one in workspace["tool"]["uv"]["workspace"]["members"])]
+    optional = ("deploy/k8s/components/**/*.yaml",)
+    return dict.fromkeys(projects, '^version = "') | {one: PLACES[one] for one in PLACES if one not in optional}
+
+
+def places(root: Path) -> Iterator[tuple[Path, str]]:
+    """Every place that repeats the version, with what it says."""
+    for pattern in {**PLACES, **patterns(root)}:
+        yield from _found(root, pattern)
+
+
+def _found(root: Path, pattern: str) -> list[tuple[Path, str]]:
+    before = {**PLACES, **patterns(root)}[pattern]
+    return [
+        (path, match["version"])
+        for path in sorted(root.glob(pattern))
+        if path.relative_to(root).as_posix() not in OTHERS
+        for match in re.finditer(rf"(?:{before})(?P<version>{NUMBER})", path.read_text(), re.MULTILINE)
+    ]
+
+
+def write(root: Path, version: str) -> None:
+    """Writes the version everywhere."""
+    before = {**PLACES, **patterns(root)}
+    for pattern, words in before.items():
+        for path in sorted(root.glob(pattern)):
+            if path.relative_to(root).as_posix() in OTHERS:
+                continue
+            text = path.read_text()
+            new = re.sub(rf"({words}){NUMBER}", rf"\g<1>{version}", text, flags=re.MULTILINE)
+            if new != text:
+                path.write_text(new)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], Path(__file__).resolve().parents[1]))

@@ -1,0 +1,189 @@
+"""Makes the secrets that an installation lacks, and the SQL that makes its databases."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from chassis.auth.identity import make_keys
+from chassis.db import roles
+from makeready_cli.errors import CommandError
+from makeready_cli.installation.folder import (
+    CONSOLE,
+    ISSUERS,
+    RINGS,
+    SERVICES,
+    WITH_DATABASES,
+    keep,
+    lines,
+    text,
+    values,
+    values_of,
+    write,
+)
+
+CA_FILE = "/etc/makeready/database-ca/ca.crt"
+KEY_BYTES = 32
+PARTITIONED = ("svc-webhooks",)  # makes and drops the partitions of its days itself
+# Of NATS, by the number of servers.
+PLACES = {1: ["nats:4222"], 3: [f"nats-{number}.nats:4222" for number in range(3)]}
+CONNECTIONS = 40  # by default, of each service's role: three pods and one that replaces another
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the folder cannot know. None: as it has it; a CommandError if it has nothing."""
+
+    database_host: str | None = None
+    """HOST[:PORT] of the PostgreSQL server, or of its pooler."""
+    database_direct_host: str | None = None
+    """Of the server, if the other is a pooler's."""
+    database_ca: Path | None = None
+    """The file of certificates, in PEM."""
+    database_prefix: str = ""
+    role_connections: int = CONNECTIONS
+    nats_servers: int | None = None
+
+
+def make_missing(folder: Path, wanted: Wanted) -> None:
+    """Makes what the folder lacks, and writes `databases.sql` and the ring of public keys anew from the other files.
+
+    nats_servers alone changes what is there: the servers in the URLs of NATS. Raises CommandError and OSError.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_keys(folder / "identity", list(ISSUERS))
+    if not (folder / "ca.crt").exists():
+        if wanted.database_ca is None:
+            raise CommandError("--database-ca is needed: no certificates are kept yet.")
+        keep(folder / "ca.crt", wanted.database_ca.read_text())
+    for service in WITH_DATABASES:
+        if not (folder / f"{service}.env").exists():
+            if wanted.database_host is None:
+                raise CommandError(f"--database-host is needed: {service} has no URL yet.")
+            url = _database_url(service, wanted.database_host, wanted.database_prefix)
+            keep(folder / f"{service}.env", lines({"database-url": url}))
+        if wanted.database_direct_host is not None:
+            _add_direct_url(folder, service, wanted.database_direct_host)
+        _add_rings(folder / f"{service}.env", RINGS.get(service, ()))
+        keep(folder / f"{service}-owner.env", lines({"database-url": _owner_url(folder, service)}))
+    password = new_password()
+    keep(folder / "valkey.env", lines({"password": password, "url": f"valkey://:{password}@valkey:6379"}))
+    _add_nats(folder, wanted.nats_servers)
+    write_databases_sql(folder, wanted.role_connections)
+
+
+def new_password() -> str:
+    """A password that needs no quoting in a URL, in SQL or in a shell, and that no parser takes for a number."""
+    return "p" + secrets.token_hex(KEY_BYTES)
+
+
+def new_key() -> str:
+    """256 random bits in base64, as a ring has them."""
+    return base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+
+
+def _add_rings(path: Path, names: Sequence[str]) -> None:
+    """Adds the rings that a service's file lacks, each with one key."""
+    content = path.read_text()
+    if missing := [name for name in names if name not in values_of(content)]:
+        if content and not content.endswith("\n"):
+            content += "\n"
+        write(path, content + lines({name: f"k1:{new_key()}" for name in missing}))
+
+
+def _add_nats(folder: Path, servers: int | None) -> None:
+    """Adds the users of NATS that are missing, each with a password and its URLs, and the password with which several
+    servers connect to each other. servers: how many all URLs then name; None: as many as those that are kept."""
+    operator, users = folder / "nats.env", folder / "nats-users.env"
+    of_operator, of_users = (values_of(file.read_text()) if file.exists() else {} for file in (operator, users))
+    password = of_operator.setdefault("password", new_password())
+    if servers or "url" not in of_operator:
+        of_operator["url"] = _nats_url("makeready", password, PLACES[servers or 1])
+    places = [one.rpartition("@")[2] for one in of_operator["url"].split(",")]
+    if len(places) > 1:
+        of_operator.setdefault("routes-password", new_password())
+    for name in (*SERVICES, CONSOLE):
+        password = of_users.setdefault(f"{name}-password", new_password())
+        if servers or f"{name}-url" not in of_users:
+            of_users[f"{name}-url"] = _nats_url(name, password, places)
+    for file, found in ((operator, of_operator), (users, of_users)):
+        if not file.exists() or found != values_of(file.read_text()):
+            write(file, lines(found))
+
+
+def _nats_url(user: str, password: str, places: Sequence[str]) -> str:
+    """The user's URLs of all servers, as MAKEREADY_NATS_URL has them."""
+    return ",".join(f"nats://{user}:{password}@{place}" for place in places)
+
+
+def _database_url(service: str, host: str, prefix: str) -> str:
+    """The service's URL; role and database have the name of its context, after the prefix."""
+    name = prefix + service.removeprefix("svc-")
+    return f"postgresql://{name}:{new_password()}@{host}/{name}?sslmode=verify-full&sslrootcert={CA_FILE}"
+
+
+def _add_direct_url(folder: Path, service: str, host: str) -> None:
+    """Adds the URL of the server itself, if the service's file lacks it."""
+    path = folder / f"{service}.env"
+    content = path.read_text()
+    if "database-direct-url" not in values_of(content):
+        url = urlsplit(_url_of(folder, service))
+        direct_url = url._replace(netloc=f"{url.username}:{url.password}@{host}").geturl()
+        write(path, content.rstrip("\n") + "\n" + lines({"database-direct-url": direct_url}))
+
+
+def _owner_url(folder: Path, service: str) -> str:
+    """The URL of the role that owns the tables and migrates, with a new password."""
+    parts = urlsplit(values(folder, service).get("database-direct-url") or _url_of(folder, service))
+    place = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{parts.username}{roles.OWNER}:{new_password()}@{place}").geturl()
+
+
+def _url_of(folder: Path, name: str) -> str:
+    """The database's URL in NAME.env. Raises CommandError if there is none."""
+    if (url := values(folder, name).get("database-url")) is None:
+        raise CommandError(f"{folder / name}.env names no database-url.")
+    return url
+
+
+def write_databases_sql(folder: Path, connections: int) -> None:
+    """Writes the SQL for psql that makes, or takes over, the databases and roles of all services.
+
+    Every database is closed to the roles of the others. connections: the limit of each service's role.
+    """
+    statements = [
+        "-- For psql, as the administrator of the server. It may be run again at any time.",
+        "\\set ON_ERROR_STOP on",
+    ]
+    for service in WITH_DATABASES:
+        url, owner_url = urlsplit(_url_of(folder, service)), urlsplit(_url_of(folder, f"{service}-owner"))
+        name, password, owner_password = url.username or "", url.password or "", owner_url.password or ""
+        is_partitioned = service in PARTITIONED
+        made = roles.make_roles(name, password, owner_password, connections, partitions=is_partitioned)
+        statements += [f"{statement};" for statement in made]
+        missing = f"NOT EXISTS (SELECT FROM pg_database WHERE datname = {roles.literal(name)})"
+        statements.append(f"SELECT {roles.literal(roles.make_database(name))} WHERE {missing} \\gexec")
+    for service in WITH_DATABASES:
+        name = urlsplit(_url_of(folder, service)).username or ""
+        statements += [
+            f"\\connect {name}",
+            "BEGIN;",
+            *(f"{statement};" for statement in roles.take_over(name)),
+            "COMMIT;",
+            # After a change of the owner, which would take the old owner's right to connect with it.
+            *(f"{statement};" for statement in roles.close_database(name)),
+        ]
+    write(folder / "databases.sql", "\n".join(statements) + "\n")
+
+
+def connections_of(folder: Path) -> int:
+    """The connection limit that `databases.sql` has; the default where there is none yet."""
+    path = folder / "databases.sql"
+    if not path.exists():
+        return CONNECTIONS
+    _, limit, rest = text(path).partition("NOINHERIT CONNECTION LIMIT ")
+    return int(rest.split()[0]) if limit else CONNECTIONS
