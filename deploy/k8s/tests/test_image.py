@@ -191,7 +191,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / project, folder / "build" / project, ignore=ignored)
     (install,) = [program for program in programs() if "--no-deps" in program]
     assert "--ignore-installed" in install  # else pip would remove the projects from the environment that runs it
-    program = [sys.executable, *(str(folder / "code") if word == "/opt/code" else word for word in install[1:]), "-q", "--no-compile"]
+    program = [
+        sys.executable,
+        *(str(folder / "code") if word == "/opt/code" else word for word in install[1:]),
+        "-q",
+        "--no-compile",
+    ]
     done = subprocess.run(program, cwd=folder / "build", capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     (site,) = (folder / "code").glob("lib/python*/site-packages")
