@@ -17,6 +17,8 @@ from typing import Any
 
 import structlog
 
+from chassis.runtime import traces
+
 # Values logged under these names are hidden. Bodies too: they hold residents' data.
 HIDDEN = frozenset("authorization key api_key secret password token cookie body data reply".split())  # noqa: SIM905
 
@@ -33,6 +35,12 @@ _TRACEBACK = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 def _hide(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name in HIDDEN & event.keys():
         event[name] = "(hidden)"
+    return event
+
+
+def _traced(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    if traceparent := traces.current():
+        event["trace_id"] = traces.id_of(traceparent)
     return event
 
 
@@ -95,9 +103,14 @@ async def report_left_out() -> None:
 
 
 def configure(service: str, level: str = "info") -> None:
-    """Sets up logging for the process; libraries that use the standard library's logging get the same format."""
+    """Sets up logging for the process; libraries that use the standard library's logging get the same format.
+
+    The process's start is a trace: the lines of its parts that begin none of their own belong to it.
+    """
+    traces.begin()
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
+        _traced,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _hide,
