@@ -22,6 +22,7 @@ FIELDS = {
     "resources",
     "components",
     "configMapGenerator",
+    "generatorOptions",
     "secretGenerator",
     "images",
     "replicas",
