@@ -5,6 +5,9 @@ longest shards start first. Most of a shard's time is waiting for its own proces
 output of a shard is printed when it has ended. At the end: the counts, every reason for a skip with its count, and
 every failed test with its error, in the last lines, for a CI may show no others.
 
+Files with failed tests run once more, each alone, if they are few. A test that passes then depends on the machine's
+load or on chance. The run passes, and its last lines name the test as UNSTABLE, with its first error: mend the cause.
+
 With arguments for pytest there is one run, of what they name. `--record` writes `.ci/durations.json` anew.
 `--repeat N PLACE…` runs each shard (or each folder or file that is named) N times, one run at a time, and prints how
 many runs failed, with which tests. Ends with 1 where a test failed.
@@ -34,6 +37,7 @@ DURATIONS = ROOT / ".ci" / "durations.json"
 LANES = 2 * min(os.cpu_count() or 2, 4)
 SHARD_SECONDS = 120  # about the longest shard; a shorter one would start its servers and services too often
 NEW_FILE_SECONDS = 3.0  # a file that DURATIONS does not have
+SECOND_LOOKS_MAX = 3  # files; more do not fail by chance
 NO_TESTS = 5  # pytest's exit status where a folder has none
 
 
@@ -59,6 +63,8 @@ class Run:
     """The shards in which something failed."""
     errors: dict[str, str] = field(default_factory=dict)
     """The error of each failed test, in one line."""
+    unstable: dict[str, str] = field(default_factory=dict)
+    """The first error of each test that passed when it ran again."""
     counts: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -90,6 +96,7 @@ def main(arguments: list[str]) -> int:
             while not waiting.empty():
                 waiting.get_nowait()
             return 130
+    look_again(run)
     summary(run, len(planned), time.monotonic() - started)
     if arguments and not run.failed:
         DURATIONS.write_text(json.dumps(dict(sorted(run.seconds.items())), indent=1) + "\n")
@@ -153,6 +160,25 @@ def lane(waiting: queue.SimpleQueue[Shard], run: Run, cache: Path) -> None:
                 say(f"{shard.name}, {took:.0f} s")
                 sys.stdout.buffer.write(output.read_bytes())
                 sys.stdout.buffer.flush()
+
+
+def look_again(run: Run) -> None:
+    """Runs the files with failed tests once more, one at a time; what passes then is no failure, but unstable."""
+    files = sorted({test.partition("::")[0] for test in run.errors})
+    if len(files) > SECOND_LOOKS_MAX or any("::" not in test for test in run.errors):
+        return
+    for file in files:
+        with tempfile.TemporaryDirectory() as folder:
+            output = Path(folder) / "output"
+            status = run_pytest([file], output)
+            say(f"{file} again: {last_line(output)}")
+            if status == 0:
+                again = {test for test in run.errors if test.partition("::")[0] == file}
+                run.unstable |= {test: run.errors.pop(test) for test in sorted(again)}
+            else:
+                sys.stdout.write(output.read_text(errors="replace"))
+    if not run.errors:
+        run.failed.clear()
 
 
 def run_pytest(files: list[str], output: Path, **settings: str) -> int:
@@ -220,6 +246,8 @@ def summary(run: Run, shards_: int, seconds: float) -> None:
     say(", ".join(f"{count} {name}" for name, count in run.counts.items()) or "no test ran")
     ended = f"FAILED: {', '.join(sorted(run.failed))}" if run.failed else "all passed"
     say(f"{shards_} shards ended after {seconds:.0f} s, {cpu_seconds():.0f} s of CPU: {ended}")
+    for test, error in sorted(run.unstable.items()):
+        say(f"UNSTABLE {test}: {error}")
     for test, error in sorted(run.errors.items()):
         say(f"FAILED {test}: {error}")
 

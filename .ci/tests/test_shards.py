@@ -106,5 +106,46 @@ def test_the_last_lines_name_every_failed_test_with_its_error(
     assert run.counts == {"passed": 1, "failed": 1, "error": 2}
 
 
+ONCE = """
+from pathlib import Path
+
+def test_once():
+    mark = Path(__file__).with_suffix(".ran")
+    ran = mark.exists()
+    mark.touch()
+    assert ran, "the first time"
+
+def test_good(): ...
+"""
+
+
+@pytest.mark.parametrize("files", [1, 4])
+def test_what_passes_alone_is_unstable_if_it_is_little_and_what_fails_again_has_failed(
+    suite: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], files: int
+) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["testkit.plugin"]')
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    names = [f"test_{number}.py" for number in range(files)]
+    for name in names:
+        (tmp_path / name).write_text(ONCE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(suite.ROOT / "testkit"))
+    waiting: queue.SimpleQueue[object] = queue.SimpleQueue()
+    waiting.put(suite.Shard("once", names, 1.0))
+    run = suite.Run()
+    suite.lane(waiting, run, tmp_path)
+    assert run.failed == ["once"] and len(run.errors) == files
+    first = dict(run.errors)
+    suite.look_again(run)
+    if files == 1:
+        assert (run.failed, run.errors, run.unstable) == ([], {}, first)
+        (tmp_path / "test_0.py").write_text("def test_once():\n    assert False")
+        run.errors, run.unstable, run.failed = first, {}, ["once"]
+        suite.look_again(run)
+    assert (run.failed, run.errors, run.unstable) == (["once"], first, {})
+    suite.summary(run, 1, 1.0)
+    assert f"FAILED {names[0]}::test_once: AssertionError: the first time" in capfd.readouterr().out
+
+
 def last_of(lines: list[str], word: str) -> str:
     return [line for line in lines if word in line][-1]

@@ -7,6 +7,7 @@ import base64
 import itertools
 import json
 import os
+import ssl
 import sys
 import time
 from collections.abc import Mapping
@@ -56,13 +57,13 @@ class Gateway(Process):
         """Starts it; `ready` waits."""
         self.launch()
 
-    async def ready(self, seconds: float = 30) -> None:
-        """Waits until /readyz answers 200."""
+    async def ready(self, seconds: float = 30, tls: ssl.SSLContext | None = None) -> None:
+        """Waits until /readyz answers 200, over `tls` if its port speaks that."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             assert self.is_running, self.log_tail()
             try:
-                if (await Api(self.api_port).get("//readyz")).status == 200:
+                if (await Api(self.api_port, tls).get("//readyz")).status == 200:
                     return
             except OSError:
                 pass

@@ -11,17 +11,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from asyncpg import Record
+from asyncpg import LockNotAvailableError, Record
 from sqlalchemy import Table
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from chassis.db.database import Connection, Database
+from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.db.rows import array_rows, columns_of
 from chassis.db.statements import TEXTS, TIME, Statement, param
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import overdue_before
 
 ROWS_AT_ONCE = 100  # locked and written in one transaction
+WAITS_MAX = 5  # for rows that other transactions hold, of one lock_timeout each
 
 _KEY = {"company_id": sa.BigInteger(), "id": sa.BigInteger()}
 
@@ -88,30 +89,42 @@ class Overdue:
     async def each(self, now: datetime.datetime, work: Work) -> int:
         """Does the work for all rows due at `now`, a few in each transaction; returns how many.
 
-        work: must leave none of its rows due. Any number of callers may run at once: each row is passed on once.
+        work: must leave none of its rows due; what it counts must come after its last statement, since it is called
+        again for rows whose locks it could not get. Any number of callers may run at once: each row is passed on once.
         """
         zones = [row["timezone"] for row in await self._database.rows(self._zones)]
         values = {"zones": zones, "days": [self._day_of(now, zone) for zone in zones], "rows": ROWS_AT_ONCE}
         at = {"now": now} if "now" in self._find.parameters else {}
-        first_company_id, done = 0, 0
+        first_company_id, done, waits = 0, 0, 0
         while True:
             found = await self._database.rows(self._find, first_company_id=first_company_id, **values, **at)
             if found:
                 # In the order in which all transactions lock many rows, so that they cannot deadlock.
                 rows = sorted((row["company_id"], row["id"], row["day"]) for row in found)
-                companies, ids, of_days = (list(column) for column in zip(*rows, strict=True))
-                async with self._database.transaction() as connection:
-                    if self._hold_first is not None:
-                        await connection.execute(self._hold_first, company_id=companies, id=ids)
-                    held = await connection.rows(self._hold, company_id=companies, id=ids, day=of_days, **at)
-                    if held:
-                        key = columns_of(held, ("company_id", "id"))
-                        await work(connection, await connection.rows(self._read, **key))
-                        failpoint("sweep-before-commit")
-                done += len(held)
-                first_company_id = companies[-1]
+                try:
+                    done += await self._hand_on(rows, at, work)
+                except DatabaseUnavailable as error:
+                    waits += 1
+                    if waits == WAITS_MAX or not isinstance(error.__cause__, LockNotAvailableError):
+                        raise
+                    # A file or another sweep holds the rows. They are looked for again: it may have changed them.
+                    continue
+                first_company_id, waits = rows[-1][0], 0
             if len(found) < ROWS_AT_ONCE:
                 return done
+
+    async def _hand_on(self, rows: Sequence[tuple[int, int, datetime.date]], at: dict[str, Any], work: Work) -> int:
+        """Does the work for those of the rows that are due yet, in one transaction; returns how many."""
+        companies, ids, of_days = (list(column) for column in zip(*rows, strict=True))
+        async with self._database.transaction() as connection:
+            if self._hold_first is not None:
+                await connection.execute(self._hold_first, company_id=companies, id=ids)
+            held = await connection.rows(self._hold, company_id=companies, id=ids, day=of_days, **at)
+            if held:
+                key = columns_of(held, ("company_id", "id"))
+                await work(connection, await connection.rows(self._read, **key))
+                failpoint("sweep-before-commit")
+        return len(held)
 
 
 def _hold_first(table: Table, key: sa.ColumnElement[int]) -> Statement:

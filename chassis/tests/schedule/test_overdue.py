@@ -157,6 +157,24 @@ async def test_what_changed_before_the_lock_is_left(database: Database) -> None:
     assert announced.ids == [1, 3]
 
 
+async def test_rows_that_are_held_for_longer_than_a_lock_is_waited_for_are_done_later(database: Database) -> None:
+    ids = [*await _fill(database, 1, 1, 3)]
+    announced = Announced()
+    waited: set[datetime.datetime] = set()
+    async with database.transaction() as connection:
+        await connection.raw.execute("SELECT 1 FROM chore WHERE id = 2 FOR UPDATE")
+        sweeping = asyncio.create_task(overdue(database).each(NOW, announced))
+        async with asyncio.timeout(60):
+            while len(waited) < 2:  # the second transaction that waits is there because the first gave up
+                query = "SELECT xact_start FROM pg_stat_activity WHERE datname = current_database()"
+                found = await connection.raw.fetch(f"{query} AND wait_event_type = 'Lock'")
+                waited |= {row["xact_start"] for row in found}
+                await connection.raw.execute("SELECT pg_stat_clear_snapshot()")
+                await asyncio.sleep(0.1)
+    assert await sweeping == 3
+    assert announced.ids == ids
+
+
 async def test_what_everybody_locks_first_is_locked_first_and_in_the_order_of_its_ids(database: Database) -> None:
     """Chores 1, 2, 3 are in rooms 3, 2, 1. While room 2 is held, chore 3 can change: the sweep locks rooms first."""
     await _fill(database, 1, 1, 3)

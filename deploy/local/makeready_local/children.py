@@ -140,9 +140,10 @@ class Child:
                     os.truncate(self.log, 0)
                     self._log_start = 0
 
-    def last_words(self) -> str:
-        """The last line that is not blank in its log since its start."""
-        return last_line(self.log, self._log_start) or "it wrote nothing"
+    def last_words(self, mark: str = "") -> str:
+        """The last line with `mark` in its log since its start; without one, the last that is not blank."""
+        lines = [line.strip() for line in _tail(self.log, self._log_start) if line.strip()]
+        return next((line for line in reversed(lines) if mark in line), lines[-1] if lines else "it wrote nothing")
 
     @property
     def missed_disk_space(self) -> bool:

@@ -80,9 +80,11 @@ class Postgres:
                 self._run(binaries, data, mark)
                 return
             except LocalError:
-                if attempt == 2 or port_is_free(self.port):
+                if attempt == 2:
                     raise
-                self.port = free_port()
+                # The last helpers of a killed server may hold its port and its memory for a moment more.
+                if not port_is_free(self.port):
+                    self.port = free_port()
 
     def stop(self) -> None:
         """Ends it cleanly: connections are closed, everything is on disk."""
@@ -107,7 +109,7 @@ class Postgres:
         deadline = time.monotonic() + START_SECONDS
         while not is_ready(data, self._child.pid):
             if not self._child.alive:
-                raise LocalError(f"PostgreSQL did not start: {self._child.last_words()}")
+                raise LocalError(f"PostgreSQL did not start: {self._child.last_words('FATAL')}")
             if time.monotonic() > deadline:
                 self._child.kill()
                 raise LocalError(f"PostgreSQL was not ready within {START_SECONDS} s; see {self.log}")

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +106,29 @@ def test_a_port_taken_before_the_first_start_is_exchanged(folder: Path, postgres
         assert second.port != postgres.port
     finally:
         second.stop()
+
+
+def test_a_port_that_is_taken_for_a_moment_only_does_not_stop_the_start(folder: Path, postgres: Postgres) -> None:
+    postgres.stop()
+    taken = socket.create_server(("127.0.0.1", postgres.port))
+    before = postgres.log.read_text()
+
+    def let_go() -> None:
+        while "Address already in use" not in postgres.log.read_text().removeprefix(before):
+            time.sleep(0.001)
+        taken.close()
+
+    letting = threading.Thread(target=let_go)
+    letting.start()
+    postgres.start()
+    letting.join()
+    assert asyncio.run(fetch(postgres.url, "SELECT 1")) == 1
+
+
+def test_a_server_that_can_not_start_says_what_was_fatal(folder: Path) -> None:
+    broken = Postgres(folder / "broken", "x", log=folder / "broken.log", settings={"max_connections": "none"})
+    with pytest.raises(LocalError, match=r"FATAL.*max_connections"):
+        broken.start()
 
 
 def test_a_port_is_kept_for_the_child_that_it_is_meant_for() -> None:
