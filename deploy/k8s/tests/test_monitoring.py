@@ -66,7 +66,7 @@ def test_every_alarm_fires_and_stays_silent(tmp_path: Path) -> None:
 
 
 def test_every_alarm_has_a_test_in_which_it_is_silent_at_first_and_then_fires_for_what_is_sick() -> None:
-    tested = {}
+    tested: dict[str, set[int]] = {}
     for test in TESTS:
         for one in test["promql_expr_test"]:
             assert f'alertname="{test["name"]}"' in one["expr"]
