@@ -36,8 +36,9 @@ VENDOR = (Path(__file__).parents[2] / "openapi/examples/Vendor.json").read_bytes
 OTHER_KEY = "2:" + "b3RoZXJvdGhlcm90aGVyb3RoZXJvdGhlcm90aGVyMTI="
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def asked_for() -> None:
+    """Before the session's harness, which would start for nothing."""
     if os.environ.get("MAKEREADY_ALARMS") != "1":
         lacks("alarms", "`make alarms` fires every alarm once")
     promtool()

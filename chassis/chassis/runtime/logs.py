@@ -38,12 +38,6 @@ def _hide(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutabl
     return event
 
 
-def _traced(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    if traceparent := traces.current():
-        event["trace_id"] = traces.id_of(traceparent)
-    return event
-
-
 @dataclass(slots=True)
 class _Window:
     """The lines of one event since `begun`, by the monotonic clock."""
@@ -105,12 +99,19 @@ async def report_left_out() -> None:
 def configure(service: str, level: str = "info") -> None:
     """Sets up logging for the process; libraries that use the standard library's logging get the same format.
 
-    The process's start is a trace: the lines of its parts that begin none of their own belong to it.
+    The process's start is a trace: the lines of its parts that begin none of their own belong to it, and those of other
+    threads.
     """
     traces.begin()
+    start = traces.current()
+
+    def traced(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        event["trace_id"] = traces.id_of(traces.current() or start)
+        return event
+
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
-        _traced,
+        traced,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _hide,
