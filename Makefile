@@ -12,7 +12,7 @@ POOLED = svc-tickets/tests gateway/tests/http/test_revocation.py svc-webhooks/te
   --deselect svc-tickets/tests/tickets/test_changes_lost.py::test_a_connection_lost_around_the_commit_reports_the_true_outcome
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform poolers lint quick bench bench-console soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock sbom version
+.PHONY: help run demo test coverage repeat platform poolers alarms lint quick bench bench-console soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock sbom version
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -66,6 +66,12 @@ soak-copies: install-test  ## Copies by /changes under kills: every record equal
 
 soak-rolls: install-test  ## Replicas rolled, frozen, killed and lost, in the times of the Kubernetes manifests (4 minutes)
 	@MAKEREADY_ROLLS_SCALE=1 .venv/bin/python -P -m pytest -q tests/chaos/test_replicas_roll.py
+
+alarms: install-test  ## Fires every alarm once, in real processes (5 minutes; needs promtool, of the package prometheus)
+	@MAKEREADY_ALARMS=1 MAKEREADY_REQUIRE=alarms,promtool .venv/bin/python -P -m pytest -q deploy/k8s/tests/test_monitoring.py \
+	  tests/chaos/test_alarms.py gateway/tests/http/test_alarms_of_budgets.py $(ARGS)
+	@MAKEREADY_REQUIRE=promtool .venv/bin/python -P -m pytest -q chassis/tests/db/test_clocks.py console/tests/test_readiness.py \
+	  -k fires_for_real
 
 soak-events: install-test  ## /events under eight killed writers (200,000 events), and a replay of 10,000 (about 15 minutes)
 	@MAKEREADY_FEED_EVENTS=$(or $(N),200000) MAKEREADY_REPLAYED_EVENTS=10000 .venv/bin/python -m pytest -q -s \

@@ -15,6 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 from chassis.auth.clients import ServiceClient, ServiceUnavailable
 from chassis.auth.identity import OPERATOR, Identity, TokenSigner
 from chassis.refusals import Refusal
+from chassis.runtime import traces
 from chassis.runtime.settings import SettingsError
 from makeready.identity.v1 import actors_pb2, identity_pb2
 from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
@@ -63,6 +64,7 @@ class Operator:
     def trace(self) -> None:
         """Sets a request id on all later calls, which the services log. For commands that change something."""
         structlog.contextvars.bind_contextvars(request_id=secrets.token_hex(12))
+        traces.begin()
 
     def channel(self, service: str) -> grpc.aio.Channel:
         """The channel for a stub whose methods go to `ask` and `call`."""

@@ -13,7 +13,9 @@ import uvloop
 from aiohttp import web
 from prometheus_client import start_http_server
 
+from chassis.app.health import SERVING
 from chassis.app.server import migrate
+from chassis.app.status import tell_build
 from chassis.refusals import Unavailable
 from chassis.runtime import logs
 from chassis.runtime.scheduling import batch_scheduling
@@ -53,10 +55,12 @@ async def serve(settings: config.Config) -> None:
         if opening.done():
             opening.result()
             gc.freeze()  # loaded objects stay
+            SERVING.set(1)
             log.info("serving", url=settings.url, host=settings.host, port=settings.port)
             await signalled
             log.info("stopping")
             console.is_ready = False
+            SERVING.set(0)
             await asyncio.sleep(settings.drain_seconds)
     finally:
         for task in (opening, signalled, report):
@@ -73,8 +77,10 @@ def main() -> None:
             return
         if sys.argv[1:]:
             raise SettingsError("usage: python -m console [migrate]")
-        settings = config.read(Environment(os.environ))
+        environment = Environment(os.environ)
+        settings = config.read(environment)
         logs.configure(NAME, settings.log_level)
+        tell_build(environment)
         batch_scheduling()
         host, _, port = settings.metrics_listen.rpartition(":")
         try:

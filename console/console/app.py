@@ -26,6 +26,7 @@ from chassis.auth.identity import TokenSigner
 from chassis.db.database import Database
 from chassis.db.revisions import head_of
 from chassis.refusals import Refusal, Unavailable
+from chassis.runtime import traces
 from console import config, files, pages
 from console.imports.jobs import Jobs
 from console.imports.keeper import KEEPER, Keeper
@@ -181,6 +182,7 @@ class Console:
             return elsewhere
         request_id = secrets.token_hex(12)
         structlog.contextvars.bind_contextvars(request_id=request_id)
+        traces.enter(request.headers.getall(traces.HEADER, ()))
         page = _page_of(request)
         name = page.path if page else next((one for one in FREE if request.path.startswith(one)), "none").rstrip("/")
         visit = request[VISIT] = Visit(request, self.site, page, request_id)

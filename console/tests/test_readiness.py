@@ -12,6 +12,7 @@ import aiohttp
 from chassis.db import migrations
 from console import tables
 from testkit import databases
+from testkit.alarms import check_fires, own
 from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
 from testkit.processes import Process, free_port
@@ -79,6 +80,14 @@ async def test_without_the_gateway_every_page_says_so(
         page = await dana.get(path)
         assert (page.status, page.title) == (503, UNAVAILABLE) and CHANGED_NOTHING in page.words
     assert await status(http, f"{dana.url}/readyz") == 200
+
+
+async def test_its_alarm_fires_for_real(apart: tuple[Stubs, Browser]) -> None:
+    stubs, dana = apart
+    before = {"console": own()}
+    await stubs.stop("gateway")
+    assert (await dana.get("/tickets")).status == 503
+    check_fires("ConsoleFaults", before=before, after={"console": own()})
 
 
 async def test_a_wrong_password_ends_it_with_one_line(identity_keys: Path, database_url: str, tmp_path: Path) -> None:

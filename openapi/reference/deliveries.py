@@ -116,6 +116,12 @@ HEADERS: tuple[tuple[str, str, Schema], ...] = (
         {"type": "string"},
     ),
     (
+        "traceparent",
+        "W3C Trace Context. The trace is that of the request that caused the event, in every attempt, retry and "
+        "replay; each attempt has a parent id of its own.",
+        {"type": "string", "pattern": "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},
+    ),
+    (
         "User-Agent",
         "`Makeready-Webhooks/1`. It proves nothing: only the signature does.",
         {"type": "string"},

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chassis.db.database import Connection
+from chassis.runtime import traces
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets.replicas.consumer import put_references
 from svc_tickets.tickets.forgotten import ForgottenPeople
@@ -26,7 +27,9 @@ class Applier:
         await put_references(connection, [*references, *(one.inspection_row_failed.places for one in failed)])
         # All writers take ticket numbers in the order of property ids, so they cannot deadlock.
         for event in sorted(failed, key=lambda one: one.inspection_row_failed.property_id):
-            await self._failed_rows.open(connection, event)
+            with traces.within(event.traceparent):
+                await self._failed_rows.open(connection, event)
         for event in events:
             if event.HasField("person_forgotten"):
-                await self._forgotten.remove(connection, event)
+                with traces.within(event.traceparent):
+                    await self._forgotten.remove(connection, event)

@@ -121,7 +121,8 @@ CREATE TABLE public.event (
     occurred_at timestamp with time zone NOT NULL,
     request_id text NOT NULL,
     body bytea NOT NULL,
-    stored_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    stored_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    traceparent text
 )
 PARTITION BY RANGE (event_id);
 

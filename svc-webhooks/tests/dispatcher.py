@@ -95,6 +95,7 @@ async def happened(
             entity_id=number,
             occurred_at=now(),
             request_id="",
+            traceparent=None,
             body=json.dumps({"number": number}).encode(),
             due_at=due_at or now() - datetime.timedelta(minutes=1),
         )

@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 
 REQUIREMENTS = {
+    "alarms": "`make alarms`, which fires every alarm once",
     "base-image": "the base image of our image, on this machine or from a registry",
     "chromium": "a Chromium browser",
     "crds": "the CustomResourceDefinitions of other projects' kinds, in the folder MAKEREADY_CRDS",
@@ -26,6 +27,7 @@ REQUIREMENTS = {
     "own-servers": "servers that the tests may stop: neither MAKEREADY_DATABASE_URL nor MAKEREADY_NATS_URL is set",
     "packages": "a registry of Python packages",
     "pgbouncer": "PgBouncer",
+    "promtool": "promtool, of Debian's package prometheus",
     "podman": "docker, podman or buildah, with an engine that answers",
     "linux": "Linux: its loopback addresses and its /proc",
     "mount": "the right to mount a small file system",

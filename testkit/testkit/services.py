@@ -121,9 +121,10 @@ class RunningService(Process):
         async with grpc.aio.insecure_channel(self.target, options=ONCE) as channel:
             yield channel
 
-    async def call(self, method: Any, request: Any, who: Identity) -> Any:
+    async def call(self, method: Any, request: Any, who: Identity, traceparent: str = "") -> Any:
         """One RPC of a stub with this identity. Raises Refusal, or AioRpcError for a fault or a refused identity."""
         metadata = [("authorization", self.keys.token(who, self.name)), ("x-request-id", "req-test")]
+        metadata += [("traceparent", traceparent)] if traceparent else []
         try:
             return await method(request, metadata=metadata, timeout=20, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:

@@ -7,12 +7,14 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2
+from prometheus_client import Gauge
 
 LIVENESS = "liveness"
 """The service by whose name a check asks whether the process lives; any other name asks whether it is ready."""
 # A check that is read takes this long and this many bytes at most. After one that takes more, none is read for a while.
 READ_SECONDS, READ_BYTES, REST_SECONDS = 0.5, 256, 2.0
 READY = health_pb2.HealthCheckRequest()  # names no service
+SERVING = Gauge("makeready_serving", "1 while the process is ready: it has started and is not stopping")
 _LIVENESS = health_pb2.HealthCheckRequest(service=LIVENESS).SerializeToString()
 
 
@@ -44,10 +46,12 @@ class Health:
 
     async def serve(self) -> None:
         self.is_serving = True
+        SERVING.set(1)
         await self._servicer.set(READY.service, health_pb2.HealthCheckResponse.SERVING)
 
     async def stop(self) -> None:
         self.is_serving = False
+        SERVING.set(0)
         await self._servicer.enter_graceful_shutdown()
 
     async def _check(self, _requests: Any, context: Any) -> Any:

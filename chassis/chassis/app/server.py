@@ -25,7 +25,7 @@ from prometheus_client import Counter, Histogram, start_http_server
 from sqlalchemy import MetaData, Table
 
 from chassis.app.health import Health
-from chassis.app.status import Status
+from chassis.app.status import Status, tell_build
 from chassis.auth.access import Access
 from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, NOT_AGAIN, REFUSAL, ServiceClient, refusal_message
 from chassis.auth.identity import Call, Identity, IdentityError, TokenSigner, TokenVerifier
@@ -42,7 +42,7 @@ from chassis.refusals import Refusal, Unavailable
 from chassis.replicas.check import ReplicaCheck
 from chassis.replicas.resync import ReplicaResync
 from chassis.replicas.tables import Replicas
-from chassis.runtime import failpoints, logs
+from chassis.runtime import failpoints, logs, traces
 from chassis.runtime.scheduling import batch_scheduling
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError, database_settings
 from chassis.schedule import instants
@@ -94,6 +94,11 @@ def _admitted(ring: TokenVerifier, access: Access, metadata: Mapping[str, str | 
     return who
 
 
+def _enter_trace(metadata: Mapping[str, str | bytes]) -> None:
+    given = metadata.get(traces.HEADER)
+    traces.enter((given,) if isinstance(given, str) else ())
+
+
 async def _refuse(context: Any, rpc: str, error: IdentityError) -> None:
     log.warning("identity_refused", rpc=rpc, reason=str(error))
     await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
@@ -137,6 +142,7 @@ class _Rpcs(grpc.GenericRpcHandler):
     @staticmethod
     async def _refused(short: str, error: IdentityError, _requests: Any, context: Any) -> None:
         CALLS.labels(short, "failed").inc()
+        _enter_trace(dict(context.invocation_metadata()))
         await _refuse(context, short, error)
 
 
@@ -342,6 +348,7 @@ class App:
             try:
                 metadata = dict(context.invocation_metadata())
                 request_id = metadata.get("x-request-id", "")
+                _enter_trace(metadata)
                 if "grpc-previous-rpc-attempts" in metadata:
                     REPEATED.labels(short_name).inc()
                 # Again, because the request may have arrived after the token's end; a verified token costs 0.15 µs.
@@ -458,6 +465,7 @@ class App:
 
     async def _keep(self, name: str, work: Background) -> None:
         while True:
+            traces.begin()
             try:
                 await work()
                 return
@@ -514,6 +522,7 @@ def run_process(
         logs.configure(name, service.log_level)
         failpoints.arm(environment.text("MAKEREADY_KILL_AT", ""), environment.text("MAKEREADY_STRIKE_FILE", ""))
         batch_scheduling()
+        tell_build(environment)
         host, _, port = service.metrics_listen.rpartition(":")
         try:
             start_http_server(int(port), host)

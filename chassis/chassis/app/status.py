@@ -7,11 +7,13 @@ import importlib.metadata
 from collections.abc import Awaitable, Callable
 
 import sqlalchemy as sa
+from prometheus_client import Gauge
 
 from chassis.auth.identity import Call
 from chassis.db.database import Database, DatabaseFull, DatabaseUnavailable
 from chassis.db.statements import Statement
 from chassis.messaging.transport import Transport
+from chassis.runtime.settings import Environment
 from makeready.common.v1 import status_pb2 as pb
 
 # Sorts 4 MB with 64 kB of memory, so that the server writes them to a temporary file on the database's disk. A full
@@ -24,6 +26,8 @@ _PROBE = Statement(
     )
 )
 _SIZE = Statement(sa.text("SELECT pg_database_size(current_database())"))
+
+BUILD = Gauge("makeready_build_info", "1, with the release and the revision of the process", ["version", "revision"])
 
 Backlog = Callable[[], Awaitable[pb.DeliveriesBacklog]]
 
@@ -56,3 +60,8 @@ class Status:
 def version() -> str:
     """The release of this process."""
     return importlib.metadata.version("makeready-chassis")
+
+
+def tell_build(environment: Environment) -> None:
+    """Sets makeready_build_info. The image names the commit that it was built from in MAKEREADY_REVISION."""
+    BUILD.labels(version(), environment.text("MAKEREADY_REVISION", "") or "unknown").set(1)

@@ -14,6 +14,7 @@ import structlog
 
 from chassis.auth.identity import Identity, TokenSigner
 from chassis.refusals import Refusal, Unavailable
+from chassis.runtime import traces
 from makeready.common.v1 import documents_pb2
 from makeready.retried import RETRIED
 
@@ -128,6 +129,8 @@ class ServiceClient:
         metadata = [("authorization", token)]
         if request_id := structlog.contextvars.get_contextvars().get("request_id"):
             metadata.append(("x-request-id", request_id))
+        if traceparent := traces.current():
+            metadata.append((traces.HEADER, traceparent))
         try:
             return await method(request, metadata=metadata, timeout=deadline_seconds)
         except grpc.aio.AioRpcError as error:

@@ -108,6 +108,8 @@ class Consumer:
         self._outboxes: dict[str, Any] = {producer: OutboxServiceStub(peers[producer].channel) for producer in subjects}
         self._peers = peers
         self._catching_up = asyncio.Lock()
+        for one in subjects:
+            MISPLACED.labels(one)  # from the start, so that the first one counts as an increase
         reconciled = inbox.metadata.tables["reconciled"]
         ids = param("ids", UUIDS)
         offered = sa.func.unnest(ids).column_valued("event_id")

@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql import UUID
 from chassis.db.database import Change, Connection
 from chassis.db.rows import InsertMany
 from chassis.db.statements import CLOCK, TIME
+from chassis.runtime import traces
 from makeready.common.v1.options_pb2 import label
 from makeready.events.v1.events_pb2 import Event, EventKey, PublicEvent, References
 
@@ -141,6 +142,7 @@ class Outbox:
     def _row(self, message: Event, occurred_at: datetime.datetime, changed: list[Change]) -> dict[str, Any]:
         event_id = uuid7()
         message.event_id = str(event_id)
+        message.traceparent = traces.current()
         message.occurred_at.FromDatetime(occurred_at)
         subject = f"events.{self.producer}.{content_of(message)}"
         return {"event_id": event_id, "subject": subject, "message": message.SerializeToString(), CHANGED: changed}

@@ -41,6 +41,10 @@ class ReplicaCheck:
         """period_seconds: from the end of one comparison of all rows to the start of the next."""
         self._database, self._replicas, self._owners = database, replicas, owners
         self._period_seconds = period_seconds
+        # From the start, so that the first one counts as an increase.
+        for kind, producer in replicas.owners.items():
+            CORRECTED.labels(kind)
+            REFUSED.labels(producer)
 
     async def examine(self, events: Sequence[Produced]) -> set[str]:
         """Removes from the events' references the rows that their producer does not own, and those that are checked

@@ -17,6 +17,8 @@ from typing import Any
 
 import structlog
 
+from chassis.runtime import traces
+
 # Values logged under these names are hidden. Bodies too: they hold residents' data.
 HIDDEN = frozenset("authorization key api_key secret password token cookie body data reply".split())  # noqa: SIM905
 
@@ -95,9 +97,21 @@ async def report_left_out() -> None:
 
 
 def configure(service: str, level: str = "info") -> None:
-    """Sets up logging for the process; libraries that use the standard library's logging get the same format."""
+    """Sets up logging for the process; libraries that use the standard library's logging get the same format.
+
+    The process's start is a trace: the lines of its parts that begin none of their own belong to it, and those of other
+    threads.
+    """
+    traces.begin()
+    start = traces.current()
+
+    def traced(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        event["trace_id"] = traces.id_of(traces.current() or start)
+        return event
+
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
+        traced,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _hide,

@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from chassis.auth.identity import Call
 from chassis.db.database import Database
 from chassis.db.statements import TIME, Statement, param
+from chassis.runtime import traces
 from chassis.schedule import instants
 from chassis.schedule.ahead import Note, check
 from chassis.writes.idempotency import Claim
@@ -92,6 +93,7 @@ async def every_slot(
     period_seconds: see `instants.slot_of`; by default slots are full hours.
     """
     while True:
+        traces.begin()
         slot = instants.slot_of(clock(), period_seconds)
         await work(slot)
         # Sleeps in short steps, because clocks are set and machines suspend.

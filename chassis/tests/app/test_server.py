@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -61,12 +64,12 @@ class EchoProcess(RunningService):
             while line not in self.lines:  # noqa: ASYNC110 - a file sets no event
                 await asyncio.sleep(0.02)
 
-    async def echo(self, text: str, who: Identity = ORDERS) -> str:
+    async def echo(self, text: str, who: Identity = ORDERS, traceparent: str = "") -> str:
         async with self.channel() as channel:
             method = channel.unary_unary(
                 METHOD, request_serializer=EchoRequest.SerializeToString, response_deserializer=EchoResponse.FromString
             )
-            return str((await self.call(method, EchoRequest(text=text), who)).text)
+            return str((await self.call(method, EchoRequest(text=text), who, traceparent)).text)
 
     async def health(self, service: str = "") -> str:
         async with self.channel() as channel:
@@ -186,6 +189,15 @@ async def test_a_fault_is_logged_with_the_request_and_without_values(running: Ec
     line = next(one for one in running.log.read_text().splitlines() if '"event": "fault"' in one)
     assert '"request_id": "req-test"' in line and '"rpc": "EchoService/Echo"' in line
     assert '"locals"' not in line and "authorization" not in line
+
+
+async def test_every_line_has_a_trace_id_and_those_of_a_call_have_its_callers(running: EchoProcess) -> None:
+    trace_id = secrets.token_hex(16)
+    with pytest.raises(grpc.aio.AioRpcError):
+        await running.echo("fault", traceparent=f"00-{trace_id}-00f067aa0ba902b7-01")
+    lines = [json.loads(one) for one in running.log.read_text().splitlines() if one.startswith("{")]
+    assert [one["event"] for one in lines if one.get("trace_id") == trace_id] == ["fault"]
+    assert all(re.fullmatch("[0-9a-f]{32}", one.get("trace_id", "")) for one in lines), lines
 
 
 def _lines_of(url: str) -> list[str]:

@@ -19,6 +19,7 @@ from chassis.db.statements import Statement
 from chassis.schedule import instants
 from chassis.writes import idempotency
 from chassis.writes.coalescing import CoalescingInsert
+from testkit.alarms import check_fires, own
 from testkit.plugin import PostgresServer
 
 from ..databases import make_tables
@@ -211,3 +212,13 @@ def test_a_slow_answer_never_makes_the_clocks_seem_further_apart(
     assert abs(clock.ahead) <= abs(really) + 1e-3
     assert clock.ahead * really >= -1e-3  # never on the other side
     assert abs(clock.ahead) >= abs(really) - latency - 1e-3
+
+
+async def test_clocks_apart_fires_for_real(database: Database, clock: Shifted) -> None:
+    await add(database)
+    before = {"svc-tickets": own()}
+    clock.by = HOUR
+    database._clocks.asked_at -= 2
+    with pytest.raises(ClocksApart):
+        await add(database)
+    check_fires("ClockApart", "WritesRefusedByClock", before=before, after={"svc-tickets": own()})

@@ -9,6 +9,7 @@ import grpc
 
 from chassis.auth.clients import ServiceClient, refusal_of, unavailable
 from chassis.auth.identity import TokenSigner
+from chassis.runtime import traces
 from gateway.http.bearer import Caller
 from gateway.http.routes import Operation
 
@@ -36,7 +37,11 @@ class Calls:
         try:
             return await self._methods[operation](
                 request,
-                metadata=(("authorization", token), ("x-request-id", request_id)),
+                metadata=(
+                    ("authorization", token),
+                    ("x-request-id", request_id),
+                    (traces.HEADER, traces.current()),
+                ),
                 timeout=operation.deadline_seconds,
             )
         except grpc.aio.AioRpcError as error:

@@ -56,6 +56,7 @@ class Budget:
         self.has_been_exceeded = False
         """Since memory was last given back."""
         HELD.labels(name).set_function(lambda: self.total)
+        EXCEEDED.labels(name)  # from the start, so that the first one counts as an increase
 
     def hold(self, give_way: Callable[[], object], size: int) -> None:
         """Sets the bytes of one holder. If all hold too much, those that have held for longest give way."""
@@ -104,6 +105,8 @@ class Door:
         """Of connections with TLS whose last request had no valid key."""
         self.handshakes = Budget("handshakes", HANDSHAKE_BYTES_MAX)
         self._budgets = (self.unfinished, self.unread, self.tls, self.handshakes)
+        for cap in ("all", "address"):
+            REFUSED.labels(cap)  # from the start, so that the first one counts as an increase
 
     def limit(self, connections_max: int) -> None:
         """Lowers the cap on all connections to what this process can have open."""

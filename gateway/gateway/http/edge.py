@@ -18,6 +18,7 @@ from prometheus_client import Counter, Histogram
 from chassis.app.server import SECONDS_BUCKETS, App
 from chassis.db.database import DatabaseFull
 from chassis.refusals import Refusal, Unavailable, invalid_request
+from chassis.runtime import traces
 from chassis.runtime.failpoints import failpoint
 from gateway.http import bearer, encoding, filters, replies
 from gateway.http.bearer import Caller, Keys
@@ -96,6 +97,7 @@ class Edge:
 
     async def answer(self, request: Request) -> Reply:
         started = time.perf_counter()
+        traces.enter(request.headers.getall(traces.HEADER, ()))
         route = ["unknown"]
         code = ""
         try:

@@ -6,6 +6,7 @@ While it fails, no request waits for it: it is tried once a second, by one reque
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -18,7 +19,11 @@ STORE_SECONDS_MAX = 0.25
 RETRY_STORE_SECONDS = 1.0
 
 log = structlog.stdlib.get_logger(__name__)
-CONNECTED = Gauge("makeready_rate_limit_store_connected", "1 while the shared store of rate limits answers")
+CONNECTED = Gauge(
+    "makeready_rate_limit_store_connected",
+    "1 while the shared store of rate limits answers; NaN without one, and until it is asked first",
+)
+CONNECTED.set(math.nan)
 
 Answer = TypeVar("Answer")
 

@@ -18,6 +18,7 @@ from prometheus_client import Gauge
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.messaging.consumer import Consumer
 from chassis.refusals import Unavailable
+from chassis.runtime import traces
 from chassis.schedule.instants import Clock, slot_of
 from makeready.common.v1.status_pb2 import DeliveriesBacklog
 from svc_webhooks.dispatch import rules
@@ -61,6 +62,7 @@ class Scheduler:
         slot = slot_of(self._clock(), self.period_seconds)
         try:
             while True:
+                traces.begin()
                 try:
                     await self._catch_up()
                 except Unavailable as error:

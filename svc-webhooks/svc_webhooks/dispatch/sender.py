@@ -14,12 +14,13 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from chassis.db.clocks import uptime
+from chassis.runtime import traces
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import Clock
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.hosts import Hosts, Place
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims
-from svc_webhooks.dispatch.signature import request_headers, signature_headers
+from svc_webhooks.dispatch.signature import request_headers, signature_headers, traceparent_of
 from svc_webhooks.http_client.client import HttpClient, Outcome
 from svc_webhooks.vault.keyring import Vault, VaultFault
 
@@ -66,6 +67,14 @@ class Sender:
     ) -> rules.Attempt | None:
         """None if its receiver has no place, or if the claim is so old that the lease could run out during the attempt
         and another dispatcher send it too. actor: who requested it; empty if the ladder did."""
+        delivery = claimed.delivery
+        number = delivery.attempts + 1
+        with traces.within(traceparent_of(delivery.traceparent, delivery.event_id, delivery.subscription_id, number)):
+            return await self._attempt(claimed, now, ladder, cause, actor, place)
+
+    async def _attempt(
+        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str, actor: str, place: Place
+    ) -> rules.Attempt | None:
         delivery = claimed.delivery
         if not await place.opens():
             return None
@@ -133,7 +142,9 @@ class Sender:
             return Outcome(None, "vault", b"", 0, is_internal_fault=True)
         at = int(started_at.timestamp())
         signatures = signature_headers(claimed.secret, str(delivery.event_id), at, delivery.body)
-        headers = request_headers(signatures, delivery.attempts + 1, delivery.request_id, delivery.replay_id)
+        headers = request_headers(
+            signatures, delivery.attempts + 1, delivery.request_id, traces.current(), delivery.replay_id
+        )
         return await self._http.post(
             delivery.destination_url, delivery.body, headers, party=delivery.company_id, gate=place
         )

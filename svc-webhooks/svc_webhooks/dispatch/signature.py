@@ -4,8 +4,10 @@ import base64
 import hashlib
 import hmac
 import re
+import uuid
 from collections.abc import Mapping
 
+from chassis.runtime import traces
 from svc_webhooks.vault.keyring import SECRET_MARK
 
 SIGNATURE = "Service-Signature"
@@ -39,14 +41,23 @@ def signature_headers(secret: str, event_id: str, timestamp: int, body: bytes) -
     return headers
 
 
+def traceparent_of(stored: str | None, event_id: uuid.UUID, subscription_id: int, number: int) -> str:
+    """The traceparent of an attempt: in the event's trace, with a parent id of its own, which it has again whenever it
+    is asked for. stored: of the event; without one, the event's id is the trace's."""
+    trace = stored or f"00-{event_id.hex}-{event_id.hex[:16]}-01"
+    own = hashlib.blake2b(f"{event_id}:{subscription_id}:{number}".encode(), digest_size=8)
+    return traces.with_parent(trace, own.hexdigest())
+
+
 def request_headers(
-    signatures: Mapping[str, str], number: int, request_id: str, replay_id: int | None = None
+    signatures: Mapping[str, str], number: int, request_id: str, traceparent: str, replay_id: int | None = None
 ) -> dict[str, str]:
-    """The headers of an attempt that do not depend on the connection. signatures: empty for none; number: the
-    attempt's; replay_id: of the replay that it is made for."""
+    """The headers of an attempt that do not depend on the connection. signatures: empty for none; number, traceparent:
+    the attempt's; replay_id: of the replay that it is made for."""
     headers = {"Content-Type": "application/json", **signatures, "Service-Attempt": str(number)}
     if replay_id is not None:
         headers["Service-Replay"] = str(replay_id)
     if request_id:
         headers["X-Request-Id"] = request_id
+    headers[traces.HEADER] = traceparent
     return headers

@@ -13,6 +13,7 @@ from prometheus_client import Counter
 from chassis.db.database import Connection, DatabaseUnavailable
 from chassis.messaging.outbox import kind_of
 from chassis.replicas.tables import Replica, Replicas
+from chassis.runtime import traces
 from chassis.schedule.instants import printed
 from makeready.events.v1 import events_pb2 as pb
 from svc_webhooks.dispatch.rules import first_due
@@ -91,6 +92,7 @@ def _stored(event: pb.Event) -> StoredEvent:
         entity_id=public.entity_id,
         occurred_at=occurred_at,
         request_id=request_id_of(event.request_id),
+        traceparent=traces.accepted(event.traceparent) or None,
         body=body,
         # A change of a record that an import dated into the future occurs after that date; its event is due at once.
         due_at=first_due(min(occurred_at, made_at(event_id))),

@@ -28,6 +28,8 @@ event = Table(
     Column("occurred_at", Instant, nullable=False),
     # The id of the request that caused the event; empty if none did.
     Column("request_id", Text, nullable=False),
+    # W3C traceparent of the work that caused it; null for events that a release before 0.3.0 published or stored.
+    Column("traceparent", Text),
     # The envelope: exactly the bytes that every attempt sends.
     Column("body", LargeBinary, nullable=False),
     Column("stored_at", Instant, nullable=False, server_default=text("clock_timestamp()")),

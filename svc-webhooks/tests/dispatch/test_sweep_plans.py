@@ -144,7 +144,8 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
     await fill(database, 0, known)
     await analyze(database)
     patient = f"{BY_INDEX}; SET LOCAL idle_in_transaction_session_timeout = 0"
-    nobody = [ClaimedDelivery(uuid.UUID(int=0), 0, 0, 0, 0, "waiting", None, None, None, None, 0, "", "", b"", "", b"")]
+    none = (None,) * 4
+    nobody = [ClaimedDelivery(uuid.UUID(int=0), 0, 0, 0, 0, "waiting", *none, 0, "", "", b"", "", None, b"")]
     async with (
         explained(database, queries._SUBSCRIPTIONS_DUE.statement, patient) as look,
         explained(database, queries._CLAIM_DELIVERIES.statement, patient) as claim,

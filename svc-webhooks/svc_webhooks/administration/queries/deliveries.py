@@ -87,6 +87,7 @@ class KeptEvent(NamedTuple):
     entity_id: int
     occurred_at: datetime.datetime
     request_id: str
+    traceparent: str | None
     body: bytes
     stored_at: datetime.datetime
 

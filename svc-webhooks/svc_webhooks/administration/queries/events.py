@@ -124,7 +124,16 @@ _STORE_EVENT = Statement(
     insert(event).values(
         {
             name: param(name, event.c[name].type)
-            for name in ("event_id", "company_id", "event", "entity_id", "occurred_at", "request_id", "body")
+            for name in (
+                "event_id",
+                "company_id",
+                "event",
+                "entity_id",
+                "occurred_at",
+                "request_id",
+                "traceparent",
+                "body",
+            )
         }
     )
 )

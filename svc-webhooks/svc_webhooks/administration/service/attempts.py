@@ -16,6 +16,7 @@ from chassis.auth.identity import may_administer
 from chassis.db.database import DatabaseUnavailable
 from chassis.messaging.outbox import uuid7
 from chassis.refusals import invalid_request
+from chassis.runtime import traces
 from chassis.schedule.instants import printed
 from chassis.writes.commands import Command
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -274,7 +275,17 @@ def test_event(
         data=b"{}",
         change=b"",
     )
-    return StoredEvent(event_id, company_id, TEST_EVENT, sub_id, now, request_id_of(request_id), body, now)
+    return StoredEvent(
+        event_id=event_id,
+        company_id=company_id,
+        event=TEST_EVENT,
+        entity_id=sub_id,
+        occurred_at=now,
+        request_id=request_id_of(request_id),
+        traceparent=traces.current() or None,
+        body=body,
+        due_at=now,
+    )
 
 
 def _parked(request: pb.RetryParkedRequest) -> Parked:

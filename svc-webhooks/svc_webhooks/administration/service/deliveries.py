@@ -31,7 +31,7 @@ from svc_webhooks.administration.queries.deliveries import ShownDelivery
 from svc_webhooks.administration.queries.subscriptions import StepCounts
 from svc_webhooks.administration.service.parts import Parts
 from svc_webhooks.dispatch.rules import PARKED
-from svc_webhooks.dispatch.signature import SIGNATURE, request_headers, signature_headers
+from svc_webhooks.dispatch.signature import SIGNATURE, request_headers, signature_headers, traceparent_of
 from svc_webhooks.events.days import NEWEST, OLDEST, expires_at, made_at
 from svc_webhooks.http_client.destinations import DestinationRefused
 from svc_webhooks.http_client.response import EXCERPT_BYTES_MAX
@@ -175,7 +175,8 @@ class DeliveriesService:
             at = int(started_at.timestamp())
             signatures = signature_headers(secret, request.event_id, at, event.body) if is_signable else {}
             replay_id = attempt.replay_id if attempt.HasField("replay_id") else None
-            headers = common | request_headers(signatures, attempt.number, event.request_id, replay_id)
+            traceparent = traceparent_of(event.traceparent, event_id, request.sub_id, attempt.number)
+            headers = common | request_headers(signatures, attempt.number, event.request_id, traceparent, replay_id)
             attempt.request_headers.extend(pb.Header(name=name, value=value) for name, value in headers.items())
         now = int(parts.clock().timestamp())
         fresh = signature_headers(secret, request.event_id, now, event.body) if secret else {}

@@ -73,6 +73,7 @@ class ClaimedDelivery(NamedTuple):
     secret_key_id: str
     secret_sealed: bytes
     request_id: str
+    traceparent: str | None
     body: bytes
 
 
@@ -175,14 +176,14 @@ def _claim(picked: CTE) -> Query[ClaimedDelivery]:
         .cte("claimed")
     )
     its_event = (
-        select(event.c.request_id, event.c.body)
+        select(event.c.request_id, event.c.traceparent, event.c.body)
         .where(event.c.event_id == claimed.c.event_id)
         .limit(1)
         .lateral("its_event")
     )
     return Query(
         ClaimedDelivery,
-        select(*claimed.c, its_event.c.request_id, its_event.c.body).select_from(claimed.join(its_event, true())),
+        select(*claimed.c, *its_event.c).select_from(claimed.join(its_event, true())),
     )
 
 

@@ -28,6 +28,7 @@ class StoredEvent(NamedTuple):
     entity_id: int
     occurred_at: datetime.datetime
     request_id: str
+    traceparent: str | None
     body: bytes
     due_at: datetime.datetime
 
@@ -42,12 +43,13 @@ def _store_events() -> Statement:
             "entity_id": BigInteger,
             "occurred_at": Instant,
             "request_id": Text,
+            "traceparent": Text,
             "body": LargeBinary,
             "due_at": Instant,
         },
     )
     offered = select(*rows.c).cte("offered")  # it is used three times
-    columns = ("event_id", "company_id", "event", "entity_id", "occurred_at", "request_id", "body")
+    columns = ("event_id", "company_id", "event", "entity_id", "occurred_at", "request_id", "traceparent", "body")
     stored = insert(event).from_select(columns, select(*(offered.c[name] for name in columns)), include_defaults=False)
     # KEY SHARE: the subscription can't be deleted between the match and the commit, but its health may change.
     matching = (

@@ -69,11 +69,14 @@ class Event(_message.Message):
     INSPECTION_ROW_FAILED_FIELD_NUMBER: _builtins.int
     PERSON_FORGOTTEN_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
     """UUIDv7 as text, made with the outbox row; for a public event, its public event_id."""
     company_id: _builtins.int
     request_id: _builtins.str
     """The request that caused it."""
+    traceparent: _builtins.str
+    """W3C traceparent of the work that caused it: every attempt to deliver it belongs to that trace. Release 0.2.0 sets none."""
     @_builtins.property
     def occurred_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -100,10 +103,11 @@ class Event(_message.Message):
         inspection_row_failed: Global___InspectionRowFailed | None = ...,
         person_forgotten: Global___PersonForgotten | None = ...,
         more: _abc.Iterable[_builtins.bytes] | None = ...,
+        traceparent: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "inspection_row_failed", b"inspection_row_failed", "occurred_at", b"occurred_at", "person_forgotten", b"person_forgotten", "public", b"public", "references", b"references"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_id", b"company_id", "content", b"content", "event_id", b"event_id", "inspection_row_failed", b"inspection_row_failed", "more", b"more", "occurred_at", b"occurred_at", "person_forgotten", b"person_forgotten", "public", b"public", "references", b"references", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_id", b"company_id", "content", b"content", "event_id", b"event_id", "inspection_row_failed", b"inspection_row_failed", "more", b"more", "occurred_at", b"occurred_at", "person_forgotten", b"person_forgotten", "public", b"public", "references", b"references", "request_id", b"request_id", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["public", "references", "inspection_row_failed", "person_forgotten"]  # noqa: Y015
     _WhichOneofArgType_content: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
