@@ -170,11 +170,11 @@ def overlay(k8s: Path, name: str, base: str, *components: str) -> Path:
 
 @pytest.fixture(scope="module")
 def monitored(tmp_path_factory: pytest.TempPathFactory, k8s_ha: Path) -> list[Bundle]:
-    """The example with this component alone, and with those for NATS; as built here, and as rendered if possible."""
+    """The example with this component alone, and with all others; as built here, and as rendered if possible."""
     k8s = tmp_path_factory.mktemp("monitored") / "k8s"
     shutil.copytree(k8s_ha, k8s)
     alone = overlay(k8s, "monitored", "example", "monitoring")
-    together = overlay(k8s, "monitored-ha", "example-ha", "nats-tls", "monitoring")
+    together = overlay(k8s, "monitored-ha", "example-ha", "autoscaling", "gateway-api", "nats-tls", "monitoring")
     command = renderer()
     rendered = [render(command, one) for one in (alone, together)] if command else []
     return [build(alone), build(together), *rendered]
