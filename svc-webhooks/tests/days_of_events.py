@@ -34,7 +34,8 @@ async def put(database: Database, day: datetime.date, *, deliveries: int = 1, st
     due, settled = ("now()", "NULL") if state == "waiting" else ("NULL", "now()")
     async with database.transaction() as connection:
         for statement in (
-            "INSERT INTO event SELECT id, 1, 'ticket.created', 1, now(), '', '' FROM unnest($1::uuid[]) id",
+            "INSERT INTO event (event_id, company_id, event, entity_id, occurred_at, request_id, body)"
+            " SELECT id, 1, 'ticket.created', 1, now(), '', '' FROM unnest($1::uuid[]) id",
             "INSERT INTO delivery (event_id, subscription_id, state, due_at, settled_at, attempts)"
             f" SELECT id, {SUB}, '{state}', {due}, {settled}, 1 FROM unnest($1::uuid[]) id",
             "INSERT INTO attempt (event_id, subscription_id, number, started_at, duration_milliseconds, error,"

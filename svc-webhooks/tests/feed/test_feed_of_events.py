@@ -202,7 +202,8 @@ async def test_numbers_are_dense_whatever_stores_at_once_and_dies(
             counts = [(turn + number + each) % 5 for each in range(3)]
             owners = [one for one, count in zip(companies, counts, strict=True) for _ in range(count)]
             await connection.execute(
-                "INSERT INTO event SELECT id, company, 'ticket.created', 1, now(), '', '{}'"
+                "INSERT INTO event (event_id, company_id, event, entity_id, occurred_at, request_id, body)"
+                " SELECT id, company, 'ticket.created', 1, now(), '', '{}'"
                 " FROM unnest($1::uuid[], $2::bigint[]) AS rows (id, company)",
                 [
                     uuid.UUID(int=first_id_at(datetime.datetime.now(datetime.UTC)).int | uuid.uuid4().int >> 48)
