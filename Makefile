@@ -12,7 +12,7 @@ POOLED = svc-tickets/tests gateway/tests/http/test_revocation.py svc-webhooks/te
   --deselect svc-tickets/tests/tickets/test_changes_lost.py::test_a_connection_lost_around_the_commit_reports_the_true_outcome
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform poolers alarms lint quick bench bench-console soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock sbom version
+.PHONY: help run demo test coverage repeat platform poolers alarms lint quick bench bench-console bench-companies soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock sbom version
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -57,6 +57,9 @@ bench: install-test  ## Measure us beside a monolith of the usual parts; writes 
 
 bench-console: install-test  ## People on the console beside the API, and its pages; writes docs/performance-console.md
 	@.venv/bin/python -m harness.people $(ARGS)
+
+bench-companies: install-test  ## 10,000 companies with a million units on one machine: CPU, memory, disk (a quarter of an hour)
+	@.venv/bin/python -m harness.companies $(ARGS)
 
 soak: install-test  ## Webhooks under kills: a kill -9 every few seconds, every delivery accounted for (10 minutes)
 	@PYTHONPATH=. .venv/bin/python -m tests.chaos.soak $(ARGS)

@@ -30,16 +30,24 @@ async def start_twice(ours: Ours) -> tuple[Side, Rest]:
     ours.stop()
     side = await ours.start()
     await asyncio.sleep(REST_SECONDS)
-    megabytes = {name: _megabytes(name, pid) for name, pid in side.roots.items()}
+    megabytes = {name: resident(name, pid) for name, pid in side.roots.items()}
     return side, Rest((first, ours.start_seconds), megabytes)
 
 
-def _megabytes(name: str, pid: int) -> float:
-    """Resident memory. PostgreSQL's processes share most of theirs, so each of its pages is counted once."""
+def resident(name: str, pid: int) -> float:
+    """Resident memory in MB. PostgreSQL's processes share most of theirs, so each of its pages is counted once."""
     process = psutil.Process(pid)
     if name == "postgres":
-        return float(sum(one.memory_full_info().pss for one in (process, *process.children()))) / 1e6
+        return sum(_share(one) for one in (process, *process.children())) / 1e6
     return float(process.memory_info().rss) / 1e6
+
+
+def _share(process: psutil.Process) -> float:
+    """Resident bytes, of shared pages its part; 0 if it has ended, as workers of autovacuum do."""
+    try:
+        return float(process.memory_full_info().pss)
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 def table(rest: Rest) -> str:
