@@ -42,7 +42,11 @@ def main(words: list[str], root: Path) -> int:
     different = [
         f"{path.relative_to(root)}: {version} instead of {wanted}" for path, version in found if version != wanted
     ]
-    different += [f"{pattern}: names no version" for pattern in patterns(root) if not _found(root, pattern)]
+    different += [
+        f"{pattern}: names no version"
+        for pattern, before in patterns(root).items()
+        if not _found(root, pattern, before)
+    ]
     sys.stdout.write("".join(f"{line}\n" for line in different))
     return 1 if different else 0
 
@@ -57,29 +61,28 @@ def patterns(root: Path) -> dict[str, str]:
 
 def places(root: Path) -> Iterator[tuple[Path, str]]:
     """Every place that repeats the version, with what it says."""
-    for pattern in {**PLACES, **patterns(root)}:
-        yield from _found(root, pattern)
+    for pattern, before in {**PLACES, **patterns(root)}.items():
+        yield from _found(root, pattern, before)
 
 
-def _found(root: Path, pattern: str) -> list[tuple[Path, str]]:
-    before = {**PLACES, **patterns(root)}[pattern]
+def _files(root: Path, pattern: str) -> list[Path]:
+    return [path for path in sorted(root.glob(pattern)) if path.relative_to(root).as_posix() not in OTHERS]
+
+
+def _found(root: Path, pattern: str, before: str) -> list[tuple[Path, str]]:
     return [
         (path, match["version"])
-        for path in sorted(root.glob(pattern))
-        if path.relative_to(root).as_posix() not in OTHERS
+        for path in _files(root, pattern)
         for match in re.finditer(rf"(?:{before})(?P<version>{NUMBER})", path.read_text(), re.MULTILINE)
     ]
 
 
 def write(root: Path, version: str) -> None:
     """Writes the version everywhere."""
-    before = {**PLACES, **patterns(root)}
-    for pattern, words in before.items():
-        for path in sorted(root.glob(pattern)):
-            if path.relative_to(root).as_posix() in OTHERS:
-                continue
+    for pattern, before in {**PLACES, **patterns(root)}.items():
+        for path in _files(root, pattern):
             text = path.read_text()
-            new = re.sub(rf"({words}){NUMBER}", rf"\g<1>{version}", text, flags=re.MULTILINE)
+            new = re.sub(rf"({before}){NUMBER}", rf"\g<1>{version}", text, flags=re.MULTILINE)
             if new != text:
                 path.write_text(new)
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,7 +122,6 @@ async def _found(played: Played, many: int) -> None:
     """Companies, each with an administrator and two keys."""
     async with Operator(played.ours.runtime) as operator:
         companies = CompaniesServiceStub(operator.channel("gateway"))
-
         keys = KeysServiceStub(operator.channel("gateway"))
 
         async def found(number: int) -> None:
@@ -164,7 +162,7 @@ async def _build(played: Played) -> None:
             await _all(build, played.companies)
 
 
-def _json(**values: str) -> bytes:
+def _json(**values: str | int) -> bytes:
     return json.dumps(values).encode()
 
 
@@ -190,28 +188,20 @@ async def _poll(played: Played, *, first: bool) -> None:
 
 async def _create(played: Played) -> None:
     """One ticket in each company, so that no two share rows or locks."""
-    numbers = itertools.count(1)
-
-    def bodies() -> Iterator[tuple[Company, bytes]]:
-        for company in played.companies:
-            yield company, _json_of_ticket(company.unit_id)
-
-    waiting = bodies()
+    companies = iter(played.companies)
     async with Client(played.side.base_url, CONNECTIONS) as client:
 
         def script() -> Script:
-            for company, body in waiting:
-                more = f"Idempotency-Key: played-{next(numbers)}\r\n"
+            for company in companies:
+                body = _json(
+                    unit_id=company.unit_id, title="Tap drips", category="Leak", description="In the kitchen. " * 12
+                )
+                more = f"Idempotency-Key: played-{company.company_id}\r\n"
                 yield client.request("POST", "/tickets", company.write, body, more)
             yield client.request("GET", "/whoami", played.companies[0].read)
 
         async with played.step("creates, one in each company", len(played.companies)):
             await client.run(script, len(played.companies), 201)
-
-
-def _json_of_ticket(unit_id: int) -> bytes:
-    body = {"unit_id": unit_id, "title": "Tap drips", "category": "Leak", "description": "In the kitchen. " * 12}
-    return json.dumps(body).encode()
 
 
 async def _wait(played: Played, many: int) -> None:

@@ -142,8 +142,8 @@ class Child:
 
     def last_words(self, mark: str = "") -> str:
         """The last line with `mark` in its log since its start; without one, the last that is not blank."""
-        lines = [line.strip() for line in _tail(self.log, self._log_start) if line.strip()]
-        return next((line for line in reversed(lines) if mark in line), lines[-1] if lines else "it wrote nothing")
+        found = last_line(self.log, self._log_start, mark) or last_line(self.log, self._log_start)
+        return found or "it wrote nothing"
 
     @property
     def missed_disk_space(self) -> bool:
@@ -156,9 +156,9 @@ def earlier_log(log: Path) -> Path:
     return log.with_suffix(".log.1")
 
 
-def last_line(log: Path, start: int = 0) -> str:
-    """The last line of a file that is not blank, at or after byte `start`; empty if it has none."""
-    return next((line.strip() for line in reversed(_tail(log, start)) if line.strip()), "")
+def last_line(log: Path, start: int = 0, mark: str = "") -> str:
+    """The last line of a file that is not blank and has `mark`, at or after byte `start`; empty if it has none."""
+    return next((line.strip() for line in reversed(_tail(log, start)) if line.strip() and mark in line), "")
 
 
 def _tail(log: Path, start: int) -> list[str]:
