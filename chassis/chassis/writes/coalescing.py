@@ -1,6 +1,6 @@
 """Coalesces concurrent requests: those that arrive while a statement runs share the next one.
 
-A request that arrives alone is served at once; no request waits for others to arrive.
+A request that arrives alone is served at once. Only while statements are shared does the next one wait, for GATHER_SECONDS.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, DecideOnce, Decisio
 from makeready.common.v1.documents_pb2 import WriteReply
 
 AT_ONCE = 32
+GATHER_SECONDS = 0.002  # requests that arrive meanwhile share the statement too: 10 % less CPU a create (decision 82)
 PATIENCE_SECONDS = 0.05  # a statement that waits longer for a lock does not delay the next one
 
 log = structlog.stdlib.get_logger(__name__)
@@ -66,8 +67,11 @@ class Coalescer(Generic[Asked, Answer]):
         return task
 
     async def _flush(self) -> None:
+        some: list[tuple[Asked, asyncio.Future[Answer]]] = []
         try:
             while self._waiting:
+                if len(some) > 1:
+                    await asyncio.sleep(GATHER_SECONDS)
                 some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
                 await asyncio.wait({self._start(self._answer(some))}, timeout=PATIENCE_SECONDS)
         finally:

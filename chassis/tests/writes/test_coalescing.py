@@ -76,6 +76,34 @@ async def test_requests_that_come_while_one_is_answered_share_the_next_batch() -
     assert doubling.batches == [[1], [2, 3, 4]]
 
 
+async def test_after_a_shared_batch_those_that_come_a_moment_later_share_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doubling = Doubling()
+    gathering, gathered = asyncio.Event(), asyncio.Event()
+
+    async def gather(seconds: float) -> None:
+        assert seconds == coalescing.GATHER_SECONDS
+        gathering.set()
+        await gathered.wait()
+
+    first = [asyncio.create_task(doubling.coalescer.ask(number)) for number in (1, 2)]
+    doubling.may_end.clear()
+    await doubling.begun.get()
+    second = asyncio.create_task(doubling.coalescer.ask(3))
+    await asyncio.sleep(0)
+    with monkeypatch.context() as patched:
+        patched.setattr(coalescing.asyncio, "sleep", gather)
+        doubling.may_end.set()
+        async with asyncio.timeout(patience.PATIENCE_SECONDS):
+            await gathering.wait()
+    third = asyncio.create_task(doubling.coalescer.ask(4))
+    await asyncio.sleep(0)
+    gathered.set()
+    assert await asyncio.gather(*first, second, third) == [2, 4, 6, 8]
+    assert doubling.batches == [[1, 2], [3, 4]]
+
+
 async def test_a_batch_that_hangs_does_not_hold_up_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coalescing, "PATIENCE_SECONDS", 0.001)
     doubling = Doubling()
