@@ -1,6 +1,6 @@
 """Coalesces concurrent requests: those that arrive while a statement runs share the next one.
 
-A request that arrives alone is served at once. Only while statements are shared does the next one wait, for GATHER_SECONDS.
+A request that arrives alone is served at once. After a statement that several shared, the next waits GATHER_SECONDS.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ async def test_after_a_shared_batch_those_that_come_a_moment_later_share_the_nex
     second = asyncio.create_task(doubling.coalescer.ask(3))
     await asyncio.sleep(0)
     with monkeypatch.context() as patched:
-        patched.setattr(coalescing.asyncio, "sleep", gather)
+        patched.setattr(asyncio, "sleep", gather)
         doubling.may_end.set()
         async with asyncio.timeout(patience.PATIENCE_SECONDS):
             await gathering.wait()
