@@ -79,7 +79,9 @@ async def test_requests_that_come_while_one_is_answered_share_the_next_batch() -
 async def test_after_a_shared_batch_those_that_come_a_moment_later_share_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(coalescing, "BUSY_SECONDS", 60)
     doubling = Doubling()
+    await asyncio.gather(*map(doubling.coalescer.ask, (1, 2)))
     gathering, gathered = asyncio.Event(), asyncio.Event()
 
     async def gather(seconds: float) -> None:
@@ -87,21 +89,25 @@ async def test_after_a_shared_batch_those_that_come_a_moment_later_share_the_nex
         gathering.set()
         await gathered.wait()
 
-    first = [asyncio.create_task(doubling.coalescer.ask(number)) for number in (1, 2)]
-    doubling.may_end.clear()
-    await doubling.begun.get()
-    second = asyncio.create_task(doubling.coalescer.ask(3))
-    await asyncio.sleep(0)
     with monkeypatch.context() as patched:
         patched.setattr(asyncio, "sleep", gather)
-        doubling.may_end.set()
+        third = asyncio.create_task(doubling.coalescer.ask(3))
         async with asyncio.timeout(patience.PATIENCE_SECONDS):
             await gathering.wait()
-    third = asyncio.create_task(doubling.coalescer.ask(4))
+    fourth = asyncio.create_task(doubling.coalescer.ask(4))
     await asyncio.sleep(0)
     gathered.set()
-    assert await asyncio.gather(*first, second, third) == [2, 4, 6, 8]
+    assert await asyncio.gather(third, fourth) == [6, 8]
     assert doubling.batches == [[1, 2], [3, 4]]
+
+
+async def test_a_request_that_comes_later_does_not_wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coalescing, "BUSY_SECONDS", 0)
+    monkeypatch.setattr(coalescing, "GATHER_SECONDS", 3600)
+    doubling = Doubling()
+    await asyncio.gather(*map(doubling.coalescer.ask, (1, 2)))
+    async with asyncio.timeout(patience.PATIENCE_SECONDS):
+        assert await doubling.coalescer.ask(3) == 6
 
 
 async def test_a_batch_that_hangs_does_not_hold_up_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
