@@ -496,7 +496,7 @@ CREATE INDEX ticket_search_of_vendor ON public.ticket_search USING btree (compan
 
 CREATE INDEX ticket_search_opened ON public.ticket_search USING btree (company_id, opened, id);
 
-CREATE INDEX ticket_search_terms ON public.ticket_search USING gin (terms) WITH (fastupdate=off);
+CREATE INDEX ticket_search_terms ON public.ticket_search USING gin (terms) WITH (fastupdate='on', gin_pending_list_limit='256');
 
 CREATE INDEX ticket_search_urgency ON public.ticket_search USING btree (company_id, urgency, id);
 

@@ -63,15 +63,26 @@ class Statement:
         }
         self.parameters = frozenset(self._names) - self._constants.keys()
         processors: dict[str, Callable[[Any], Any]] = compiled._bind_processors  # noqa: SLF001
-        self._processors = {name: process for name, process in processors.items() if name in self._names}
+        self._processors = {
+            name: process
+            for name, process in processors.items()
+            if name in self._names and not _is_sent_as_it_is(compiled.binds[name].type)
+        }
 
     def arguments(self, values: dict[str, Any]) -> list[Any]:
         """The values in the order of `$1, $2, …`. Raises TypeError for a name too few or too many."""
         if values.keys() != self.parameters:
             raise TypeError(f"parameters {sorted(values.keys() ^ self.parameters)} are missing or unknown")
-        found = {**self._constants, **values}
+        found = {**self._constants, **values} if self._constants else values
         processors = self._processors
+        if not processors:
+            return [found[name] for name in self._names]
         return [processors[name](found[name]) if name in processors else found[name] for name in self._names]
+
+
+def _is_sent_as_it_is(kind: Any) -> bool:
+    """Whether it is an array whose items need no processing: SQLAlchemy would copy it item by item."""
+    return isinstance(kind, ARRAY) and kind.item_type.dialect_impl(_DIALECT).bind_processor(_DIALECT) is None
 
 
 class Query(Generic[Row]):

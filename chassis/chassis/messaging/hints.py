@@ -17,8 +17,9 @@ from chassis.messaging.transport import FAULTS, Transport
 
 GATHER_SECONDS = 0.02  # a record that changes several times meanwhile makes one hint
 WAITING_MAX = 10_000  # further records make no hint until the waiting ones are sent
-# More records of one kind and company than this share one hint, with id 0: an import changes thousands.
-EACH_MAX = 64
+# More records of one kind and company than this share one hint, with id 0: an import changes thousands, and each is a
+# message to every listener.
+EACH_MAX = 8
 
 log = structlog.stdlib.get_logger(__name__)
 SENT = Counter("makeready_hints_sent_total", "Hints handed to NATS")

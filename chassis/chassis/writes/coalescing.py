@@ -1,6 +1,7 @@
 """Coalesces concurrent requests: those that arrive while a statement runs share the next one.
 
-A request that arrives alone is served at once; no request waits for others to arrive.
+A request that arrives alone is served at once. For BUSY_SECONDS after a statement that several shared, each statement
+waits GATHER_SECONDS for more requests.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, DecideOnce, Decisio
 from makeready.common.v1.documents_pb2 import WriteReply
 
 AT_ONCE = 32
+GATHER_SECONDS, BUSY_SECONDS = 0.002, 0.02  # a fifth less CPU a create (decision 82)
 PATIENCE_SECONDS = 0.05  # a statement that waits longer for a lock does not delay the next one
 
 log = structlog.stdlib.get_logger(__name__)
@@ -49,6 +51,7 @@ class Coalescer(Generic[Asked, Answer]):
         self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []
         self._under_way: set[asyncio.Task[None]] = set()
         self._flushing = False
+        self._shared_at = -BUSY_SECONDS
 
     async def ask(self, one: Asked) -> Answer:
         """Raises what `alone` raises."""
@@ -66,10 +69,15 @@ class Coalescer(Generic[Asked, Answer]):
         return task
 
     async def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while self._waiting:
+                if loop.time() - self._shared_at < BUSY_SECONDS:
+                    await asyncio.sleep(GATHER_SECONDS)
                 some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
                 await asyncio.wait({self._start(self._answer(some))}, timeout=PATIENCE_SECONDS)
+                if len(some) > 1:
+                    self._shared_at = loop.time()
         finally:
             self._flushing = False
 

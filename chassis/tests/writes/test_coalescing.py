@@ -76,6 +76,40 @@ async def test_requests_that_come_while_one_is_answered_share_the_next_batch() -
     assert doubling.batches == [[1], [2, 3, 4]]
 
 
+async def test_after_a_shared_batch_those_that_come_a_moment_later_share_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coalescing, "BUSY_SECONDS", 60)
+    doubling = Doubling()
+    await asyncio.gather(*map(doubling.coalescer.ask, (1, 2)))
+    gathering, gathered = asyncio.Event(), asyncio.Event()
+
+    async def gather(seconds: float) -> None:
+        assert seconds == coalescing.GATHER_SECONDS
+        gathering.set()
+        await gathered.wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio, "sleep", gather)
+        third = asyncio.create_task(doubling.coalescer.ask(3))
+        async with asyncio.timeout(patience.PATIENCE_SECONDS):
+            await gathering.wait()
+    fourth = asyncio.create_task(doubling.coalescer.ask(4))
+    await asyncio.sleep(0)
+    gathered.set()
+    assert await asyncio.gather(third, fourth) == [6, 8]
+    assert doubling.batches == [[1, 2], [3, 4]]
+
+
+async def test_a_request_that_comes_later_does_not_wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coalescing, "BUSY_SECONDS", 0)
+    monkeypatch.setattr(coalescing, "GATHER_SECONDS", 3600)
+    doubling = Doubling()
+    await asyncio.gather(*map(doubling.coalescer.ask, (1, 2)))
+    async with asyncio.timeout(patience.PATIENCE_SECONDS):
+        assert await doubling.coalescer.ask(3) == 6
+
+
 async def test_a_batch_that_hangs_does_not_hold_up_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coalescing, "PATIENCE_SECONDS", 0.001)
     doubling = Doubling()

