@@ -181,7 +181,7 @@ async def test_a_connection_notices_that_its_peer_is_gone(url: str, several: boo
     await database.open()
     async with database.connection() as connection, database.session("own") as own:
         opened = [(1, 10, UNACKNOWLEDGED_SECONDS * 1000)] * 3
-        assert sorted(options_of_sockets_to(port)) == sorted(others + opened)
+        assert sorted(options_of_sockets_to(port)) == sorted([*others, *opened])
         for raw in (connection.raw, own):
             names = "tcp_keepalives_idle", "client_connection_check_interval"
             assert [await raw.fetchval(f"SHOW {name}") for name in names] == ["30", "10s"]

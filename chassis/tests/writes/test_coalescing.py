@@ -97,7 +97,7 @@ async def test_after_a_shared_batch_those_that_come_a_moment_later_share_the_nex
     fourth = asyncio.create_task(doubling.coalescer.ask(4))
     await asyncio.sleep(0)
     gathered.set()
-    assert await asyncio.gather(third, fourth) == [6, 8]
+    assert [await third, await fourth] == [6, 8]
     assert doubling.batches == [[1, 2], [3, 4]]
 
 

@@ -59,7 +59,7 @@ def words_of(texts: Iterable[str | None]) -> set[str]:
     for text in texts:
         if not text:
             continue
-        if text.isascii():  # the same words as below, in a tenth of the time
+        if text.isascii():  # the same words as below, in a fifth of the time
             found.update(word[:WORD_MAX] for word in _ASCII_WORD.findall(text.lower()))
             continue
         for piece, is_run in _pieces(text):

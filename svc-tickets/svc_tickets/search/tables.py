@@ -54,7 +54,7 @@ for _lead in LEADS:
         postgresql_where=_where,
     )
 # New entries wait in a list, and go into the index some thousand at a time: a ticket's row writes a quarter of the WAL.
-# A search reads that list whole, so it is short: in kB.
+# A search reads all of that list, so its limit (in kB) is low.
 Index(
     "ticket_search_terms",
     _c.terms,
