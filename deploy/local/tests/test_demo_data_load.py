@@ -17,7 +17,7 @@ from testkit.patience import took
 from testkit.plugin import server_folder
 from testkit.prepared import prepare_cluster
 
-from .installation import WARM_RUNNER, System, wait_for
+from .installation import READY_SECONDS, WARM_RUNNER, System, wait_for
 
 STARTS_WITH = WARM_RUNNER
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
@@ -164,15 +164,15 @@ def test_a_demo_of_another_database_is_loaded_anew(prepared_demo: System) -> Non
 def test_an_interrupted_demo_load_is_finished_at_the_next_start(prepared: System) -> None:
     runner = prepared.start()
     progress = prepared.folder / "demo-progress.json"
-    wait_for(lambda: progress.exists() and "keys" in progress.read_text())
+    runner.wait_until(lambda: progress.exists() and "keys" in progress.read_text(), READY_SECONDS)
     runner.kill()
     runner.wait()
     assert not (prepared.folder / "demo.json").exists()
     # Once more, in the middle of the work that follows the files.
     runner = prepared.start()
     story = prepared.folder / "demo-story.json"
-    wait_for(lambda: story.exists() and "keys" in story.read_text())
-    wait_for(lambda: len(prepared.makeready("webhooks", "list", "1")["subscriptions"]) == 3)
+    runner.wait_until(lambda: story.exists() and "keys" in story.read_text(), READY_SECONDS)
+    runner.wait_until(lambda: len(prepared.makeready("webhooks", "list", "1")["subscriptions"]) == 3, READY_SECONDS)
     runner.kill()
     runner.wait()
     prepared.started()
