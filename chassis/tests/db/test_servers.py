@@ -153,17 +153,9 @@ async def test_a_wrong_password_is_not_tried_elsewhere(url: str) -> None:
 def options_of_sockets_to(port: int) -> list[tuple[int, ...]]:
     """Keep-alive, its seconds of rest, and milliseconds without acknowledgement, of each connection of this process."""
     found = []
-    for link in Path("/proc/self/fd").iterdir():
-        try:
-            copy = os.dup(int(link.name))
-        except OSError:  # closed meanwhile
-            continue
-        try:
-            plug = socket.socket(fileno=copy)
-        except OSError:  # no socket
-            os.close(copy)
-            continue
-        with contextlib.suppress(OSError), plug:
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_socket()]
+    for link in links:
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(link.name))) as plug:
             if plug.family == socket.AF_INET and plug.getpeername()[1] == port:
                 alive = plug.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
                 tcp = [plug.getsockopt(socket.IPPROTO_TCP, o) for o in (socket.TCP_KEEPIDLE, socket.TCP_USER_TIMEOUT)]
