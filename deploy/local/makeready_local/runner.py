@@ -18,6 +18,7 @@ from makeready_local.state import State
 from makeready_local.streams import kept_streams
 
 WATCH_SECONDS = 0.2
+PORTS_SECONDS, LOOK_SECONDS = 5.0, 0.05
 
 
 class Runner:
@@ -56,11 +57,7 @@ class Runner:
     def _start(self, forks: Forks) -> None:
         settings = self.settings
         started = time.monotonic()
-        for name, port in (("MAKEREADY_API_PORT", settings.api_port), ("MAKEREADY_ADMIN_PORT", settings.admin_port)):
-            if not port_is_free(port, settings.api_host):
-                raise LocalError(
-                    f"port {port} on {settings.api_host} cannot be used or is in use; {name} may name another"
-                )
+        wait_for_ports(settings)
         state = State(settings.state_dir)
         forks.warm()
         self._undo.append(lambda: state.remove("runtime.json"))
@@ -158,6 +155,19 @@ class Runner:
         self._signals.stopping = True
         while self._undo:
             self._undo.pop()()
+
+
+def wait_for_ports(settings: Settings) -> None:
+    """Raises LocalError if the console or the gateway can't listen. The gateway of a killed runner ends a moment after
+    it, so a port that is taken is looked at again for PORTS_SECONDS."""
+    deadline = time.monotonic() + PORTS_SECONDS
+    for name, port in (("MAKEREADY_API_PORT", settings.api_port), ("MAKEREADY_ADMIN_PORT", settings.admin_port)):
+        while not port_is_free(port, settings.api_host):
+            if time.monotonic() > deadline:
+                raise LocalError(
+                    f"port {port} on {settings.api_host} cannot be used or is in use; {name} may name another"
+                )
+            time.sleep(LOOK_SECONDS)
 
 
 def say(text: str) -> None:

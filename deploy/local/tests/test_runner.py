@@ -6,12 +6,16 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import asyncpg
 import pytest
 
+from makeready_local import config, runner
+from makeready_local.children import LocalError
 from testkit.plugin import server_folder
 from testkit.prepared import prepare_cluster
 from testkit.processes import free_port
@@ -36,6 +40,26 @@ def test_a_killed_runner_leaves_nothing_and_the_next_start_works(stopped: System
     stopped.started(MAKEREADY_DEMO="0")
     assert stopped.stop() == 0
     assert stopped.remains() == []
+
+
+def test_a_port_that_is_free_a_moment_later_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gateway of a killed runner holds its port until the kernel has ended it."""
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        settings = config.read(
+            {
+                "MAKEREADY_STATE_DIR": str(tmp_path),
+                "MAKEREADY_API_PORT": str(port),
+                "MAKEREADY_ADMIN_PORT": str(free_port()),
+            }
+        )
+        releasing = threading.Timer(0.3, holder.close)
+        releasing.start()
+        runner.wait_for_ports(settings)
+        releasing.join()
+    monkeypatch.setattr(runner, "PORTS_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(LocalError, match=f"port {port} on .* is in use"):
+        runner.wait_for_ports(settings)
 
 
 def test_a_ctrl_c_while_modules_are_imported_shows_no_stack_trace() -> None:
