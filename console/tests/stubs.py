@@ -21,6 +21,7 @@ import grpc
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from chassis.app.server import SERVER_OPTIONS
 from chassis.auth.access import Access
 from chassis.auth.clients import REFUSAL
 from chassis.auth.identity import ADMINISTRATOR, STAFF, Identity, IdentityError, TokenSigner, TokenVerifier
@@ -97,7 +98,7 @@ class Stubs:
     _ids: Any = field(default_factory=lambda: itertools.count(1))
 
     async def start(self, name: str) -> None:
-        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        server = grpc.aio.server(options=SERVER_OPTIONS)
         ring = TokenVerifier(self.ring_file, audience=name)
         for context in CONTEXTS[name]:
             for service in _services(context).values():

@@ -18,6 +18,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from chassis import refusals
+from chassis.app.server import SERVER_OPTIONS
 from chassis.auth.clients import REFUSAL, refusal_message
 from chassis.auth.identity import Identity, TokenVerifier
 from chassis.refusals import Refusal
@@ -53,7 +54,7 @@ class Contexts:
         self.health: dict[str, health.aio.HealthServicer] = {}
 
     async def start(self, name: str) -> None:
-        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        server = grpc.aio.server(options=SERVER_OPTIONS)
         ring = TokenVerifier(self.ring_file, audience=name)
         methods: dict[str, dict[str, Any]] = defaultdict(dict)
         for operation in OPERATIONS:
