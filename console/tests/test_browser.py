@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import axe_playwright_python
 import pytest
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Error, Page, async_playwright, expect
+from playwright.async_api import BrowserContext, CDPSession, Error, Page, async_playwright, expect
 
 from console.pages import PAGES
 from makeready.identity.v1 import accounts_pb2, sessions_pb2
@@ -80,6 +81,9 @@ ASK_OF_NEW_LOOKS = """async ([rules, judged]) => {
         one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160)).join(' | '));
     return [violations, [...looks]];
 }"""
+
+
+_sessions: WeakKeyDictionary[Page, CDPSession] = WeakKeyDictionary()  # of each page that axe has looked at
 
 
 @pytest.fixture(scope="session")
@@ -175,7 +179,8 @@ async def _problems(page: Page, look: str, judged: Mapping[str, set[str]]) -> li
     """What is wrong with the open page in this look. judged: the colours and sizes of texts that have been judged."""
     scheme, width = LOOKS[look]
     await page.emulate_media(color_scheme=scheme)
-    await page.set_viewport_size({"width": width, "height": 900})
+    if page.viewport_size != (size := {"width": width, "height": 900}):  # the page is laid out anew
+        await page.set_viewport_size(size)
     found: list[str] = []
     if look != "dark":  # it differs in colours alone, and a phone in all but these
         off = {rule: {"enabled": False} for rule in COLOURS}
@@ -197,19 +202,20 @@ async def _violations(page: Page) -> list[str]:
 
 async def _asked(page: Page, program: str, given: Any) -> Any:
     """What a program with axe returns. It runs in a world of its own, which the page's policy does not reach."""
-    session = await page.context.new_cdp_session(page)
+    session = _sessions.get(page)
+    if session is None:
+        session = _sessions[page] = await page.context.new_cdp_session(page)
+        await session.send("Page.enable")
+        everywhere = {"source": AXE.read_text(), "worldName": "axe", "runImmediately": True}
+        await session.send("Page.addScriptToEvaluateOnNewDocument", everywhere)
     tree = await session.send("Page.getFrameTree")
-    # The world of the same name is there from the first look at a page on.
+    # The world of that name, in which axe is.
     world = await session.send(
         "Page.createIsolatedWorld", {"frameId": tree["frameTree"]["frame"]["id"], "worldName": "axe"}
     )
     where = {"contextId": world["executionContextId"]}
-    there = await session.send("Runtime.evaluate", {"expression": "typeof axe", "returnByValue": True, **where})
-    if there["result"]["value"] == "undefined":
-        await session.send("Runtime.evaluate", {"expression": AXE.read_text(), **where})
     asked = {"expression": f"({program})({json.dumps(given)})", "awaitPromise": True, "returnByValue": True, **where}
     answer = await session.send("Runtime.evaluate", asked)
-    await session.detach()
     assert "value" in answer["result"], answer
     return answer["result"]["value"]
 

@@ -1,4 +1,8 @@
-"""The browser of the tests and of `make pictures`: Debian's Chromium, or the one that MAKEREADY_CHROMIUM names."""
+"""The browser of the tests and of `make pictures`: Debian's Chromium, or the one that MAKEREADY_CHROMIUM names.
+
+The package `chromium-headless-shell` is taken first: it opens no windows that nobody sees, and a page in a new context
+costs 0.2 s of CPU instead of 1.2.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,13 @@ import shutil
 from testkit.requirements import lacks
 
 OPTIONS = ("--no-sandbox",)  # the tests may run as root
-MISSING = "neither MAKEREADY_CHROMIUM nor a program `chromium` names one"
+PROGRAMS = ("chromium-headless-shell", "chromium")
+MISSING = f"neither MAKEREADY_CHROMIUM names one nor is there a program {' or '.join(PROGRAMS)}"
 
 
 def found() -> str | None:
     """The program's path; None if this machine has none."""
-    return os.environ.get("MAKEREADY_CHROMIUM") or shutil.which("chromium")
+    return os.environ.get("MAKEREADY_CHROMIUM") or next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 def program() -> str:
