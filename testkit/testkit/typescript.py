@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from testkit.prepared import made_once
 from testkit.requirements import ALL, lacks, required
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,14 +55,19 @@ def deno(*words: str, stdin: str = "", environment: Mapping[str, str] | None = N
 
 
 @functools.cache
-def _package() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-P", str(CLIENT / "pack.py"), folder]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        if done.returncode and not Path(sys.executable).with_name("deno").exists():
-            lacks("deno", "the wheel deno is not installed")
-        assert done.returncode == 0, done.stderr
-        return Path(done.stdout.strip()).read_bytes()
+def _package() -> Path:
+    """The packed client, made once in a run of the suite."""
+    if not Path(sys.executable).with_name("deno").exists():
+        lacks("deno", "the wheel deno is not installed")
+    (packed,) = made_once("typescript-client", _pack).iterdir()
+    return packed
+
+
+def _pack(folder: Path) -> None:
+    folder.mkdir()
+    command = [sys.executable, "-P", str(CLIENT / "pack.py"), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def from_npm(folder: Path, *names: str) -> None:
@@ -81,8 +87,7 @@ def installed(folder: Path) -> Path:
     target = folder / "node_modules" / "@makeready" / "client"
     if not target.exists():
         with tempfile.TemporaryDirectory() as unpacked:
-            Path(unpacked, "client.tgz").write_bytes(_package())
-            with tarfile.open(Path(unpacked, "client.tgz")) as archive:
+            with tarfile.open(_package()) as archive:
                 archive.extractall(unpacked, filter="data")
             target.parent.mkdir(parents=True)
             shutil.copytree(Path(unpacked, "package"), target)
