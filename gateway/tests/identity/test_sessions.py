@@ -7,6 +7,7 @@ import base64
 import datetime
 import hashlib
 import os
+import secrets
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from chassis.auth.identity import ADMINISTRATOR, SERVICE, Identity, TokenSigner, TokenVerifier
 from chassis.db.database import Database
 from chassis.refusals import Refusal
+from gateway.identity.accounts.attempts import Attempts
 from makeready.common.v1 import options_pb2
 from makeready.identity.v1 import accounts_pb2, administrators_pb2, identity_pb2
 from testkit.gateways import Gateway, GatewayHarness, Operator
@@ -211,6 +213,19 @@ async def test_guesses_at_once_are_counted_before_they_are_checked(
     codes = [found.code for found in await asyncio.gather(*guesses)]
     # One more may be let in when the first delay, of a second, is over.
     assert 5 <= codes.count("sign_in_failed") <= 7 and set(codes) == {"sign_in_failed", "sign_in_delayed"}
+
+
+async def test_the_first_attempts_wait_for_none_whose_instant_is_later(database: Database) -> None:
+    """Of attempts at once the one with the later instant may be counted first."""
+    attempts, email, noon = (
+        Attempts(database),
+        f"{secrets.token_hex(8)}@example.com",
+        datetime.datetime.now(datetime.UTC),
+    )
+    for number in range(5):
+        await attempts.begin(email, "198.51.100.7", noon - datetime.timedelta(milliseconds=number))
+    with pytest.raises(Refusal, match="wait 1 second,"):
+        await attempts.begin(email, "198.51.100.7", noon)
 
 
 async def test_a_network_waits_after_twenty_failures_and_others_do_not(

@@ -130,8 +130,9 @@ def sign_in_failed() -> Refusal:
 
 def sign_in_delayed(wait: datetime.timedelta) -> Refusal:
     seconds = max(1, -(-wait // datetime.timedelta(seconds=1)))
-    unit = f"{seconds} seconds" if seconds < 60 else f"{-(-seconds // 60)} minutes"
-    return Refusal(429, "sign_in_delayed", f"There were too many failures; wait {unit}, then try again.")
+    number, unit = (seconds, "second") if seconds < 60 else (-(-seconds // 60), "minute")
+    some = f"{number} {unit}{'' if number == 1 else 's'}"
+    return Refusal(429, "sign_in_delayed", f"There were too many failures; wait {some}, then try again.")
 
 
 def no_session() -> Refusal:
