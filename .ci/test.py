@@ -1,7 +1,8 @@
-"""`make test`: the test files in shards, several at a time, each shard with servers of its own.
+"""`make test`: the test files in shards, several at a time, each shard with servers of its own. One warm parent forks
+the services of all of them.
 
 A folder that takes long is split into shards of whole files, by the seconds that `.ci/durations.json` has of each; the
-longest shards start first. Most of a shard's time is waiting for its own processes, so there are two lanes a core. The
+longest shards start first. Much of a shard's time is waiting for its own processes, so two cores have five lanes. The
 output of a shard is printed when it has ended. At the end: the counts, every reason for a skip with its count, and
 every failed test with its error, in the last lines, for a CI may show no others.
 
@@ -26,16 +27,18 @@ import threading
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from testkit.folders import server_folder
+from testkit.warm import SOCKET, WarmParent
 
 ROOT = Path(__file__).resolve().parents[1]
 DURATIONS = ROOT / ".ci" / "durations.json"
-LANES = 2 * min(os.cpu_count() or 2, 4)
-SHARD_SECONDS = 110  # about the longest shard; a shorter one would start its servers and services too often
+LANES = 1 + 2 * min(os.cpu_count() or 2, 4)
+SHARD_SECONDS = 160  # about the longest shard; a shorter one would start its servers and services too often
 NEW_FILE_SECONDS = 3.0  # a file that DURATIONS does not have
 SECOND_LOOKS_MAX = 3  # files; more do not fail by chance
 NO_TESTS = 5  # pytest's exit status where a folder has none
@@ -85,8 +88,9 @@ def main(arguments: list[str]) -> int:
     for one in planned:
         waiting.put(one)
     run = Run()
-    with server_folder() as cache:
-        lanes = [threading.Thread(target=lane, args=(waiting, run, cache)) for _ in range(LANES)]
+    with server_folder() as cache, WarmParent() as parent:
+        shared = {"MAKEREADY_TEST_CACHE": str(cache), SOCKET: parent.address}
+        lanes = [threading.Thread(target=lane, args=(waiting, run, shared)) for _ in range(LANES)]
         for thread in lanes:
             thread.start()
         try:
@@ -138,8 +142,8 @@ def shards(folders: list[str], seconds: dict[str, float]) -> list[Shard]:
     return found
 
 
-def lane(waiting: queue.SimpleQueue[Shard], run: Run, cache: Path) -> None:
-    """Runs shards until none is left."""
+def lane(waiting: queue.SimpleQueue[Shard], run: Run, shared: Mapping[str, str]) -> None:
+    """Runs shards until none is left. shared: the settings of all of them."""
     while True:
         try:
             shard = waiting.get_nowait()
@@ -148,7 +152,7 @@ def lane(waiting: queue.SimpleQueue[Shard], run: Run, cache: Path) -> None:
         with tempfile.TemporaryDirectory() as folder:
             report, output = Path(folder) / "report.json", Path(folder) / "output"
             started = time.monotonic()
-            status = run_pytest(shard.files, output, MAKEREADY_TEST_CACHE=str(cache), MAKEREADY_TEST_REPORT=str(report))
+            status = run_pytest(shard.files, output, MAKEREADY_TEST_REPORT=str(report), **shared)
             took = time.monotonic() - started
             with run.printing:
                 if status not in (0, NO_TESTS):

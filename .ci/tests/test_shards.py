@@ -92,7 +92,7 @@ def test_the_last_lines_name_every_failed_test_with_its_error(
     waiting.put(suite.Shard("all", [str(tmp_path), "--continue-on-collection-errors"], 1.0))
     waiting.put(suite.Shard("none", ["-p", "no_such_plugin"], 1.0))
     run = suite.Run()
-    suite.lane(waiting, run, tmp_path)
+    suite.lane(waiting, run, {})
     suite.summary(run, 2, 1.0)
     lines = capfd.readouterr().out.splitlines()
     at = next(index for index, line in enumerate(lines) if "2 shards ended after" in line)
@@ -133,7 +133,7 @@ def test_what_passes_alone_is_unstable_if_it_is_little_and_what_fails_again_has_
     waiting: queue.SimpleQueue[object] = queue.SimpleQueue()
     waiting.put(suite.Shard("once", names, 1.0))
     run = suite.Run()
-    suite.lane(waiting, run, tmp_path)
+    suite.lane(waiting, run, {})
     assert run.failed == ["once"] and len(run.errors) == files
     first = dict(run.errors)
     suite.look_again(run)

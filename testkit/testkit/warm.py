@@ -1,4 +1,5 @@
-"""The tests' side of `testkit.warm_parent`: one parent a session, started at its first use."""
+"""The tests' side of `testkit.warm_parent`: one parent for all shards of `make test`, else one a session, started at
+its first use."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from testkit.patience import PATIENCE_SECONDS
 from testkit.warm_parent import READY
 
-SOCKET = "MAKEREADY_TEST_WARM_PARENT"  # where `testkit.warm_runner` finds the parent
+SOCKET = "MAKEREADY_TEST_WARM_PARENT"  # the parent's address, for `testkit.warm_runner` and for shards
 # Prefixes of the variables that an interpreter or a library reads at its start: PYTHONPATH may name other packages than
 # those that the parent has imported. A forked process never has its working directory on its path.
 EARLY, WITHOUT_EFFECT = ("PYTHON", "GRPC_", "LD_"), ("PYTHONSAFEPATH",)
@@ -101,6 +103,12 @@ class WarmParent:
         """program: as `python_program` returns it."""
         return fork(self.address, program, environment, log, own_session=own_session)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def stop(self) -> None:
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
@@ -140,14 +148,30 @@ def fork(
     return Forked(int(json.loads(answer)["pid"]), connection)
 
 
-_parents: list[WarmParent] = []
+class SharedParent:
+    """The parent of a run of the suite, which `.ci/test.py` starts for all its shards. What this process has it fork
+    dies with this process, as the children of a parent of its own do."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def fork(
+        self, program: Sequence[str], environment: Mapping[str, str], log: Path, *, own_session: bool = False
+    ) -> Forked:
+        """As `WarmParent.fork`."""
+        return fork(self.address, program, environment, log, own_session=own_session, orphan_signal=signal.SIGKILL)
+
+
+_parents: list[WarmParent | SharedParent] = []
 _starting = threading.Lock()
 
 
-def warm_parent() -> WarmParent:
-    """The session's parent; it is stopped when this process ends."""
+def warm_parent() -> WarmParent | SharedParent:
+    """The parent that SOCKET names, else one of this process, which is stopped when this process ends."""
     with _starting:
-        if not _parents:
+        if not _parents and SOCKET in os.environ:
+            _parents.append(SharedParent(os.environ[SOCKET]))
+        elif not _parents:
             made = WarmParent()
             _parents.append(made)
             atexit.register(made.stop)

@@ -9,6 +9,7 @@ process on those of its own modules, 0.2 s.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -50,6 +51,8 @@ READY = b"ready\n"
 JOB_BYTES_MAX = 200_000  # what a socket pair takes at once
 
 Job = dict[str, Any]
+_status: int | None = None
+"""How a forked process ends; None in a parent."""
 
 
 def main(address: str) -> Job | None:
@@ -211,7 +214,28 @@ def become(job: Job) -> None:
         runpy.run_path(name, run_name="__main__")
 
 
+def leave() -> None:
+    """The last step of a forked process: it does not take the interpreter apart, which copies each page that it shares
+    with its parent."""
+    if _status is not None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(_status)
+
+
 if __name__ == "__main__":
+    atexit.register(leave)  # before any import registers a step, so that it is the last
     mine = main(sys.argv[1])
     if mine is not None:
-        become(mine)
+        _status = 1  # of an exception that nobody catches, and of a text
+        try:
+            become(mine)
+            _status = 0
+        except SystemExit as ended:
+            if ended.code is None or isinstance(ended.code, int):
+                _status = ended.code or 0
+            raise
+        except KeyboardInterrupt:
+            _status = None  # the interpreter ends by that very signal
+            raise
