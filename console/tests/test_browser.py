@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import axe_playwright_python
 import pytest
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, CDPSession, Error, Page, async_playwright, expect
+from playwright.async_api import BrowserContext, CDPSession, Error, Page, ViewportSize, async_playwright, expect
 
 from console.pages import PAGES
 from makeready.identity.v1 import accounts_pb2, sessions_pb2
@@ -179,7 +179,8 @@ async def _problems(page: Page, look: str, judged: Mapping[str, set[str]]) -> li
     """What is wrong with the open page in this look. judged: the colours and sizes of texts that have been judged."""
     scheme, width = LOOKS[look]
     await page.emulate_media(color_scheme=scheme)
-    if page.viewport_size != (size := {"width": width, "height": 900}):  # the page is laid out anew
+    size: ViewportSize = {"width": width, "height": 900}
+    if page.viewport_size != size:  # the page is laid out anew
         await page.set_viewport_size(size)
     found: list[str] = []
     if look != "dark":  # it differs in colours alone, and a phone in all but these
