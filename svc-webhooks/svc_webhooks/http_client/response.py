@@ -46,7 +46,8 @@ class Response:
     def feed(self, data: bytes) -> None:
         """Parses bytes, cut anywhere. Raises Malformed while there is no status."""
         if self.ended:
-            self.reusable = False
+            if data.strip(b"\r\n"):  # blank lines are left out, as the parser does in the same piece
+                self.reusable = False
             return
         counted = self.status is not None
         try:
