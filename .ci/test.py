@@ -38,7 +38,7 @@ from testkit.warm import SOCKET, WarmParent
 ROOT = Path(__file__).resolve().parents[1]
 DURATIONS = ROOT / ".ci" / "durations.json"
 LANES = 1 + 2 * min(os.cpu_count() or 2, 4)
-SHARD_SECONDS = 160  # about the longest shard; a shorter one would start its servers and services too often
+SHARD_SECONDS = 220  # about the longest shard; a shorter one would start its servers and services too often
 NEW_FILE_SECONDS = 3.0  # a file that DURATIONS does not have
 SECOND_LOOKS_MAX = 3  # files; more do not fail by chance
 NO_TESTS = 5  # pytest's exit status where a folder has none
