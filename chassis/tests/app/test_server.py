@@ -30,7 +30,7 @@ from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from testkit import databases
-from testkit.patience import PATIENCE_SECONDS
+from testkit.patience import PATIENCE_SECONDS, eventually
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
 from testkit.services import Keys, RunningService
@@ -211,11 +211,18 @@ async def test_calls_are_counted_by_outcome(another: EchoProcess) -> None:
     await another.echo("a")
     with pytest.raises(Refusal):
         await another.echo("refuse")
-    lines = await asyncio.to_thread(_lines_of, f"http://{listen}/metrics")
-    counted = [line for line in lines if line.startswith("makeready_rpc_total{") and "EchoService" in line]
-    assert sorted(counted) == [
-        f'makeready_rpc_total{{outcome="{outcome}",rpc="EchoService/Echo"}} 1.0' for outcome in ("refused", "served")
-    ]
+
+    async def counted() -> list[str]:
+        lines = await asyncio.to_thread(_lines_of, f"http://{listen}/metrics")
+        return sorted(line for line in lines if line.startswith("makeready_rpc_total{") and "EchoService" in line)
+
+    async def is_counted() -> bool:  # a call counts once its answer is on its way
+        return await counted() == [
+            f'makeready_rpc_total{{outcome="{outcome}",rpc="EchoService/Echo"}} 1.0'
+            for outcome in ("refused", "served")
+        ]
+
+    await eventually(is_counted)
 
 
 def test_a_service_without_allowed_callers_is_not_served(prepared: EchoProcess) -> None:
