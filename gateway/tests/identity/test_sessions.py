@@ -217,11 +217,8 @@ async def test_guesses_at_once_are_counted_before_they_are_checked(
 
 async def test_the_first_attempts_wait_for_none_whose_instant_is_later(database: Database) -> None:
     """Of attempts at once the one with the later instant may be counted first."""
-    attempts, email, noon = (
-        Attempts(database),
-        f"{secrets.token_hex(8)}@example.com",
-        datetime.datetime.now(datetime.UTC),
-    )
+    attempts, email = Attempts(database), f"{secrets.token_hex(8)}@example.com"
+    noon = datetime.datetime.now(datetime.UTC)
     for number in range(5):
         await attempts.begin(email, "198.51.100.7", noon - datetime.timedelta(milliseconds=number))
     with pytest.raises(Refusal, match="wait 1 second,"):
