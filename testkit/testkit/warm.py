@@ -84,24 +84,32 @@ def readable(connection: socket.socket, timeout: float | None) -> bool:
         return bool(selector.select(timeout))
 
 
-class WarmParent:
-    """The parent of this session's processes. It ends with the process that started it, and so do they."""
+class SharedParent:
+    """The parent at an address, which another process has started: `.ci/test.py` does for all its shards. What this
+    process has it fork dies with this process."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def fork(
+        self, program: Sequence[str], environment: Mapping[str, str], log: Path, *, own_session: bool = False
+    ) -> Forked:
+        """program: as `python_program` returns it."""
+        return fork(self.address, program, environment, log, own_session=own_session, orphan_signal=signal.SIGKILL)
+
+
+class WarmParent(SharedParent):
+    """A parent that this process starts. It ends with this process."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="makeready-warm-")
-        self.address = str(Path(self._folder.name) / "socket")
+        super().__init__(str(Path(self._folder.name) / "socket"))
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "testkit.warm_parent", self.address],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
         assert self._process.stdout is not None and self._process.stdout.readline() == READY
-
-    def fork(
-        self, program: Sequence[str], environment: Mapping[str, str], log: Path, *, own_session: bool = False
-    ) -> Forked:
-        """program: as `python_program` returns it."""
-        return fork(self.address, program, environment, log, own_session=own_session)
 
     def __enter__(self) -> Self:
         return self
@@ -148,25 +156,11 @@ def fork(
     return Forked(int(json.loads(answer)["pid"]), connection)
 
 
-class SharedParent:
-    """The parent of a run of the suite, which `.ci/test.py` starts for all its shards. What this process has it fork
-    dies with this process, as the children of a parent of its own do."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-
-    def fork(
-        self, program: Sequence[str], environment: Mapping[str, str], log: Path, *, own_session: bool = False
-    ) -> Forked:
-        """As `WarmParent.fork`."""
-        return fork(self.address, program, environment, log, own_session=own_session, orphan_signal=signal.SIGKILL)
-
-
-_parents: list[WarmParent | SharedParent] = []
+_parents: list[SharedParent] = []
 _starting = threading.Lock()
 
 
-def warm_parent() -> WarmParent | SharedParent:
+def warm_parent() -> SharedParent:
     """The parent that SOCKET names, else one of this process, which is stopped when this process ends."""
     with _starting:
         if not _parents and SOCKET in os.environ:
