@@ -16,13 +16,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from makeready_local.databases import close_own_databases
+from makeready_local.databases import close_own_databases, execute
 from makeready_local.postgres import Postgres
 from testkit.folders import server_folder
 from testkit.processes import Process, free_port
 from testkit.warm import SOCKET, warm_parent
 
-PASSWORD, UNSAFE = "test", {"fsync": "off"}
+PASSWORD = "test"
+# Killed processes lose no written data without fsync; only a machine that stops does. More iterations make a stolen
+# verifier of a password slow to guess; they took a quarter of the CPU of each connection that a test makes.
+UNSAFE = {"fsync": "off", "scram_iterations": "1"}
 GREETING = "Ctrl-C stops everything"
 START_SECONDS = 240.0
 CACHE = "MAKEREADY_TEST_CACHE"
@@ -62,10 +65,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def prepare_cluster(folder: Path) -> Postgres:
-    """A PostgreSQL server on data of its own in the folder, not started; initdb has run once for all of them.
-
-    It works without fsync: killed processes lose no written data without it; only a machine that stops does.
-    """
+    """A PostgreSQL server on data of its own in the folder, not started; initdb has run once for all of them."""
     if not (folder / "postgres").exists():
         copy(made_once("cluster", _make_cluster), folder / "postgres")
     return Postgres(folder / "postgres", PASSWORD, log=folder / "postgres.log", settings=UNSAFE)
@@ -75,6 +75,7 @@ def _make_cluster(folder: Path) -> None:
     server = Postgres(folder, PASSWORD, log=folder.with_name("cluster.log"), settings=UNSAFE)
     server.start()
     close_own_databases(server.url)
+    execute(server.url, f"ALTER ROLE postgres PASSWORD '{PASSWORD}'")  # initdb's has all iterations
     server.stop()
 
 

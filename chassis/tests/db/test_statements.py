@@ -43,14 +43,26 @@ def test_a_parameter_too_few_or_too_many_is_refused(values: dict[str, object]) -
 
 
 def test_an_in_list_is_refused() -> None:
-    with pytest.raises(TypeError, match="ANY"):
-        Statement(select(thing.c.id).where(thing.c.id.in_(bindparam("ids", expanding=True, type_=BigInteger))))
+    statement = Statement(select(thing.c.id).where(thing.c.id.in_(bindparam("ids", expanding=True, type_=BigInteger))))
+    for _ in range(2):  # each use is refused, not the first alone
+        with pytest.raises(TypeError, match="ANY"):
+            _ = statement.sql
 
 
 def test_a_python_side_default_is_refused() -> None:
     defaulted = Table("defaulted", MetaData(), Column("id", Integer), Column("n", Integer, default=5))
+    statement = Statement(insert(defaulted).values(id=bindparam("id", type_=Integer)))
     with pytest.raises(TypeError, match="server default"):
-        Statement(insert(defaulted).values(id=bindparam("id", type_=Integer)))
+        statement.arguments({"id": 1})
+
+
+def test_a_statement_is_compiled_at_its_first_use_alone() -> None:
+    statement = Statement(select(thing.c.id).where(thing.c.name == bindparam("name", type_=Text)))
+    assert "sql" not in vars(statement)
+    assert statement.arguments({"name": "x"}) == ["x"]
+    assert statement.sql.startswith("SELECT thing.id") and statement.sql is statement.sql
+    with pytest.raises(AttributeError, match="has no text"):
+        _ = statement.text  # type: ignore[attr-defined]
 
 
 async def test_values_come_back_as_asyncpg_makes_them(postgres_server: PostgresServer) -> None:
