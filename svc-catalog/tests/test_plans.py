@@ -19,33 +19,49 @@ from svc_catalog.inspections.tables import inspection
 from svc_catalog.meters import queries as meters_queries
 from svc_catalog.notices import queries as notices_queries
 from svc_catalog.places import queries
+from svc_catalog.search import indexing
 from svc_catalog.vendors import queries as vendors_queries
 from svc_catalog.vendors import rules as vendor_rules
 from svc_catalog.vendors import search_queries as vendor_searches
 from testkit.plans import lists_of, statement_plan
-from testkit.skewed_rows import FIRST_ID, GAP, IN_ORDER, LIMIT, SMALL, analyze, check_changes, check_pages, make_crowd
+from testkit.skewed_rows import (
+    FIRST_ID,
+    GAP,
+    IN_ORDER,
+    LIMIT,
+    ROWS,
+    SMALL,
+    analyze,
+    check_changes,
+    check_pages,
+    make_crowd,
+)
 
 pytestmark = pytest.mark.plans
 
 _PLACES = "company_id, property_id, id, name) SELECT company_id, place, id, id::text"
+# The words of all places are filled: the service that runs beside would do it meanwhile.
 FILLS = (
-    "property (company_id, id, name, address, created_at, source)"
-    " SELECT company_id, id, 'x', 'y', '2020-01-01', 'import'",
+    "property (company_id, id, name, address, created_at, source, searched_version)"
+    " SELECT company_id, id, 'x', 'y', '2020-01-01', 'import', 1",
     f"building ({_PLACES}",
     f"floor ({_PLACES}",
     f"floorplan ({_PLACES}",
     f"location (location_type, {_PLACES.replace('SELECT', 'SELECT ' + repr('other') + ',')}",
     "staff (id, company_id, version, name) SELECT id, company_id, 1, 'x'",
-    "unit (company_id, property_id, id, name, building_id, floor_id, floorplan_id, created_at, source)"
-    " SELECT company_id, place, id, 'x', place, place, place, '2020-01-01', 'import'",
-    "asset (company_id, property_id, id, unit_id, name, category, make, model, status, created_at, updated_at, source)"
+    "unit (company_id, property_id, id, name, building_id, floor_id, floorplan_id, created_at, source,"
+    " searched_version)"
+    " SELECT company_id, place, id, 'x', place, place, place, '2020-01-01', 'import', 1",
+    "asset (company_id, property_id, id, unit_id, name, category, make, model, status, created_at, updated_at, source,"
+    " searched_version)"
     " SELECT company_id, place, id, place, 'x', 'c', 'm', 'm',"
-    " (ARRAY['Active', 'Needs Service', 'Retired'])[1 + commonness], '2020-01-01', updated_at, 'import'",
+    " (ARRAY['Active', 'Needs Service', 'Retired'])[1 + commonness], '2020-01-01', updated_at, 'import', 1",
     "business (company_id, id, legal_name) SELECT company_id, id, id::text",
     "vendor (company_id, id, business_id, rating_count, is_active, property_visibility, onboarded_at, source)"
     " SELECT company_id, id, id, 0, true, 'all_properties', '2020-01-01', 'import'",
-    "meter (company_id, property_id, id, unit_id, name, utility_type, scope, is_active, created_at, updated_at, source)"
-    " SELECT company_id, place, id, place, 'x', 'water', 'unit', true, '2020-01-01', updated_at, 'import'",
+    "meter (company_id, property_id, id, unit_id, name, utility_type, scope, is_active, created_at, updated_at, source,"
+    " searched_version)"
+    " SELECT company_id, place, id, place, 'x', 'water', 'unit', true, '2020-01-01', updated_at, 'import', 1",
     "reading (company_id, meter_id, id, period_start, period_end, consumption, created_at, is_estimated, source)"
     " SELECT company_id, place, id, '2020-01-01', '2020-02-01', 1, '2020-01-01', false, 'import'",
     'notice (company_id, property_id, id, subject, body, "when", created_at, updated_at, published_at, source)'
@@ -55,7 +71,7 @@ FILLS = (
     "inspection (company_id, property_id, id, unit_id, status, is_compliance_inspection, kind, created_at, source,"
     " cancelled_at, cancelled_by)"
     " SELECT company_id, place, id, place, (ARRAY['Scheduled', 'In Progress', 'Finalized'])[1 + commonness], false,"
-    " CASE WHEN n < 5000 THEN 'operations' WHEN n < 7500 THEN 'cancelled' ELSE 'consulting_walk' END,"
+    f" CASE WHEN n < {ROWS // 4} THEN 'operations' WHEN n < {ROWS * 3 // 8} THEN 'cancelled' ELSE 'consulting_walk' END,"
     " '2020-01-01', 'import', '2020-01-01', 'staff:1'",
 )
 STATUSES = {"asset": ("Active", "Retired"), "inspection": ("Scheduled", "Completed")}
@@ -72,6 +88,20 @@ async def crowd(database: Database) -> Database:
 async def known_crowd(crowd: Database) -> Database:
     await analyze(crowd)
     return crowd
+
+
+@pytest.mark.parametrize("kind", indexing.KINDS, ids=lambda one: one.name)
+async def test_a_batch_of_words_reads_the_rows_that_it_fills(crowd: Database, kind: indexing.Kind) -> None:
+    """Also while the statistics are older than the rows."""
+    rows, joined = indexing.ROWS_AT_ONCE, 4
+    # Away from the pages that other tests request: their bounds are of rows that nobody has changed.
+    batch = f"SELECT id FROM {kind.name} WHERE id > {FIRST_ID + ROWS // 4 * GAP} ORDER BY id LIMIT {2 * rows}"
+    behind = f"{indexing.BATCH}; UPDATE {kind.name} SET searched_version = 0 WHERE id IN ({batch})"
+    plan = await statement_plan(crowd, kind.rows, behind)
+    assert plan.returned == rows
+    cost = f"{plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
+    assert plan.rows_met <= joined * rows and plan.buffers <= 3 * joined * rows, cost
+    assert not plan.whole_tables, plan.whole_tables
 
 
 @pytest.mark.parametrize("name", LISTS)

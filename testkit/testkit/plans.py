@@ -95,8 +95,9 @@ async def explained(
 
         async def explain(**values: Any) -> Plan:
             literals = ", ".join(map(_literal, statement.arguments(values)))
+            given = f" ({literals})" if literals else ""
             answer = await connection.raw.fetchval(
-                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON, COSTS OFF, TIMING OFF) EXECUTE explained ({literals})"
+                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON, COSTS OFF, TIMING OFF) EXECUTE explained{given}"
             )
             root: Node = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
             return Plan(_nodes(root))
