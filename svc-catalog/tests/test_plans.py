@@ -71,7 +71,8 @@ FILLS = (
     "inspection (company_id, property_id, id, unit_id, status, is_compliance_inspection, kind, created_at, source,"
     " cancelled_at, cancelled_by)"
     " SELECT company_id, place, id, place, (ARRAY['Scheduled', 'In Progress', 'Finalized'])[1 + commonness], false,"
-    f" CASE WHEN n < {ROWS // 4} THEN 'operations' WHEN n < {ROWS * 3 // 8} THEN 'cancelled' ELSE 'consulting_walk' END,"
+    f" CASE WHEN n < {ROWS // 4} THEN 'operations' WHEN n < {ROWS * 3 // 8} THEN 'cancelled'"
+    " ELSE 'consulting_walk' END,"
     " '2020-01-01', 'import', '2020-01-01', 'staff:1'",
 )
 STATUSES = {"asset": ("Active", "Retired"), "inspection": ("Scheduled", "Completed")}
