@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from testkit.examples import SHARE, is_whole
 
 from .system import Company
 
@@ -17,6 +20,22 @@ def rows_of(file: Path) -> list[dict[str, str]]:
     """The rows of a CSV, gzipped or not."""
     whole = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     return list(csv.DictReader(io.StringIO(whole.decode(), newline="")))
+
+
+def some_of(
+    rows: list[dict[str, str]], file: Path, folder: Path, is_odd: Callable[[dict[str, str]], bool]
+) -> tuple[list[dict[str, str]], Path]:
+    """The rows that a test tries, and a file of them in the folder: a quarter, and all that are odd; in the profile
+    `nightly` all, in the file itself."""
+    if is_whole():
+        return rows, file
+    chosen = [row for number, row in enumerate(rows) if number % SHARE == 0 or is_odd(row)]
+    written = folder / file.name.removesuffix(".gz")
+    with written.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(chosen)
+    return chosen, written
 
 
 def imported(company: Company, kind: str, file: Path, mapping: str, *, rejected: int = 0) -> Any:

@@ -1,4 +1,7 @@
-"""Boston's 311 cases of 2015: nineteen types of housing and building complaints become tickets."""
+"""Boston's 311 cases of 2015: nineteen types of housing and building complaints become tickets.
+
+`--hypothesis-profile=nightly` imports all cases; else a quarter of them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from .real_files import collapsed, counts, imported, rejects, rows_of
+from .real_files import collapsed, counts, imported, rejects, rows_of, some_of
 from .system import System
 
 BOSTON = ZoneInfo("America/New_York")
@@ -18,7 +21,7 @@ CASES, TYPES, WITHOUT_PLACE = 14_371, 19, 15
 
 
 @pytest.fixture(scope="module")
-def file(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cases(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All files of cases with the same columns, joined into one."""
     one = tmp_path_factory.mktemp("boston") / "cases.csv"
     header = b""
@@ -40,9 +43,12 @@ def utc(text: str) -> str | None:
     return local.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def test_bostons_cases_become_tickets_with_their_dates_and_closing_reasons(system: System, file: Path) -> None:
-    rows = rows_of(file)
-    assert len(rows) == CASES and len({row["TYPE"] for row in rows}) == TYPES
+def test_bostons_cases_become_tickets_with_their_dates_and_closing_reasons(
+    system: System, cases: Path, tmp_path: Path
+) -> None:
+    every = rows_of(cases)
+    assert len(every) == CASES and len({row["TYPE"] for row in every}) == TYPES
+    rows, file = some_of(every, cases, tmp_path, lambda row: not row["Property_ID"])
     placed = {row["CASE_ENQUIRY_ID"]: row for row in rows if row["Property_ID"]}
     places = {(row["Property_Type"], row["Property_ID"]) for row in placed.values()}
     company = system.company("Boston")
@@ -50,7 +56,7 @@ def test_bostons_cases_become_tickets_with_their_dates_and_closing_reasons(syste
     report = imported(company, "properties", file, "boston-properties", rejected=WITHOUT_PLACE)
     assert counts(report) == (len(places), 0, len(placed) - len(places), WITHOUT_PLACE)
     report = imported(company, "tickets", file, "boston-cases", rejected=WITHOUT_PLACE)
-    assert counts(report) == (len(placed), 0, 0, WITHOUT_PLACE) == (14_356, 0, 0, 15)
+    assert counts(report) == (len(placed), 0, 0, WITHOUT_PLACE)
     # A case without a place has no property. Its row is rejected, as such a ticket would never be served.
     assert {(row["reject_field"], row["Property_ID"]) for row in rejects(report)} == {("property", "")}
 
