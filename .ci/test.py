@@ -38,7 +38,9 @@ from testkit.warm import SOCKET, WarmParent
 ROOT = Path(__file__).resolve().parents[1]
 DURATIONS = ROOT / ".ci" / "durations.json"
 LANES = 1 + 2 * min(os.cpu_count() or 2, 4)
-SHARD_SECONDS = 220  # about the longest shard; a shorter one would start its servers and services too often
+# About the longest shard: a shorter one would start its servers and services too often, and of longer ones the last
+# would run alone.
+SHARD_SECONDS_MIN, SHARDS_A_LANE = 220, 1.7
 NEW_FILE_SECONDS = 3.0  # a file that DURATIONS does not have
 SECOND_LOOKS_MAX = 3  # files; more do not fail by chance
 NO_TESTS = 5  # pytest's exit status where a folder has none
@@ -123,16 +125,19 @@ def durations() -> dict[str, float]:
 def shards(folders: list[str], seconds: dict[str, float]) -> list[Shard]:
     """The folders, a long one in several shards whose files take about the same time together."""
     found = []
-    for folder in folders:
-        files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("test_*.py"))
-        each = {file: seconds.get(file, NEW_FILE_SECONDS) for file in files}
-        total = sum(each.values())
-        parts = min(round(total / SHARD_SECONDS) or 1, len(files) or 1)
+    files_of = {
+        folder: [str(one.relative_to(ROOT)) for one in (ROOT / folder).rglob("test_*.py")] for folder in folders
+    }
+    each = {file: seconds.get(file, NEW_FILE_SECONDS) for files in files_of.values() for file in files}
+    longest = max(SHARD_SECONDS_MIN, sum(each.values()) / LANES / SHARDS_A_LANE)
+    for folder, files in files_of.items():
+        total = sum(each[file] for file in files)
+        parts = min(round(total / longest) or 1, len(files) or 1)
         if parts == 1:
             found.append(Shard(folder, [folder], total))
             continue
         split = [Shard(folder, [], 0.0, f" {number} of {parts}") for number in range(1, parts + 1)]
-        for file in sorted(files, key=lambda file: -each[file]):
+        for file in sorted(files, key=lambda file: (-each[file], file)):
             least = min(split, key=lambda one: one.seconds)
             least.files.append(file)
             least.seconds += each[file]
