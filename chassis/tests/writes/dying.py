@@ -16,6 +16,7 @@ from makeready.common.v1.documents_pb2 import Document
 from ..contract import AddParcelRequest
 from ..parcels import audit, claims, outbox, person
 
+APPLICATION = "dying"
 REQUEST = AddParcelRequest(idempotency_key="key", label="a box")
 
 
@@ -26,7 +27,7 @@ async def work(command: Command) -> Document:
 
 
 async def main(url: str) -> None:
-    database = Database(url, application="dying")
+    database = Database(url, application=APPLICATION)
     await database.open()
     commands = CommandRunner(database, claims, Audit(audit, database), Outbox("svc-parcels", outbox))
     await commands.run(person(), REQUEST, Document, work)

@@ -26,6 +26,7 @@ from chassis.writes.commands import Command, CommandRunner, fields
 from chassis.writes.idempotency import KEY_CHARACTERS_MAX
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import CompanyReference, Event, References
+from testkit.patience import eventually
 from testkit.plugin import PostgresServer
 
 from ..contract import AddParcelRequest, UpdateParcelRequest
@@ -48,6 +49,7 @@ from . import dying
 
 NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 SECOND = datetime.timedelta(seconds=1)
+DEAD = "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()"
 INSERT = Statement(
     sa.insert(parcel).values({name: sa.bindparam(name, type_=parcel.c[name].type) for name in parcel_row(1)})
 )
@@ -281,6 +283,8 @@ async def test_a_process_that_dies_leaves_all_of_a_command_or_nothing(
         capture_output=True,
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
+    async with database.connection() as connection:  # the server keeps its locks until it notices
+        await eventually(lambda: connection.raw.fetchval(DEAD, dying.APPLICATION))
     assert await stored(database) == [0, left, left, left]
     reply = await commands.run(person(), dying.REQUEST, Document, dying.work)
     assert reply.json == b"a document" and await stored(database) == [0, 1, 1, 1]
