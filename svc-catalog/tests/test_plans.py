@@ -105,6 +105,21 @@ async def test_a_batch_of_words_reads_the_rows_that_it_fills(crowd: Database, ki
     assert not plan.whole_tables, plan.whole_tables
 
 
+async def look_for_words(database: Database) -> None:
+    """Each process looks once a second, mostly where no row has changed."""
+    plan = await statement_plan(database, indexing._STALE)
+    assert plan.rows_met <= len(indexing.KINDS), f"{plan.rows_met} rows, {plan.indexes}"
+    assert not plan.whole_tables, plan.whole_tables
+
+
+async def test_a_look_for_words_to_fill_reads_no_table_that_has_grown(crowd: Database) -> None:
+    await look_for_words(crowd)
+
+
+async def test_a_look_for_words_to_fill_reads_no_table(known_crowd: Database) -> None:
+    await look_for_words(known_crowd)
+
+
 @pytest.mark.parametrize("name", LISTS)
 async def test_a_page_costs_the_same_wherever_it_is(known_crowd: Database, name: str) -> None:
     statuses = STATUSES.get(LISTS[name].table.name, ())

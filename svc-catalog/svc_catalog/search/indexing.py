@@ -39,7 +39,11 @@ class Kind:
         """source: the table with those joined that have texts."""
         stale = sa.text(f"{table.name}.searched_version <> {table.name}.version")
         self.name = name
-        self.stale = sa.exists(sa.select(table.c.id).where(sa.text("searched_version <> version")))
+        # In the order of the small index: PostgreSQL takes nearly all rows for stale, and read the whole table for a
+        # first one where there was none.
+        any_stale = sa.select(table.c.id).where(sa.text("searched_version <> version"))
+        first = any_stale.order_by(table.c.company_id, table.c.id).limit(sa.literal_column("1"))
+        self.is_stale = first.scalar_subquery().is_not(None)
         order = in_order_of_names(table.c.name).label("name_order")
         columns = (table.c.company_id, table.c.id, table.c.version, property_id.label("property_id"), order)
         self.rows = Statement(
@@ -112,7 +116,7 @@ _INSIDE = {
     "unit": [_again(table, "unit_id") for table in (asset, meter)],
 }
 _STALE = Statement(
-    sa.union_all(*(sa.select(sa.literal_column(f"'{one.name}'", sa.Text)).where(one.stale) for one in KINDS))
+    sa.union_all(*(sa.select(sa.literal_column(f"'{one.name}'", sa.Text)).where(one.is_stale) for one in KINDS))
 )
 
 _FIELDS: dict[str, Any] = {
