@@ -8,6 +8,7 @@ the product, ruff's SLF001 is stricter: an underscore is private to its class or
 """
 
 import ast
+import functools
 import importlib.util
 import os
 import sys
@@ -58,6 +59,10 @@ UNDOCUMENTED = {
 PUBLIC = {"_asdict", "_exit", "_field_defaults", "_fields", "_getframe", "_make", "_replace"}
 NOT_WRITTEN_BY_HAND = ("proto/gen/",)
 ATTRIBUTE_FUNCTIONS = {"getattr", "setattr", "delattr", "hasattr"}
+LOOKED_AT = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Name, ast.Attribute),
+    *(ast.alias, ast.Import, ast.ImportFrom, ast.Call),
+)
 IGNORED_FOLDERS = {".git", ".venv", ".state", "__pycache__", "build"}
 
 
@@ -70,11 +75,11 @@ def main(root: Path) -> int:
 
 def problems(root: Path) -> list[str]:
     """Uses of private names that no exception allows, and exceptions that nothing uses."""
-    trees = {path: ast.parse((root / path).read_text(), path) for path in sources(root)}
-    packages, names = own_packages(set(trees)), {name for tree in trees.values() for name in defined(tree)}
+    files = {path: nodes((root / path).read_text(), path) for path in sources(root)}
+    packages, names = own_packages(set(files)), {name for one in files.values() for name in defined(one)}
     found, used = [], set()
-    for path, tree in trees.items():
-        for line, name, sentence in (*imported(tree, packages), *accessed(tree, packages, names)):
+    for path, one in files.items():
+        for line, name, sentence in (*imported(one, packages), *accessed(one, packages, names)):
             if (path, name) in EXCEPTIONS:
                 used.add((path, name))
             else:
@@ -84,6 +89,11 @@ def problems(root: Path) -> list[str]:
         for path, name in EXCEPTIONS
         if (path, name) not in used
     ]
+
+
+def nodes(source: str, path: str) -> list[ast.AST]:
+    """The nodes of a file that can have a name of interest."""
+    return [node for node in ast.walk(ast.parse(source, path)) if isinstance(node, LOOKED_AT)]
 
 
 def sources(root: Path) -> list[str]:
@@ -114,9 +124,9 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("_") and name not in PUBLIC
 
 
-def defined(tree: ast.AST) -> Iterator[str]:
-    """The private names that a file defines."""
-    for node in ast.walk(tree):
+def defined(found: list[ast.AST]) -> Iterator[str]:
+    """The names that a file defines. found: as `nodes` returns them, here and below."""
+    for node in found:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -131,9 +141,9 @@ def of_self(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
-def imported(tree: ast.AST, packages: set[str]) -> Iterator[tuple[int, str, str]]:
+def imported(found: list[ast.AST], packages: set[str]) -> Iterator[tuple[int, str, str]]:
     """(line, private name, sentence) of imports, including those by `importlib.import_module`."""
-    for node in ast.walk(tree):
+    for node in found:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from of_module(node.lineno, alias.name, packages)
@@ -168,6 +178,7 @@ def is_undocumented(module: str) -> bool:
     return any(module == one or module.startswith(f"{one}.") for one in UNDOCUMENTED)
 
 
+@functools.cache
 def is_module(name: str) -> bool:
     """Whether `package.….name` is a file or folder of an installed package; without importing it."""
     package, *rest = name.split(".")
@@ -176,10 +187,10 @@ def is_module(name: str) -> bool:
     return any(place.is_dir() or place.with_name(f"{place.name}.py").is_file() for place in places)
 
 
-def accessed(tree: ast.AST, packages: set[str], names: set[str]) -> Iterator[tuple[int, str, str]]:
+def accessed(found: list[ast.AST], packages: set[str], names: set[str]) -> Iterator[tuple[int, str, str]]:
     """(line, private name, sentence) of attributes, including those named by a string."""
-    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    for node in ast.walk(tree):
+    modules = {alias.name for node in found if isinstance(node, ast.Import) for alias in node.names}
+    for node in found:
         if isinstance(node, ast.Attribute):
             if is_private(node.attr) and node.attr not in names:
                 yield node.lineno, node.attr, f"uses {node.attr}, a private name that is none of ours"
