@@ -1,5 +1,5 @@
 """`make test`: the test files in shards, several at a time, each shard with servers of its own. One warm parent forks
-the services of all of them.
+the shards, and the services of all of them.
 
 A folder that takes long is split into shards of whole files, by the seconds that `.ci/durations.json` has of each; the
 longest shards start first. Much of a shard's time is waiting for its own processes, so two cores have five lanes. The
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from testkit.folders import server_folder
-from testkit.warm import SOCKET, WarmParent
+from testkit.warm import SOCKET, SharedParent, WarmParent, python_program
 
 ROOT = Path(__file__).resolve().parents[1]
 DURATIONS = ROOT / ".ci" / "durations.json"
@@ -43,6 +43,7 @@ LANES = 1 + 2 * min(os.cpu_count() or 2, 4)
 SHARD_SECONDS_MIN, SHARDS_A_LANE = 220, 1.7
 NEW_FILE_SECONDS = 3.0  # a file that DURATIONS does not have
 SECOND_LOOKS_MAX = 3  # files; more do not fail by chance
+STOP_SECONDS = 30.0  # of the shards, after a Ctrl-C
 NO_TESTS = 5  # pytest's exit status where a folder has none
 
 
@@ -92,15 +93,18 @@ def main(arguments: list[str]) -> int:
     run = Run()
     with server_folder() as cache, WarmParent() as parent:
         shared = {"MAKEREADY_TEST_CACHE": str(cache), SOCKET: parent.address}
-        lanes = [threading.Thread(target=lane, args=(waiting, run, shared)) for _ in range(LANES)]
+        lanes = [threading.Thread(target=lane, args=(waiting, run, shared, parent), daemon=True) for _ in range(LANES)]
         for thread in lanes:
             thread.start()
         try:
             for thread in lanes:
                 thread.join()
-        except KeyboardInterrupt:  # each shard was interrupted too
+        except KeyboardInterrupt:  # each shard was interrupted too, and stops its servers
             while not waiting.empty():
                 waiting.get_nowait()
+            give_up_at = time.monotonic() + STOP_SECONDS  # a browser that got the Ctrl-C may answer its test no more
+            for thread in lanes:
+                thread.join(max(0.0, give_up_at - time.monotonic()))
             return 130
     look_again(run)
     summary(run, len(planned), time.monotonic() - started)
@@ -147,7 +151,9 @@ def shards(folders: list[str], seconds: dict[str, float]) -> list[Shard]:
     return found
 
 
-def lane(waiting: queue.SimpleQueue[Shard], run: Run, shared: Mapping[str, str]) -> None:
+def lane(
+    waiting: queue.SimpleQueue[Shard], run: Run, shared: Mapping[str, str], parent: SharedParent | None = None
+) -> None:
     """Runs shards until none is left. shared: the settings of all of them."""
     while True:
         try:
@@ -157,7 +163,7 @@ def lane(waiting: queue.SimpleQueue[Shard], run: Run, shared: Mapping[str, str])
         with tempfile.TemporaryDirectory() as folder:
             report, output = Path(folder) / "report.json", Path(folder) / "output"
             started = time.monotonic()
-            status = run_pytest(shard.files, output, MAKEREADY_TEST_REPORT=str(report), **shared)
+            status = run_pytest(shard.files, output, parent, MAKEREADY_TEST_REPORT=str(report), **shared)
             took = time.monotonic() - started
             with run.printing:
                 if status not in (0, NO_TESTS):
@@ -190,11 +196,15 @@ def look_again(run: Run) -> None:
         run.failed.clear()
 
 
-def run_pytest(files: list[str], output: Path, **settings: str) -> int:
-    """One run of pytest; returns its exit status."""
+def run_pytest(files: list[str], output: Path, parent: SharedParent | None = None, **settings: str) -> int:
+    """One run of pytest; returns its exit status. parent: forks it, which saves a second of imports."""
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    environment = os.environ | settings
+    program = python_program(command, environment) if parent is not None else None
+    if parent is not None and program is not None:
+        return parent.fork(program, environment, output).wait()
     with output.open("wb") as stream:
-        return subprocess.call(command, stdout=stream, stderr=stream, env=os.environ | settings)  # noqa: S603
+        return subprocess.call(command, stdout=stream, stderr=stream, env=environment)  # noqa: S603
 
 
 def add(run: Run, report: dict[str, Any]) -> None:
