@@ -20,7 +20,7 @@ from testkit.plugin import server_folder
 from testkit.prepared import prepare_cluster
 from testkit.processes import free_port
 
-from .installation import System, wait_for
+from .installation import WARM_RUNNER, System, wait_for
 
 CONTEXTS = ("gateway", "catalog", "tickets", "occupancy", "webhooks")
 
@@ -92,7 +92,7 @@ def test_two_installations_share_a_server_by_their_prefixes(system: System) -> N
     with server_folder() as folder:
         server = prepare_cluster(folder)
         server.start()
-        other = System(folder / "south")
+        other = System(folder / "south", runner=WARM_RUNNER)
         try:
             for one, prefix in ((system, "north_"), (other, "south_")):
                 one.started(MAKEREADY_DEMO="0", MAKEREADY_DATABASE_URL=server.url, MAKEREADY_DATABASE_PREFIX=prefix)
