@@ -41,8 +41,8 @@ class Kind:
         self.name = name
         # In the order of the small index: PostgreSQL takes nearly all rows for stale, and read the whole table for a
         # first one where there was none.
-        any_stale = sa.select(table.c.id).where(sa.text("searched_version <> version"))
-        first = any_stale.order_by(table.c.company_id, table.c.id).limit(sa.literal_column("1"))
+        in_order = sa.select(table.c.id).where(stale).order_by(table.c.company_id, table.c.id)
+        first = in_order.limit(sa.literal_column("1"))
         self.is_stale = first.scalar_subquery().is_not(None)
         order = in_order_of_names(table.c.name).label("name_order")
         columns = (table.c.company_id, table.c.id, table.c.version, property_id.label("property_id"), order)
