@@ -35,11 +35,17 @@ WIDE_FIELDS = ("building_type", "city", "construction_type", "state")
 
 
 @pytest.fixture(scope="module")
-def house(states: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the console's processes copy the files that they import."""
+    return tmp_path_factory.mktemp("copies")
+
+
+@pytest.fixture(scope="module")
+def house(states: Path, copies: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A separate system, as its processes are held and killed."""
     prepare_state(states / "console_imports")
-    strike = tmp_path_factory.mktemp("strike") / "strike"
-    system = System(states / "console_imports", MAKEREADY_DEMO="0", MAKEREADY_STRIKE_FILE=str(strike))
+    more = {"MAKEREADY_STRIKE_FILE": str(tmp_path_factory.mktemp("strike") / "strike"), "TMPDIR": str(copies)}
+    system = System(states / "console_imports", MAKEREADY_DEMO="0", **more)
     try:
         system.start()
         yield system
@@ -103,6 +109,11 @@ def held(house: System) -> psutil.Process:
     catalog = psutil.Process(house.runtime["processes"]["svc-catalog"]["pid"])
     wait_until(lambda: not strike.exists() and catalog.status() == psutil.STATUS_STOPPED)
     return catalog
+
+
+def no_copy_is_left(copies: Path) -> None:
+    """An import's process may need a moment to end after its last word."""
+    wait_until(lambda: not list(copies.glob("makeready-import-*")))
 
 
 def checked(browser: Browser, content: bytes) -> str:
@@ -190,7 +201,7 @@ def test_the_examples_of_cities_have_the_counts_of_the_command_line(
 
 
 def test_an_import_whose_worker_is_killed_after_a_commit_counts_each_row_once(
-    house: System, company: Company, browser: Browser
+    house: System, company: Company, browser: Browser, copies: Path
 ) -> None:
     path = checked(browser, sites(ROWS))
     page = browser.get(path)
@@ -202,10 +213,12 @@ def test_an_import_whose_worker_is_killed_after_a_commit_counts_each_row_once(
     strike.write_text("import-after-commit hold")
     browser.send(f"{path}/run")
     catalog = held(house)
+    (copy,) = copies.glob("makeready-import-*/sites.csv")
     newest_worker(house).kill()
     catalog.resume()
     page = until(browser, path, "It is imported.")
-    assert counts(page) == WHOLE
+    assert counts(page) == WHOLE and not copy.exists()
+    no_copy_is_left(copies)
     assert sum(1 for _ in company.walk("/properties")) == CREATED
 
     rejects = browser.get(f"{path}/rejects?kind=")
@@ -214,13 +227,16 @@ def test_an_import_whose_worker_is_killed_after_a_commit_counts_each_row_once(
     assert [line.split(",")[0] for line in lines[1:]] == ["9", f"{BATCH + 9}"]
 
 
-def test_an_import_goes_on_after_a_restart_of_everything(house: System, company: Company, browser: Browser) -> None:
+def test_an_import_goes_on_after_a_restart_of_everything(
+    house: System, company: Company, browser: Browser, copies: Path
+) -> None:
     path = checked(browser, sites(ROWS))
     strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
     strike.write_text("import-before-commit kill")
     browser.send(f"{path}/run")
     wait_until(lambda: not strike.exists())
     assert house.wait(60) != 0  # the runner ends when one of its processes does
+    no_copy_is_left(copies)
     house.start()
     page = until(browser, path, "It is imported.")
     assert counts(page) == WHOLE

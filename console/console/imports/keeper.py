@@ -9,6 +9,7 @@ import secrets
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 
 import structlog
 from aiohttp import web
@@ -92,9 +93,10 @@ class Keeper:
         self._due.set()
 
     async def _work(self, job_id: int, runner: str) -> None:
-        """One process, to its end."""
-        words = (sys.executable, "-P", "-m", "console.imports.worker", str(job_id), runner)
-        with TASKS.track_inprogress():
+        """One process, to its end. Its copy of the file is deleted then, however it ended."""
+        folder_of_it = TemporaryDirectory(prefix="makeready-import-", ignore_cleanup_errors=True)
+        with TASKS.track_inprogress(), folder_of_it as folder:
+            words = (sys.executable, "-P", "-m", "console.imports.worker", str(job_id), runner, folder)
             process = await asyncio.create_subprocess_exec(*words, stdin=PIPE)
             try:
                 status = await process.wait()

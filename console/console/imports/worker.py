@@ -1,9 +1,9 @@
-"""The work of one task, in a process of its own: `python -m console.imports.worker JOB_ID RUNNER`.
+"""The work of one task, in a process of its own: `python -m console.imports.worker JOB_ID RUNNER FOLDER`.
 
 A file is read by no process that serves pages: reading takes all of a core, and a file or a pattern of a mapping may be
 hostile. The process ends when its standard input does, that is with the console that started it. It may be killed at
 any moment: what it has done is stored with each batch, and a batch that is sent again gets the outcomes of the first
-time.
+time. It copies the file into FOLDER, which the console deletes afterwards.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -138,8 +138,9 @@ def _no_answer(error: ServiceUnavailable) -> NoAnswer:
 class Worker:
     """One task of one job."""
 
-    def __init__(self, settings: config.Config, jobs: Jobs, job: Job, runner: str) -> None:
+    def __init__(self, settings: config.Config, jobs: Jobs, job: Job, runner: str, folder: Path) -> None:
         self._settings, self._jobs, self._job, self._runner = settings, jobs, job, runner
+        self._folder = folder
 
     async def run(self) -> None:
         """Does the task. Raises LeaseLost."""
@@ -148,17 +149,16 @@ class Worker:
             fault = "It was begun several times and never got further. The log of the console says more."
             await self._stop(job.result, fault)
             return
-        with tempfile.TemporaryDirectory(prefix="makeready-import-") as folder:
-            path = Path(folder, job.file_name)
-            try:
-                await self._fetch(path)
-            except FileNotFoundError:
-                await self._stop(job.result, "The file is no longer in the store: bring it again.")
-                return
-            if job.state == states.READING:
-                await self._read(path)
-            else:
-                await self._import(path)
+        path = self._folder / job.file_name
+        try:
+            await self._fetch(path)
+        except FileNotFoundError:
+            await self._stop(job.result, "The file is no longer in the store: bring it again.")
+            return
+        if job.state == states.READING:
+            await self._read(path)
+        else:
+            await self._import(path)
 
     async def _fetch(self, path: Path) -> None:
         """Copies the file from the store."""
@@ -250,8 +250,11 @@ async def _renew(jobs: Jobs, job_id: int, runner: str) -> None:
     raise LeaseLost
 
 
-async def work(environment: Mapping[str, str], job_id: int, runner: str) -> None:
-    """Does the task of a job whose lease the runner has. Raises LeaseLost, SettingsError, DatabaseUnavailable."""
+async def work(environment: Mapping[str, str], job_id: int, runner: str, folder: Path) -> None:
+    """Does the task of a job whose lease the runner has, with a copy of the file in the folder.
+
+    Raises LeaseLost, SettingsError, DatabaseUnavailable.
+    """
     settings = config.read(Environment(environment))
     at = settings.database
     database = Database(
@@ -265,7 +268,7 @@ async def work(environment: Mapping[str, str], job_id: int, runner: str) -> None
         log.info("import_task", task=job.state, attempt=job.attempts)
         async with asyncio.TaskGroup() as group:
             renewing = group.create_task(_renew(jobs, job_id, runner))
-            await Worker(settings, jobs, job, runner).run()
+            await Worker(settings, jobs, job, runner, folder).run()
             renewing.cancel()
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
@@ -273,12 +276,14 @@ async def work(environment: Mapping[str, str], job_id: int, runner: str) -> None
         await database.close()
 
 
-def _end_with_parent() -> None:
-    """The console holds the other end of standard input: at its end, however it comes, this process ends too."""
+def _end_with_parent(folder: Path) -> None:
+    """The console holds the other end of standard input: at its end, however it comes, this process ends too. The
+    console may have been killed, so the folder is deleted here."""
 
     def wait() -> None:
         while sys.stdin.buffer.read(4096):
             pass
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
@@ -286,12 +291,13 @@ def _end_with_parent() -> None:
 
 def main() -> None:
     """Ends with 0 if the task is done, 1 if another runner should go on, 2 for a bad setting."""
-    _end_with_parent()
+    folder = Path(sys.argv[3])
+    _end_with_parent(folder)
     os.nice(5)  # pages go first
     warnings.filterwarnings("ignore", module="openpyxl")  # parts of a workbook that it leaves out; no row is in them
     try:
         logs.configure("console", config.read(Environment(os.environ)).log_level)
-        uvloop.run(work(os.environ, int(sys.argv[1]), sys.argv[2]))
+        uvloop.run(work(os.environ, int(sys.argv[1]), sys.argv[2], folder))
     except LeaseLost:
         log.warning("import_lease_lost", job_id=int(sys.argv[1]))
         raise SystemExit(1) from None
