@@ -19,6 +19,7 @@ from testkit import databases
 from testkit.nats_users import nats_url_of
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
+from testkit.slots import quiet_period
 
 from .harness import HERE, Client, Harness, Process, Producer, companies
 from .producer import metadata as producer_metadata
@@ -92,7 +93,7 @@ async def service(
     webhooks = process(
         "svc-webhooks",
         ["-m", "svc_webhooks"],
-        WEBHOOKS_SWEEP_SECONDS="86400",
+        WEBHOOKS_SWEEP_SECONDS=str(quiet_period()),
         WEBHOOKS_EGRESS_CA_FILE=str(authority.file),
         WEBHOOKS_EGRESS_HOSTS=",".join(f"{host}=127.0.0.1:{one.port}" for host, one in receivers.items()),
         WEBHOOKS_VAULT_KEYS="k1:" + base64.b64encode(b"v" * 32).decode(),

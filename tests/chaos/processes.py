@@ -21,6 +21,7 @@ from testkit.plugin import PostgresServer
 from testkit.prepared import prepare_cluster
 from testkit.processes import free_port
 from testkit.services import Keys, RunningService
+from testkit.slots import quiet_period
 
 from ..e2e.system import System
 
@@ -67,7 +68,7 @@ class Processes:
             "WEBHOOKS_VAULT_KEYS": RING,
             "WEBHOOKS_EGRESS_HOSTS": f"receiver.test=127.0.0.1:{receiver.port}",
             "WEBHOOKS_EGRESS_CA_FILE": str(receiver.authority_file),
-            "WEBHOOKS_SWEEP_SECONDS": "86400",
+            "WEBHOOKS_SWEEP_SECONDS": str(quiet_period()),
             **(webhooks or {}),
         }
 

@@ -18,6 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from testkit.api_contract import Contract
 from testkit.patience import until
 from testkit.processes import Process, free_port
+from testkit.slots import quiet_period
 from testkit.warm import SOCKET, warm_parent
 
 from .shell import shell
@@ -54,6 +55,7 @@ class System(Process):
         self.state = state
         self.settings = settings
         self.ports = {"MAKEREADY_API_PORT": str(free_port()), "MAKEREADY_ADMIN_PORT": str(free_port())}
+        self._sweep_seconds = str(quiet_period())
         self.contract: Contract | None = None
         """The contract that responses must keep; set at the first start."""
         self.companies: dict[int, Company] = {}
@@ -66,6 +68,7 @@ class System(Process):
     @property
     def environment(self) -> dict[str, str]:
         given = {k: v for k, v in os.environ.items() if not k.startswith(("MAKEREADY_", "WEBHOOKS_"))}
+        given["WEBHOOKS_SWEEP_SECONDS"] = self._sweep_seconds
         own = {"MAKEREADY_STATE_DIR": str(self.state), SOCKET: warm_parent().address}
         return given | self.ports | self.settings | own
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from testkit.processes import Process, free_port
+from testkit.slots import quiet_period
 from testkit.warm import SOCKET, warm_parent
 
 READY_SECONDS = 120
@@ -31,6 +32,7 @@ class System:
             "MAKEREADY_STATE_DIR": str(folder),
             "MAKEREADY_API_PORT": str(self.ports[0]),
             "MAKEREADY_ADMIN_PORT": str(self.ports[1]),
+            "WEBHOOKS_SWEEP_SECONDS": str(quiet_period()),
             **({SOCKET: warm_parent().address} if runner == WARM_RUNNER else {}),
             **settings,
         }
