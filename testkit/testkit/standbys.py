@@ -17,6 +17,7 @@ from testkit.prepared import PASSWORD, UNSAFE, copy, prepare_cluster
 
 ATTACHED_SECONDS = 60.0
 SYNCHRONOUS = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')"
+REPLAYED = "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn"
 
 
 class Pair:
@@ -37,13 +38,19 @@ class Pair:
         return PostgresServer(self.first).create_database(name)
 
     async def attach(self) -> None:
-        """From now on a commit is answered when the standby has it."""
+        """From now on a commit is answered when the standby has it. What was committed before can be read there."""
         administrator = await asyncpg.connect(self.first.url)
         await administrator.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
         await administrator.execute("SELECT pg_reload_conf()")
         async with asyncio.timeout(ATTACHED_SECONDS):
             while not await administrator.fetchval(SYNCHRONOUS):  # noqa: ASYNC110 - the server sends no notice
                 await asyncio.sleep(0.02)
+            # The standby has it all, but it may not have replayed it: a new database is unknown to it until then.
+            written = await administrator.fetchval("SELECT pg_current_wal_lsn()::text")
+            standby = await asyncpg.connect(self.second.url)
+            while not await standby.fetchval(REPLAYED, written):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.02)
+        await standby.close()
         await administrator.close()
 
     async def promote(self) -> None:
