@@ -88,7 +88,8 @@ def installed(folder: Path) -> Path:
     if not target.exists():
         with tempfile.TemporaryDirectory() as unpacked:
             with tarfile.open(_package()) as archive:
-                archive.extractall(unpacked, filter="data")
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+                archive.extractall(unpacked)
             target.parent.mkdir(parents=True)
             shutil.copytree(Path(unpacked, "package"), target)
     return target

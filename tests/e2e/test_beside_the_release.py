@@ -36,7 +36,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lacks("release-before", f"git has no commit {commit} here")
     folder = tmp_path_factory.mktemp("release")
     with tarfile.open(fileobj=BytesIO(done.stdout)) as packed:
-        packed.extractall(folder, filter="data")
+        packed.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+        packed.extractall(folder)
     return folder
 
 
