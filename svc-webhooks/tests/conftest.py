@@ -16,10 +16,10 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from chassis.auth.identity import make_keys
 from chassis.db.database import Database
 from testkit import databases
+from testkit.clocks import quiet_period
 from testkit.nats_users import nats_url_of
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
-from testkit.slots import quiet_period
 
 from .harness import HERE, Client, Harness, Process, Producer, companies
 from .producer import metadata as producer_metadata

@@ -17,11 +17,11 @@ from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
 from makeready_local.streams import kept_streams
 from testkit.api_contract import Contract
+from testkit.clocks import quiet_period
 from testkit.plugin import PostgresServer
 from testkit.prepared import prepare_cluster
 from testkit.processes import free_port
 from testkit.services import Keys, RunningService
-from testkit.slots import quiet_period
 
 from ..e2e.system import System
 

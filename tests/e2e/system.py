@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from testkit.api_contract import Contract
+from testkit.clocks import quiet_period
 from testkit.patience import until
 from testkit.processes import Process, free_port
-from testkit.slots import quiet_period
 from testkit.warm import SOCKET, warm_parent
 
 from .shell import shell

@@ -9,8 +9,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from testkit.clocks import quiet_period
 from testkit.processes import Process, free_port
-from testkit.slots import quiet_period
 from testkit.warm import SOCKET, warm_parent
 
 READY_SECONDS = 120

@@ -12,6 +12,7 @@ from chassis.refusals import Refusal
 from makeready.catalog.v1 import inspection_commands_pb2 as commands_pb
 from makeready.catalog.v1 import inspection_details_pb2 as pb
 from makeready.catalog.v1 import inspections_pb2
+from testkit.clocks import today
 
 from .test_commands import Place, place
 
@@ -20,11 +21,11 @@ __all__ = ["place"]
 RPCS = [rpc.name for rpc in pb.DESCRIPTOR.services_by_name["InspectionDetailsService"].methods]
 COMPLETED, SCHEDULED = inspections_pb2.INSPECTION_STATUS_COMPLETED, inspections_pb2.INSPECTION_STATUS_SCHEDULED
 # The company's day, which began 14 hours before UTC's.
-TODAY = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=14)).date()
+TIMEZONE = "Pacific/Kiritimati"
 
 
 def day(number: int) -> str:
-    return str(TODAY + datetime.timedelta(days=number))
+    return str(today(TIMEZONE) + datetime.timedelta(days=number))
 
 
 async def found(company: Any, **filters: Any) -> list[str]:

@@ -15,16 +15,16 @@ from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import places_pb2, vendors_pb2
 from makeready.catalog.v1 import vendor_commands_pb2 as pb
+from testkit.clocks import today
 
 from ..published import audited, events, public
 
 HELD = {"field": "on_hold", "from": False, "to": True}
 RPCS = [rpc.name for rpc in pb.DESCRIPTOR.services_by_name["VendorCommandsService"].methods]
-TODAY = datetime.datetime.now(datetime.UTC).date()
 
 
 def days(many: int) -> str:
-    return str(TODAY + datetime.timedelta(days=many))
+    return str(today() + datetime.timedelta(days=many))
 
 
 async def add(company: Any, name: str = "Ace", **values: Any) -> dict[str, Any]:

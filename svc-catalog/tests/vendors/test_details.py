@@ -15,15 +15,15 @@ from makeready.catalog.v1 import vendor_commands_pb2 as commands_pb
 from makeready.catalog.v1 import vendor_details_pb2 as pb
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from svc_catalog import consumers
+from testkit.clocks import today
 
 from ..overdue_companies import compliance
 
 RPCS = [rpc.name for rpc in pb.DESCRIPTOR.services_by_name["VendorDetailsService"].methods]
-TODAY = datetime.datetime.now(datetime.UTC).date()
 
 
 def day(number: int) -> str:
-    return str(TODAY + datetime.timedelta(days=number))
+    return str(today() + datetime.timedelta(days=number))
 
 
 async def found(company: Any, **filters: Any) -> list[str]:

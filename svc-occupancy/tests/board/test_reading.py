@@ -17,6 +17,7 @@ from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_p
 from svc_occupancy.turn_tasks.queries import PLACE_TASKS
 from svc_occupancy.units.queries import PLACE_STATES
 from svc_occupancy.units.rules import UNDER_WAY
+from testkit.clocks import today
 
 from ..harness import ANA, SIX, Company, lived_in, until
 
@@ -42,7 +43,7 @@ def administrator(company: Company) -> Identity:
 
 def day(days: int) -> str:
     """A date so many days from today, in UTC."""
-    return (datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=days)).isoformat()
+    return (today() + datetime.timedelta(days=days)).isoformat()
 
 
 async def fill(company: Company) -> dict[str, int]:
@@ -248,8 +249,7 @@ async def test_the_board_is_counted_by_status_and_property(company: Company, fou
     assert [(one.property, one.units) for one in every.properties] == [("Alder Row", 3), ("Elm Court", 3)]
     place = every.properties[0].property_id
     # Unit U7's resident leaves, and two weeks later another one comes.
-    today = datetime.datetime.now(datetime.UTC).date()
-    left, came = (str(today - datetime.timedelta(days=days)) for days in (30, 16))
+    left, came = day(-30), day(-16)
     await company.put("turns", {"external_id": "T7", "unit": "U7", "move_out_date": left, "status": "Completed"})
     await company.put("turns", {"external_id": "T8", "unit": "U7", "move_in_date": came})
     one = await read(company, "CountBoard", property_id=place)

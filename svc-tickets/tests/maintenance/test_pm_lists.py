@@ -9,17 +9,17 @@ import pytest
 
 from chassis.db.database import Database
 from chassis.refusals import Refusal
+from testkit.clocks import today
 from testkit.services import RunningService
 
 from ..companies import new_company
 from .pm import Pm
 
-TODAY = datetime.datetime.now(datetime.UTC).date()
 DUE = 2
 
 
 def day(days: int) -> str:
-    return (TODAY + datetime.timedelta(days=days)).isoformat()
+    return (today() + datetime.timedelta(days=days)).isoformat()
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ async def test_pages_forwards_and_backwards_while_tasks_are_added(pm: Pm) -> Non
 async def test_counts_by_when_tasks_are_due(pm: Pm, service: RunningService, database: Database) -> None:
     await _planned(pm)
     counts = await pm("CountPmTasks")
-    assert (counts.today, counts.overdue, counts.this_week, counts.later) == (TODAY.isoformat(), 1, 2, 2)
+    assert (counts.today, counts.overdue, counts.this_week, counts.later) == (day(0), 1, 2, 2)
     assert counts.next.task_name == "in 0"
     assert await pm("CountPmTasks", property_id=pm.company.id) == counts
     stranger = Pm(service, await new_company(database))
