@@ -301,6 +301,8 @@ async def test_answers_that_are_not_read_give_way_and_a_page_for_all_takes_no_me
         assert isinstance(reader.writer.transport, asyncio.ReadTransport)
         reader.writer.transport.resume_reading()
         assert len((await reader.receive()).body) == 8_000_000
+    for reader in readers:  # the port's close would wait for those that read nothing
+        reader.close()
 
 
 async def test_what_is_sent_ahead_stays_unread_until_it_is_its_turn(
