@@ -94,8 +94,8 @@ class Keeper:
 
     async def _work(self, job_id: int, runner: str) -> None:
         """One process, to its end. Its copy of the file is deleted then, however it ended."""
-        folder_of_it = TemporaryDirectory(prefix="makeready-import-", ignore_cleanup_errors=True)
-        with TASKS.track_inprogress(), folder_of_it as folder:
+        copies = TemporaryDirectory(prefix="makeready-import-", ignore_cleanup_errors=True)
+        with TASKS.track_inprogress(), copies as folder:
             words = (sys.executable, "-P", "-m", "console.imports.worker", str(job_id), runner, folder)
             process = await asyncio.create_subprocess_exec(*words, stdin=PIPE)
             try:
