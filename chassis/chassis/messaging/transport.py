@@ -33,6 +33,7 @@ AGAIN_SECONDS = 1
 PING_SECONDS = 2
 FORGET_SECONDS = 60
 RENEW_SECONDS = 5
+CANCEL_AGAIN_SECONDS = 0.1
 
 # Codes of JetStream: insufficient resources, insufficient storage resources, the store failed.
 NO_SPACE = (10023, 10047, 10077)
@@ -77,9 +78,19 @@ class Connection(Client):
         super().__init__()
         self._named = nats_servers(url)
         self._tls = tls or (ssl.create_default_context() if self._named.is_encrypted else None)
+        self._reconnecting: asyncio.Task[Any] | None = None
 
-    async def open(self, name: str, **options: Any) -> None:
-        """Tries all servers until one takes it; once. options: see `Client.connect`."""
+    async def open(
+        self, name: str, disconnected_cb: Callable[[], Awaitable[None]] | None = None, **options: Any
+    ) -> None:
+        """Tries all servers until one takes it; once. disconnected_cb, options: see `Client.connect`."""
+
+        async def disconnected() -> None:
+            if self.is_reconnecting:  # in the task that does it; else in the one that closes
+                self._reconnecting = asyncio.current_task()
+            if disconnected_cb is not None:
+                await disconnected_cb()
+
         if self._named.user:  # not in the URLs: those of servers that the others tell of have none
             if self._named.password is None:
                 options["token"] = functools.partial(self._in_secret, self._named.user)
@@ -97,6 +108,7 @@ class Connection(Client):
             ping_interval=PING_SECONDS,
             max_outstanding_pings=2,
             flush_timeout=ANSWER_SECONDS,  # else a message that a frozen server does not take would be sent for ever
+            disconnected_cb=disconnected,
             **options,
         )
 
@@ -108,12 +120,20 @@ class Connection(Client):
         return text
 
     async def end(self) -> None:
-        """Closes it, in two seconds at most."""
+        """Closes it for good, in two seconds at most."""
         # A client that is reconnecting writes to a closed socket, and its error may be of any type.
-        closing = asyncio.ensure_future(self.close())
+        closing = asyncio.ensure_future(self._close_for_good())
         await asyncio.wait({closing}, timeout=2)
         if not closing.cancel() and not closing.cancelled():
             closing.exception()
+
+    async def _close_for_good(self) -> None:
+        # `close` cancels the reconnecting once. Where a server has just refused it, `asyncio.wait_for` of Python 3.11
+        # swallows that, and a closed client would connect again.
+        while self._reconnecting is not None and not self._reconnecting.done():
+            self._reconnecting.cancel()
+            await asyncio.wait({self._reconnecting}, timeout=CANCEL_AGAIN_SECONDS)
+        await self.close()
 
 
 @dataclass(slots=True)

@@ -301,6 +301,40 @@ async def test_a_dead_server_that_is_named_first_is_passed_over(cluster: NatsClu
         await transport.close()
 
 
+async def test_a_connection_that_ends_as_a_server_refuses_it_does_not_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    open_connection = asyncio.open_connection
+    endings: list[asyncio.Future[None]] = []
+
+    async def ends_when_refused(*at: Any, **options: Any) -> Any:
+        try:
+            return await open_connection(*at, **options)
+        except OSError:
+            if not endings:
+                endings.append(asyncio.ensure_future(connection.end()))
+            raise
+
+    async def attempted() -> bool:
+        return bool(endings)
+
+    others = asyncio.all_tasks()
+    with embedded_nats(streams=False) as server:
+        connection = Connection(server.url)
+        await connection.open("tests", error_cb=_quiet)
+        monkeypatch.setattr(asyncio, "open_connection", ends_when_refused)
+        server.kill()
+        await until(attempted)
+        await asyncio.gather(*endings)
+        monkeypatch.undo()
+        assert connection.is_closed
+        assert asyncio.all_tasks() <= others, "nothing of it runs on"
+
+
+async def _quiet(_error: Exception) -> None:
+    """The server is away, as it should be."""
+
+
 async def test_the_gauges_say_whether_events_can_be_published(often: None) -> None:
     with embedded_nats(streams=False) as server:
         connection = Connection(server.url)
