@@ -49,7 +49,7 @@ async def test_without_nats_every_write_is_answered_and_its_event_comes_out_afte
     before = await counted_all(harness)
     writes = [kind.make(records) for kind in KINDS.values()]
     for write in writes:
-        reply = await caller.send(write, caller.api_key(), f"{away.__name__} {write.kind}")
+        reply = await caller.send(write, caller.api_key(), f"without NATS, {away.__name__}: {write.kind}")
         assert reply.status in (200, 201) and not reply.replayed, (write, reply)
     for service, counts in (await counted_all(harness)).items():
         assert since(before[service], counts) == sum_of(writes, service, alone)
