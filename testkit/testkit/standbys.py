@@ -17,6 +17,7 @@ from testkit.prepared import PASSWORD, UNSAFE, copy, prepare_cluster
 
 ATTACHED_SECONDS = 60.0
 SYNCHRONOUS = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')"
+WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'"
 REPLAYED = "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn"
 
 
@@ -51,6 +52,22 @@ class Pair:
             while not await standby.fetchval(REPLAYED, written):  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.02)
         await standby.close()
+        await administrator.close()
+
+    async def waiting_commit(self) -> int:
+        """The process of a commit that waits for the standby, as soon as there is one."""
+        administrator = await asyncpg.connect(self.first.url)
+        async with asyncio.timeout(ATTACHED_SECONDS):
+            while (process := await administrator.fetchval(WAITING)) is None:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.02)
+        await administrator.close()
+        return int(process)
+
+    async def interrupt(self, process: int) -> None:
+        """Ends the connection of such a commit. Everyone sees on the first server what it wrote, and the standby does
+        not have it."""
+        administrator = await asyncpg.connect(self.first.url)
+        assert await administrator.fetchval("SELECT pg_terminate_backend($1, 10000)", process)
         await administrator.close()
 
     async def promote(self) -> None:

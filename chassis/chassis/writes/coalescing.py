@@ -301,7 +301,7 @@ class CoalescingDecide(DecideOnce):
             one = some[n]
             if row["kept_fingerprint"] is not None:
                 if row["kept_fingerprint"] == one.claim.fingerprint:
-                    answers[n] = WriteReply(status=row["kept_status"], body=row["kept_reply"], replayed=True)
+                    answers[n] = await self._replay(database, one.claim, row) or GOES_ON
             elif row["of_n"] is not None:
                 with contextlib.suppress(Refusal):  # it is decided again, under the locks
                     decided.append(_Decided(n, one, one.decide(row), row))

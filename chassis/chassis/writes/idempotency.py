@@ -102,12 +102,17 @@ class Once:
     def __init__(self, claims: sa.Table) -> None:
         self._claimed = {name: param(f"claim_{name}", claims.c[name].type) for name in CLAIM_COLUMNS}
         self._claim = sa.select(*self._claimed.values())
-        same = (claims.c[name] == self._claimed[name] for name in CLAIM_COLUMNS[:3])
+        same = [claims.c[name] == self._claimed[name] for name in CLAIM_COLUMNS[:3]]
         stored = sa.select(*(claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:])).where(*same)
         self._stored = stored.subquery("kept")
         self._lock = sa.select(sa.func.pg_try_advisory_xact_lock(param("lock", sa.BigInteger)).label("ok")).cte("lock")
         self._found = self._lock.outerjoin(self._stored, sa.true())
         self._look = Statement(sa.select(self._lock.c.ok, *self._stored.c).select_from(self._found))
+        # A commit that was interrupted while it waited for a synchronous standby is seen here, and is lost if this
+        # server is. A replay locks the claim's row: that is a write too, so its own commit waits for all before it.
+        # Only retention keeps the row from others, and what it deletes has been on the standby for days.
+        held = sa.select(_ONE).select_from(claims).where(*same)
+        self._hold = Statement(held.with_for_update(read=True, key_share=True, skip_locked=True))
         self._keep = Statement(sa.insert(claims).from_select(CLAIM_COLUMNS, self._claim, include_defaults=False))
 
     async def stored(self, database: Database, claim: Claim) -> WriteReply | None:
@@ -120,10 +125,21 @@ class Once:
             return await self.stored_in(connection, claim)
 
     async def stored_in(self, connection: Connection, claim: Claim) -> WriteReply | None:
-        """As `stored`, with the claim locked until the end of the connection's transaction."""
+        """As `stored`, with the claim locked until the end of the connection's transaction. The reply may be sent when
+        that has committed."""
         row = await connection.row(self._look, lock=claim.lock, **claim.key())
         assert row is not None
-        return _stored(row, claim)
+        return await self._replay(connection, claim, row)
+
+    async def _replay(self, connection: Connection | Database, claim: Claim, row: Record) -> WriteReply | None:
+        """The reply of an earlier request, which `row` has; None if it has none. Raises Refusal 409.
+
+        The reply may be sent when the connection's transaction has committed.
+        """
+        reply = _stored(row, claim)
+        if reply is not None:
+            await connection.execute(self._hold, **claim.key())
+        return reply
 
     async def keep(self, connection: Connection, claim: Claim, body: bytes) -> None:
         """Stores the reply of a new write, in the write's transaction."""
@@ -227,7 +243,7 @@ class InsertOnce(Once):
             return reply
         # The first request may have committed between this statement's snapshot and its lock: look again.
         lost = DatabaseUnavailable("a claim was refused and is not there")
-        return _stored(row, claim) or await self._after_all(database, claim, lost)
+        return await self._replay(database, claim, row) or await self._after_all(database, claim, lost)
 
 
 def changes(rows: Mapping[sa.Table, Mapping[str, Any]]) -> Iterator[Change]:
@@ -317,7 +333,7 @@ class DecideOnce(Once):
                 failpoint("write-locked")
                 row = await connection.row(self._read, **{**claim.key(), **named})
                 assert row is not None
-                done = _stored(row, claim)
+                done = await self._replay(connection, claim, row)
                 if done is not None:
                     return done
                 made = decide(row if row["is_there"] else None)

@@ -17,6 +17,8 @@ import sqlalchemy as sa
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.servers import UNACKNOWLEDGED_SECONDS, Servers
 from chassis.db.statements import Statement, param
+from chassis.writes.idempotency import Claim, InsertOnce, ledger
+from makeready_local.postgres import Postgres
 from testkit.folders import server_folder
 from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
@@ -26,9 +28,10 @@ from testkit.standbys import Pair, primary_and_standby
 from ..databases import make_tables
 
 metadata = sa.MetaData()
+claims = ledger(metadata)
 thing = sa.Table("thing", metadata, sa.Column("id", sa.BigInteger, primary_key=True))
+ADD_ONCE = InsertOnce(claims, thing)
 ADD = Statement(sa.insert(thing).values(id=param("id", sa.BigInteger)))
-HAS = Statement(sa.select(sa.func.count()).where(thing.c.id == param("id", sa.BigInteger)))
 IDS = Statement(sa.select(thing.c.id))
 
 
@@ -50,9 +53,16 @@ async def database(pair: Pair) -> AsyncIterator[Database]:
     await database.close()
 
 
+async def make_read_only(server: Postgres) -> None:
+    """As a pod that lost its lease, or a managed server without disk space."""
+    administrator = await asyncpg.connect(server.url)
+    await administrator.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+    await administrator.execute("SELECT pg_reload_conf()")
+    await administrator.close()
+
+
 class Writer:
-    """Writes rows one after the other. A write whose outcome is unknown is looked for, and made again if it is not
-    there."""
+    """Writes rows one after the other. A write whose outcome is unknown is sent again, with its key."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -70,9 +80,7 @@ class Writer:
     async def write(self, number: int) -> None:
         while True:
             try:
-                async with self.database.transaction() as connection:
-                    if not await connection.value(HAS, id=number):
-                        await connection.execute(ADD, id=number)
+                await ADD_ONCE.write(self.database, Claim(1, 1, f"{number}", b""), 201, b"", {thing: {"id": number}})
                 return
             except DatabaseUnavailable:
                 self.failures += 1
@@ -95,11 +103,8 @@ async def test_writes_go_on_at_the_other_server_and_every_acknowledged_one_is_th
     await writer.wait_for(50)
     if way == "the first is killed":
         pair.first.kill()
-    else:  # as a pod that lost its lease, or a managed server without disk space
-        administrator = await asyncpg.connect(pair.first.url)
-        await administrator.execute("ALTER SYSTEM SET default_transaction_read_only = on")
-        await administrator.execute("SELECT pg_reload_conf()")
-        await administrator.close()
+    else:
+        await make_read_only(pair.first)
     await pair.promote()
     await writer.wait_for(100)
     assert writer.failures
@@ -110,6 +115,23 @@ async def test_writes_go_on_at_the_other_server_and_every_acknowledged_one_is_th
     assert stored - {last + 1} == writer.acknowledged == set(range(1, last + 1))
     async with database.connection() as connection:
         assert await connection.raw.fetchval("SELECT inet_server_port()") == pair.second.port
+
+
+async def test_a_write_that_only_the_first_server_has_is_made_at_the_second(pair: Pair, database: Database) -> None:
+    """As when a primary is cut off from its standby, and does not know yet that another one has been promoted."""
+    await pair.promote()
+    writer = Writer(database)
+    writing = asyncio.create_task(writer.write(1))
+    await pair.interrupt(await pair.waiting_commit())
+    replay = asyncio.create_task(pair.waiting_commit())
+    await asyncio.wait({writing, replay}, return_when=asyncio.FIRST_COMPLETED)
+    assert not writing.done(), "it was acknowledged, and the second server does not have it"
+    await make_read_only(pair.first)
+    await pair.interrupt(await replay)
+    await writing
+    second = await asyncpg.connect(pair.second.url, database="failing_over")
+    assert [row["id"] for row in await second.fetch("SELECT id FROM thing")] == [1]
+    await second.close()
 
 
 async def test_without_a_server_that_can_write_reads_and_writes_are_unavailable(pair: Pair, database: Database) -> None:
