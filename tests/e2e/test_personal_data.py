@@ -33,7 +33,7 @@ MARKER = b"zq-marker"
 ANA = {"first_name": FIRST_NAME, "last_name": LAST_NAME, "role": "leaseholder", "email": EMAIL, "phone": PHONE}
 MOVE_IN = {"move_in_date": "2026-03-01", "lease_start_date": "2026-03-01", "provider": "feed", "parties": [ANA]}
 NOTICE = {
-    "move_out_date": "2026-09-30",
+    "move_out_date": "2099-09-30",  # a sweep would vacate a unit whose day has come
     "provider": "feed",
     "notes": NOTES,
     "ntv_reason_code": REASON,
