@@ -111,9 +111,10 @@ async def keep(url: str, consumers: Consumers, replicas: int | None = None, tls:
         while True:
             seconds = CHECK_SECONDS
             try:
-                if connection.is_closed:  # a server has ended it for good
+                if connection.has_ended():
+                    await connection.end()
                     connection = Connection(url, tls)
-                if not connection.is_connected and not connection.is_reconnecting:
+                if not connection.is_connected and not connection.is_returning:
                     await connection.open("streams", error_cb=_quiet)
                 await make(connection.jetstream(timeout=ANSWER_SECONDS), consumers, replicas)
                 reason = ""

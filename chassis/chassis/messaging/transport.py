@@ -79,6 +79,23 @@ class Connection(Client):
         self._named = nats_servers(url)
         self._tls = tls or (ssl.create_default_context() if self._named.is_encrypted else None)
         self._reconnecting: asyncio.Task[Any] | None = None
+        self._lost_at = math.inf
+
+    @property
+    def is_returning(self) -> bool:
+        """Whether it was lost and is being made again. During a handshake the library calls that connecting, and a
+        second `open` would then leave it without the inbox of its answers."""
+        return self.is_reconnecting or self.is_connecting
+
+    def has_ended(self) -> bool:
+        """Whether it has ended for good, or has not come back for RENEW_SECONDS: then a new one is needed.
+
+        Its owner asks every few seconds.
+        """
+        # The library waits until the kernel has sent what a server that has vanished did not take, or has given up, a
+        # quarter of an hour later. Another server may be there.
+        self._lost_at = min(self._lost_at, time.monotonic()) if self.is_returning else math.inf
+        return self.is_closed or time.monotonic() - self._lost_at > RENEW_SECONDS
 
     async def open(
         self, name: str, disconnected_cb: Callable[[], Awaitable[None]] | None = None, **options: Any
@@ -210,15 +227,11 @@ class Transport:
 
     async def run(self) -> None:
         """Connects, and watches the connection and the stream until cancelled."""
-        lost_at = math.inf
         while True:
-            lost_at = min(lost_at, time.monotonic()) if self._client.is_reconnecting else math.inf
-            # The library waits until the kernel has sent what a server that has vanished did not take, or has given up,
-            # a quarter of an hour later. Another server may be there.
-            if self._client.is_closed or time.monotonic() - lost_at > RENEW_SECONDS:
+            if self._client.has_ended():
                 log.warning("nats_away", reason="the connection has ended, a new one is made")
                 self._renew()
-            if not self._client.is_connected and not self._client.is_reconnecting:
+            if not self._client.is_connected and not self._client.is_returning:
                 self._tell()
                 try:
                     await self._open()

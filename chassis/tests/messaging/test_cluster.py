@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import signal
@@ -12,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import nats.js.errors
 import pytest
@@ -333,6 +335,55 @@ async def test_a_connection_that_ends_as_a_server_refuses_it_does_not_come_back(
 
 async def _quiet(_error: Exception) -> None:
     """The server is away, as it should be."""
+
+
+class Door:
+    """A way to a server that can cut its connections, and let new ones wait for the server's first words."""
+
+    def __init__(self, server_port: int) -> None:
+        self._server_port = server_port
+        self._writers: set[asyncio.StreamWriter] = set()
+        self.wait_seconds = 0.0
+
+    async def passes(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        theirs, ours = await asyncio.open_connection("127.0.0.1", self._server_port)
+        self._writers |= {writer, ours}
+        await asyncio.sleep(self.wait_seconds)
+        await asyncio.gather(self._pass_on(reader, ours), self._pass_on(theirs, writer))
+
+    @staticmethod
+    async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while some := await reader.read(1 << 16):
+                writer.write(some)
+        writer.close()
+
+    def cut(self) -> None:
+        for writer in self._writers:
+            writer.close()
+        self._writers.clear()
+
+
+async def test_a_server_that_takes_a_connection_slowly_gets_events_afterwards(
+    often: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chassis.messaging.transport.AGAIN_SECONDS", 0.1)
+    with embedded_nats(streams=False) as server:
+        operator = Connection(server.url)
+        await operator.open("tests")
+        await streams.make(operator.jetstream(), {})
+        door = Door(urlsplit(server.url).port or 0)
+        async with await asyncio.start_server(door.passes, "127.0.0.1") as listening:
+            url = server.url.replace(f":{urlsplit(server.url).port}", f":{listening.sockets[0].getsockname()[1]}")
+            async with connected(url) as transport:
+                await until(lambda: gauges(1, 1))
+                door.wait_seconds = 1  # the client waits twice as long; it is neither connected nor reconnecting
+                door.cut()
+                await until(lambda: reconnected(transport))
+                await transport.jetstream.publish("events.svc-other.references", b"")
+            door.cut()
+        await operator.end()
 
 
 async def test_the_gauges_say_whether_events_can_be_published(often: None) -> None:
