@@ -83,14 +83,14 @@ class Connection(Client):
 
     @property
     def is_returning(self) -> bool:
-        """Whether it was lost and is being made again. During a handshake the library calls that connecting, and a
-        second `open` would then leave it without the inbox of its answers."""
+        """Whether it was lost and is being made again, or is in its first handshake. The library says "connecting" in
+        every handshake. A second `open` would then leave it without the inbox of its answers."""
         return self.is_reconnecting or self.is_connecting
 
     def has_ended(self) -> bool:
         """Whether it has ended for good, or has not come back for RENEW_SECONDS: then a new one is needed.
 
-        Its owner asks every few seconds.
+        Its owner asks every second or so: RENEW_SECONDS begin with the first question after the loss.
         """
         # The library waits until the kernel has sent what a server that has vanished did not take, or has given up, a
         # quarter of an hour later. Another server may be there.
@@ -150,6 +150,9 @@ class Connection(Client):
         while self._reconnecting is not None and not self._reconnecting.done():
             self._reconnecting.cancel()
             await asyncio.wait({self._reconnecting}, timeout=CANCEL_AGAIN_SECONDS)
+        if self.is_returning:
+            # `close` would send what waits to a closed socket. Its error would leave the tasks of subscriptions running.
+            self._pending, self._pending_data_size = [], 0
         await self.close()
 
 
