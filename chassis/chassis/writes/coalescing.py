@@ -242,6 +242,11 @@ class CoalescingDecide(DecideOnce):
         both = asked.outerjoin(claims, same).outerjoin(found, found.c.of_n == asked.c.n)
         self._read_many = Statement(sa.select(*found.c, asked.c.n, *stored).select_from(both))
 
+        replayed = array_rows("replayed", {f"claim_{name}": claims.c[name].type for name in key})
+        its_claim = sa.and_(*(claims.c[name] == replayed.c[f"claim_{name}"] for name in key))
+        hold = sa.select(sa.literal_column("1")).select_from(replayed.join(claims, its_claim))
+        self._hold_many = Statement(hold.with_for_update(read=True, key_share=True, skip_locked=True, of=claims))
+
         whole = {f"claim_{name}": claims.c[name].type for name in CLAIM_COLUMNS}
         seen = {f"seen_{name}": kind for name, kind in (("version", version.type), *((g.name, g.type) for g in guards))}
         kinds = whole | {"lock": sa.BigInteger(), "row_id": sa.BigInteger()} | seen
@@ -296,15 +301,19 @@ class CoalescingDecide(DecideOnce):
         await database.check_clock()
         keys = [some[n].claim.key() | {"row_id": some[n].row_id} for n in asked]
         decided: list[_Decided] = []
+        replays: list[Mapping[str, Any]] = []
         for row in await database.rows(self._read_many, **_columns(keys)):
             n = asked[row["n"] - 1]
             one = some[n]
             if row["kept_fingerprint"] is not None:
                 if row["kept_fingerprint"] == one.claim.fingerprint:
-                    answers[n] = await self._replay(database, one.claim, row) or GOES_ON
+                    answers[n] = WriteReply(status=row["kept_status"], body=row["kept_reply"], replayed=True)
+                    replays.append(one.claim.key())
             elif row["of_n"] is not None:
                 with contextlib.suppress(Refusal):  # it is decided again, under the locks
                     decided.append(_Decided(n, one, one.decide(row), row))
+        if replays:  # one commit for all of them: each waits for the standby
+            await database.execute(self._hold_many, **_columns(replays))
         if not decided:
             return answers
         failpoint("write-decided")

@@ -97,7 +97,12 @@ _NEW = Statement(
     .on_conflict_do_nothing(constraint="job_act")
     .returning(job.c.id)
 )
-_BY_ACT = Statement(sa.select(job.c.id).where(job.c.company_id == _number("company_id"), job.c.act == _text("act")))
+# Locked: a lock is a write, so the answer waits until the standby has the job too, see `chassis.writes.idempotency`.
+_BY_ACT = Statement(
+    sa.select(job.c.id)
+    .where(job.c.company_id == _number("company_id"), job.c.act == _text("act"))
+    .with_for_update(read=True, key_share=True)
+)
 _ONE = Query(Job, sa.select(job).where(*_mine))
 _BY_ID = Query(Job, sa.select(job).where(job.c.id == _number("job_id")))
 _LIST = Query(
