@@ -1,8 +1,8 @@
 """`python -m testkit.revise PACKAGE NAME` writes the migration that brings a database to the tables.
 
-NAME is a few words with underscores: `vendors_have_phones` makes `0002_vendors_have_phones.py`, whose id is the file's
-name. A developer must read and complete it: Alembic sees neither sequences nor partitions, and writes no CHECK of a
-table that exists, also not that of a new column.
+NAME is a few words with underscores: `vendors_have_phones` makes `00NN_vendors_have_phones.py` (NN: the next number),
+whose id is the file's name. A developer must read and complete it: Alembic sees neither sequences nor partitions, and
+writes no CHECK of a table that exists, also not that of a new column.
 """
 
 from __future__ import annotations

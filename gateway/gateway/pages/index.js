@@ -76,7 +76,7 @@ const INDEX = [
 ["Resources", "Quickstart", "docs#resources", ""],
 ["What holds everywhere", "Quickstart", "docs#introduction", ""],
 ["In short", "Keeping a copy", "docs/sync#in-short", ""],
-["A copy in 60 lines", "Keeping a copy", "docs/sync#a-copy-in-60-lines", ""],
+["A copy in 90 lines", "Keeping a copy", "docs/sync#a-copy-in-90-lines", ""],
 ["Changes", "Keeping a copy", "docs/sync#changes", ""],
 ["Snapshots", "Keeping a copy", "docs/sync#snapshots", ""],
 ["Events", "Keeping a copy", "docs/sync#events", ""],
