@@ -170,6 +170,7 @@ def test_every_act_ends_with_one_line_of_what_its_answer_has(command: argparse.A
     rpc = command.get_default("rpc_command").rpc
     if "recovery" in named(command) or ("totp" in named(command) and "remove" not in named(command)):
         return  # they answer with what is shown only now
+    assert rpc.name in SENTENCES, f"write the line of {rpc.name} in cli/makeready_cli/rpc/confirmations.py"
     sentence = SENTENCES[rpc.name]
     if isinstance(sentence, str):
         used = {name.partition("[")[0] for _, name, _, _ in string.Formatter().parse(sentence) if name}

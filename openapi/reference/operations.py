@@ -185,6 +185,8 @@ def _after(name: str) -> Schema:
 def _filter(one: Filter, path: str = "") -> Schema:
     if one.name not in FILTERS:
         raise ValueError(f"the filter {one.name} has no words: write them in openapi/reference/words.py")
+    if not one.labels and one.name not in FILTER_EXAMPLES:
+        raise ValueError(f"the filter {one.name} has no example: write it in openapi/reference/words.py")
     description = FILTERS.get(f"{path} {one.name}") or FILTERS[one.name]
     if one.requires:
         description += f" Needs `{one.requires}` beside it; alone it is refused with 400."

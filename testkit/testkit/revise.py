@@ -36,8 +36,11 @@ def main(package: str, name: str) -> None:
     metadata = importlib.import_module(f"{package}.tables").metadata
     versions = Path(str(importlib.resources.files(package))) / "migrations" / "versions"
     identity = f"{len(list(versions.glob('*.py'))) + 1:04}_{name}"
-    if not name.isidentifier() or len(identity) > ID_LENGTH_MAX:
-        raise SystemExit(f"{identity}: must be letters, digits and underscores, {ID_LENGTH_MAX} at most")
+    if not name.isidentifier():
+        raise SystemExit(f"{name}: a name has letters, digits and underscores only")
+    if len(identity) > ID_LENGTH_MAX:
+        most = ID_LENGTH_MAX - len("0000_")
+        raise SystemExit(f"{name} has {len(name)} characters; a name has {most} at most, for Alembic's column")
 
     def revision(connection: Connection) -> None:
         config = migrations.alembic_config(package, connection, metadata)

@@ -161,6 +161,7 @@ def _values(names: Sequence[str], place: int, statuses: Sequence[str]) -> list[d
     }
     found: list[dict[str, Any]] = [{}]
     for name in names:
+        assert name in several, f"the filter {name} has no values to try: add them here"
         found = [{**one, name: value} for one in found for value in several[name]]
     if {"property_id", "unit_id"} <= set(names):
         found += [{**one, "property_id": place + GAP} for one in found]
