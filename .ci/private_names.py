@@ -18,7 +18,6 @@ from pathlib import Path
 # File, private name or module, and why there is no other way. If a name of SQLAlchemy disappears,
 # chassis/tests/db/test_private_names.py says what to do.
 _SQL = "SQLAlchemy has no public way to run a compiled statement without its engine: 300 µs a call"
-_NATS = "nats-py has no public way to drop what it could not send, and its `close` fails on it"
 EXCEPTIONS = {
     ("chassis/chassis/db/statements.py", "_result_columns"): _SQL,
     ("chassis/chassis/db/statements.py", "_cached_result_processor"): _SQL,
@@ -28,8 +27,6 @@ EXCEPTIONS = {
         "sqlalchemy.sql.util",
     ): "ClauseAdapter is the only way to put a subquery's columns in the place of its table's",
     ("chassis/chassis/messaging/transport.py", "_server_info"): "nats-py has no public way to demand TLS of a server",
-    ("chassis/chassis/messaging/transport.py", "_pending"): _NATS,
-    ("chassis/chassis/messaging/transport.py", "_pending_data_size"): _NATS,
     ("chassis/tests/db/test_private_names.py", "_result_columns"): "asserts that it exists",
     ("chassis/tests/db/test_private_names.py", "_cached_result_processor"): "asserts that it exists",
     ("chassis/tests/db/test_private_names.py", "_bind_processors"): "asserts that it exists",

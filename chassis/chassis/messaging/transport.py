@@ -151,7 +151,8 @@ class Connection(Client):
             self._reconnecting.cancel()
             await asyncio.wait({self._reconnecting}, timeout=CANCEL_AGAIN_SECONDS)
         if self.is_returning:
-            # `close` would send what waits to a closed socket. Its error would leave the tasks of subscriptions running.
+            # `close` would send what waits to a closed socket. Its error would leave subscriptions' tasks running.
+            # These names are the library's own, and it has no public way to drop what waits.
             self._pending, self._pending_data_size = [], 0
         await self.close()
 

@@ -244,7 +244,7 @@ class CoalescingDecide(DecideOnce):
 
         replayed = array_rows("replayed", {f"claim_{name}": claims.c[name].type for name in key})
         its_claim = sa.and_(*(claims.c[name] == replayed.c[f"claim_{name}"] for name in key))
-        hold = sa.select(sa.literal_column("1")).select_from(replayed.join(claims, its_claim))
+        hold: sa.Select[Any] = sa.select(sa.literal_column("1")).select_from(replayed.join(claims, its_claim))
         self._hold_many = Statement(hold.with_for_update(read=True, key_share=True, skip_locked=True, of=claims))
 
         whole = {f"claim_{name}": claims.c[name].type for name in CLAIM_COLUMNS}

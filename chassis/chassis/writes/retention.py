@@ -1,8 +1,9 @@
 """Retention: a claim and its reply are deleted after 30 days, and their key is new again (spec 4.13).
 
-A row is deleted under its claim's lock, which a write with its key would take too: neither waits for the other. A replay
-holds the row itself until its commit has reached the standby. A sweep that meets one waits, for `lock_timeout` at most,
-and then begins anew. Rows are deleted in small batches, each a transaction of one statement, however many are due.
+A row is deleted under its claim's lock, which a write with its key would take too: neither waits for the other. A
+replay holds the row itself until its commit has reached the standby. A sweep that meets one waits, for `lock_timeout`
+at most, and then begins anew. Rows are deleted in small batches, each a transaction of one statement, however many are
+due.
 """
 
 from __future__ import annotations

@@ -309,6 +309,7 @@ async def test_a_connection_that_ends_as_a_server_refuses_it_does_not_come_back(
 ) -> None:
     open_connection = asyncio.open_connection
     endings: list[asyncio.Future[None]] = []
+    connection: Connection | None = None
 
     async def ends_when_refused(*at: Any, **options: Any) -> Any:
         try:
@@ -335,7 +336,6 @@ async def test_a_connection_that_ends_as_a_server_refuses_it_does_not_come_back(
         assert connection.is_closed
         assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing of it runs on"
 
-    connection: Connection | None = None
     with embedded_nats(streams=False) as server:
         await asyncio.to_thread(asyncio.run, lose_and_end())  # in a loop with no tasks of other tests
 

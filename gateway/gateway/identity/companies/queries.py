@@ -25,7 +25,7 @@ _NEW_COMPANY = Statement(
     .on_conflict_do_nothing(constraint="company_external_id")
     .returning(*_company.c)
 )
-# Locked: a lock is a write, so the answer waits until the standby has the company too, see `chassis.writes.idempotency`.
+# Locked: a lock is a write, so the answer waits until the standby has the company, see `chassis.writes.idempotency`.
 _COMPANY_BY_EXTERNAL_ID = Statement(
     select(_company)
     .where(_company.c.external_id == bindparam("external_id", type_=Text))
