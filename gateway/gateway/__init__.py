@@ -1,1 +1,1 @@
-"""The public API, and identity: companies, administrators, keys."""
+"""The public API, and identity: companies, people and how they sign in, API keys."""

@@ -49,7 +49,7 @@ class Config:
     connections_per_address_max: int
     trusted_proxies: tuple[Network, ...]
     wait_seconds: int
-    """How long the ports stay closed for services that do not serve yet."""
+    """How long the gateway stays unready for services that do not serve yet. Its port is open meanwhile."""
 
 
 def read(environment: Environment) -> Config:

@@ -1,7 +1,8 @@
 """The alarms of deploy/k8s/components/monitoring, evaluated by promtool over what processes really serve at /metrics.
 
 A test scrapes a process before and after it has brought it into a state. Then the state lasts: counters and ages go on
-to rise as they did between the last two scrapes, all else stays. So no test waits for the minutes that an alarm waits.
+to rise as they did between the last two scrapes, other metrics keep their values. So no test waits for the minutes that
+an alarm waits.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ PATIENCE_SECONDS = 60.0
 """Longer than anything takes on a machine that is many times slower: a test that waits so long for something fails."""
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.01, 1.0
 FIGURES: list[str] = []
-"""What `took` was told; printed at the end of the run."""
+"""The lines of `took`; they are printed at the end of the run."""
 
 
 def pauses(seconds: float = PATIENCE_SECONDS) -> Iterator[float]:

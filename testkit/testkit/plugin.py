@@ -114,7 +114,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints the figures that tests have told.
+    """Prints the figures that tests have given to `took`.
 
     Writes the counts, the failed tests with their errors, the skips with their reasons and the seconds of each file for
     `.ci/test.py`, which names the file in MAKEREADY_TEST_REPORT."""

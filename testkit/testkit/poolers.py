@@ -122,8 +122,8 @@ class PgBouncer:
 
     def stop(self) -> None:
         if self._child is not None:
-            # It keeps nothing. SIGTERM waits for clients in newer releases. What a script starts in the background
-            # ignores SIGQUIT, and took 20 s to be killed after it.
+            # It stores nothing, so it is killed. Newer releases wait for clients after SIGTERM. One that a script
+            # started in the background ignores SIGQUIT, and took 20 s until it was killed after it.
             self._child.kill()
 
     def set_itself(self, statement: str) -> None:

@@ -1,6 +1,6 @@
 """The settings that every process reads, compared with those of the last release.
 
-`python -m testkit.settings_gate` prints what an installation of the last release would trip over: a setting that it
+`python -m testkit.settings_gate` prints what an installation of the last release would fail on: a setting that it
 lacks, a value that is refused now. `release` stores today's settings as released. They are found by running the code
 that reads them, so no list can be out of date.
 """
@@ -118,7 +118,7 @@ def current() -> Settings:
 
 
 def taken(released: Settings, now: Settings, deprecated: Mapping[str, str]) -> list[str]:
-    """What an installation of the release would trip over: one sentence each, sorted. A new process is none.
+    """What an installation of the release would fail on: one sentence each, sorted. A new process is none.
 
     deprecated: the settings of which the release said that they go.
     """

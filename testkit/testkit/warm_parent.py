@@ -137,8 +137,7 @@ class Parent:
         self._bound: dict[socket.socket, tuple[int, int]] = {}
 
     def wait(self, *sources: Any) -> list[Any]:
-        """Those of the sources that can be read. Meanwhile children that end are reaped, and those get their signal
-        whose connection has been closed."""
+        """The readable sources. Ended children are reaped; a child whose connection has closed gets its signal."""
         ready = select.select([*sources, self._ended, *self._bound], [], [])[0]
         for connection in self._bound.keys() & set(ready):
             os.kill(*self._bound.pop(connection))  # not reaped yet, so the pid is still the child's
@@ -161,7 +160,7 @@ class Parent:
         return pid
 
     def close(self) -> None:
-        """For another parent that this one has forked: its children are none of it."""
+        """Called in a parent that this one has forked: lets go of the children, which are not its own."""
         signal.set_wakeup_fd(-1)
         for connection in self._children.values():
             connection.close()

@@ -107,10 +107,10 @@ async def _refuse(context: Any, rpc: str, error: IdentityError) -> None:
 class _Rpcs(grpc.GenericRpcHandler):
     """All RPCs of the process. Refuses a caller before the request is received.
 
-    gRPC calls `service` with the metadata alone. A handler of a unary request then runs after the whole request has
-    been received, a handler of a stream of requests before any: so the refusal is one of the latter, and reads none.
-    Requests that nobody reads stay with their senders, by HTTP/2's flow control. In the other order 24 strangers with
-    bodies of 31 MiB held 1.2 GB.
+    gRPC calls `service` with the metadata alone. It runs the handler of a unary request after the whole request has
+    arrived, and the handler of a stream of requests before any of it. So a refusal is a handler of a stream, which
+    reads nothing. Requests that are not read stay with their senders, by HTTP/2's flow control. When requests were read
+    first, 24 strangers with bodies of 31 MiB held 1.2 GB.
     """
 
     def __init__(self, ring: TokenVerifier) -> None:

@@ -31,8 +31,8 @@ def _retry_policy() -> str:
     """gRPC's service config: the RPCs that a channel sends again, by their contracts, and how often.
 
     UNAVAILABLE: the replica went, or serves nothing yet. CANCELLED: it stopped before it took the call up. Within the
-    call's deadline four attempts follow the first, 1.5 s in all; each goes to the replica whose turn it is. A channel
-    that has had 500 failures more than answers stops repeating, until answers come again.
+    call's deadline four attempts follow the first, 1.5 s in all; each goes to the replica whose turn it is. When
+    failures exceed answers by 500, the channel stops repeating until answers come again.
     """
     names = (one.split("/") for one in RETRIED)
     policy = {

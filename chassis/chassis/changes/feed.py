@@ -32,7 +32,7 @@ from chassis.lists.paging import ROWS_MAX, on_rows
 from chassis.refusals import Unavailable
 from makeready.common.v1.documents_pb2 import Feed
 
-# A page reads on where its rows are of no use to its reader, but not for ever.
+# If rows are left out for their reader, the page reads the rows after them: with at most so many statements.
 PASSES_MAX = 10
 
 _encode = msgspec.json.Encoder().encode
@@ -150,7 +150,8 @@ class Changes:
         """The transaction and the id of the last record that can be read.
 
         Not the horizon: a crash takes back the numbers of transactions that left nothing on disk, such as refused ones
-        (756, 500 refused ones, kill -9: the next was 849). Whatever gets them anew would be before that position.
+        (756, 500 refused ones, kill -9: the next was 849). A later transaction may get such a number again, and a
+        reader at the horizon would miss it.
         """
         last = await connection.row(self.newest, company_id=company_id)
         return (0, 0) if last is None else (last["xid"], last["id"])

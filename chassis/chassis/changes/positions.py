@@ -7,8 +7,9 @@ Numbers of transactions belong to one history of one server. The epoch tells his
 server, its timeline (another one after a failover or a recovery), the database's table and the row of changes_epoch,
 which is written anew after a restore.
 
-What was gone when a reader began, it never had: it need not hear of it. A record that a later transaction removed has a
-number above that of the newest record that could be read then. That number is on disk, so no crash gives it anew.
+Records that were gone before a reader began are left out: the reader never had them. A record that a later transaction
+removed has a number above that of the newest record that could be read then. That number is on disk, so no crash gives
+it anew.
 """
 
 from __future__ import annotations

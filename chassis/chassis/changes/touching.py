@@ -188,10 +188,10 @@ class Touching:
             await asyncio.sleep(SAMPLE_SECONDS)
 
     async def take_over(self) -> None:
-        """Makes an order of this server's of one that was copied from another: a backup of rows was restored here.
+        """Renumbers rows that were restored here from a backup of another server.
 
-        The rows may have numbers of transactions that this server has not given yet, so that no feed would return them
-        for as long. They get new ones. Until that is done, feeds are unavailable.
+        They may have numbers of transactions that this server has not given yet. Until it had, no feed would return
+        them. So they get new numbers. Until that is done, feeds are unavailable.
         """
         moved = 0
         for table, (next_company, foreign) in self._foreign.items():

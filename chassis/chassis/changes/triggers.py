@@ -26,7 +26,7 @@ END $$""",
 def recorded(table: str, beside: Sequence[str] = ()) -> list[str]:
     """The trigger that records each change of a table's rows; the table has the column changed_xid.
 
-    beside: columns that no record shows. A change of these alone is none of the record.
+    beside: columns that no record shows. A change of only these does not count as a change of the record.
     """
     if not beside:
         return [

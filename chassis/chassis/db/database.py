@@ -37,9 +37,9 @@ ONE_PLAN, NEW_PLANS = "force_generic_plan", "force_custom_plan"
 # Low page costs make the planner choose that plan by the number of rows read. With the default costs it prefers many
 # adjacent rows to few scattered ones, on statistics that may miss the one large property.
 BY_ROWS = {"seq_page_cost": "0.01", "random_page_cost": "0.01"}
-# At the start of a transaction: its statements read lists in the order of the index that has all of it, and the rows
-# that belong to them one by one. The statistics may make so little of a list's bounds that a sort of all that the
-# company has seems as good, and may call a joined table empty that has grown since.
+# At the start of a transaction that reads lists. Its statements then read rows in the order of the index that has all
+# of a list, and joined rows one by one. Otherwise wrong statistics may make a sort of all of a company's rows look as
+# cheap, or a table that has grown look empty.
 IN_ORDER = "; ".join(
     f"SET LOCAL enable_{way} = off" for way in ("sort", "incremental_sort", "seqscan", "hashjoin", "mergejoin")
 )

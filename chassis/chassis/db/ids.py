@@ -1,8 +1,8 @@
 """Ids known before the row is written, taken from the table's own sequence (gaps are possible).
 
-An id that waited in a process would appear in a list after higher ids of other processes, where a walk has passed it.
-So a process at rest reserves only the ids that are asked for at that moment, and a busy one a small block. It drops the
-rest of a block that is a second old.
+If a process kept ids in reserve, a record could get a lower id than records that readers of a list have passed already,
+and they would miss it. So a process at rest reserves only the ids that are asked for at that moment, and a busy one a
+small block. It drops the rest of a block that is a second old.
 """
 
 from __future__ import annotations

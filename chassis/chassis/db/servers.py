@@ -20,7 +20,7 @@ OPTIONS = (
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, PROBES),
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_SECONDS * 1000),
 )
-# The same from the server's side, longer: it loses nothing but a place for a connection.
+# The same from the server's side. The server waits longer: a dead client only occupies a connection.
 SETTINGS = {
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",

@@ -92,8 +92,8 @@ class Connection(Client):
 
         Its owner asks every second or so: RENEW_SECONDS begin with the first question after the loss.
         """
-        # The library waits until the kernel has sent what a server that has vanished did not take, or has given up, a
-        # quarter of an hour later. Another server may be there.
+        # The library waits until the kernel has sent what a vanished server did not take, or has given up: up to a
+        # quarter of an hour. Another server may be there sooner.
         self._lost_at = min(self._lost_at, time.monotonic()) if self.is_returning else math.inf
         return self.is_closed or time.monotonic() - self._lost_at > RENEW_SECONDS
 
@@ -209,7 +209,8 @@ class Transport:
 
     @property
     def _remembers(self) -> bool:
-        # Another process may publish the events that were refused here; then no batch of this one says that it is over.
+        # If another process publishes the refused events, no later batch of this process clears the refusal. So it is
+        # forgotten after FORGET_SECONDS.
         return time.monotonic() - self._refused_at < FORGET_SECONDS
 
     def observe(self, faults: Sequence[BaseException]) -> None:

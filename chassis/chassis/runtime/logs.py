@@ -1,6 +1,6 @@
 """Structured logs: one JSON object a line on standard error, never a secret in it.
 
-Whatever happens how often, an event has at most LINES_MAX lines in WINDOW_SECONDS; the others are counted, and one line
+However often it happens, an event has at most LINES_MAX lines in WINDOW_SECONDS. The others are counted, and one line
 says how many they were.
 """
 
@@ -25,7 +25,7 @@ HIDDEN = frozenset("authorization key api_key secret password token cookie body 
 
 LINES_MAX, WINDOW_SECONDS = 20, 10.0
 LEFT_OUT = "lines_left_out"
-# The names of our own parts: an event of one of them leaves no room for that of another.
+# The keys that name a part of the process. The lines of an event are limited for each part separately.
 PARTS = ("rpc", "route", "work")
 
 # Without the frames' local variables: they hold tokens, bodies and secrets.

@@ -25,7 +25,7 @@ from makeready.common.v1 import audit_pb2 as pb
 
 AUDIT = "audit"
 ENTRIES_MAX = 200
-# Ids ascend with the instants of the entries, but for steps of the database's clock: so far it may have been set back.
+# Ids ascend with the entries' instants, unless the database's clock was set back: by at most this much, it is assumed.
 CLOCK_STEP_MAX = datetime.timedelta(minutes=10)
 _LAST_ID = 2**63 - 1
 _EVER = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

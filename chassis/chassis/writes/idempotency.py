@@ -108,9 +108,9 @@ class Once:
         self._lock = sa.select(sa.func.pg_try_advisory_xact_lock(param("lock", sa.BigInteger)).label("ok")).cte("lock")
         self._found = self._lock.outerjoin(self._stored, sa.true())
         self._look = Statement(sa.select(self._lock.c.ok, *self._stored.c).select_from(self._found))
-        # A commit that was interrupted while it waited for a synchronous standby is seen here, and is lost if this
-        # server is. A replay locks the claim's row: that is a write too, so its own commit waits for all before it.
-        # Only retention keeps the row from others, and what it deletes has been on the standby for days.
+        # A commit that was interrupted while it waited for a synchronous standby is visible here, but is lost if this
+        # server dies. So a replay locks the claim's row. That is a write too: its own commit waits until the standby
+        # has all before it. Only retention's lock excludes it, and what retention deletes was on the standby for days.
         held = sa.select(_ONE).select_from(claims).where(*same)
         self._hold = Statement(held.with_for_update(read=True, key_share=True, skip_locked=True))
         self._keep = Statement(sa.insert(claims).from_select(CLAIM_COLUMNS, self._claim, include_defaults=False))

@@ -1,7 +1,7 @@
 """Photos: taken from a form, decoded in a process of their own, stored, and served at addresses that cannot be guessed.
 
 A photo's address has 128 random bits and needs no session: integrations, which have a key and no cookie, read it in a
-record's photo_url. Whoever has the address may look; deleting the file ends that.
+record's photo_url. Anyone who has the address may look; deleting the file ends that.
 """
 
 from __future__ import annotations

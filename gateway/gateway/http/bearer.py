@@ -42,8 +42,8 @@ STRANGERS_MAX = 3
 READ_SECONDS_MAX = 4.0
 # Keys without a check can only become fewer, but a gateway of release 0.2.0 may still mint one during an upgrade.
 UNCHECKED_SECONDS = 60.0
-# The least time between two loads for keys of a ring that is not known here. After a long load it is ten times the
-# load's, within the limit of a request that waits.
+# The least time between two loads of key digests, for keys of a ring that is unknown here: ten times as long as the
+# last load took, within these bounds. The upper one is shorter than a request waits.
 RELOAD_SECONDS, RELOAD_SECONDS_MAX = 1.0, 3.0
 KEY_CHARACTERS_MAX = 100
 PROBE_SECONDS = 0.25

@@ -2,8 +2,8 @@
 
 Connections are counted in all and by client address. A trusted proxy has no cap of its own; the clients that it speaks
 for have. Bytes that wait for a client (requests that have not arrived whole, answers that are not read, TLS handshakes,
-and what TLS takes for clients without a valid key) have a budget for all connections together: where it is exceeded,
-those give way that have taken of it for longest.
+and what TLS takes for clients without a valid key) have a budget for all connections together. If it is exceeded, the
+connections that have held bytes for longest give way.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TRIM_SECONDS = 5.0
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-OPEN = Gauge("makeready_http_connections", "Open connections of clients, on both HTTP ports")
+OPEN = Gauge("makeready_http_connections", "Open connections of clients")
 REFUSED = Counter(
     "makeready_http_connections_refused_total", "Connections closed unanswered, because too many are open", ["cap"]
 )
@@ -80,7 +80,7 @@ class Budget:
 
 
 class Door:
-    """The budgets of one process, which its HTTP ports share."""
+    """The budgets of the HTTP port."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class Places:
         self._store = store
 
     async def take(self, name: str, seconds: float) -> str:
-        """Takes a place from whoever has it, for so long at most. Returns the token to ask `is_mine` with."""
+        """Takes a place for at most `seconds`, also from another holder. Returns the token to ask `is_mine` with."""
         token = secrets.token_hex(8)
         await self._store.run(_TAKE, PREFIX + name, token, round(seconds * 1000))
         return token

@@ -235,7 +235,7 @@ class Port:
             slow = [task for task, begun in self._beginning.items() if begun <= now - HANDSHAKE_SLOW_SECONDS]
             for task in slow[: len(self._waiting)]:
                 self._door.handshakes.push_out(task.cancel)
-            self._begin_waiting()  # the other port may have made room
+            self._begin_waiting()
             if self._door.refused and now >= log_again_at:
                 log.warning("connections_refused", count=self._door.take_refused(), open=self._door.connections)
                 log_again_at = now + LOG_REFUSED_SECONDS

@@ -27,7 +27,7 @@ class Reply(NamedTuple):
     body: bytes
     headers: bytes = _JSON
     is_shared: bool = False
-    """The body stays in memory, whoever reads it."""
+    """The body stays in memory for all requests: none becomes free when a client has read it."""
     is_read: bool = False
     """It answers a read, so it is compressed for callers that accept it: see `encoding`."""
     compressed: bytes = b""

@@ -1,1 +1,1 @@
-"""Companies, administrators, staff and API keys."""
+"""Companies, people and how they sign in, API keys."""

@@ -45,7 +45,7 @@ _PAGE_OF_PROPERTY = Statement(_page.where(notice.c.property_id == param("propert
 
 
 def _newest(*, of_property: bool) -> Statement:
-    """Notices that are being composed, then those published last, from an instant that they were published at on."""
+    """Notices that are being composed, then those published from `from_at` to `to_at`, the newest first."""
     having = [(notice.c.company_id, _company_id)]
     if of_property:
         having.append((notice.c.property_id, param("property_id", BigInteger)))

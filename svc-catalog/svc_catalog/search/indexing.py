@@ -39,8 +39,8 @@ class Kind:
         """source: the table with those joined that have texts."""
         stale = sa.text(f"{table.name}.searched_version <> {table.name}.version")
         self.name = name
-        # In the order of the small index: PostgreSQL takes nearly all rows for stale, and read the whole table for a
-        # first one where there was none.
+        # In the order of the small index: PostgreSQL assumes that nearly all rows are stale. Without the order it read
+        # the whole table to find that none was.
         in_order = sa.select(table.c.id).where(stale).order_by(table.c.company_id, table.c.id)
         first = in_order.limit(sa.literal_column("1"))
         self.is_stale = first.scalar_subquery().is_not(None)

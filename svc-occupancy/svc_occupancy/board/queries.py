@@ -135,7 +135,7 @@ def _one() -> Select[tuple[object, ...]]:
 
 
 def _by_ready_date(place: ColumnElement[int] | None) -> Select[tuple[object, ...]]:
-    """Of each status the first units after the cursor, and the first of all these."""
+    """The first units of each status after the cursor, merged into one page."""
     asked = func.unnest(param("statuses", TEXTS)).table_valued(column("status", Text)).render_derived(name="asked")
     key = unit_tables.ready_key
     having = [(_state.c.company_id, _company_id)] + ([] if place is None else [(_state.c.property_id, place)])

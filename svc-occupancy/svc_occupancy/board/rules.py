@@ -24,9 +24,9 @@ def check_unit_status(status: UnitStatus, *, is_lived_in: bool, move_out_date: d
 
 
 def check_status_seen(seen: str | None, now: UnitStatus | None, after: UnitStatus) -> None:
-    """Raises Refusal 422 if the unit has another status than the person saw who now sets it.
+    """Raises Refusal 422 if the status has changed since the person saw it, unless it is the one that the person sets.
 
-    seen: "" for none; None: not said. after: the person's.
+    seen: the status that the person saw, "" for none; None: not said. after: the one to set.
     """
     if seen is not None and seen != (now or "") and now != after:
         stands = f"is {now}" if now else "has no status"

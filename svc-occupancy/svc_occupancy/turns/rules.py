@@ -78,10 +78,10 @@ def check_cancellation(status: TransitionStatus) -> None:
 def check_date_seen(
     seen: str | None, date: datetime.date | None, what: str, field: str, after: datetime.date | None
 ) -> None:
-    """Raises Refusal 422 if a date is another one than the person saw who now changes it.
+    """Raises Refusal 422 if a date has changed since the person saw it, unless it is the one that the person sets.
 
-    seen: the date as YYYY-MM-DD, "" for none; None: not said. date: the stored one; after: the person's. what: the date
-    in words, for example "ready date"; field: of the person's date.
+    seen: the date that the person saw as YYYY-MM-DD, "" for none; None: not said. date: the stored one; after: the one
+    to set. what: the date in words, for example "ready date"; field: of the date to set.
     """
     is_same = seen is None or seen == (date.isoformat() if date else "")
     if not is_same and date != after:

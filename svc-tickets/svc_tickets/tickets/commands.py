@@ -138,7 +138,7 @@ class TicketCommandsService:
         async def assign(command: Command, ticket: Record, _at: datetime.datetime) -> dict[str, Any]:
             for name, seen_field in _HANDS:
                 seen = getattr(request, seen_field) if request.HasField(seen_field) else None
-                # Who sends an assignment that has come true meanwhile has nothing to look at.
+                # An assignment that has come true meanwhile is no conflict.
                 if name in after and after[name] != ticket[name]:
                     now = await write.name_of(command.connection, command.company_id, name, ticket[name])
                     fields.check_hands_seen(name, seen, ticket[name], now)

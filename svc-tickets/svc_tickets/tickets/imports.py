@@ -116,7 +116,7 @@ class TicketImport:
         await q.TICKETS.update(connection, [one.after for one in changed])
         moved = [made for one in changed if (made := one.status_change()) is not None]
         await q.INSERT_CHANGES.run(connection, [made.entry(None, self._request_id) for made in moved])
-        # Each one for the search for tickets, which hears of "several tickets" in vain.
+        # Each ticket by its id: the search ignores the hint "several tickets".
         saved = (*(new.row for new in opened), *(one.after for one in changed))
         connection.changed.update((batch.company_id, "ticket", row["id"]) for row in saved)
         if self._events:

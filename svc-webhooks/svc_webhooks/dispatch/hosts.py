@@ -24,10 +24,11 @@ PLACES = 64
 NEW_PLACES = 16
 NEW_IN_A_MINUTE = 600
 MINUTE_SECONDS = 60.0
-# So long, an attempt waits for a place. So a claim of many deliveries to one prompt host costs no more than one to many
+# How long an attempt waits for a place: a claim of many deliveries to one prompt host costs no more than one to many
 # hosts. Name and address together are shorter than `sender.BEGIN_SECONDS_MAX`.
 PATIENCE_SECONDS = 0.75
-CROWDED_SECONDS = 5.0  # after an attempt found no place: so long, no more is claimed than finds one
+# For so long after an attempt found no place, only as many deliveries are claimed as there are places.
+CROWDED_SECONDS = 5.0
 ASK_AGAIN_SECONDS = 10.0  # another process may have got the first 2xx
 KNOWN_MAX = 65536
 IDLE_MIN = 1024

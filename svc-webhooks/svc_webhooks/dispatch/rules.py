@@ -11,8 +11,8 @@ WAITING, SUCCEEDED, PARKED, FAILED = DELIVERY_STATES = ("waiting", "succeeded", 
 BY_SWEEP, BY_RETRY, MANUAL, RESEND, TEST, REPLAY = ATTEMPT_CAUSES = (
     "sweep", "retry", "manual", "resend", "test", "replay",
 )  # fmt: skip
-# Which deliveries a replay is about: all, those of events that had none included; parked ones; those that are parked or
-# wait for another attempt after a failed one.
+# Which deliveries a replay covers: all, also those of events that had none; parked ones; those that are parked or wait
+# for another attempt after a failed one.
 ReplayState = Literal["all", "parked", "failed"]
 REPLAY_STATES: tuple[ReplayState, ...] = get_args(ReplayState)
 ALL, ONLY_PARKED, ONLY_FAILED = REPLAY_STATES

@@ -82,7 +82,7 @@ class Scheduler:
     async def sweep(self, now: datetime.datetime) -> tuple[int, Counts]:
         """Stores events committed before the call, attempts deliveries due as of `now`, and returns both counts.
 
-        Deliveries whose receiver has no place are counted; they are attempted after the return, as it has. Raises
+        Deliveries whose receiver has no place are counted; they are attempted after the return, when it has. Raises
         Unavailable if a producer or the database does not answer within ten seconds.
         """
         stored = await self._catch_up()
@@ -194,7 +194,7 @@ class Scheduler:
     async def _through(self, sweep: Sweep, settled: asyncio.Future[Counts] | None) -> Counts:
         """Runs the sweep, waits for what other dispatchers hold, and goes on with what waits for receivers.
 
-        settled: of a requested sweep, the counts as soon as only the latter is left.
+        settled: for a requested sweep; it gets the counts as soon as only deliveries that wait for receivers are left.
         """
         await sweep.run()
         await self._wait_for_leases(sweep)

@@ -1,7 +1,7 @@
 """One sweep: shares out concurrent attempts among companies, then among their subscriptions, in turns.
 
-A company may have so many attempts under way that a part of the places is always free: a company that is next waits for
-no other's attempts. Within a company, an attempt that lasts longer than SLOW_AFTER_SECONDS returns its permit and
+One company's attempts always leave a part of the places free, so a company that starts later does not wait for them.
+Within a company, an attempt that lasts longer than SLOW_AFTER_SECONDS returns its permit and
 continues. Its endpoint then shares a smaller number of permits with other slow ones until it answers promptly again, so
 endpoints that hang take nothing from those that answer, however they behaved before. The sweep claims only deliveries
 that it can send at once, so memory does not grow with the backlog. Subscriptions whose receiver has no place (hosts.py)
@@ -32,7 +32,7 @@ from svc_webhooks.http_client.client import DEADLINE_SECONDS
 from svc_webhooks.http_client.shares import Shares, of_which_one_party_may_hold
 from svc_webhooks.subscriptions.rules import HEALTHY
 
-# Of a company that is alone; of all companies together a third more.
+# For a company that is alone; all companies together may use a third more.
 PERMITS_MAX = 512
 SLOW_PERMITS_MAX = 256
 UNDER_WAY_MAX = 1024  # includes attempts that returned their permit and continue

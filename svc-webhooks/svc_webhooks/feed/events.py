@@ -81,7 +81,8 @@ async def _start(
 
 
 def _check(row: FeedRow, after: int, packed: bytes) -> None:
-    """Raises Refusal 410 if a reader at this position may have missed an event, or has read others under its number."""
+    """Raises Refusal 410 if a reader at this position may have missed an event, or if its number now belongs to another
+    event."""
     if not packed:
         return
     given = unpacked(packed)

@@ -11,7 +11,7 @@ TIMES_WHAT_IS_FREE = 3
 
 
 class Shares:
-    """Places that parties share: one more for a party that holds fewer than three times as many as are free."""
+    """Places that parties share. A party may take one more while it holds fewer than three times the free ones."""
 
     __slots__ = ("_held", "held", "places")
 

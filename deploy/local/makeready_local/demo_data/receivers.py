@@ -1,7 +1,7 @@
 """The receivers of the demo company's webhooks: one server on loopback, which answers for three hosts.
 
 svc-webhooks dials it for these hosts as WEBHOOKS_EGRESS_HOSTS says, and checks its certificate as any other. The hosts
-are of the range that belongs to nobody: without the runner nothing is sent to them.
+are of a reserved range: without the runner nothing is sent to them.
 """
 
 import ssl

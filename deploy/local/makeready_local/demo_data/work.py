@@ -61,7 +61,7 @@ class Work:
         """Subscribes; then lets events happen, and their deliveries succeed, be parked, or wait."""
         is_flowing = True
         try:
-            self._commands.run("wait", "--timeout", "30")  # what is past is nobody's event any more
+            self._commands.run("wait", "--timeout", "30")  # past events must not fire
         except CommandError as failed:  # NATS is away: the events arrive when it is back
             is_flowing = False
             yield f"deliveries: {failed.reason}"

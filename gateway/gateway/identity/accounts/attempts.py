@@ -80,7 +80,7 @@ class Attempts:
             await connection.execute(_BEGUN, email_digest=email_digest, now=now)
             row = await connection.row(_DELAY, email_digest=email_digest)
             assert row is not None
-            # Attempts at once come here in another order than that of their instants: one that need not wait does not.
+            # Concurrent attempts may arrive here out of the order of their instants. One whose delay is zero is let in.
             if row["next_at"] > now and rules.delay(row["failures"]):
                 raise rules.sign_in_delayed(row["next_at"] - now)
             failures = row["failures"] + 1 if now - row["last_at"] < rules.FAILURES_KEPT else 1

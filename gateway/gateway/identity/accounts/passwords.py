@@ -27,7 +27,7 @@ NO_PASSWORD = "$argon2id$v=19$m=47104,t=1,p=1$+CWS7jm9+FcJRXfiuaZ6NA$5ainTu6pFyq
 # zxcvbn's 0 to 4. 3 is 10^8 guesses or more: the commonest passwords, words with a year, rows of keys and repetitions
 # have fewer.
 SCORE_MIN = 3
-_SCORED_CHARACTERS = 32  # of a longer password the first ones count: the worst 32 cost 0.8 s, the worst 72 cost 2.4 s
+_SCORED_CHARACTERS = 32  # only the first ones are scored: the worst 32 cost 0.8 s, the worst 72 cost 2.4 s
 _PRODUCT = ("makeready", "make ready")
 
 Result = TypeVar("Result")

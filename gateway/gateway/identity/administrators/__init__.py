@@ -1,1 +1,1 @@
-"""Administrators of a company, and their passwords."""
+"""Administrators of a company."""

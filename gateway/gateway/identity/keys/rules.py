@@ -60,7 +60,7 @@ class KeyChecks:
 
     def new_recipe(self) -> str:
         """A key's mark and 256 random bits, of which `key_of` makes a bearer key. It is no secret: without the ring
-        nobody makes the key of it. So it can be stored with the reply to a request that may be sent again."""
+        the key cannot be made from it. So it can be stored with the reply to a request that may be sent again."""
         return self._newest + secrets.token_urlsafe(32)
 
     def key_of(self, recipe: str) -> str | None:

@@ -116,7 +116,7 @@ _SAVE_HEALTHS = Statement(
     .values(
         health=_moved.c.health,
         failures_in_a_row=_moved.c.failures_in_a_row,
-        # A row of failures that is no longer than before has begun anew within these attempts.
+        # If the count of failures has not grown, a success interrupted it within these attempts: the row began anew.
         failing_since=case(
             (_moved.c.failures_in_a_row == literal_column("0"), null()),
             (
