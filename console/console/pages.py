@@ -300,7 +300,7 @@ PAGES = (
          (deliveries.RESEND,)),
     Page("GET", "/events", events.list_events, ADMINISTRATORS, (events.LIST, *events.SHOWS),
          menu=(INTEGRATIONS, events.HERE, "pulse")),
-    Page("GET", "/events/panel", events.panel, PEOPLE, (events.LIST, events.OF_RECORD), panel="Integrations told"),
+    Page("GET", "/events/panel", events.panel, PEOPLE, (events.LIST, events.OF_RECORD), panel="Integrations notified"),
     Page("GET", "/events/home", events.home, ADMINISTRATORS, (events.SUBSCRIPTIONS,), panel="Webhooks"),
     Page("GET", "/events/found", events.found, ADMINISTRATORS, (events.LIST, events.GET), panel="Events"),
     Page("GET", "/events/{event_id}", events.show_event, ADMINISTRATORS, events.SHOWS),

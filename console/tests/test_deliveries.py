@@ -71,7 +71,7 @@ def test_a_command_has_the_exact_body_and_headers(body: str) -> None:
         ({"status": 302, "error": "redirect"}, "302", "It redirects"),
         ({"status": 200, "error": "timeout"}, "200, timeout", "within 10 seconds"),
         ({"status": None, "error": "certificate"}, "certificate refused", "not valid for that name"),
-        ({"status": None, "error": "vault"}, "not sent", "none of the ladder"),
+        ({"status": None, "error": "vault"}, "not sent", "uses no step of the ladder"),
         ({"status": None, "error": "new_class"}, "new_class", ""),
     ],
 )

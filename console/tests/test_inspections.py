@@ -113,7 +113,7 @@ async def test_who_comes_second_reads_what_it_is_now_and_loses_no_text(staff: Br
 
         return answer
 
-    said = "Somebody else has recorded meanwhile that the row failed."
+    said = "Another person has recorded meanwhile that the row failed."
     stubs.answers[f"{COMMANDS}/PassInspectionRow"] = stubs.answers[f"{COMMANDS}/FailInspectionRow"] = refuse(said)
     await staff.get("/inspections/1/walk?row=2")
     reply = await staff.send("/inspections/1/rows/2/pass")

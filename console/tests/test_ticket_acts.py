@@ -106,7 +106,7 @@ async def test_what_was_written_stays_when_a_move_is_refused(staff: Browser, stu
     reply = await staff.send("/tickets/102/status", status="Completed", note="all good")
     assert reply.status == 422 and reply.words.count("“What was done” must have 5 or more words.") == 2
     assert ">all good</textarea>" in reply.text and 'id="complete" open' in reply.text
-    now = "The ticket is Cancelled now, which somebody made it in the meantime; look at it again."
+    now = "Another person has set the ticket to Cancelled meanwhile; look at it again."
     refuse(stubs, "SetTicketStatus", now, "from_status")
     becomes(stubs, status="Cancelled")
     reply = await staff.send("/tickets/102/status", status="Completed", note="all good again since this morning")
@@ -126,7 +126,12 @@ async def test_staff_take_a_ticket_and_administrators_do_not(
     await done(staff, await staff.send("/tickets/100/take"), "It is yours now.", "/tickets/100")
     request = sent(stubs, "AssignTicket")
     assert (request.ticket_id, request.assignee_id, request.from_assignee_id) == (100, 7, 8)
-    refuse(stubs, "AssignTicket", "Ada Byrne has the ticket now; look at it again.", "from_assignee_id")
+    refuse(
+        stubs,
+        "AssignTicket",
+        "The assignment was changed meanwhile: Ada Byrne has the ticket now; look at it again.",
+        "from_assignee_id",
+    )
     await staff.get("/tickets/100")
     await done(staff, await staff.send("/tickets/100/take"), "Ada Byrne has the ticket now", "/tickets/100/assign")
 
@@ -181,9 +186,9 @@ async def test_a_correction_sends_what_was_changed(staff: Browser, stubs: Stubs)
     reply = await staff.post(path, changed)
     assert reply.status == 422 and "Meanwhile this became “Boiler is out”" in reply.words
     assert 'value="No hot water"' in reply.text
-    refuse(stubs, "UpdateTicket", "Somebody has changed the ticket in the meantime.", "version")
+    refuse(stubs, "UpdateTicket", "Another person has changed the ticket meanwhile.", "version")
     reply = await staff.post(path, {**form, "priority": "Low"})
-    assert reply.status == 422 and "Somebody has changed the ticket" in reply.words
+    assert reply.status == 422 and "Another person has changed the ticket" in reply.words
 
 
 async def test_the_same_form_again_is_no_second_change(staff: Browser, stubs: Stubs) -> None:

@@ -138,9 +138,9 @@ ERRORS = {
     ),
     "receiver_busy": Error(
         (503,),
-        "The receiver of a test has as many attempts as it gets at once. Nothing was sent.",
+        "The receiver of a test is at its limit of attempts. Nothing was sent.",
         "Retry in a minute.",
-        "The receiver has as many attempts as it gets at once; nothing was sent, try again in a minute.",
+        "The receiver is at its limit of attempts; nothing was sent, try again in a minute.",
     ),
     "vault_unavailable": Error(
         (503,),

@@ -405,7 +405,7 @@ WRITES = {
             400: "The header `Idempotency-Key` is missing or too long, or the body is not an object without keys.",
             404: "The subscription is not visible to the key.",
             422: "The company is inactive.",
-            503: "The receiver has as many attempts as it gets at once. Nothing was sent.",
+            503: "The receiver is at its limit of attempts. Nothing was sent.",
         },
         {
             400: "The body may hold these keys only: .",

@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
         ("name",),
         {
             "timezone": "IANA name (default UTC)",
-            "external_id": "by which files name the company; the company that has it already is returned",
+            "external_id": "the company's name in files; if a company has it already, that company is returned",
         },
         company=False,
         settings={
@@ -54,7 +54,7 @@ def add(commands: Commands) -> None:
     updating.add_argument("company_id", metavar="ID", type=types.record_id)
     updating.add_argument("--name", metavar="NAME", type=types.text_argument, help="the company's name")
     updating.add_argument(
-        "--external-id", metavar="NAME", help="by which files name the company from now on; it keeps it for good"
+        "--external-id", metavar="NAME", help="the company's name in files from now on; it keeps it for good"
     )
     active = updating.add_mutually_exclusive_group()
     active.add_argument("--active", dest="active", action="store_true", default=None, help="open the API to its keys")
@@ -97,7 +97,7 @@ def add(commands: Commands) -> None:
         "--keys-to",
         metavar="FILE",
         type=Path,
-        help="where minted keys are stored, as a Secret of Kubernetes; keep it: nobody else knows them",
+        help="where minted keys are stored, as a Secret of Kubernetes; keep it: the keys are stored nowhere else",
     )
     ensuring.add_argument(
         "--check", action="store_true", help="change nothing; exit status 3 if something differs from the file"

@@ -23,7 +23,7 @@ _INSPECTION = {
     "external_id": "the company's own identifier, by which an import finds the inspection",
     "row": "what is looked at; once for each row, in their order",
 }
-_SEEN = {"seen_result": "passed, failed or none: refused if somebody else has recorded another result since"}
+_SEEN = {"seen_result": "passed, failed or none: refused if another person has recorded another result since"}
 _FAILURE = {
     "note": "what is the matter",
     "category": "of the ticket (default: General)",

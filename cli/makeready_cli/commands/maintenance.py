@@ -16,8 +16,8 @@ _TASK = {
     "unit_id": "the unit that it is in; without a unit and an area it is for the whole property",
     "area": "the part of the property that it is in, in words, for example Boiler room",
     "asset_id": "the asset that it is about",
-    "repeat_days": "it comes round so many days after each due date",
-    "repeat_months": "it comes round so many months after each due date, on the same day of the month",
+    "repeat_days": "it repeats so many days after each due date",
+    "repeat_months": "it repeats so many months after each due date, on the same day of the month",
     "external_id": "the company's own identifier, by which an import finds the record",
 }
 
@@ -41,7 +41,7 @@ def add(commands: Commands) -> None:
             _DESK["CompletePmTask"],
             "say that a task is done",
             ("pm_task_id",),
-            description="Completes an open task. One that comes round makes its successor, which is due one period "
+            description="Completes an open task. One that repeats gets a successor, which is due one period "
             "after the task's own due date, whenever it was done.",
         ),
         RpcCommand(
@@ -50,7 +50,7 @@ def add(commands: Commands) -> None:
             _DESK["CancelPmTask"],
             "say that a task won't be done",
             ("pm_task_id",),
-            description="Cancels an open task. One that comes round does so no more.",
+            description="Cancels an open task. A repeating task then has no successor.",
         ),
         RpcCommand(
             "list",

@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
             helps={"now": "what is due as of then (default: now)"},
             description="Waits until every event committed before the call is stored, attempts every delivery that is "
             "due, and returns when the attempts are recorded, whether they succeeded or not. Deliveries to a host that "
-            "has as many attempts as it gets are counted, and attempted later. Retries count from the same instant: "
+            "is at its limit of attempts are counted, and attempted later. Retries count from the same instant: "
             "what fails as of an instant ahead is due after it, and the clock's own sweeps wait until then.",
             company=False,
             deadline_seconds=SWEEP_SECONDS,
@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
     telling = command(
         verbs,
         "stale",
-        "tell of what is overdue, and move what a date moves",
+        "announce what is overdue, and vacate units whose residents have left",
         description="Does in every service what the clock starts: fires ticket.stale, inspection.stale, "
         "turn.task.stale and pm.stale where they are due, vacates units the morning after their residents leave, "
         "looks at vendors' insurance. What was done once is not done again. The services do the same at every quarter "
@@ -120,7 +120,7 @@ def _swept_deliveries(swept: webhooks_pb2.SweepDeliveriesResponse, _arguments: a
     )
     if swept.waiting_for_host:
         text += (
-            f"\n{swept.waiting_for_host} wait for their host, which has as many attempts as it gets; "
+            f"\n{swept.waiting_for_host} wait for their host, which is at its limit of attempts; "
             "they follow without another command."
         )
     return Answer(value, text)

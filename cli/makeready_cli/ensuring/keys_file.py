@@ -1,8 +1,8 @@
 """The file of API keys that `company ensure` has minted: a Secret of Kubernetes, as `kubectl apply -f` takes it.
 
 The gateway keeps no key, so a key that is not stored is lost. Before a mint the file notes that it begins, with the
-idempotency key of the request: whoever is killed in between finds the note, sends the same request and gets the same
-key.
+idempotency key of the request. The run after one that was killed in between finds the note, sends the same request and
+gets the same key.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class KeysFile:
         self._replace({**self._manifest, "metadata": metadata, "stringData": self._keys})
 
     def _replace(self, manifest: Mapping[str, Any]) -> None:
-        """Whoever is killed in between leaves the old file or the new one. Nobody else may read either."""
+        """A run that is killed in between leaves the old file or the new one. Only their owner may read them."""
         new = self.path.with_name(f".{self.path.name}.new")
         try:
             new.unlink(missing_ok=True)

@@ -27,7 +27,7 @@ def _scheduled(inspection: Record) -> str:
 
 def _completed(task: Record) -> str:
     following = task["next_pm_task_id"]
-    after = f" It comes round as maintenance task {following}." if following else ""
+    after = f" Its successor is maintenance task {following}." if following else ""
     return f'Maintenance task {task["pm_task_id"]}, "{task["task_name"]}", is completed.{after}'
 
 

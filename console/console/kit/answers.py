@@ -59,7 +59,7 @@ def answer(attempt: Any) -> str:
 def explained(attempt: Any) -> str:
     """A sentence about a failure that its short words leave open; empty for an answer that explains itself."""
     if attempt.error in OWN_FAULTS:
-        return f"{OWN_FAULTS[attempt.error]}; the attempt counts as none of the ladder."
+        return f"{OWN_FAULTS[attempt.error]}; the attempt uses no step of the ladder."
     return ERRORS.get(attempt.error, ("", ""))[1]
 
 

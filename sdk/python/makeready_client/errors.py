@@ -133,9 +133,7 @@ class InternalError(ApiError):
 
 
 class ReceiverBusy(ApiError):
-    """503 `receiver_busy`. The receiver of a test has as many attempts as it gets at once. Nothing was sent. Retry
-    in a minute.
-    """
+    """503 `receiver_busy`. The receiver of a test is at its limit of attempts. Nothing was sent. Retry in a minute."""
 
 
 class VaultUnavailable(ApiError):

@@ -90,10 +90,7 @@ export class RateLimited extends ApiError {}
 /** 500 `internal_error`. A fault on our side. Retry once with backoff. */
 export class InternalError extends ApiError {}
 
-/**
- * 503 `receiver_busy`. The receiver of a test has as many attempts as it gets at once. Nothing was sent. Retry in a
- * minute.
- */
+/** 503 `receiver_busy`. The receiver of a test is at its limit of attempts. Nothing was sent. Retry in a minute. */
 export class ReceiverBusy extends ApiError {}
 
 /** 503 `vault_unavailable`. The signing secret could not be encrypted. Nothing was created. Retry with backoff. */

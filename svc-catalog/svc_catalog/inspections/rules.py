@@ -131,14 +131,14 @@ def check_has_room(rows: int) -> None:
 
 
 def check_seen(seen: str | None, now: str | None, recorded: InspectionResult) -> None:
-    """Raises Refusal 422 if somebody else has recorded another result meanwhile. seen: the one that the person saw,
+    """Raises Refusal 422 if another person has recorded another result meanwhile. seen: the one that the person saw,
     NOT_LOOKED_AT or a result; None: not said. now: the row's result. recorded: the one to record."""
     if seen not in (None, NOT_LOOKED_AT, *INSPECTION_RESULTS):
         words = ", ".join((*INSPECTION_RESULTS, NOT_LOOKED_AT))
         raise invalid_request(f"seen_result must be one of: {words}.", "seen_result", 422)
     # Two who passed it agree. Of two who failed it, each has a note.
     if seen is not None and now not in (None, seen) and not now == recorded == "passed":
-        raise invalid_request(f"Somebody else has recorded meanwhile that the row {now}.", "seen_result", 422)
+        raise invalid_request(f"Another person has recorded meanwhile that the row {now}.", "seen_result", 422)
 
 
 def check_removable(result: str | None, failed_at: datetime.datetime | None) -> None:

@@ -33,7 +33,7 @@ class Round:
 def round_of(due_date: datetime.date, days: int | None, months: int | None) -> Round:
     """How a task with this due date repeats. Raises Refusal if it has both days and months."""
     if days is not None and months is not None:
-        raise invalid_request("A task comes round by repeat_days or by repeat_months, not both.", "repeat_months", 422)
+        raise invalid_request("A task repeats by repeat_days or by repeat_months, not both.", "repeat_months", 422)
     return Round(days, months, None if months is None else due_date.day)
 
 

@@ -65,7 +65,7 @@ async def test_a_correction_of_an_older_version_is_refused(client: Any, staff: A
     await run_command(client, "CommentOnTicket", staff, ticket_id=ticket_id, body="A comment is no change")
     await run_command(client, "UpdateTicket", staff, priority="High", **seen)
     refused = await refusal_of(run_command(client, "UpdateTicket", administrator, title="Mine", **seen))
-    assert (refused.status, refused.field) == (422, "version") and "in the meantime" in refused.message
+    assert (refused.status, refused.field) == (422, "version") and "Another person has changed" in refused.message
     answer = await run_command(client, "UpdateTicket", administrator, ticket_id=ticket_id, title="Mine", version=2)
     assert (json.loads(answer)["title"], json.loads(answer)["priority"]) == ("Mine", "High")
 
@@ -106,5 +106,5 @@ async def test_a_status_that_has_moved_is_not_moved_by_who_saw_the_old_one(
     for late in (completed, {"ticket_id": ticket_id, "status": "On Hold", "from_status": "Open"}):
         refused = await refusal_of(run_command(client, "SetTicketStatus", administrator, **late))
         assert (refused.status, refused.field) == (422, "from_status")
-        assert refused.message.startswith("The ticket is Completed now")
+        assert refused.message.startswith("Another person has set the ticket to Completed")
     assert len(await events_of(database, ticket_id)) == 2

@@ -99,7 +99,7 @@ def receiver_busy() -> Refusal:
     return Refusal(
         503,
         "receiver_busy",
-        "The receiver has as many attempts as it gets at once; nothing was sent, try again in a minute.",
+        "The receiver is at its limit of attempts; nothing was sent, try again in a minute.",
     )
 
 

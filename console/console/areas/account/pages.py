@@ -153,7 +153,7 @@ async def end_session(visit: Visit) -> web.StreamResponse:
     request = pb.EndSessionRequest(others=True)
     if number.isascii() and number.isdigit() and len(number) < 19:
         request = pb.EndSessionRequest(session_id=int(number))
-    return await _done(visit, END, request, "sessions", "Ended. Whoever had it signs in again.")
+    return await _done(visit, END, request, "sessions", "Ended. Its user has to sign in again.")
 
 
 async def set_theme(visit: Visit) -> web.StreamResponse:

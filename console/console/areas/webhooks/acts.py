@@ -154,7 +154,7 @@ def _pause_form(sub_id: int, reason: str = "") -> Form:
     request = pb.PauseSubscriptionRequest(sub_id=sub_id)
     if reason:
         request.reason = reason
-    hint = "Optional. Whoever opens the endpoint reads it, and it stands in the audit log."
+    hint = "Optional. Everyone who opens the endpoint sees it, and it stands in the audit log."
     return Form(request, [Field("reason", "Reason", hint, kind="area", more=REASON_MAX)])
 
 

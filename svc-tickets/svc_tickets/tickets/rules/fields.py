@@ -92,7 +92,7 @@ def check_version(seen: int | None, now: int) -> None:
     """Raises Refusal if the ticket has changed since the person saw it. None: any version will do."""
     if seen is not None and seen != now:
         raise invalid_request(
-            "Somebody has changed the ticket in the meantime; compare it with yours and save again.", "version", 422
+            "Another person has changed the ticket meanwhile; compare it with yours and save again.", "version", 422
         )
 
 
@@ -100,16 +100,16 @@ def check_status_seen(seen: str | None, now: str) -> None:
     """Raises Refusal if the ticket has another status than the person saw. None: any status will do."""
     if seen is not None and seen != now:
         raise invalid_request(
-            f"The ticket is {now} now, which somebody made it in the meantime; look at it again.", "from_status", 422
+            f"Another person has set the ticket to {now} meanwhile; look at it again.", "from_status", 422
         )
 
 
 def check_hands_seen(field: str, seen: int | None, now: int | None, name: str | None) -> None:
-    """Raises Refusal if somebody else has the ticket than the person saw. field: assignee_id or vendor_id; seen: 0 for
-    nobody, None if anybody will do; name: of who has it now."""
+    """Raises Refusal if the ticket's assignee or vendor has changed since the person saw it. field: assignee_id or
+    vendor_id; seen: 0 for nobody, None if anybody will do; name: of who has it now."""
     if seen is not None and seen != (now or 0):
-        who = "Nobody" if field == "assignee_id" else "No vendor"
-        message = f"{name or who} has the ticket now, which somebody changed in the meantime; look at it again."
+        who = "nobody" if field == "assignee_id" else "no vendor"
+        message = f"The assignment was changed meanwhile: {name or who} has the ticket now; look at it again."
         raise invalid_request(message, f"from_{field}", 422)
 
 

@@ -680,7 +680,7 @@ class SweepDeliveriesResponse(_message.Message):
     failed: _builtins.int
     parked: _builtins.int
     waiting_for_host: _builtins.int
-    """Deliveries that are due and were not attempted, because their host has as many attempts as it gets. They follow."""
+    """Deliveries that are due and were not attempted, because their host is at its limit of attempts. They follow."""
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
