@@ -244,9 +244,9 @@ def failures(shard: Shard, times: int) -> int:
                 failed += 1
                 tests.update(found["failed"])
                 sys.stdout.write(output.read_text(errors="replace")[-8000:])
-    told = ", ".join(f"{count} {name}" for name, count in counts.items())
+    totals = ", ".join(f"{count} {name}" for name, count in counts.items())
     figures = f"{min(wall):.0f} to {max(wall):.0f} s, {min(cpu):.0f} to {max(cpu):.0f} s of CPU"
-    say(f"{shard.name}: {failed} of {times} runs failed; {told}; {figures}")
+    say(f"{shard.name}: {failed} of {times} runs failed; {totals}; {figures}")
     for test, count in tests.most_common():
         say(f"  {count} times: {test}")
     return failed

@@ -59,8 +59,8 @@ def _quickstart() -> str:
     steps = [_steps(file.read_text()) for file in QUICKSTART_FILES]
     found = []
     for number, of_each in enumerate(zip(*steps, strict=True), 1):
-        (told,) = {sentence for sentence, _ in of_each}  # the same in every language
-        title, _, about = told.partition(": ")
+        (whole,) = {sentence for sentence, _ in of_each}  # the same in every language
+        title, _, about = whole.partition(": ")
         sources = {label: code for label, (_, code) in zip(LANGUAGES, of_each, strict=True)}
         found.append(
             f"<li><h3>{escape(title)}</h3>\n<p>{escape(about[0].upper() + about[1:])}</p>\n"

@@ -138,7 +138,7 @@ class Pages:
     def _operation(self, at: str, path: str, verb: str, operation: Schema) -> str:
         anchor = operation["operationId"]
         link = partial(self._link, at)
-        told = [
+        parts = [
             f'<h2><a href="#{anchor}">{escape(operation["summary"])}</a></h2>\n',
             f'<p class="path">{_verb(verb)} {html.code(path)}</p>\n<p>{html.inline(operation["description"])}</p>\n',
             f"<p>{_scope(operation)}</p>\n",
@@ -152,10 +152,10 @@ class Pages:
                 )
                 for one in parameters
             ]
-            told.append("<h3>Parameters</h3>\n" + html.fields(rows))
+            parts.append("<h3>Parameters</h3>\n" + html.fields(rows))
         if body := operation.get("requestBody", {}).get("content", {}).get("application/json"):
-            told.append(f"<h3>Body</h3>\n<p>{html.type_of(body['schema'], link)}, as JSON:</p>\n")
-            told.append(self._fields(at, body["schema"]["$ref"].rpartition("/")[2]))
+            parts.append(f"<h3>Body</h3>\n<p>{html.type_of(body['schema'], link)}, as JSON:</p>\n")
+            parts.append(self._fields(at, body["schema"]["$ref"].rpartition("/")[2]))
         rows = []
         shown = []
         everywhere = []
@@ -175,13 +175,13 @@ class Pages:
         if everywhere:
             errors = f'As for every operation: <a href="{site.href(site.ERRORS, at)}">Errors</a>.'
             rows.append((" ".join(everywhere), "", errors))
-        told.append("<h3>Answers</h3>\n" + html.fields(rows))
+        parts.append("<h3>Answers</h3>\n" + html.fields(rows))
         side = [html.samples(anchor, {one["label"]: one["source"] for one in operation["x-codeSamples"]})]
         for status, value in shown:
             inside = html.block(value) if isinstance(value, str) else html.json_block(value)
             side.append(html.folded(f"Answer {status}", inside))
         return (
-            f'<article id="{anchor}" class="operation"><div>\n{"".join(told)}</div>\n'
+            f'<article id="{anchor}" class="operation"><div>\n{"".join(parts)}</div>\n'
             f'<div class="side">\n{"".join(side)}</div></article>\n'
         )
 

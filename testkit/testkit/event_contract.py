@@ -23,7 +23,7 @@ PLACES = {"ticket": "/tickets", "turn": "/turns", "vendor": "/vendors", "inspect
 _BEFORE_DATA = ',"data":'
 
 
-class Told(Protocol):
+class OutboxEvent(Protocol):
     """An outbox's message, as makeready.events.v1.Event has it."""
 
     event_id: str
@@ -52,7 +52,7 @@ def check_envelope(body: bytes) -> dict[str, Any]:
     return found
 
 
-def check_event(event: Told) -> dict[str, Any]:
+def check_event(event: OutboxEvent) -> dict[str, Any]:
     """The envelope of a public event in an outbox, parsed. Raises AssertionError as above."""
     occurred_at = event.occurred_at.ToDatetime(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     head = {"schema_version": 1, "event_id": event.event_id, "event": event.public.event}

@@ -41,11 +41,13 @@ class Thief:
 async def thief(harness: Harness, service: str) -> AsyncIterator[Thief]:
     refused = asyncio.Event()
 
-    async def told(error: Exception) -> None:
+    async def note_refusal(error: Exception) -> None:
         if "permissions violation" in str(error).lower():
             refused.set()
 
-    client = await nats.connect(nats_url_of(harness.nats.url, service), inbox_prefix=f"_INBOX.{service}", error_cb=told)
+    client = await nats.connect(
+        nats_url_of(harness.nats.url, service), inbox_prefix=f"_INBOX.{service}", error_cb=note_refusal
+    )
     yield Thief(client, refused)
     await client.close()
 

@@ -289,7 +289,7 @@ class Judged:
             async with load.during():
                 await disturb()
                 await self.replicas.all_stopped()
-            told(what, load)
+            add_to_summary(what, load)
             await each_create_happened_once(load, self.harness)
             if is_good(load):
                 return
@@ -297,7 +297,7 @@ class Judged:
         SUMMARY["replicas"].append(f"{what}: not judged, the machine was too busy")
 
 
-def told(what: str, load: Load) -> None:
+def add_to_summary(what: str, load: Load) -> None:
     """A line of the summary."""
     answers = ", ".join(f"{count} {verb} {status}" for (verb, status), count in sorted(load.statuses.items()))
     span = max(load.failed_at) - min(load.failed_at) if load.failed_at else 0.0

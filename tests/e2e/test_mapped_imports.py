@@ -155,11 +155,11 @@ def test_equal_reasons_are_counted_and_ten_of_their_rows_reported(company: Compa
     done = company.system.run("--json", *words)
     report = json.loads(done.stdout)
     assert (done.returncode, counts(report)) == (3, (0, 0, 0, many + 1))
-    told = done.stderr.splitlines()
+    lines = done.stderr.splitlines()
     reason = "property: No property with that external_id is known."
-    assert told[:10] == [f'heat.csv:{n + 2}: {reason} (the value is "Address {n}"; column "place")' for n in range(10)]
-    assert told[-1] == f'Rejected {many} rows: {reason} (column "place")'
-    assert len(told) == 12
+    assert lines[:10] == [f'heat.csv:{n + 2}: {reason} (the value is "Address {n}"; column "place")' for n in range(10)]
+    assert lines[-1] == f'Rejected {many} rows: {reason} (column "place")'
+    assert len(lines) == 12
     assert len(rejects(report)) == many + 1
 
 

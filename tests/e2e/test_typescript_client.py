@@ -73,15 +73,15 @@ def test_every_operation_is_called_and_answers(
         matching = [name for name in operations if re.fullmatch(re.sub(r"{\w+}", "[^/]+", name), one)]
         called.add(min(matching, key=lambda name: name.count("{")))
     assert called == operations
-    told = found["told"]
-    secret, request_id = told.pop("secret"), told.pop("request id")
+    results = found["results"]
+    secret, request_id = results.pop("secret"), results.pop("request id")
     assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret) and re.fullmatch("[0-9a-f]{24}", request_id)
     kinds = ("tickets", "properties", "units", "assets", "vendors", "inspections", "turns", "meters", "readings")
-    copies = told.pop("copies")
+    copies = results.pop("copies")
     assert {kind: records for kind, (records, _) in copies.items()} == dict.fromkeys(kinds, 1)
     # The move-in of a moment ago may reach its unit between the snapshot and the look at what has changed since.
     assert {kind for kind, (_, changed) in copies.items() if changed} <= {"units"}
-    assert told == {
+    assert results == {
         "scope": "write",
         "openapi": "3.1.0",
         "readings": 1,

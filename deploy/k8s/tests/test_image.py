@@ -122,10 +122,10 @@ def test_the_image_says_what_it_is() -> None:
     labels = dict(re.findall(r"([a-z.]+)=\"(.*)\"", "\n".join(of("LABEL"))))
     arguments = {name: default for name, _, default in (rest.partition("=") for rest in of("ARG"))}
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    told = {name.removeprefix("org.opencontainers.image."): value for name, value in labels.items()}
-    assert {"title", "description", "version", "revision", "source", "base.name"} <= told.keys()
-    assert (told["version"], arguments["VERSION"]) == ("${VERSION}", version)
-    assert (told["revision"], told["source"]) == ("${REVISION}", "${SOURCE}")
+    named = {name.removeprefix("org.opencontainers.image."): value for name, value in labels.items()}
+    assert {"title", "description", "version", "revision", "source", "base.name"} <= named.keys()
+    assert (named["version"], arguments["VERSION"]) == ("${VERSION}", version)
+    assert (named["revision"], named["source"]) == ("${REVISION}", "${SOURCE}")
     (bill,) = [rest for name, rest in last_stage() if name == "COPY" and "sbom" in rest]
     source, folder = bill.split()
     assert labels["makeready.sbom"] == f"{folder}{Path(source).name}"

@@ -236,7 +236,7 @@ def test_a_service_trusts_the_authority_of_the_servers_and_gets_no_key_of_theirs
 
 def test_the_passwords_and_the_urls_belong_together(bundle: Bundle) -> None:
     (nats_server,) = [workload for workload in bundle.workloads("StatefulSet") if workload.name == "nats"]
-    told = bundle.environment(nats_server)
+    environment = bundle.environment(nats_server)
     (keeper,) = [workload for workload in bundle.workloads("Deployment") if workload.name == "nats-streams"]
     count = nats_server.manifest["spec"]["replicas"]
     places = ["nats:4222"] if count == 1 else [f"nats-{number}.nats:4222" for number in range(count)]
@@ -245,14 +245,14 @@ def test_the_passwords_and_the_urls_belong_together(bundle: Bundle) -> None:
         return ",".join(f"nats://{user}:{password}@{place}" for place in places)
 
     url = bundle.environment(keeper)["MAKEREADY_NATS_URL"]
-    assert url == urls("makeready", told["NATS_PASSWORD"])
+    assert url == urls("makeready", environment["NATS_PASSWORD"])
     assert bundle.environment(keeper).get("MAKEREADY_NATS_REPLICAS", "1") == str(count)
     console = [workload for workload in bundle.workloads("Deployment") if workload.name == CONSOLE]
     for workload in [*bundle.servers(), *console]:
         url = bundle.environment(workload)["MAKEREADY_NATS_URL"]
-        assert url == urls(workload.name, told[variable_of(workload.name)])
+        assert url == urls(workload.name, environment[variable_of(workload.name)])
         assert f"user: {workload.name}, password: ${variable_of(workload.name)}" in as_text(bundle)
-    assert len({told[variable_of(user)] for user in USERS} | {told["NATS_PASSWORD"]}) == len(USERS) + 1
+    assert len({environment[variable_of(user)] for user in USERS} | {environment["NATS_PASSWORD"]}) == len(USERS) + 1
 
 
 def as_text(bundle: Bundle) -> str:

@@ -129,11 +129,11 @@ def test_rings_of_keys_hold_256_bits(secrets: Path) -> None:
 def rotate(secrets: Path, *words: str) -> tuple[int, str]:
     """Runs the command from deploy/README.md; returns its exit status and output, which holds no secret."""
     done = run_secrets("rotate", str(secrets), *words)
-    assert not told(secrets) & set(re.findall(r"[\w+/=-]{20,}", done.stdout + done.stderr))
+    assert not long_words(secrets) & set(re.findall(r"[\w+/=-]{20,}", done.stdout + done.stderr))
     return done.returncode, done.stdout + done.stderr
 
 
-def told(secrets: Path) -> set[str]:
+def long_words(secrets: Path) -> set[str]:
     """Long words of all files with secrets, of which no output may have one."""
     files = [path for path in secrets.rglob("*") if path.suffix in (".env", ".jwk")]
     return {word for path in files for word in re.findall(r"[\w+/=-]{20,}", path.read_text())}
@@ -283,7 +283,7 @@ def test_what_a_folder_holds_becomes_manifests_only_when_asked(secrets: Path, as
     """They are the Secrets that kustomize makes of the same folder."""
     output = tmp_path / "secrets.yaml"
     done = run_secrets("manifests", str(secrets), "--output", str(output))
-    assert done.returncode == 0 and not told(secrets) & set(re.findall(r"[\w+/=-]{20,}", done.stdout))
+    assert done.returncode == 0 and not long_words(secrets) & set(re.findall(r"[\w+/=-]{20,}", done.stdout))
     assert stat.S_IMODE(output.stat().st_mode) == 0o600
     bundle = Bundle(tuple(documents(output)))
     names = {one["metadata"]["name"] for one in bundle.of("Secret")}

@@ -106,10 +106,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _connecting(parser: argparse.ArgumentParser, *, default: str | None) -> None:
-    told = "else MAKEREADY_API_KEY, which other users cannot see"
-    parser.add_argument("--api-key", metavar="KEY", default=default, help=told)
-    told = "as https://HOST/api/v1; else MAKEREADY_BASE_URL"
-    parser.add_argument("--base-url", metavar="URL", default=default, help=told)
+    text = "else MAKEREADY_API_KEY, which other users cannot see"
+    parser.add_argument("--api-key", metavar="KEY", default=default, help=text)
+    text = "as https://HOST/api/v1; else MAKEREADY_BASE_URL"
+    parser.add_argument("--base-url", metavar="URL", default=default, help=text)
 
 
 def whoami(client: Makeready, _: argparse.Namespace) -> int:
@@ -139,12 +139,12 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
             while True:
                 try:
                     for event in events:
-                        told = ""
+                        line = ""
                         if not arguments.events or event.event in wanted:
-                            told = _forward(receiver, arguments.forward_to, event, secret)
+                            line = _forward(receiver, arguments.forward_to, event, secret)
                         cursor = events.cursor
-                        if told:
-                            _say(told)
+                        if line:
+                            _say(line)
                 except errors.MakereadyError as error:
                     if not may_pass(error):
                         raise
@@ -160,9 +160,9 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
 def _beginning(client: Makeready, arguments: argparse.Namespace) -> tuple[datetime.datetime, str | None]:
     """The instant and the cursor behind which events are forwarded."""
     if arguments.place:
-        told, _, cursor = arguments.place.partition("/")
+        instant, _, cursor = arguments.place.partition("/")
         try:
-            return datetime.datetime.fromisoformat(told), cursor
+            return datetime.datetime.fromisoformat(instant), cursor
         except ValueError:
             raise UsageError("--from needs what an earlier run has printed") from None
     since = _now(client) - datetime.timedelta(seconds=_seconds(arguments.backfill))
@@ -180,16 +180,16 @@ def _forward(receiver: httpx.Client, url: str, event: models.Event, secret: str)
         try:
             headers |= webhooks.signed(event.raw, secret, event.event_id)
             answer = receiver.post(url, content=event.raw, headers=headers)
-            told = str(answer.status_code)
+            outcome = str(answer.status_code)
             break
         except httpx.ConnectError as error:
-            told = f"not reached: {error}"
+            outcome = f"not reached: {error}"
             if pause is not None:
                 time.sleep(pause)
         except httpx.HTTPError as error:
-            told = f"failed: {error!r}"
+            outcome = f"failed: {error!r}"
             break
-    return f"{event.occurred_at:%Y-%m-%d %H:%M:%S}  {event.event}  {event.event_id}  {told}  {_since(began)} ms"
+    return f"{event.occurred_at:%Y-%m-%d %H:%M:%S}  {event.event}  {event.event_id}  {outcome}  {_since(began)} ms"
 
 
 def sync(client: Makeready, arguments: argparse.Namespace) -> int:
@@ -231,16 +231,16 @@ def test_delivery(client: Makeready, arguments: argparse.Namespace) -> int:
 
 def _now(client: Makeready) -> datetime.datetime:
     """The API's clock: this machine's may be wrong."""
-    told = client.respond(Request("GET", "/whoami")).headers.get("Date")
-    return email.utils.parsedate_to_datetime(told) if told else datetime.datetime.now(datetime.UTC)
+    date = client.respond(Request("GET", "/whoami")).headers.get("Date")
+    return email.utils.parsedate_to_datetime(date) if date else datetime.datetime.now(datetime.UTC)
 
 
-def _seconds(told: str | None) -> int:
-    if told is None:
+def _seconds(text: str | None) -> int:
+    if text is None:
         return 0
-    found = re.fullmatch("([0-9]{1,6})([smhd])", told)
+    found = re.fullmatch("([0-9]{1,6})([smhd])", text)
     if not found:
-        raise UsageError(f"--backfill needs a time as 90s, 30m, 2h or 7d, not {told}")
+        raise UsageError(f"--backfill needs a time as 90s, 30m, 2h or 7d, not {text}")
     return int(found[1]) * UNITS[found[2]]
 
 

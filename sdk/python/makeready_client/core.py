@@ -43,7 +43,7 @@ class Allowance:
     """What is left of the key's requests, by the last answer. Shared by all threads of a client."""
 
     remaining: int | None = None
-    """None until an answer has told."""
+    """None until an answer has said it."""
     resets_at: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -139,7 +139,7 @@ class Settings:
                 )
                 may_have_happened |= got.status_code == 500
             else:
-                failure = errors.ConnectionFailed(f"{request.method} {self.base_url}{request.path}: {told(got)}")
+                failure = errors.ConnectionFailed(f"{request.method} {self.base_url}{request.path}: {words_of(got)}")
                 failure.__cause__ = got
                 is_retried = not isinstance(got, NEVER_RETRIED)
                 may_have_happened = True
@@ -154,7 +154,7 @@ class Settings:
             yield pause
 
 
-def told(error: httpx.RequestError) -> str:
+def words_of(error: httpx.RequestError) -> str:
     """An error of the network, in words."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 

@@ -28,8 +28,8 @@ def error_of(response: httpx.Response, base_url: str) -> ApiError:
         found = msgspec.json.decode(response.content, type=_Body).error
     except (msgspec.DecodeError, UnicodeDecodeError):
         to = f" to {response.headers['Location']}" if response.has_redirect_location else ""
-        told = f"{response.reason_phrase}{to}, not from the API itself; is base_url right? It is {base_url}"
-        return ApiError(response.status_code, "", told, **details)
+        message = f"{response.reason_phrase}{to}, not from the API itself; is base_url right? It is {base_url}"
+        return ApiError(response.status_code, "", message, **details)
     message = found.message
     if response.status_code == 404 and not base_url.endswith("/api/v1"):
         message += f" base_url is {base_url}; most end with /api/v1."

@@ -69,7 +69,7 @@ export class Core {
   // What is left of the key's requests, by the last answer.
   #remaining = 1;
   #resetsAt = 0;
-  #limited = false; // whether an answer has told
+  #limited = false; // whether an answer has said it
 
   constructor(settings: Settings = {}) {
     // A key that was read from a file ends with a newline.
@@ -232,13 +232,13 @@ function refusal(response: Response, text: string, baseUrl: string): ApiError {
   const after = response.headers.get("Retry-After") ?? "";
   const error = (parsed(text) as { error?: { code?: unknown; message?: unknown } } | undefined)?.error;
   const location = response.headers.get("Location");
-  const [code, told] = typeof error?.code === "string" ? [error.code, String(error.message)] : [
+  const [code, words] = typeof error?.code === "string" ? [error.code, String(error.message)] : [
     "",
     `${response.statusText || "An answer"}${location ? ` to ${location}` : ""}, not from the API itself; ` +
     `is baseUrl right? It is ${baseUrl}`,
   ];
   const isElsewhere = code && response.status === 404 && !baseUrl.endsWith("/api/v1");
-  const message = isElsewhere ? `${told} baseUrl is ${baseUrl}; most end with /api/v1.` : told;
+  const message = isElsewhere ? `${words} baseUrl is ${baseUrl}; most end with /api/v1.` : words;
   const kind = Object.hasOwn(BY_CODE, code) ? BY_CODE[code]! : ApiError;
   return new kind(
     response.status,

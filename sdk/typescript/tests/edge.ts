@@ -4,7 +4,7 @@ import { Makeready } from "@makeready/client";
 
 const unit_id = Number(process.argv[2]);
 const keys: string[] = [];
-const told: Record<string, unknown> = {};
+const results: Record<string, unknown> = {};
 
 /** A client whose next answers are replaced: null loses the real one, undefined leaves it. */
 function with_(answers: (Response | null | undefined)[], settings: object = {}): [Makeready, () => number] {
@@ -36,9 +36,9 @@ const body = { unit_id, title: "Of the edge", category: "Plumbing" } as const;
 {
   const [client, sent] = with_([null, null]);
   const ticket = await client.tickets.create(body);
-  told["lost twice"] = [sent(), ticket.replayed, new Set(keys).size];
+  results["lost twice"] = [sent(), ticket.replayed, new Set(keys).size];
   const again = await client.tickets.create(body, { idempotencyKey: keys[0] });
-  told["same key later"] = [again.entity_id === ticket.entity_id, again.replayed];
+  results["same key later"] = [again.entity_id === ticket.entity_id, again.replayed];
 }
 {
   const counts: number[] = [];
@@ -48,7 +48,7 @@ const body = { unit_id, title: "Of the edge", category: "Plumbing" } as const;
     ids.add((await client.tickets.create({ ...body, title: `Many ${n}` })).entity_id);
     counts.push(sent());
   }));
-  told["many"] = [ids.size, Math.min(...counts), Math.max(...counts)];
+  results["many"] = [ids.size, Math.min(...counts), Math.max(...counts)];
 }
 for (
   const [name, answers] of Object.entries({
@@ -73,11 +73,11 @@ for (
   const started = performance.now();
   const error = await caught(client.whoami());
   const waits = answers.some((one) => one.headers.has("Retry-After"));
-  told[name] = [nameOf(error), sent(), waits && performance.now() - started > 999];
+  results[name] = [nameOf(error), sent(), waits && performance.now() - started > 999];
 }
 {
   const [client, sent] = with_([failing(503, "vault_unavailable", { "Retry-After": "60" })], { timeoutSeconds: 5 });
-  told["beyond the deadline"] = [nameOf(await caught(client.whoami())), sent()];
+  results["beyond the deadline"] = [nameOf(await caught(client.whoami())), sent()];
 }
 {
   const used = new Response("{}", { headers: { RateLimit: '"key";r=0;t=1' } });
@@ -85,7 +85,7 @@ for (
   await client.whoami();
   const started = performance.now();
   await client.whoami();
-  told["limit used up"] = [sent(), performance.now() - started > 900];
+  results["limit used up"] = [sent(), performance.now() - started > 900];
 }
 {
   const [client, sent] = with_([new Response("{}", { headers: { RateLimit: '"key";r=0;t=50' } })], {
@@ -93,7 +93,7 @@ for (
   });
   await client.whoami();
   const error = await caught(client.whoami());
-  told["limit beyond the deadline"] = [nameOf(error), sent()];
+  results["limit beyond the deadline"] = [nameOf(error), sent()];
 }
 {
   const [client] = with_([]);
@@ -102,7 +102,7 @@ for (
   const error = await caught((async () => {
     for await (const _ of events);
   })());
-  told["ended by its signal"] = [nameOf(error), performance.now() - started < 10_000];
+  results["ended by its signal"] = [nameOf(error), performance.now() - started < 10_000];
 }
 {
   // The first answer breaks off within the second record; the second one goes on after the first.
@@ -120,7 +120,7 @@ for (
   const snapshot = client.snapshots.tickets();
   const ids: number[] = [];
   for await (const one of snapshot) ids.push(one.entity_id);
-  told["a snapshot that breaks off"] = [ids, places, snapshot.resumeCursor];
+  results["a snapshot that breaks off"] = [ids, places, snapshot.resumeCursor];
 }
 {
   const [client, sent] = with_([]);
@@ -132,10 +132,10 @@ for (
     () => client.webhooks.getDelivery(1, ".."),
   ];
   const thrown = await Promise.all(wrong.map((one) => caught((async () => one())())));
-  told["not sent"] = [
+  results["not sent"] = [
     thrown.map(nameOf),
     nameOf(await caught(client.tickets.create(body, { idempotencyKey: "é" }))),
     sent(),
   ];
 }
-console.log(JSON.stringify(told));
+console.log(JSON.stringify(results));

@@ -14,9 +14,9 @@ async function first<T>(found: AsyncIterable<T>): Promise<T> {
   throw new Error("nothing is there");
 }
 
-const told: Record<string, unknown> = {};
-told["scope"] = (await client.whoami()).key.scope;
-told["openapi"] = (await client.openapi())["openapi"];
+const results: Record<string, unknown> = {};
+results["scope"] = (await client.whoami()).key.scope;
+results["openapi"] = (await client.openapi())["openapi"];
 
 const property = await client.properties.get((await first(client.properties.list())).entity_id);
 const unit = await client.units.get((await first(client.units.list({ property_id: property.entity_id }))).entity_id);
@@ -27,19 +27,19 @@ await client.inspections.get(
     (await first(client.inspections.list())).entity_id,
 );
 const meter = await client.meters.get((await first(client.meters.list())).entity_id);
-told["readings"] = (await client.meters.listReadings(meter.entity_id, { limit: 1 }).page()).data.length;
+results["readings"] = (await client.meters.listReadings(meter.entity_id, { limit: 1 }).page()).data.length;
 
 const subscription = await client.webhooks.create({ destination_url: process.argv[2]!, events: ["ticket.created"] });
-told["secret"] = subscription.secret;
+results["secret"] = subscription.secret;
 const begun = new Date(Date.now() - 60_000);
 const ticket = await client.tickets.create({ unit_id: unit.entity_id, title: "Tap – 漏水 🚿", category: "Plumbing" });
-told["own fields"] = Object.keys(ticket).filter((one) => ["requestId", "replayed"].includes(one)).length;
-told["request id"] = ticket.requestId;
+results["own fields"] = Object.keys(ticket).filter((one) => ["requestId", "replayed"].includes(one)).length;
+results["request id"] = ticket.requestId;
 await client.tickets.get(ticket.entity_id);
-told["listed"] = (await first(client.tickets.list({ unit_id: unit.entity_id, updated_since: begun }))).title;
+results["listed"] = (await first(client.tickets.list({ unit_id: unit.entity_id, updated_since: begun }))).title;
 const note = "Done and tested it twice.";
-told["status"] = (await client.tickets.changeStatus(ticket.entity_id, { status: "Completed", note })).status;
-told["photo"] =
+results["status"] = (await client.tickets.changeStatus(ticket.entity_id, { status: "Completed", note })).status;
+results["photo"] =
   (await client.tickets.createPhoto(ticket.entity_id, { photo_url: "https://photos.example/1.jpg" })).photo_url;
 
 const moved = await client.units.recordMoveIn(unit.entity_id, {
@@ -49,19 +49,19 @@ const moved = await client.units.recordMoveIn(unit.entity_id, {
   parties: [{ first_name: "Ana", last_name: "Ortiz", role: "leaseholder" }],
 });
 const noticed = await client.units.recordNotice(unit.entity_id, { move_out_date: "2027-01-01", provider: "tests" });
-told["turn"] = [moved.entity_id === noticed.entity_id, (await client.turns.get(moved.entity_id)).status];
+results["turn"] = [moved.entity_id === noticed.entity_id, (await client.turns.get(moved.entity_id)).status];
 await first(client.turns.list({ status: "Active" }));
 
 const followed = client.events.follow({ event: "ticket.created", since: begun });
 const event = await first(followed);
-told["followed"] = [event.event, event.event === "ticket.created" && followed.cursor !== null];
+results["followed"] = [event.event, event.event === "ticket.created" && followed.cursor !== null];
 let events = 0;
 for (let looks = 0; events < 2 && looks < 100; looks += 1) { // the second event comes a moment after the first
   if (looks > 0) await new Promise((later) => setTimeout(later, 600));
   const page = await client.events.list({ entity_type: "ticket", entity_id: ticket.entity_id }).page();
   events = page.positions?.length ?? 0;
 }
-told["events"] = events;
+results["events"] = events;
 
 const counts: Record<string, [number, number]> = {};
 for (const kind of KINDS) {
@@ -71,28 +71,28 @@ for (const kind of KINDS) {
   const page = await client.changes[kind]({ cursor: snapshot.resumeCursor, wait: 0 }).page();
   counts[kind] = [records, page.data.length];
 }
-told["copies"] = counts;
+results["copies"] = counts;
 
-told["test"] = (await client.webhooks.test(subscription.entity_id)).state;
-told["health"] = (await first(client.webhooks.list())).health;
+results["test"] = (await client.webhooks.test(subscription.entity_id)).state;
+results["health"] = (await first(client.webhooks.list())).health;
 const delivery = await first(client.webhooks.listDeliveries(subscription.entity_id));
 await client.webhooks.getDelivery(subscription.entity_id, delivery.event_id);
 const replay = await client.webhooks.createReplay(subscription.entity_id, {
   since: begun.toISOString(),
   until: new Date().toISOString(),
 });
-told["matched"] = (await client.webhooks.getReplay(subscription.entity_id, replay.entity_id)).matched;
+results["matched"] = (await client.webhooks.getReplay(subscription.entity_id, replay.entity_id)).matched;
 await client.webhooks.delete(subscription.entity_id);
 
 try {
   await client.tickets.get(2 ** 52);
 } catch (error) {
-  told["missing"] = error instanceof errors.NotFound &&
+  results["missing"] = error instanceof errors.NotFound &&
     [error.name, error.status, error.code, error.requestId !== null];
 }
 try {
   await client.tickets.create({ unit_id: unit.entity_id, title: "", category: "Plumbing" });
 } catch (error) {
-  told["refused"] = error instanceof errors.InvalidRequest && error.status;
+  results["refused"] = error instanceof errors.InvalidRequest && error.status;
 }
-console.log(JSON.stringify({ asked, told }));
+console.log(JSON.stringify({ asked, results }));

@@ -56,7 +56,7 @@ function begun(): { api: Api; client: Makeready; kept: Map<number, unknown>; kee
 }
 
 const kinds = ["units"] as const;
-const told: Record<string, unknown> = {};
+const results: Record<string, unknown> = {};
 {
   const { api, client, kept, keep } = begun();
   const mirror = new Mirror(client, keep, { kinds });
@@ -66,11 +66,11 @@ const told: Record<string, unknown> = {};
   came.push(await mirror.run(), await mirror.run());
   came.push(await new Mirror(client, keep, { kinds, cursors: mirror.cursors }).run());
   const snapshots = api.asked.filter((one) => one === "/snapshots/units").length;
-  told["gone records go"] = [came.map((one) => one.units), [...kept.keys()], snapshots];
+  results["gone records go"] = [came.map((one) => one.units), [...kept.keys()], snapshots];
   // A restore: what was lost goes with the snapshot that is taken anew.
   api.records.delete(2);
   [api.validFrom, api.changes] = [9, Array.from({ length: 9 }, () => 3)];
-  told["an expired cursor"] = [(await mirror.run()).units, [...kept.keys()], mirror.cursors];
+  results["an expired cursor"] = [(await mirror.run()).units, [...kept.keys()], mirror.cursors];
 }
 {
   const { client, kept, keep } = begun();
@@ -81,7 +81,7 @@ const told: Record<string, unknown> = {};
   }, { kinds });
   const failed = [await caught(mirror.run()), { ...mirror.cursors }, mirror.counts.units];
   fails = false;
-  told["a batch that fails"] = [...failed, (await mirror.run()).units, kept.size];
+  results["a batch that fails"] = [...failed, (await mirror.run()).units, kept.size];
 }
 {
   const { api, client } = begun();
@@ -91,7 +91,7 @@ const told: Record<string, unknown> = {};
     api.put(3, { name: "Unit 3" });
     if (seen.length > 3) throw new errors.KeyRevoked(401, "key_revoked", "Ask for a new one.", null, null);
   }, { kinds }).follow();
-  told["following ends with what repeating would not change"] = [await caught(follow), seen];
+  results["following ends with what repeating would not change"] = [await caught(follow), seen];
 }
 {
   const { api, client, keep, kept } = begun();
@@ -104,7 +104,7 @@ const told: Record<string, unknown> = {};
   const following = mirror.follow({ signal: ending.signal });
   while (!kept.size) await new Promise((resolve) => setTimeout(resolve, 10));
   api.put(3, { name: "Unit 3" });
-  told["an outage is outlasted"] = [await caught(following), [...kept.keys()]];
+  results["an outage is outlasted"] = [await caught(following), [...kept.keys()]];
 }
 {
   const { client } = begun();
@@ -115,7 +115,7 @@ const told: Record<string, unknown> = {};
       return nameOf(error).slice(0, 30);
     }
   };
-  told["kinds"] = [of("units", "tickets"), of("cats")];
+  results["kinds"] = [of("units", "tickets"), of("cats")];
 }
 {
   // A store that does not read all: the connection is not left open, and what it has kept counts.
@@ -125,6 +125,6 @@ const told: Record<string, unknown> = {};
     for await (const _ of changes) break;
     ended.push((await changes[Symbol.asyncIterator]().next()).done === true);
   }, { kinds });
-  told["read in part"] = [(await mirror.step("units")), ended];
+  results["read in part"] = [(await mirror.step("units")), ended];
 }
-console.log(JSON.stringify(told));
+console.log(JSON.stringify(results));

@@ -488,9 +488,9 @@ async def test_a_notice_has_its_units_and_the_data_of_its_event(composer: Compos
     assert draft.notice == made and made.property_name == "Elm Court"
     assert json.loads(draft.event_data)["unit"] == "2 units"
     await composer("PublishNotice", notice_id=made.notice_id)
-    told = await composer.company.catalog("GetNotice", request, composer.who)
+    after = await composer.company.catalog("GetNotice", request, composer.who)
     (event,) = await composer.events()
-    assert json.loads(told.event_data) == event["data"]
+    assert json.loads(after.event_data) == event["data"]
     refusals = []
     for notice_id in (made.notice_id, 2**62):
         with pytest.raises(Refusal) as refused:

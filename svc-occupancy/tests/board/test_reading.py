@@ -184,10 +184,10 @@ async def test_every_change_of_a_unit_s_status_is_recorded(going: Company, serve
     await going.put("turns", {"external_id": "T9", "unit": "U1", "status": "Completed", "unit_status": "Down"})
     after = await read(going, "ListUnitStatusChanges", unit_id=unit_id)
     cause = turn_board_pb2.UnitStatusCause.Name
-    told = [(cause(one.cause).removeprefix("UNIT_STATUS_CAUSE_").lower(), one.from_status, one.to_status, one.actor,
-             one.turn_id) for one in reversed(after.changes)]  # fmt: skip
+    changes = [(cause(one.cause).removeprefix("UNIT_STATUS_CAUSE_").lower(), one.from_status, one.to_status, one.actor,
+                one.turn_id) for one in reversed(after.changes)]  # fmt: skip
     caller, staff, unknown = "caller:2", "staff:12", ""
-    assert told == [
+    assert changes == [
         ("move_in", unknown, "Occupied", caller, first),
         ("notice", "Occupied", "Notice", caller, first),
         ("vacated", "Notice", "Vacant Not Ready", "svc-occupancy", first),

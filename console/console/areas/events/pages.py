@@ -201,7 +201,7 @@ async def show_event(visit: Visit) -> web.StreamResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RecordEvent:
     """An event of a record, with its deliveries."""
 
     event: pb.Event
@@ -216,7 +216,7 @@ async def panel(visit: Visit) -> web.StreamResponse:
     """The events of a record, and which integrations got them. Staff see hosts alone."""
     kind, record = visit.query.get("kind", ""), filters.number(visit.query.get("id", ""))
     if kind not in dict(KINDS) or record is None:
-        return visit.render("events/panel.html", told=(), kind=kind, record=0, older=False, host_of=host_of)
+        return visit.render("events/panel.html", shown=(), kind=kind, record=0, older=False, host_of=host_of)
     events, deliveries = await together(
         visit.call(LIST, pb.ListEventsRequest(entity_type=kind, entity_id=record, limit=PANEL_EVENTS)),
         visit.call(OF_RECORD, pb.ListDeliveriesOfRequest(entity_type=kind, entity_id=record, limit=PANEL_DELIVERIES)),
@@ -224,9 +224,9 @@ async def panel(visit: Visit) -> web.StreamResponse:
     by_event: dict[str, list[pb.Delivery]] = {}
     for one in deliveries.deliveries:
         by_event.setdefault(one.event_id, []).append(one)
-    told = [Told(event, by_event.get(event.event_id, ())) for event in events.events]
+    shown = [RecordEvent(event, by_event.get(event.event_id, ())) for event in events.events]
     return visit.render(
-        "events/panel.html", told=told, kind=kind, record=record, older=events.HasField("next_before_event_id"),
+        "events/panel.html", shown=shown, kind=kind, record=record, older=events.HasField("next_before_event_id"),
         host_of=host_of,
     )  # fmt: skip
 

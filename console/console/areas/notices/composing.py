@@ -248,9 +248,9 @@ async def _publish(visit: Visit, status: int = 200, error: str = "") -> web.Resp
     one = found.notice
     if one.HasField("published_at"):
         return visit.redirect(f"{PATH}/{one.notice_id}", "The notice is published.")
-    told = await visit.include("/webhooks/panel", event=EVENT)
+    endpoints = await visit.include("/webhooks/panel", event=EVENT)
     return visit.render(
-        "notices/publish.html", status, here=HERE, one=one, data=envelope(visit, found.event_data), told=told,
+        "notices/publish.html", status, here=HERE, one=one, data=envelope(visit, found.event_data), endpoints=endpoints,
         error=error, as_of=one.updated_at.ToJsonString(), count_of_units=len(found.units),
     )  # fmt: skip
 

@@ -135,10 +135,10 @@ async def _hold(visit: Visit, row: Row, form: Form, status: int = 200) -> web.Re
     parts = [visit.include("/tickets/panel", vendor_id=row.vendor.vendor_id)]
     if not row.vendor.on_hold:
         parts.append(visit.include("/webhooks/panel", event="vendor.hold"))
-    tickets, *told = await together(*parts)
+    tickets, *endpoints = await together(*parts)
     return visit.render(
         "vendors/hold.html", status, here=HERE, row=row, form=form, seen=_said_of_hold(row), tickets=tickets,
-        told=told, lapsed=LAPSED,
+        endpoints=endpoints, lapsed=LAPSED,
     )  # fmt: skip
 
 

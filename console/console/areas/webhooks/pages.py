@@ -61,5 +61,5 @@ async def panel(visit: Visit) -> web.StreamResponse:
     if event not in dict(words.EVENTS):
         raise web.HTTPNotFound
     found = await visit.call(LIST, pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS))
-    told = [one for one in found.subscriptions if event in one.events]
-    return visit.render("webhooks/panel.html", event=event, told=told, words=words)
+    endpoints = [one for one in found.subscriptions if event in one.events]
+    return visit.render("webhooks/panel.html", event=event, endpoints=endpoints, words=words)
