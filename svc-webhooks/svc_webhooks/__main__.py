@@ -17,7 +17,7 @@ from svc_webhooks.dispatch.attempts import Attempts
 from svc_webhooks.dispatch.hosts import Hosts
 from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sender import Sender
-from svc_webhooks.events import consumer as taken
+from svc_webhooks.events import consumer as events_consumer
 from svc_webhooks.events.partitions import Partitions
 from svc_webhooks.feed.replays import Replays
 from svc_webhooks.feed.service import FeedService
@@ -38,7 +38,8 @@ def assemble(settings: config.Config) -> App:
     allow_many_connections()
     http = HttpClient(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)
-    consumer = app.consumes(tables.inbox, taken.Feed(partitions).apply, taken.SUBJECTS, taken.REPLICAS)
+    applier = events_consumer.EventApplier(partitions)
+    consumer = app.consumes(tables.inbox, applier.apply, events_consumer.SUBJECTS, events_consumer.REPLICAS)
     scheduler = Scheduler(
         app.database,
         consumer,

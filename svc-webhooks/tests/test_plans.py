@@ -39,7 +39,7 @@ async def crowd(postgres_server: PostgresServer) -> AsyncIterator[Database]:
         await connection.raw.execute("CREATE SCHEMA partitions")
     maker = partitions_of(database)
     for number in range(DAYS):
-        assert await maker.hold(event_id(TODAY - number * DAY))
+        assert await maker.ensure_day(event_id(TODAY - number * DAY))
     ids = [event_id(TODAY - number % DAYS * DAY, number) for number in range(DAYS * EVENTS_A_DAY)]
     async with database.connection() as connection:
         for number in range(SUBSCRIPTIONS):

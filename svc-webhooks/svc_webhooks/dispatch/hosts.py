@@ -130,7 +130,7 @@ class Place:
         self._dialled = False
 
     @property
-    def is_at_new(self) -> bool:
+    def is_at_new_receiver(self) -> bool:
         """Whether it is at a receiver that has never answered."""
         return any(not one.has_answered for one in self._held)
 

@@ -68,7 +68,7 @@ class Scheduler:
                 except Unavailable as error:
                     log.warning("sweep_without_catching_up", reason=str(error))
                 try:
-                    is_over = await self._passed(slot, await self._at(slot))
+                    is_over = await self._slot_is_over(slot, await self._sweep_of_slot(slot))
                 except Unavailable as error:  # running sweeps continue
                     log.warning("slot_waits", slot=slot.isoformat(), reason=str(error))
                     is_over = False
@@ -97,7 +97,7 @@ class Scheduler:
     async def attempt_due(self) -> None:
         """Begins to attempt what is due for the present slot, as replays are. What becomes due after it waits for the
         next slot as ever. Raises DatabaseUnavailable."""
-        await self._at(self.slot)
+        await self._sweep_of_slot(self.slot)
 
     @property
     def slot(self) -> datetime.datetime:
@@ -152,7 +152,7 @@ class Scheduler:
     def _sweep(self, now: datetime.datetime) -> Sweep:
         return Sweep(self.database, self.attempts, now)
 
-    async def _at(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
+    async def _sweep_of_slot(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
         """The sweep of `slot`. A sweep that still runs, perhaps for an endpoint that hangs, takes over this slot."""
         sweep = self._of_slots
         task = next((task for task, one in self._sweeps.items() if one is sweep), None)
@@ -164,7 +164,7 @@ class Scheduler:
         self._of_slots = self._sweep(slot)
         return self._begin(self._of_slots)
 
-    async def _passed(self, slot: datetime.datetime, task: asyncio.Task[Counts]) -> bool:
+    async def _slot_is_over(self, slot: datetime.datetime, task: asyncio.Task[Counts]) -> bool:
         """Waits for another slot, which is an earlier one if the clock was ahead. Returns False at once if the sweep
         fails before that."""
         while slot_of(now := self._clock(), self.period_seconds) == slot:
@@ -179,7 +179,7 @@ class Scheduler:
         return True
 
     def _begin(self, sweep: Sweep, settled: asyncio.Future[Counts] | None = None) -> asyncio.Task[Counts]:
-        task = asyncio.create_task(self._through(sweep, settled))
+        task = asyncio.create_task(self._run_to_end(sweep, settled))
         self._sweeps[task] = sweep
         task.add_done_callback(self._sweep_ended)
         return task
@@ -191,7 +191,7 @@ class Scheduler:
         if not task.cancelled() and (error := task.exception()):
             log.warning("sweep_failed", now=sweep.now.isoformat(), reason=str(error) or type(error).__name__)
 
-    async def _through(self, sweep: Sweep, settled: asyncio.Future[Counts] | None) -> Counts:
+    async def _run_to_end(self, sweep: Sweep, settled: asyncio.Future[Counts] | None) -> Counts:
         """Runs the sweep, waits for what other dispatchers hold, and goes on with what waits for receivers.
 
         settled: for a requested sweep; it gets the counts as soon as only deliveries that wait for receivers are left.

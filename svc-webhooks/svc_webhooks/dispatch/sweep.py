@@ -29,7 +29,7 @@ from svc_webhooks.dispatch.hosts import Place
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.sender import Claimed
 from svc_webhooks.http_client.client import DEADLINE_SECONDS
-from svc_webhooks.http_client.shares import Shares, of_which_one_party_may_hold
+from svc_webhooks.http_client.shares import Shares, total_where_one_party_gets
 from svc_webhooks.subscriptions.rules import HEALTHY
 
 # For a company that is alone; all companies together may use a third more.
@@ -130,8 +130,8 @@ class Sweep:
         # Subscriptions that have more due deliveries, by the receiver that had no place.
         self._aside: dict[str, _OfCompanies] = {}
         permits = (PERMITS_MAX, SLOW_PERMITS_MAX)
-        self._permits = tuple(Shares(of_which_one_party_may_hold(many)) for many in permits)
-        self._places = Shares(of_which_one_party_may_hold(UNDER_WAY_MAX))
+        self._permits = tuple(Shares(total_where_one_party_gets(many)) for many in permits)
+        self._places = Shares(total_where_one_party_gets(UNDER_WAY_MAX))
         self._begun: deque[_Permit] = deque()
         self._under_way: dict[asyncio.Task[bool], _Permit] = {}
         self._changed = asyncio.Event()
@@ -156,7 +156,7 @@ class Sweep:
                 await self._claim(wanted)
                 await asyncio.sleep(CLAIM_PAUSE_SECONDS)
                 continue
-            if not self._aside or not self._waits_for_new_alone():
+            if not self._aside or not self._only_new_receivers_left():
                 since = None
             else:
                 since = since or clock()
@@ -206,12 +206,12 @@ class Sweep:
         self._changed.set()
         await end_tasks(self._under_way)
 
-    def _waits_for_new_alone(self) -> bool:
+    def _only_new_receivers_left(self) -> bool:
         """Whether all that is left is at receivers that have never answered, or waits for their places."""
         return (
             not any(self._queues)
             and all(map(self._hosts.is_new, self._aside))
-            and all(permit.place.is_at_new for permit in self._under_way.values())
+            and all(permit.place.is_at_new_receiver for permit in self._under_way.values())
         )
 
     def _let_in(self) -> None:

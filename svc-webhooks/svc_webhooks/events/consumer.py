@@ -39,7 +39,7 @@ REPLICAS = Replicas({"companies": Replica(company)}, {"companies": "gateway"})
 put_references = REPLICAS.put
 
 
-class Feed:
+class EventApplier:
     """Applies events."""
 
     def __init__(self, partitions: Partitions) -> None:
@@ -52,7 +52,7 @@ class Feed:
         for event in events:
             if not event.HasField("public"):
                 continue
-            if await self._partitions.hold(uuid.UUID(event.event_id)):
+            if await self._partitions.ensure_day(uuid.UUID(event.event_id)):
                 stored.append(_stored(event))
             else:
                 TOO_OLD.inc()

@@ -55,7 +55,7 @@ class Partitions:
         today = self._clock().date()
         await self._make([today + number * DAY for number in range(AHEAD_DAYS + 1)], queries.PATIENT_SECONDS)
 
-    async def hold(self, event_id: uuid.UUID) -> bool:
+    async def ensure_day(self, event_id: uuid.UUID) -> bool:
         """Makes sure that the partitions of an event's day exist; False if the day is over.
 
         Raises ValueError for an id too far in the future, and DatabaseUnavailable.
@@ -80,15 +80,17 @@ class Partitions:
         async with queries.changing(self._database, turn_seconds) as connection:
             found = await queries.day_sets(connection)
             for day in days:
-                if any(one.holds(day) and not one.is_left for one in found):
+                if any(one.holds(day) and not one.is_half_dropped for one in found):
                     continue
                 for one in found:
-                    if one.is_left and one.holds(day):  # in the place of the new partitions, or under their names
+                    if one.is_half_dropped and one.holds(
+                        day
+                    ):  # in the place of the new partitions, or under their names
                         await self._drop(connection, one)
                 await queries.make(connection, day)
                 log.info("partition_made", day=day.isoformat())
             found = await queries.day_sets(connection)
-        self._held = {day for one in found if not one.is_left for day in one.days}
+        self._held = {day for one in found if not one.is_half_dropped for day in one.days}
 
     # Dropping
 
@@ -111,21 +113,21 @@ class Partitions:
         """For an operator's request: reports what holds up the drop. Raises Refusal."""
         try:
             return await self.drop(now)
-        except queries.HeldUp:
+        except queries.ChangeBlocked:
             raise drop_held_up() from None
 
     async def drop(self, now: datetime.datetime) -> int:
         """Drops the days that are over as of `now` and finishes earlier drops; returns the number of days.
 
-        Several processes may call it at once. Raises HeldUp if a long statement is in the way; the next call finishes a
-        drop that was begun.
+        Several processes may call it at once. Raises ChangeBlocked if a long statement is in the way; the next call
+        finishes a drop that was begun.
         """
         first_day, days = first_day_kept(now), 0
         await self._shorten_feeds(first_day)  # first, so that no number is left whose event is gone
         while True:
             async with queries.changing(self._database, queries.PATIENT_SECONDS) as connection:
                 found = await queries.day_sets(connection)
-                over = next((one for one in found if one.is_left or one.until <= first_day), None)
+                over = next((one for one in found if one.is_half_dropped or one.until <= first_day), None)
                 if over is None:
                     return days
                 await self._drop(connection, over)

@@ -113,7 +113,7 @@ class FeedService(FeedRpcs):
         _, same = bodies.decode(records.TestCreate, request.body)
         claim = idempotency.claim(caller, request.idempotency_key, f"POST /webhooks/{sub_id}/test", same)
         event_id, now = uuid7(), parts.clock()
-        await parts.partitions.hold(event_id)
+        await parts.partitions.ensure_day(event_id)
 
         async def stored(connection: Connection) -> WriteReply:
             done = await queries.TEST.stored_in(connection, claim)

@@ -65,7 +65,7 @@ class Gate(Protocol):
     """Decides which addresses an attempt may dial."""
 
     @property
-    def is_at_new(self) -> bool:
+    def is_at_new_receiver(self) -> bool:
         """Whether the connection must not outlive the attempt unless it is answered 2xx."""
 
     async def admits(self, address: str) -> bool:
@@ -229,7 +229,7 @@ class HttpClient:
 
     def _keep(self, connection: Connection, attempt: _Attempt) -> None:
         status = attempt.response.status
-        if attempt.gate is not None and attempt.gate.is_at_new and not (status and 200 <= status < 300):
+        if attempt.gate is not None and attempt.gate.is_at_new_receiver and not (status and 200 <= status < 300):
             connection.close()  # else many names at one address would leave a connection each
         else:
             self._pool.keep(connection)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from svc_webhooks.http_client.shares import Shares, Turns, of_which_one_party_may_hold
+from svc_webhooks.http_client.shares import Shares, Turns, total_where_one_party_gets
 
 PORT = 443
 RESOLVE_SECONDS_MAX = 5.0
@@ -43,7 +43,7 @@ class Names(Generic[Read]):
     def __init__(self, resolve: Resolve, read: Callable[[Sequence[str]], Read]) -> None:
         self._resolve = resolve
         self._read = read
-        self._permits = Turns(of_which_one_party_may_hold(LOOKUPS_MAX))
+        self._permits = Turns(total_where_one_party_gets(LOOKUPS_MAX))
         self._cache: dict[str, tuple[float, Read]] = {}
         self._asking: dict[str, asyncio.Task[Read]] = {}
 
@@ -102,7 +102,7 @@ class SystemResolver:
 
     def __init__(self) -> None:
         self._asked: dict[str, asyncio.Future[Sequence[str]]] = {}
-        self._threads = Shares(of_which_one_party_may_hold(THREADS_MAX))
+        self._threads = Shares(total_where_one_party_gets(THREADS_MAX))
 
     async def __call__(self, host: str, party: int = 0) -> Sequence[str]:
         """All addresses of `host`. Raises NoAddress or ResolverFault."""

@@ -114,6 +114,6 @@ class Turns(Shares):
             self._timer = loop.call_at(oldest + self._patience_seconds, self._give_up, loop)
 
 
-def of_which_one_party_may_hold(places: int) -> int:
+def total_where_one_party_gets(places: int) -> int:
     """The number of shared places of which a party that is alone holds `places`."""
     return places * (TIMES_WHAT_IS_FREE + 1) // TIMES_WHAT_IS_FREE

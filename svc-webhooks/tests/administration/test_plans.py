@@ -65,7 +65,7 @@ async def crowd(postgres_server: PostgresServer) -> AsyncIterator[Database]:
         )  # fmt: skip
     maker = partitions_of(database)
     for number in range(DAYS):
-        assert await maker.hold(event_id(TODAY - number * DAY))
+        assert await maker.ensure_day(event_id(TODAY - number * DAY))
     # Every day has each kind of event: the day and what `STORED` makes of the number are independent.
     ids = [event_id(TODAY - number // 7 % DAYS * DAY, number) for number in range(EVENTS)]
     async with database.connection() as connection:

@@ -52,7 +52,7 @@ async def prepared(postgres_server: PostgresServer, name: str) -> Database:
         await connection.raw.execute(SUBSCRIBED, SUBSCRIPTIONS)
     maker = partitions_of(database)
     for number in range(DAYS):
-        assert await maker.hold(event_id(TODAY - number * DAY))
+        assert await maker.ensure_day(event_id(TODAY - number * DAY))
     return database
 
 

@@ -51,7 +51,7 @@ async def test_days_ahead_are_made_once_for_all_tables(database: Database) -> No
 async def test_a_day_is_made_before_its_event_is_stored(database: Database, days_ago: int) -> None:
     partitions = Partitions(database, lambda: datetime.datetime.now(datetime.UTC))
     day = datetime.datetime.now(datetime.UTC).date() - days_ago * DAY
-    assert await partitions.hold(first_id(day))
+    assert await partitions.ensure_day(first_id(day))
     assert (first_id(day), first_id(day + DAY)) in await covered(database)
 
 
@@ -59,7 +59,7 @@ async def test_an_id_of_a_broken_clock_makes_no_partitions(database: Database) -
     partitions = Partitions(database, lambda: datetime.datetime.now(datetime.UTC))
     before = await covered(database)
     with pytest.raises(ValueError, match="clock"):
-        await partitions.hold(first_id(datetime.date(4000, 1, 1)))
+        await partitions.ensure_day(first_id(datetime.date(4000, 1, 1)))
     assert await covered(database) == before
 
 
@@ -67,7 +67,7 @@ async def test_an_id_of_a_day_that_is_over_is_not_held(database: Database) -> No
     partitions = Partitions(database, lambda: datetime.datetime.now(datetime.UTC))
     over = datetime.datetime.now(datetime.UTC).date() - 31 * DAY
     before = await covered(database)
-    assert not await partitions.hold(first_id(over))
+    assert not await partitions.ensure_day(first_id(over))
     assert await covered(database) == before
 
 
@@ -77,5 +77,5 @@ async def test_an_event_of_today_is_held_though_the_clock_of_this_machine_is_wro
 ) -> None:
     today = datetime.datetime.now(datetime.UTC)
     partitions = Partitions(database, lambda: today + days_wrong * DAY)
-    assert await partitions.hold(first_id(today.date()))
+    assert await partitions.ensure_day(first_id(today.date()))
     assert (first_id(today.date()), first_id(today.date() + DAY)) in await covered(database)

@@ -60,7 +60,7 @@ async def stored(database: Database, *days: datetime.date) -> Partitions:
     """Makes the days at a time when they could be stored, and adds a delivery to each."""
     maker = partitions_of(database, NOON - 40 * DAY)
     for day in days:
-        assert await maker.hold(event_id(day))
+        assert await maker.ensure_day(event_id(day))
         await put(database, day)
     return partitions_of(database)
 
@@ -95,7 +95,7 @@ async def test_a_partition_that_spans_thirty_days_goes_when_its_last_day_is_over
             )
     partitions = partitions_of(database)
     assert await partitions.drop(NOON - DAY) == 0
-    assert await partitions.hold(event_id(OVER + DAY))
+    assert await partitions.ensure_day(event_id(OVER + DAY))
     assert await partitions.drop(NOON) == 30
 
 
@@ -161,7 +161,7 @@ async def test_what_a_killed_sweep_left_is_finished_though_it_is_not_over(
         await asyncio.to_thread(killed_at, database.url, ("day-detached", "day-dropped")[step % 2], NOON + 40 * DAY)
     if steps % 2:
         assert await partitions.drop(NOON) == 1
-    assert await partitions.hold(event_id(TODAY))
+    assert await partitions.ensure_day(event_id(TODAY))
     await put(database, TODAY)
     assert await rows(database) == dict.fromkeys(t.PARTITIONED, 1)
     assert await partitions.drop(NOON) == 0
@@ -200,7 +200,7 @@ async def test_a_long_query_delays_the_drop_and_nothing_else(database: Database)
             await partitions.drop(NOON)
         assert await claims(database) == tries  # claims no longer read the day that is being dropped, but all others
         another = TODAY + tries * DAY
-        assert await partitions.hold(event_id(another))
+        assert await partitions.ensure_day(event_id(another))
         await put(database, another)
     await reader.execute("COMMIT")
     await reader.close()
@@ -221,7 +221,7 @@ async def test_hourly_work_survives_what_is_in_the_way(database: Database) -> No
 async def test_a_clock_that_is_years_ahead_drops_nothing_by_itself(database: Database) -> None:
     now = datetime.datetime.now(datetime.UTC)
     partitions = partitions_of(database, now)
-    await partitions.hold(event_id(now.date()))
+    await partitions.ensure_day(event_id(now.date()))
     await put(database, now.date())
     await partitions.every_hour(now + 1000 * DAY)
     assert await rows(database) == dict.fromkeys(t.PARTITIONED, 1)
@@ -236,19 +236,19 @@ async def test_what_waits_or_is_parked_and_expires_within_a_day_is_counted(datab
 
 async def test_an_event_of_a_day_that_is_over_is_not_held_though_its_partition_is_there(database: Database) -> None:
     await stored(database, OVER)
-    assert not await partitions_of(database).hold(event_id(OVER))
-    assert await partitions_of(database, NOON - DAY).hold(event_id(OVER))
+    assert not await partitions_of(database).ensure_day(event_id(OVER))
+    assert await partitions_of(database, NOON - DAY).ensure_day(event_id(OVER))
 
 
 async def test_a_day_that_another_process_dropped_is_made_again(database: Database) -> None:
     mine, other = partitions_of(database), partitions_of(database)
-    assert await mine.hold(event_id(TODAY))
+    assert await mine.ensure_day(event_id(TODAY))
     assert await other.drop(NOON + 40 * DAY) == 1
-    assert await mine.hold(event_id(TODAY))  # from the cache
+    assert await mine.ensure_day(event_id(TODAY))  # from the cache
     with pytest.raises(asyncpg.CheckViolationError):
         await put(database, TODAY)
     mine.forget()
-    assert await mine.hold(event_id(TODAY))
+    assert await mine.ensure_day(event_id(TODAY))
     await put(database, TODAY)
 
 
@@ -259,7 +259,7 @@ async def test_makers_and_droppers_side_by_side_end_well(database: Database) -> 
     async def make(day: datetime.date) -> None:
         for _ in range(3):
             partitions = partitions_of(database)
-            assert await partitions.hold(event_id(day))
+            assert await partitions.ensure_day(event_id(day))
 
     await asyncio.gather(*map(make, days), *(partitions_of(database).drop(NOON + 33 * DAY) for _ in range(3)))
     names = await left(database)

@@ -14,10 +14,10 @@ from ..wire import URL, Resolver, http_client
 class Gate:
     """Refuses these addresses, and records those that it is asked about."""
 
-    def __init__(self, *refused: str, is_at_new: bool = False) -> None:
+    def __init__(self, *refused: str, is_at_new_receiver: bool = False) -> None:
         self.refused = refused
         self.asked: list[str] = []
-        self.is_at_new = is_at_new
+        self.is_at_new_receiver = is_at_new_receiver
 
     async def admits(self, address: str) -> bool:
         self.asked.append(address)
@@ -87,11 +87,13 @@ async def test_of_several_addresses_one_that_is_admitted_is_dialled(
     assert (outcome.error, outcome.address) == ("", "127.0.0.1")
 
 
-@pytest.mark.parametrize(("status", "is_at_new", "connections"), [(500, True, 2), (500, False, 1), (200, True, 1)])
+@pytest.mark.parametrize(
+    ("status", "is_at_new_receiver", "connections"), [(500, True, 2), (500, False, 1), (200, True, 1)]
+)
 async def test_a_receiver_that_never_answered_is_left_no_idle_connection(
-    authority: Authority, status: int, is_at_new: bool, connections: int
+    authority: Authority, status: int, is_at_new_receiver: bool, connections: int
 ) -> None:
     async with receiver(authority.context(), answering(status)) as found, http_client(authority, found.override) as out:
         for _ in range(2):
-            await out.post(URL, b"", {}, gate=Gate(is_at_new=is_at_new))
+            await out.post(URL, b"", {}, gate=Gate(is_at_new_receiver=is_at_new_receiver))
         assert found.connections == connections

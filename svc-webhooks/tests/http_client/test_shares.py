@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from svc_webhooks.http_client.shares import Shares, Turns, of_which_one_party_may_hold
+from svc_webhooks.http_client.shares import Shares, Turns, total_where_one_party_gets
 
 
 def filled(places: int, parties: int) -> list[int]:
@@ -29,7 +29,7 @@ def test_parties_get_the_same_and_leave_a_part(places: int, parties: int) -> Non
 
 @pytest.mark.parametrize("places", [1, 2, 8, 24, 64, 256, 512, 1024])
 def test_a_party_that_is_alone_gets_so_many(places: int) -> None:
-    assert filled(of_which_one_party_may_hold(places), 1) == [places]
+    assert filled(total_where_one_party_gets(places), 1) == [places]
 
 
 @pytest.mark.parametrize("places", [1, 7, 16, 64])

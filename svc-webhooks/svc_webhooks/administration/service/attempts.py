@@ -91,7 +91,7 @@ class AttemptRpcs:
         parts, sub_id = self._parts, request.sub_id
         company_id = await parts.owner(call, sub_id)
         event_id, now = uuid7(), parts.clock()
-        await parts.partitions.hold(event_id)
+        await parts.partitions.ensure_day(event_id)
 
         async def work(command: Command) -> pb.SendTestResponse:
             owned = await queries.company_locked(command.connection, sub_id)

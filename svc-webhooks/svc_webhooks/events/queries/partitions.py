@@ -45,7 +45,7 @@ class DaySet:
     states: dict[str, str] = field(default_factory=dict)  # by table
 
     @property
-    def is_left(self) -> bool:
+    def is_half_dropped(self) -> bool:
         """Whether a drop has begun and must be finished."""
         return self.states.get(DROPPED[0]) != ATTACHED
 
@@ -57,7 +57,7 @@ class DaySet:
         return self.since <= day < self.until
 
 
-class HeldUp(DatabaseUnavailable):
+class ChangeBlocked(DatabaseUnavailable):
     """Another process's statement takes longer than changes of partitions wait for."""
 
 
@@ -65,7 +65,7 @@ class HeldUp(DatabaseUnavailable):
 async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Connection]:
     """A connection that may change partitions; one at a time over all processes.
 
-    Raises HeldUp, DatabaseUnavailable.
+    Raises ChangeBlocked, DatabaseUnavailable.
 
     The connection is not the pool's: DETACH CONCURRENTLY runs outside a transaction, so the session holds the lock. The
     lock is polled, never waited for: finishing a detachment waits for the statements of other sessions to end.
@@ -83,7 +83,7 @@ async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Con
             await raw.execute(f"SET ROLE {owner}")
             yield Connection(raw)
     except asyncpg.LockNotAvailableError as error:
-        raise HeldUp(str(error)) from error
+        raise ChangeBlocked(str(error)) from error
     except LOST as error:
         raise unavailable(error) from error
 
@@ -134,7 +134,7 @@ async def day_sets(connection: Connection) -> list[DaySet]:
             one.until = day_of(uuid.UUID(row["bound"].split("'")[3]))
         pending = row["inhdetachpending"]
         one.states[table] = DETACHED if pending is None else DETACHING if pending else ATTACHED
-    return sorted(found.values(), key=lambda one: (not one.is_left, one.since))
+    return sorted(found.values(), key=lambda one: (not one.is_half_dropped, one.since))
 
 
 async def make(connection: Connection, day: datetime.date) -> None:
