@@ -121,7 +121,7 @@ def test_good(): ...
 
 
 @pytest.mark.parametrize("files", [1, 4])
-def test_what_passes_alone_is_unstable_if_it_is_little_and_what_fails_again_has_failed(
+def test_few_failed_files_run_again_and_are_unstable_if_they_pass(
     suite: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], files: int
 ) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["testkit.plugin"]')

@@ -29,7 +29,7 @@ def rpcs(found: FileDescriptorSet) -> dict[str, MethodOptions]:
     }
 
 
-def taken(released: FileDescriptorSet, now: FileDescriptorSet) -> list[str]:
+def breakages(released: FileDescriptorSet, now: FileDescriptorSet) -> list[str]:
     """What callers of the release may do no longer: one sentence each, sorted."""
     was, new = rpcs(released), rpcs(now)
     opened_was, opened = _opened_by(released), _opened_by(now)
@@ -105,7 +105,7 @@ def problems(now: FileDescriptorSet, protos: Path = PROTOS) -> list[str]:
     and with `allowed.toml` if there is something to allow: sentences, each with its reason."""
     file = protos / "allowed.toml"
     allowed: dict[str, str] = tomllib.loads(file.read_text()) if file.exists() else {}
-    found = taken(built(protos / "released.binpb"), now)
+    found = breakages(built(protos / "released.binpb"), now)
     vain = sorted(allowed.keys() - set(found))
     return [
         *(one for one in found if not allowed.get(one)),

@@ -64,7 +64,7 @@ class Schema:
     namespaces: frozenset[str] = frozenset()
 
 
-def taken(released: Schema, head: Schema) -> list[str]:
+def breakages(released: Schema, head: Schema) -> list[str]:
     """What the release's code can no longer do on `head`: one sentence each, sorted.
 
     It reports no removal of a plain index, a CHECK or a foreign key, no changed default, and no addition that demands

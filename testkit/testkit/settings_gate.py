@@ -117,7 +117,7 @@ def current() -> Settings:
     return found
 
 
-def taken(released: Settings, now: Settings, deprecated: Mapping[str, str]) -> list[str]:
+def breakages(released: Settings, now: Settings, deprecated: Mapping[str, str]) -> list[str]:
     """What an installation of the release would fail on: one sentence each, sorted. A new process is none.
 
     deprecated: the settings of which the release said that they go.
@@ -161,7 +161,7 @@ def problems(now: Settings, folder: Path = FOLDER) -> list[str]:
     """What is neither as released nor allowed, and what is allowed in vain."""
     released = json.loads((folder / "released.json").read_text())
     allowed = listed("allowed", folder)
-    found = taken(released["settings"], now, released["deprecated"])
+    found = breakages(released["settings"], now, released["deprecated"])
     return [
         *(one for one in found if not allowed.get(one)),
         *(

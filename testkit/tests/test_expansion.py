@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from testkit.expansion import CHECK, FOREIGN_KEY, PRIMARY_KEY, UNIQUE, Column, Constraint, Schema, taken
+from testkit.expansion import CHECK, FOREIGN_KEY, PRIMARY_KEY, UNIQUE, Column, Constraint, Schema, breakages
 from testkit.plugin import PostgresServer
 from testkit.schemas import dump, load, read, read_on
 
@@ -104,7 +104,7 @@ BROKEN: dict[str, Schema] = {
 
 @pytest.mark.parametrize("sentence", BROKEN)
 def test_a_break_of_the_release_is_reported_once(sentence: str) -> None:
-    assert taken(RELEASED, BROKEN[sentence]) == [sentence]
+    assert breakages(RELEASED, BROKEN[sentence]) == [sentence]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_break_of_the_release_is_reported_once(sentence: str) -> None:
     ],
 )
 def test_what_only_adds_or_allows_breaks_nothing(head: Schema) -> None:
-    assert taken(RELEASED, head) == []
+    assert breakages(RELEASED, head) == []
 
 
 SQL = """
@@ -237,7 +237,7 @@ async def test_postgresql_is_read_for_every_rule(released: str, statements: str)
         transaction = connection.transaction()
         await transaction.start()
         await connection.execute(statements)
-        assert taken(before, await read_on(connection)) == AS_SQL[statements]
+        assert breakages(before, await read_on(connection)) == AS_SQL[statements]
         await transaction.rollback()
     finally:
         await connection.close()

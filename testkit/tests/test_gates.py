@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from testkit import access_gate, settings_gate
-from testkit.expansion import taken
+from testkit.expansion import breakages
 from testkit.plugin import PostgresServer
 from testkit.schemas import listed, load, read, unexplained
 
@@ -63,7 +63,7 @@ async def test_a_migration_that_drops_what_the_release_reads_is_red(
     done = await asyncio.to_thread(python, tmp_path, "-c", program, url)
     assert done.returncode == 0, done.stderr
     await load(released, (ROOT / "svc-tickets" / "schema" / "released.sql").read_text())
-    found = taken(await read(released), await read(url))
+    found = breakages(await read(released), await read(url))
     allowed = listed("svc-tickets", "allowed")
     gone, new = "column ticket.room is gone", "column ticket.wing is new, takes no null and has no default"
     assert unexplained(found, allowed, {}) == [gone, new]
@@ -109,9 +109,9 @@ def test_a_setting_that_an_installation_lacks_is_red(tmp_path: Path, old: str, n
 def test_each_rule_of_settings(old: Mapping[str, Any], new: Mapping[str, Any] | None, sentences: list[str]) -> None:
     one = {"kind": "text", "required": False}
     released = {"p": {"A": {**one, **old}}}
-    assert settings_gate.taken(released, {"p": {} if new is None else {"A": {**one, **new}}}, {}) == sentences
-    assert settings_gate.taken(released, {"p": {}}, {"A": "use B"}) == [], "the release said that it goes"
-    assert settings_gate.taken({}, {"new process": {"A": {**one, "required": True}}}, {}) == []
+    assert settings_gate.breakages(released, {"p": {} if new is None else {"A": {**one, **new}}}, {}) == sentences
+    assert settings_gate.breakages(released, {"p": {}}, {"A": "use B"}) == [], "the release said that it goes"
+    assert settings_gate.breakages({}, {"new process": {"A": {**one, "required": True}}}, {}) == []
 
 
 RPCS = "makeready/identity/v1/identity.proto"

@@ -13,7 +13,7 @@ from sqlalchemy import MetaData
 
 from chassis.db import migrations
 from chassis.db.revisions import head_of
-from testkit.expansion import taken
+from testkit.expansion import breakages
 from testkit.plugin import PostgresServer
 from testkit.revise import differences
 from testkit.schemas import PROJECTS, declare, dump, folder, listed, load, package, read, schema, unexplained
@@ -73,7 +73,7 @@ async def test_migrations_leave_the_code_of_the_last_release_what_it_uses(
     sql = (folder(project) / "released.sql").read_text()
     await load(released, sql)
     assert dump(released) == sql, "released.sql is not what `make release-contracts` wrote"
-    found = taken(await read(released), await read(head))
+    found = breakages(await read(released), await read(head))
     assert unexplained(found, listed(project, "allowed"), listed(project, "released-deprecated")) == []
 
 

@@ -160,9 +160,7 @@ def test_another_record_is_a_mismatch_whether_it_is_there_or_not(house: House, w
 
 
 @every_write
-def test_another_operation_of_the_context_is_a_mismatch_and_of_another_a_claim_of_its_own(
-    house: House, write: Write
-) -> None:
+def test_a_used_key_is_a_mismatch_within_the_context_and_free_in_other_contexts(house: House, write: Write) -> None:
     key, api_key = new_key(), house.another_key()
     assert write.send(house, write.target(house), key, api_key).status == write.status
     claimed = {write.context}

@@ -49,7 +49,7 @@ def test_it_completes_where_it_is_open_and_every_row_is_looked_at(status: str, r
         assert rules.outcome(results) == ("failed" if results.count("failed") else "passed")
 
 
-def test_completing_again_says_nothing_new_unless_the_date_is_another() -> None:
+def test_completing_again_changes_nothing_unless_the_date_differs() -> None:
     assert rules.is_same_completion("Completed", DAY, None)
     assert rules.is_same_completion("Completed", DAY, DAY)
     assert not rules.is_same_completion("Completed", DAY, DAY + datetime.timedelta(days=1))
