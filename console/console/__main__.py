@@ -15,7 +15,7 @@ from prometheus_client import start_http_server
 
 from chassis.app.health import SERVING
 from chassis.app.server import migrate
-from chassis.app.status import tell_build
+from chassis.app.status import publish_build_info
 from chassis.refusals import Unavailable
 from chassis.runtime import logs
 from chassis.runtime.scheduling import batch_scheduling
@@ -80,7 +80,7 @@ def main() -> None:
         environment = Environment(os.environ)
         settings = config.read(environment)
         logs.configure(NAME, settings.log_level)
-        tell_build(environment)
+        publish_build_info(environment)
         batch_scheduling()
         host, _, port = settings.metrics_listen.rpartition(":")
         try:

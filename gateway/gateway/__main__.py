@@ -130,7 +130,7 @@ def assemble(settings: config.Config) -> App:
         memory.return_large_blocks()  # each TLS connection has one, mostly unused
     port = Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls, door)
     app.on_listening(port.open)
-    app.on_serving(functools.partial(every_service_serves, peers, settings.wait_seconds))
+    app.before_ready(functools.partial(every_service_serves, peers, settings.wait_seconds))
     app.on_stop(port.close)
     return app
 

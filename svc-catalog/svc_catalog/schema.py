@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from chassis.changes.tables import change_tables
+from chassis.changes.tables import add_change_tables
 from chassis.messaging.consumer import inbox_table
 from chassis.messaging.outbox import outbox_table
 from chassis.replicas.tables import company_replica, replica_table
@@ -48,7 +48,7 @@ outbox = outbox_table(metadata)
 idempotency = ledger(metadata)
 audit = audit_table(metadata)
 inbox = inbox_table(metadata)
-changes_to_touch, changes_epoch = change_tables(metadata)
+changes_to_touch, changes_epoch = add_change_tables(metadata)
 
 # Replicas of the gateway's rows, with the gateway's ids. Version 0 marks a row that has not arrived yet.
 company = company_replica(metadata)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, MetaData, Text, literal_column
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.changes.tables import change_tables
+from chassis.changes.tables import add_change_tables
 from chassis.messaging.consumer import inbox_table
 from chassis.messaging.outbox import outbox_table
 from chassis.replicas.tables import company_replica, replica_table
@@ -24,7 +24,7 @@ outbox = outbox_table(metadata)
 inbox = inbox_table(metadata)
 idempotency = ledger(metadata)
 audit = audit_table(metadata)
-changes_to_touch, changes_epoch = change_tables(metadata)
+changes_to_touch, changes_epoch = add_change_tables(metadata)
 
 
 def one_of(table: str, column: str, values: Iterable[str]) -> CheckConstraint:

@@ -25,7 +25,7 @@ from prometheus_client import Counter, Histogram, start_http_server
 from sqlalchemy import MetaData, Table
 
 from chassis.app.health import Health
-from chassis.app.status import Status, tell_build
+from chassis.app.status import Status, publish_build_info
 from chassis.auth.access import Access
 from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, NOT_AGAIN, REFUSAL, ServiceClient, refusal_message
 from chassis.auth.identity import Call, Identity, IdentityError, TokenSigner, TokenVerifier
@@ -182,7 +182,7 @@ class App:
         self._health = Health()
         self._listening: list[Background] = []
         self._starting: list[Background] = []
-        self._opening: list[Background] = []
+        self._ready_steps: list[Background] = []
         self._ending: list[Background] = []
         self.status = Status(self.database, self.transport)
         self.serve(status_pb2.DESCRIPTOR.services_by_name["StatusService"], self.status)
@@ -218,7 +218,7 @@ class App:
         """Whether RPCs are served: the database is there and has the schema that this code needs."""
         return self._rpcs.are_served
 
-    async def opens(self, seconds: float) -> bool:
+    async def wait_until_open(self, seconds: float) -> bool:
         """Whether `is_open`; while the process starts, it waits up to so many seconds for that."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -238,9 +238,9 @@ class App:
         """A step after the database is open and before the RPCs are served; again until the database answers."""
         self._starting.append(step)
 
-    def on_serving(self, step: Background) -> None:
+    def before_ready(self, step: Background) -> None:
         """A step while the RPCs are served, before health says SERVING."""
-        self._opening.append(step)
+        self._ready_steps.append(step)
 
     def on_stop(self, step: Background) -> None:
         """A step after the RPCs have ended and before the database closes, in reverse order of registration.
@@ -431,7 +431,7 @@ class App:
             await self._until_available(step)
         self._rpcs.are_served = True
         self._opened.set()
-        for step in self._opening:
+        for step in self._ready_steps:
             await step()
         gc.freeze()  # loaded objects stay: scanning them again took a fifth of an import's CPU
         await self._health.serve()
@@ -522,7 +522,7 @@ def run_process(
         logs.configure(name, service.log_level)
         failpoints.arm(environment.text("MAKEREADY_KILL_AT", ""), environment.text("MAKEREADY_STRIKE_FILE", ""))
         batch_scheduling()
-        tell_build(environment)
+        publish_build_info(environment)
         host, _, port = service.metrics_listen.rpartition(":")
         try:
             start_http_server(int(port), host)

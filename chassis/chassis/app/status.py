@@ -62,6 +62,6 @@ def version() -> str:
     return importlib.metadata.version("makeready-chassis")
 
 
-def tell_build(environment: Environment) -> None:
+def publish_build_info(environment: Environment) -> None:
     """Sets makeready_build_info. The image names the commit that it was built from in MAKEREADY_REVISION."""
     BUILD.labels(version(), environment.text("MAKEREADY_REVISION", "") or "unknown").set(1)

@@ -4,7 +4,7 @@
 
     async def ListParcelChanges(self, request, call):  # in service.py
         company_id = identity.caller(call).company_id
-        feed = await PARCEL_CHANGES.feed(self.database, company_id, request, self.renderer.first_of)
+        feed = await PARCEL_CHANGES.feed(self.database, company_id, request, self.renderer.record_of_wider_row)
         return pb.ListParcelChangesResponse(feed=feed)
 
     app.follows(PARCEL_CHANGES)  # in __main__.py: moves the records that show a renamed row
@@ -52,7 +52,7 @@ class Changes:
     """The changes of one kind of records.
 
     kind: the entity_type. rows: the SELECT of the list or of the fetch, whose first column is the record's id and in
-    which each join finds exactly one row or null. table: the records' own, declared with `followed`. served: a
+    which each join finds exactly one row or null. table: the records' own, declared with `make_followable`. served: a
     condition in literals on the table that selects the records that a fetch returns; the others are gone.
 
     Raises TypeError if the SELECT shows a row of another table that the record does not follow: its copies would stay
@@ -64,14 +64,14 @@ class Changes:
     ) -> None:
         self.kind, self.table = kind, table
         if COLUMN not in table.c:
-            raise TypeError(f"The table {table.name} has no {COLUMN}: see `followed`.")
+            raise TypeError(f"The table {table.name} has no {COLUMN}: see `make_followable`.")
         self.follows: tuple[Follow, ...] = table.info[INFO]
         if missing := unfollowed(rows, table, self.follows):
             shown = ", ".join(missing)
-            raise TypeError(f"The changes of {table.name} show {shown}, and nothing follows it: see `followed`.")
+            raise TypeError(f"The changes of {table.name} show {shown}, and nothing follows it: see `make_followable`.")
         c = table.c
         if table.info[SERVED] is not None and table.info[SERVED] is not served:
-            raise TypeError(f"The changes of {table.name} serve other records than `followed` says.")
+            raise TypeError(f"The changes of {table.name} serve other records than `make_followable` says.")
         own = {one.name for one in visitors.iterate(rows) if isinstance(one, sa.Column) and one.table is table}
         if hidden := own & table.info[BESIDE]:
             raise TypeError(f"The changes of {table.name} show {min(hidden)}, whose changes move no record.")

@@ -1,14 +1,14 @@
 """The tables of changes: a column of each table of records, and two tables of the context's database.
 
     metadata = MetaData()
-    changes_to_touch, changes_epoch = change_tables(metadata)  # in the context's schema.py
+    changes_to_touch, changes_epoch = add_change_tables(metadata)  # in the context's schema.py
     ...
     page_indexes(parcel, places=("building_id",))
-    followed(parcel, Follow("sender_id", sender, "name", "external_id"))  # after the indexes
+    make_followable(parcel, Follow("sender_id", sender, "name", "external_id"))  # after the indexes
 
-`followed` says that the records of a table can be followed, and which rows of other tables they show. A change of such
-a row must move the records too, or a copy would have the old name for ever. A trigger marks them in the transaction of
-the change, and `chassis.changes.touching` gives them a new place in the order.
+`make_followable` says that the records of a table can be followed, and which rows of other tables they show. A change
+of such a row must move the records too, or a copy would have the old name for ever. A trigger marks them in the
+transaction of the change, and `chassis.changes.touching` gives them a new place in the order.
 
 The migration has the SQL in full, as `chassis.changes.triggers` returns it: see svc-tickets 0005. First `ADD COLUMN
 changed_xid xid8 NOT NULL DEFAULT '0'`, which rewrites no row: rows from before come first, by id. Then `ALTER COLUMN
@@ -74,7 +74,7 @@ class Follow:
             object.__setattr__(self, name, value)
 
 
-def followed(
+def make_followable(
     table: sa.Table,
     *follows: Follow,
     beside: Sequence[str] = (),
@@ -122,7 +122,7 @@ def _has_index(table: sa.Table, column: str, served: sa.ColumnElement[bool] | No
     return any(columns[:3] == wanted for columns in [*keys, *(list(one.expressions) for one in whole)])
 
 
-def change_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
+def add_change_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
     """The marks of records that must move in the order, and the row that says which history the order belongs to."""
     to_touch = sa.Table(
         "changes_to_touch",

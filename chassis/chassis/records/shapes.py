@@ -235,7 +235,7 @@ class Renderer(Generic[Struct]):
         record = self.record(row)
         return record, Document(json=encode(record), entity_id=row[0], version=row[self._width - 1])
 
-    def first_of(self, row: Row | Sequence[Any]) -> Struct:
+    def record_of_wider_row(self, row: Row | Sequence[Any]) -> Struct:
         """The record of a row that has more columns after the shape's."""
         return self.record(tuple(row)[: self._width])
 

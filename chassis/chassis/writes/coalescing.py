@@ -154,7 +154,7 @@ class CoalescingInsert(InsertOnce):
         try:
             await database.check_clock()  # after the values were stamped
         except DatabaseUnavailable as fault:
-            return await self._after_all(database, claim, fault)
+            return await self._reply_if_committed(database, claim, fault)
         return await self._together.ask(_Write(database, claim, status, reply, rows))
 
     async def _write_alone(self, one: _Write) -> WriteReply:
@@ -178,11 +178,11 @@ class CoalescingInsert(InsertOnce):
         ]
 
 
-class _GoesOn(enum.Enum):
+class _DecideAlone(enum.Enum):
     ALONE = "alone"
 
 
-GOES_ON = _GoesOn.ALONE
+DECIDE_ALONE = _DecideAlone.ALONE
 
 
 class _Change(NamedTuple):
@@ -228,7 +228,7 @@ class CoalescingDecide(DecideOnce):
         change = sa.update(locked).where(*mine, version < new["version"]).values(new)
         super().__init__(claims, locked, look.where(*mine), inserts=inserts, updates=[change])
         self._sets, self._guards = sets, [one.name for one in guards]
-        self._together: Coalescer[_Change, WriteReply | _GoesOn] = Coalescer(self._several, self._one)
+        self._together: Coalescer[_Change, WriteReply | _DecideAlone] = Coalescer(self._several, self._one)
         key = CLAIM_COLUMNS[:3]
         keys = {f"claim_{name}": claims.c[name].type for name in key} | {"row_id": sa.BigInteger()}
 
@@ -284,14 +284,14 @@ class CoalescingDecide(DecideOnce):
         # In the task of the caller, so that it ends if the caller leaves while it waits for the row.
         return await self.write(database, claim, row_id, decide, company_id=claim.company_id, id=row_id)
 
-    async def _one(self, one: _Change) -> WriteReply | _GoesOn:
+    async def _one(self, one: _Change) -> WriteReply | _DecideAlone:
         try:
             return (await self._several([one]))[0]
         except (DatabaseUnavailable, UniqueViolationError):
-            return GOES_ON
+            return DECIDE_ALONE
 
-    async def _several(self, some: Sequence[_Change]) -> Sequence[WriteReply | _GoesOn]:
-        answers: list[WriteReply | _GoesOn] = [GOES_ON] * len(some)
+    async def _several(self, some: Sequence[_Change]) -> Sequence[WriteReply | _DecideAlone]:
+        answers: list[WriteReply | _DecideAlone] = [DECIDE_ALONE] * len(some)
         database = some[0].database
         # Only the first change of a row, and the first with a key.
         of_rows = {(one.claim.company_id, one.row_id): n for n, one in reversed([*enumerate(some)])}

@@ -184,7 +184,7 @@ class CommandRunner(Once):
             if fault.constraint_name != CLAIM:
                 raise
             # The first request committed between this one's snapshot and its lock.
-            stored = await self._after_all(self._database, claim, fault)
+            stored = await self._reply_if_committed(self._database, claim, fault)
         if stored is not None:
             return reply.FromString(stored.body)
         if self._outbox is not None:

@@ -145,7 +145,7 @@ class Once:
         """Stores the reply of a new write, in the write's transaction."""
         await connection.execute(self._keep, **claim.whole(200, body))
 
-    async def _after_all(self, database: Database, claim: Claim, fault: Exception) -> WriteReply:
+    async def _reply_if_committed(self, database: Database, claim: Claim, fault: Exception) -> WriteReply:
         """The reply of a write that may have committed: its claim shows whether it did. Else raises the fault."""
         done = await self.stored(database, claim)
         if done is None:
@@ -189,7 +189,7 @@ class InsertOnce(Once):
             await database.check_clock()  # after the values were stamped
             row = await database.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
         except DatabaseUnavailable as fault:
-            return await self._after_all(database, claim, fault)
+            return await self._reply_if_committed(database, claim, fault)
         return await self._written(database, claim, WriteReply(status=status, body=reply), row, rows)
 
     async def write_checked(
@@ -217,7 +217,7 @@ class InsertOnce(Once):
                 await check(connection)
                 row = await connection.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
         except DatabaseUnavailable as fault:
-            return await self._after_all(database, claim, fault)
+            return await self._reply_if_committed(database, claim, fault)
         return await self._written(database, claim, WriteReply(status=status, body=reply), row, rows)
 
     def _values(self, rows: Mapping[sa.Table, Mapping[str, Any]]) -> dict[str, Any]:
@@ -243,7 +243,7 @@ class InsertOnce(Once):
             return reply
         # The first request may have committed between this statement's snapshot and its lock: look again.
         lost = DatabaseUnavailable("a claim was refused and is not there")
-        return await self._replay(database, claim, row) or await self._after_all(database, claim, lost)
+        return await self._replay(database, claim, row) or await self._reply_if_committed(database, claim, lost)
 
 
 def changes(rows: Mapping[sa.Table, Mapping[str, Any]]) -> Iterator[Change]:
@@ -346,14 +346,14 @@ class DecideOnce(Once):
                 connection.changed |= self._changed(claim, row_id, made)
                 failpoint("write-before-commit")
         except DatabaseUnavailable as fault:
-            return await self._after_all(database, claim, fault)
+            return await self._reply_if_committed(database, claim, fault)
         except UniqueViolationError as fault:
             refusal = self._refusals.get(fault.constraint_name or "")
             if refusal is not None:
                 raise refusal() from None
             if fault.constraint_name != CLAIM:
                 raise
-            return await self._after_all(database, claim, fault)
+            return await self._reply_if_committed(database, claim, fault)
         failpoint("write-after-commit")
         return WriteReply(status=made.status, body=made.reply, replayed=False)
 

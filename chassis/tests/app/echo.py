@@ -79,9 +79,9 @@ def assemble(settings: ServiceSettings) -> App:
     app.background("faltering", Faltering().run)
     if "SWALLOW" in os.environ:
         app.background("swallowing", swallow)
-    for place in ("start", "serving", "stop"):
+    for place in ("on_start", "before_ready", "on_stop"):
         for number in (1, 2):
-            getattr(app, f"on_{place}")(_step(f"on_{place} {number}"))
+            getattr(app, place)(_step(f"{place} {number}"))
     return app
 
 

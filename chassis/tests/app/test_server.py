@@ -255,8 +255,8 @@ async def test_steps_run_in_their_order_and_end_in_reverse(another: EchoProcess)
     await another.said("background 2")
     assert await another.health() == "SERVING"
     another.stop()
-    steps = [line for line in another.lines if line.startswith("on_")]
-    assert steps == ["on_start 1", "on_start 2", "on_serving 1", "on_serving 2", "on_stop 2", "on_stop 1"]
+    steps = [line for line in another.lines if line.startswith(("on_", "before_"))]
+    assert steps == ["on_start 1", "on_start 2", "before_ready 1", "before_ready 2", "on_stop 2", "on_stop 1"]
 
 
 async def test_background_work_that_fails_is_started_anew(running: EchoProcess) -> None:

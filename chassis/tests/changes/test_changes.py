@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY
 from chassis.changes import feed
 from chassis.changes.feed import Changes
 from chassis.changes.positions import unpacked
-from chassis.changes.tables import Follow, change_tables, followed
+from chassis.changes.tables import Follow, add_change_tables, make_followable
 from chassis.changes.touching import HorizonAge, Touching
 from chassis.db.database import Database
 from chassis.records.shapes import Nested, Shape
@@ -26,7 +26,7 @@ from testkit.plugin import PostgresServer
 from ..databases import database_with
 
 metadata = sa.MetaData()
-change_tables(metadata)
+add_change_tables(metadata)
 harbour = sa.Table(
     "harbour",
     metadata,
@@ -52,7 +52,7 @@ boat = sa.Table(
     sa.Column("harbour_id", sa.BigInteger, sa.ForeignKey("harbour.id"), nullable=False),
     sa.Column("is_public", sa.Boolean, nullable=False, server_default=sa.text("true")),
 )
-followed(
+make_followable(
     boat,
     Follow("harbour_id", harbour, "name"),
     Follow("id", captain, "name", key="boat_id", comes_and_goes=True),
@@ -67,7 +67,7 @@ crate = sa.Table(
     sa.Column("counted", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.Column("is_public", sa.Boolean, nullable=False),
 )
-followed(crate, Follow("harbour_id", harbour, "name"), beside=["counted"], served=crate.c.is_public)
+make_followable(crate, Follow("harbour_id", harbour, "name"), beside=["counted"], served=crate.c.is_public)
 CRATES = sa.select(crate.c.id, harbour.c.name).select_from(crate.outerjoin(harbour, harbour.c.id == crate.c.harbour_id))
 
 
@@ -92,7 +92,7 @@ BOATS = BOAT.select(
     )
 )
 CHANGES = Changes("boat", BOATS, boat, served=boat.c.is_public)
-RENDER = BOAT.renderer().first_of
+RENDER = BOAT.renderer().record_of_wider_row
 FLEET, OTHERS = 11, 12
 
 
@@ -437,10 +437,10 @@ def test_a_feed_that_shows_what_nothing_follows_is_refused() -> None:
         Changes("crate", sa.select(crate.c.id, crate.c.counted), crate, served=crate.c.is_public)
     with pytest.raises(TypeError, match="serve other records"):
         Changes("crate", CRATES, crate)
-    with pytest.raises(TypeError, match="see `followed`"):
+    with pytest.raises(TypeError, match="see `make_followable`"):
         Changes("harbour", sa.select(harbour.c.id), harbour)
     with pytest.raises(TypeError, match=r"harbour\.length, which does not exist"):
-        followed(
+        make_followable(
             sa.Table("raft", sa.MetaData(), *(sa.Column(n, sa.BigInteger) for n in ("company_id", "id"))),
             Follow("id", harbour, "length"),
         )

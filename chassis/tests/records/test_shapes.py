@@ -130,7 +130,7 @@ def test_a_document_has_the_records_bytes_id_and_version() -> None:
 
 def test_a_row_that_goes_on_behind_the_shape_is_cut() -> None:
     render = SHAPE.renderer()
-    assert render.first_of([*row(), "more", "columns"]) == render.record(row())
+    assert render.record_of_wider_row([*row(), "more", "columns"]) == render.record(row())
 
 
 def test_values_of_a_row_to_be_inserted_are_rendered_without_a_select() -> None:

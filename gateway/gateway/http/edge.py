@@ -172,7 +172,7 @@ class Edge:
     async def _known(self, request: Request) -> Caller:
         """The authenticated caller. Raises Refusal for a missing or ended key, or an inactive company."""
         key = bearer.presented(request.headers.getall("Authorization", ()))
-        if key is not None and not self._app.is_open and not await self._app.opens(OPENS_SECONDS_MAX):
+        if key is not None and not self._app.is_open and not await self._app.wait_until_open(OPENS_SECONDS_MAX):
             raise Unavailable("the database is not open yet")
         caller = None if key is None else await self._keys.find(key)
         if caller is None:

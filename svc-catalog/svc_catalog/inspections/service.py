@@ -46,7 +46,9 @@ class InspectionsService:
         self, request: pb.ListInspectionChangesRequest, call: identity.Call
     ) -> pb.ListInspectionChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.INSPECTION_CHANGES.feed(self.database, company_id, request, self.inspection.first_of)
+        feed = await queries.INSPECTION_CHANGES.feed(
+            self.database, company_id, request, self.inspection.record_of_wider_row
+        )
         return pb.ListInspectionChangesResponse(feed=feed)
 
     async def ImportInspections(

@@ -24,7 +24,7 @@ def overdue_inspections(database: Database, outbox: Outbox, renderer: Renderer[I
     """Fires `inspection.stale` once for each inspection, on the morning after its scheduled date."""
 
     def announce(row: Record, _now: datetime.datetime, at: datetime.datetime) -> Announcement:
-        record = renderer.first_of(row)
+        record = renderer.record_of_wider_row(row)
         mark = {"company_id": row["company_id"], "id": record.entity_id, "stale_announced_at": at}
         return Announcement(row["company_id"], record.entity_id, at, encode(record), mark)
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
     or_,
 )
 
-from chassis.changes.tables import Follow, followed
+from chassis.changes.tables import Follow, make_followable
 from chassis.lists.paging import page_indexes
 from chassis.lists.updated_since import status_key
 from svc_catalog import field_rules
@@ -172,7 +172,7 @@ Index(
     postgresql_where=IS_CANCELLED,
 )
 
-followed(
+make_followable(
     inspection,
     Follow("property_id", property_, "name", "external_id"),
     Follow("unit_id", unit, "name", "external_id"),

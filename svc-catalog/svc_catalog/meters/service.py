@@ -54,14 +54,14 @@ class MetersService:
         self, request: pb.ListMeterChangesRequest, call: identity.Call
     ) -> pb.ListMeterChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.METER_CHANGES.feed(self.database, company_id, request, self.meter.first_of)
+        feed = await queries.METER_CHANGES.feed(self.database, company_id, request, self.meter.record_of_wider_row)
         return pb.ListMeterChangesResponse(feed=feed)
 
     async def ListReadingChanges(
         self, request: pb.ListReadingChangesRequest, call: identity.Call
     ) -> pb.ListReadingChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.READING_CHANGES.feed(self.database, company_id, request, self.reading.first_of)
+        feed = await queries.READING_CHANGES.feed(self.database, company_id, request, self.reading.record_of_wider_row)
         return pb.ListReadingChangesResponse(feed=feed)
 
     async def ImportMeters(self, request: pb.ImportMetersRequest, call: identity.Call) -> pb.ImportMetersResponse:

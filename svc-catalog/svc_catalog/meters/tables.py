@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from chassis.changes.tables import Follow, followed
+from chassis.changes.tables import Follow, make_followable
 from chassis.lists.paging import page_indexes
 from svc_catalog import field_rules
 from svc_catalog.meters import rules
@@ -69,7 +69,7 @@ meter = Table(
 )
 page_indexes(meter, places=PLACES)
 people_indexes(meter, property=[meter.c.property_id], utility_type=[meter.c.utility_type])
-followed(
+make_followable(
     meter,
     Follow("property_id", property_, "name", "external_id"),
     Follow("unit_id", unit, "name", "external_id"),
@@ -103,4 +103,4 @@ reading = Table(
     one_of("reading", "source", field_rules.SOURCES),
 )
 Index("reading_periods", reading.c.company_id, reading.c.meter_id, reading.c.period_start, reading.c.id)
-followed(reading)
+make_followable(reading)

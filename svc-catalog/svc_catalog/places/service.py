@@ -38,7 +38,9 @@ class PropertiesService:
         self, request: pb.ListPropertyChangesRequest, call: identity.Call
     ) -> pb.ListPropertyChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.PROPERTY_CHANGES.feed(self.database, company_id, request, self.property.first_of)
+        feed = await queries.PROPERTY_CHANGES.feed(
+            self.database, company_id, request, self.property.record_of_wider_row
+        )
         return pb.ListPropertyChangesResponse(feed=feed)
 
     async def ImportProperties(
@@ -73,7 +75,7 @@ class UnitsService:
         self, request: pb.ListUnitChangesRequest, call: identity.Call
     ) -> pb.ListUnitChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.UNIT_CHANGES.feed(self.database, company_id, request, self.unit.first_of)
+        feed = await queries.UNIT_CHANGES.feed(self.database, company_id, request, self.unit.record_of_wider_row)
         return pb.ListUnitChangesResponse(feed=feed)
 
     async def ImportUnits(self, request: pb.ImportUnitsRequest, call: identity.Call) -> pb.ImportUnitsResponse:
@@ -106,7 +108,7 @@ class AssetsService:
         self, request: pb.ListAssetChangesRequest, call: identity.Call
     ) -> pb.ListAssetChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.ASSET_CHANGES.feed(self.database, company_id, request, self.asset.first_of)
+        feed = await queries.ASSET_CHANGES.feed(self.database, company_id, request, self.asset.record_of_wider_row)
         return pb.ListAssetChangesResponse(feed=feed)
 
     async def ImportAssets(self, request: pb.ImportAssetsRequest, call: identity.Call) -> pb.ImportAssetsResponse:

@@ -20,7 +20,7 @@ from sqlalchemy import (
     text,
 )
 
-from chassis.changes.tables import Follow, followed
+from chassis.changes.tables import Follow, make_followable
 from chassis.lists.paging import page_indexes
 from svc_catalog import field_rules
 from svc_catalog.places import rules
@@ -93,7 +93,7 @@ property_ = Table(
     one_of("property", "source", field_rules.SOURCES),
 )
 people_indexes(property_)
-followed(property_, beside=["searched_version"])
+make_followable(property_, beside=["searched_version"])
 
 building = _place("building", building_id)
 Index("building_name", building.c.property_id, building.c.name, unique=True)
@@ -166,7 +166,7 @@ people_indexes(
 _NAMED = ("name", "external_id")
 # A property's units move together when one of its floorplans is measured anew: that is rare, and costs no index of
 # units by floorplan, building and floor. Buildings and floors are never renamed.
-followed(
+make_followable(
     unit,
     Follow("property_id", property_, *_NAMED),
     Follow("property_id", floorplan, *_NAMED, *rules.FLOORPLAN_MEASURES, key="property_id"),
@@ -228,7 +228,7 @@ Index(
     asset.c.id,
     postgresql_where=text("warranty_expires_on IS NOT NULL"),
 )
-followed(
+make_followable(
     asset,
     Follow("property_id", property_, *_NAMED),
     Follow("unit_id", unit, *_NAMED),

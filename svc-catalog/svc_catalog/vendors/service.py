@@ -38,7 +38,7 @@ class VendorsService:
         self, request: pb.ListVendorChangesRequest, call: identity.Call
     ) -> pb.ListVendorChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.VENDOR_CHANGES.feed(self.database, company_id, request, self.vendor.first_of)
+        feed = await queries.VENDOR_CHANGES.feed(self.database, company_id, request, self.vendor.record_of_wider_row)
         return pb.ListVendorChangesResponse(feed=feed)
 
     async def ImportVendors(self, request: pb.ImportVendorsRequest, call: identity.Call) -> pb.ImportVendorsResponse:

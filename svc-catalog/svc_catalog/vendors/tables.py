@@ -27,7 +27,7 @@ from sqlalchemy import (
     text,
 )
 
-from chassis.changes.tables import Follow, followed
+from chassis.changes.tables import Follow, make_followable
 from chassis.lists.updated_since import status_key
 from svc_catalog import field_rules
 from svc_catalog.schema import between, company_key, id_of, ids, instant, metadata, one_of, version
@@ -129,4 +129,4 @@ BUSINESS_WORDS = words_of(business.c.company_id, business.c.legal_name)
 _GIN: dict[str, Any] = {"postgresql_using": "gin", "postgresql_with": {"fastupdate": "off"}}
 Index("vendor_words", VENDOR_WORDS, **_GIN)
 Index("business_words", BUSINESS_WORDS, **_GIN)
-followed(vendor, Follow("business_id", business, "legal_name", "website"))
+make_followable(vendor, Follow("business_id", business, "legal_name", "website"))

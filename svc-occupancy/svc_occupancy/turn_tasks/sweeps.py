@@ -27,7 +27,7 @@ def stale_tasks(
     def announce(task: Record, _now: datetime.datetime, clock: datetime.datetime) -> Announcement:
         at = instants.after(clock, task["updated_at"])
         mark = {"company_id": task["company_id"], "id": task["id"], "stale_at": at}
-        return Announcement(task["company_id"], task["id"], at, encode(renderer.first_of(task)), mark)
+        return Announcement(task["company_id"], task["id"], at, encode(renderer.record_of_wider_row(task)), mark)
 
     task = tables.turn_task.c
     overdue = Overdue(

@@ -45,7 +45,7 @@ class TurnsService:
         self, request: pb.ListTurnChangesRequest, call: identity.Call
     ) -> pb.ListTurnChangesResponse:
         company_id = identity.company_id(call)
-        feed = await queries.TURN_CHANGES.feed(self.database, company_id, request, self.turns.first_of)
+        feed = await queries.TURN_CHANGES.feed(self.database, company_id, request, self.turns.record_of_wider_row)
         return pb.ListTurnChangesResponse(feed=feed)
 
     async def ImportTurns(self, request: pb.ImportTurnsRequest, call: identity.Call) -> pb.ImportTurnsResponse:

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.changes.tables import Follow, followed
+from chassis.changes.tables import Follow, make_followable
 from chassis.lists.paging import page_indexes
 from svc_occupancy.schema import at_most, metadata, one_of, property_, unit
 from svc_occupancy.turns import rules
@@ -140,7 +140,7 @@ Index(
     transition.c.id,
     postgresql_where=and_(transition.c.status == literal_column("'active'"), leaves),
 )
-followed(
+make_followable(
     transition,
     Follow("property_id", property_, "name", "external_id"),
     Follow("unit_id", unit, "name", "external_id"),

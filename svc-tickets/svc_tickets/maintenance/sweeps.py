@@ -36,6 +36,6 @@ class OverdueMaintenance(Announcer):
             company_id=row["company_id"],
             entity_id=row["pm_task_id"],
             occurred_at=at,
-            data=encode(self._renderer.first_of(row)),
+            data=encode(self._renderer.record_of_wider_row(row)),
             mark={"company_id": row["company_id"], "id": row["pm_task_id"], "stale_at": at},
         )

@@ -80,7 +80,7 @@ class TicketsService:
         self, request: pb.ListTicketChangesRequest, call: identity.Call
     ) -> pb.ListTicketChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await read.TICKET_CHANGES.feed(self.database, company_id, request, self.renderer.first_of)
+        feed = await read.TICKET_CHANGES.feed(self.database, company_id, request, self.renderer.record_of_wider_row)
         return pb.ListTicketChangesResponse(feed=feed)
 
     async def CreateTicket(self, request: pb.CreateTicketRequest, call: identity.Call) -> pb.CreateTicketResponse:

@@ -42,6 +42,6 @@ class StaleTickets(Announcer):
             company_id=row["company_id"],
             entity_id=row["ticket_id"],
             occurred_at=after(clock, row["last_updated_at"]),
-            data=encode(self._renderer.first_of(row)) if is_stale else None,
+            data=encode(self._renderer.record_of_wider_row(row)) if is_stale else None,
             mark={"company_id": row["company_id"], "id": row["ticket_id"], "stale_due_at": due},
         )

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-from chassis.changes.tables import Follow, followed
+from chassis.changes.tables import Follow, make_followable
 from chassis.lists.paging import page_indexes
 from svc_tickets import schema
 from svc_tickets.schema import PLACES, metadata, one_of
@@ -92,7 +92,7 @@ ticket = Table(
     ),
 )
 page_indexes(ticket, places=PLACES)
-followed(
+make_followable(
     ticket,
     Follow("property_id", schema.property_, "name", "external_id"),
     Follow("unit_id", schema.unit, "name", "external_id"),
