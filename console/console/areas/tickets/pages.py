@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from console.areas.tickets import acts, filters
-from console.areas.tickets.photos import shots
+from console.areas.tickets.photos import shown_photos
 from console.areas.tickets.words import FIELDS, REASONS, VALUES, number_of, ordinal
 from console.kit import csv, links
 from console.kit.calls import Panel, together
@@ -185,7 +185,7 @@ async def _ticket_page(visit: Visit, forms: acts.Acts, status: int = 200) -> web
         "tickets/ticket.html", status, here=HERE, details=details, ticket=ticket, timeline=timeline, entries=entries,
         narrowed=narrowed, names=names, of_unit=of_unit, of_asset=of_asset, panels=[board, vendor, events, audit],
         closed=is_closed(ticket), unit_path=unit_path(visit, ticket), sources=filters.SOURCES, kinds=_KINDS,
-        shots=shots(visit, details), is_elsewhere=links.of_another_site,
+        shown_photos=shown_photos(visit, details), is_elsewhere=links.of_another_site,
         host=links.host_of, older=_older(visit, timeline),
         reason=REASONS.get(details.cancellation_reason_code, details.cancellation_reason_code), reasons=REASONS,
         ordinal=ordinal, fields=FIELDS, values=VALUES, acts=forms, moves=acts.MOVES.get(ticket.status, ()),

@@ -31,7 +31,7 @@ _WHOSE = {"staff": "staff", "vendor": "a vendor", "resident": "the resident"}
 
 
 @dataclass(frozen=True, slots=True)
-class Shot:
+class ShownPhoto:
     """A photo as a page shows it. small: the path of its small picture, if the console stores it; host: where it is
     else; empty for an address that is none. words: whose it is."""
 
@@ -42,18 +42,18 @@ class Shot:
     words: str
 
 
-def shots(visit: Visit, details: pb.GetTicketDetailsResponse) -> list[Shot]:
+def shown_photos(visit: Visit, details: pb.GetTicketDetailsResponse) -> list[ShownPhoto]:
     """The ticket's photos, the first one first."""
-    return [_shot(visit, one) for one in details.photos]
+    return [_shown(visit, one) for one in details.photos]
 
 
-def _shot(visit: Visit, one: pb.TicketPhoto) -> Shot:
+def _shown(visit: Visit, one: pb.TicketPhoto) -> ShownPhoto:
     words = f"Photo by {_WHOSE[one.author]}" if one.author in _WHOSE else "Photo"
     if photo := photos.own(visit.site.url, one.photo_url):
-        return Shot(one, f"{photos.PREFIX}{photo}.jpg", photos.small(photo), "", words)
+        return ShownPhoto(one, f"{photos.PREFIX}{photo}.jpg", photos.small(photo), "", words)
     if links.of_another_site(one.photo_url):
-        return Shot(one, one.photo_url, "", links.host_of(one.photo_url), words)
-    return Shot(one, "", "", "", words)
+        return ShownPhoto(one, one.photo_url, "", links.host_of(one.photo_url), words)
+    return ShownPhoto(one, "", "", "", words)
 
 
 async def show(visit: Visit) -> web.StreamResponse:
@@ -67,9 +67,9 @@ async def _page(
     details = await visit.call(GET, pb.GetTicketDetailsRequest(ticket_id=ticket_id))
     names = await names_of(visit, [one.actor for one in details.photos])
     return visit.render(
-        "tickets/photos.html", status, here=HERE, details=details, ticket=details.ticket, shots=shots(visit, details),
-        names=names, refused=refused, added=count(added, "photo"), has_added=added > 0, fault=fault, authors=AUTHORS,
-        accept=photos.ACCEPT, by=visit.form.get("by", "staff"),
+        "tickets/photos.html", status, here=HERE, details=details, ticket=details.ticket,
+        shown_photos=shown_photos(visit, details), names=names, refused=refused, added=count(added, "photo"),
+        has_added=added > 0, fault=fault, authors=AUTHORS, accept=photos.ACCEPT, by=visit.form.get("by", "staff"),
     )  # fmt: skip
 
 
