@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from console.areas.account import pages as account
 from console.areas.board import acts as board_acts
-from console.areas.board import forgetting, moving
+from console.areas.board import forgetting, notices_and_move_ins
 from console.areas.board import pages as board
 from console.areas.company import audit
 from console.areas.company import people as administrators
@@ -108,10 +108,12 @@ PAGES = (
     Page("POST", "/turn-tasks/{task_id}/cancel", board_acts.cancel_task, PEOPLE, (board_acts.CANCEL_TASK, board.TASK)),
     Page("GET", "/turn-tasks/{task_id}/change", board_acts.show_change, PEOPLE, (board.TASK,)),
     Page("POST", "/turn-tasks/{task_id}/change", board_acts.change_task, PEOPLE, (board_acts.UPDATE_TASK, board.TASK)),
-    Page("GET", "/units/{unit_id}/notice", moving.show_notice, PEOPLE, (board.UNIT,)),
-    Page("POST", "/units/{unit_id}/notice", moving.add_notice, PEOPLE, (moving.NOTICE, board.UNIT)),
-    Page("GET", "/units/{unit_id}/move-in", moving.show_move_in, PEOPLE, (board.UNIT,)),
-    Page("POST", "/units/{unit_id}/move-in", moving.add_move_in, PEOPLE, (moving.MOVE_IN, board.UNIT)),
+    Page("GET", "/units/{unit_id}/notice", notices_and_move_ins.show_notice, PEOPLE, (board.UNIT,)),
+    Page("POST", "/units/{unit_id}/notice", notices_and_move_ins.add_notice, PEOPLE,
+         (notices_and_move_ins.NOTICE, board.UNIT)),
+    Page("GET", "/units/{unit_id}/move-in", notices_and_move_ins.show_move_in, PEOPLE, (board.UNIT,)),
+    Page("POST", "/units/{unit_id}/move-in", notices_and_move_ins.add_move_in, PEOPLE,
+         (notices_and_move_ins.MOVE_IN, board.UNIT)),
     Page("GET", "/turns/{turn_id}/notice/cancel", board_acts.show_cancel_notice, PEOPLE, (board.TURN, board.UNIT)),
     Page("POST", "/turns/{turn_id}/notice/cancel", board_acts.cancel_notice, PEOPLE,
          (board_acts.CANCEL_NOTICE, board.TURN, board.UNIT)),

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.areas.webhooks import deliveries
-from console.kit import answers, code
+from console.kit import attempt_words, body_text
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
 from .browsing import Browser
@@ -38,11 +38,11 @@ json_values = st.recursive(
 
 @given(st.one_of(st.text(), json_values.map(lambda one: json.dumps({"a": one})), st.just(BODY.decode())))
 def test_colours_change_no_character(text: str) -> None:
-    assert text_of(str(code.coloured(text))) == text
+    assert text_of(str(body_text.coloured(text))) == text
 
 
 def test_keys_and_values_have_their_marks() -> None:
-    assert code.coloured('{"a":1,"b":"<\\""}') == '{<b>"a"</b>:<u>1</u>,<b>"b"</b>:<i>"&lt;\\""</i>}'.replace(
+    assert body_text.coloured('{"a":1,"b":"<\\""}') == '{<b>"a"</b>:<u>1</u>,<b>"b"</b>:<i>"&lt;\\""</i>}'.replace(
         '"', "&#34;"
     )
 
@@ -55,7 +55,7 @@ def test_a_command_has_the_exact_body_and_headers(body: str) -> None:
         ("Service-Signature", "t=1,v1=ab"),
         ("X-Request-Id", "'$(x)"),
     ]
-    command = code.curl("https://x.test/h?a=$b&c='", headers, body)
+    command = body_text.curl("https://x.test/h?a=$b&c='", headers, body)
     words = shlex.split(command.replace(" \\\n  ", " ", 3))
     assert words == [
         "curl", "https://x.test/h?a=$b&c='", "-H", "Service-Signature: t=1,v1=ab", "-H", "X-Request-Id: '$(x)",
@@ -77,8 +77,8 @@ def test_a_command_has_the_exact_body_and_headers(body: str) -> None:
 )
 def test_an_attempt_in_words(values: dict[str, Any], words: str, sentence: str) -> None:
     attempt = failed(1, 1, **values)
-    assert answers.answer(attempt) == words
-    assert sentence in answers.explained(attempt) and bool(sentence) == bool(answers.explained(attempt))
+    assert attempt_words.answer(attempt) == words
+    assert sentence in attempt_words.explained(attempt) and bool(sentence) == bool(attempt_words.explained(attempt))
 
 
 def test_the_ladder_has_each_step_once_and_peoples_attempts_beside_it() -> None:

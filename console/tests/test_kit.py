@@ -18,7 +18,7 @@ from multidict import MultiDict, MultiDictProxy
 from chassis.refusals import Refusal
 from console.areas.company.audit import changes_of, merged, next_cursor, read_cursor
 from console.areas.keys.pages import usage_by_key
-from console.kit import acts, charts, csv, links, times
+from console.kit import acts, charts, csv_files, links, times
 from console.kit.forms import TEXT_CHARACTERS_MAX, Edit, Field, Form
 from console.kit.live import Live, address, matching, topics_of
 from console.kit.statics import Statics
@@ -264,7 +264,7 @@ def test_an_address_presets_what_fits() -> None:
 
 
 async def test_a_csv_runs_no_formula() -> None:
-    answer = csv.answer("keys", ("a", "b"), [("=1+1", -5), ("@x", None)])
+    answer = csv_files.answer("keys", ("a", "b"), [("=1+1", -5), ("@x", None)])
     assert answer.body == b"\xef\xbb\xbfa,b\r\n'=1+1,-5\r\n'@x,\r\n"
 
 

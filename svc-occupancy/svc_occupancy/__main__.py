@@ -16,8 +16,8 @@ from makeready.occupancy.v1 import (
     turns_pb2,
 )
 from svc_occupancy import config, replica_source, schema, tables
+from svc_occupancy.backfill_property import property_backfill
 from svc_occupancy.board.commands import TurnBoardService
-from svc_occupancy.placing import placing
 from svc_occupancy.replicas import consumers
 from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.residencies.commands import ResidencyCommandsService
@@ -63,7 +63,7 @@ def assemble(settings: config.Config) -> App:
     app.serve(turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"], tasks)
     vacating = Vacating(app.database, commands.audit, outbox, turns)
     stale = stale_tasks(app.database, outbox, STALE_TASK.renderer(links_url))
-    app.sweeps(vacating.sweep, stale.sweep, placing(app.database))
+    app.sweeps(vacating.sweep, stale.sweep, property_backfill(app.database))
     return app
 
 

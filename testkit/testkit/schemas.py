@@ -109,7 +109,7 @@ async def load(url: str, sql: str) -> None:
 
 
 def listed(project: str, name: str) -> dict[str, str]:
-    """A file of findings of a project, each sentence of `taken` with its reason; empty if there is none."""
+    """A file of findings of a project, each sentence of `breakages` with its reason; empty if there is none."""
     file = folder(project) / f"{name}.toml"
     found: dict[str, str] = tomllib.loads(file.read_text()) if file.exists() else {}
     return found

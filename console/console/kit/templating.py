@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jinja2
 
-from console.kit import answers, charts, code, links, times
+from console.kit import attempt_words, body_text, charts, links, times
 from console.kit.statics import Statics
 
 FOLDER = Path(__file__).resolve().parents[1]
@@ -29,7 +29,7 @@ def environment(statics: Statics) -> jinja2.Environment:
         cache_size=-1,
     )
     made.globals.update(static=statics.path, count=times.count, amount=times.amount, charts=charts, links=links)
-    made.globals.update(address=links.address, answers=answers, code=code)
+    made.globals.update(address=links.address, attempt_words=attempt_words, body_text=body_text)
     made.filters.update(initials=initials, browser=browser)
     return made
 

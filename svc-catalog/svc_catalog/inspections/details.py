@@ -12,7 +12,7 @@ from chassis.refusals import invalid_request
 from chassis.schedule.instants import Clock, local_date
 from chassis.writes.editing import no_such
 from makeready.catalog.v1 import inspection_details_pb2 as pb
-from svc_catalog import searches
+from svc_catalog import day_pages
 from svc_catalog.companies import timezone_of
 from svc_catalog.inspections import rules
 from svc_catalog.inspections import search_queries as q
@@ -32,10 +32,10 @@ class InspectionDetailsService:
     async def SearchInspections(
         self, request: pb.SearchInspectionsRequest, call: identity.Call
     ) -> pb.SearchInspectionsResponse:
-        company_id, limit = identity.company_id(call), searches.limit_of(request)
+        company_id, limit = identity.company_id(call), day_pages.limit_of(request)
         places, (statuses, results) = _places(request), _states(request)
-        days = searches.days_between(request, "from_date", "to_date")
-        after = searches.position_of(request.after) if request.HasField("after") else None
+        days = day_pages.days_between(request, "from_date", "to_date")
+        after = day_pages.position_of(request.after) if request.HasField("after") else None
         today = await self._today(company_id)
         if request.late:
             statuses = [one for one in rules.OPEN_STATUSES if not statuses or one in statuses]
@@ -79,8 +79,8 @@ class InspectionDetailsService:
         self, request: pb.ListInspectionDaysRequest, call: identity.Call
     ) -> pb.ListInspectionDaysResponse:
         company_id = identity.company_id(call)
-        limit = searches.limit_of(request, OF_A_DAY_MAX, OF_A_DAY)
-        first, last = (searches.day_of(getattr(request, name), name) for name in ("from_date", "to_date"))
+        limit = day_pages.limit_of(request, OF_A_DAY_MAX, OF_A_DAY)
+        first, last = (day_pages.day_of(getattr(request, name), name) for name in ("from_date", "to_date"))
         count = (last - first).days + 1
         if not 1 <= count <= DAYS_MAX:
             raise invalid_request(f"A calendar has from 1 to {DAYS_MAX} days.", "to_date")
@@ -116,8 +116,8 @@ class InspectionDetailsService:
         company_id = identity.company_id(call)
         places = _places(request)
         today = await self._today(company_id)
-        everything = {"from_day": searches.FIRST_DAY, "to_day": searches.NO_DAY}
-        late = {"from_day": searches.FIRST_DAY, "to_day": today - _ONE_DAY}
+        everything = {"from_day": day_pages.FIRST_DAY, "to_day": day_pages.NO_DAY}
+        late = {"from_day": day_pages.FIRST_DAY, "to_day": today - _ONE_DAY}
         week = {"from_day": today, "to_day": today + 6 * _ONE_DAY}
         counts: dict[str, tuple[Sequence[str], dict[str, datetime.date]]] = {
             "scheduled": (("Scheduled",), everything),
@@ -169,5 +169,5 @@ def _places(request: Any) -> dict[str, int]:
 
 def _states(request: Any) -> tuple[list[str], list[str]]:
     """The statuses and the results that a request names. Raises Refusal 400."""
-    statuses = [searches.label_of(one, rules.INSPECTION_STATUSES, "status") for one in request.status]
-    return statuses, [searches.label_of(one, rules.INSPECTION_RESULTS, "result") for one in request.result]
+    statuses = [day_pages.label_of(one, rules.INSPECTION_STATUSES, "status") for one in request.status]
+    return statuses, [day_pages.label_of(one, rules.INSPECTION_RESULTS, "result") for one in request.result]

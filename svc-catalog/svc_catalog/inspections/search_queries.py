@@ -15,6 +15,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, array, distinct_on
 from chassis.db.database import Database
 from chassis.db.statements import TEXTS, Query, Statement, param
 from chassis.lists.updated_since import is_of, status_key
+from svc_catalog.day_pages import DayPages, Position
 from svc_catalog.inspections.tables import (
     FOR_PEOPLE,
     INSPECTION_DAY,
@@ -28,7 +29,6 @@ from svc_catalog.inspections.tables import (
 )
 from svc_catalog.places.tables import property_, unit
 from svc_catalog.schema import IDS, audit, staff
-from svc_catalog.searches import DayPages, Position
 from svc_catalog.selects import refers_to
 
 _company_id = param("company_id", BigInteger)

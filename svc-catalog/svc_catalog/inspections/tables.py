@@ -28,6 +28,7 @@ from chassis.changes.tables import Follow, make_followable
 from chassis.lists.paging import page_indexes
 from chassis.lists.updated_since import status_key
 from svc_catalog import field_rules
+from svc_catalog.day_pages import INFINITY
 from svc_catalog.inspections import rules as inspections
 from svc_catalog.places.tables import property_, unit
 from svc_catalog.schema import (
@@ -44,7 +45,6 @@ from svc_catalog.schema import (
     version,
     within_property,
 )
-from svc_catalog.searches import INFINITY
 
 inspection_id = ids("inspection_id")
 

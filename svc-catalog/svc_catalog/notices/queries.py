@@ -15,11 +15,11 @@ from chassis.db.rows import InsertMany
 from chassis.db.statements import TIME, Statement, param
 from chassis.imports.importer import ImportTable
 from chassis.lists.updated_since import stretch
+from svc_catalog.day_pages import COUNT_MAX, LAST_ID
 from svc_catalog.notices.records import NOTICE
 from svc_catalog.notices.tables import PUBLISHED_OR_COMPOSING, notice, notice_unit, units_of_notice
 from svc_catalog.places.tables import property_, unit
 from svc_catalog.schema import IDS, editable_columns
-from svc_catalog.searches import COUNT_MAX, LAST_ID
 from svc_catalog.selects import by_id, refers_to
 
 # asyncpg reads and writes the infinite instants as these, which have no timezone.

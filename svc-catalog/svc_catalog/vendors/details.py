@@ -11,7 +11,7 @@ from chassis.refusals import invalid_request
 from chassis.schedule.instants import Clock, local_date
 from chassis.writes.editing import no_such
 from makeready.catalog.v1 import vendor_details_pb2 as pb
-from svc_catalog import searches
+from svc_catalog import day_pages
 from svc_catalog.companies import timezone_of
 from svc_catalog.vendors import rules
 from svc_catalog.vendors import search_queries as q
@@ -28,9 +28,9 @@ class VendorDetailsService:
         self._database, self._links_url, self._clock = database, links_url, clock
 
     async def SearchVendors(self, request: pb.SearchVendorsRequest, call: identity.Call) -> pb.SearchVendorsResponse:
-        company_id, limit = identity.company_id(call), searches.limit_of(request)
+        company_id, limit = identity.company_id(call), day_pages.limit_of(request)
         wanted = _wanted(request)
-        after = searches.position_of(request.after) if request.HasField("after") else None
+        after = day_pages.position_of(request.after) if request.HasField("after") else None
         if request.HasField("external_id"):
             if wanted.words is not None or wanted.by_insurance or after is not None:
                 raise invalid_request("external_id goes with state, on_hold and is_active alone.", "external_id")
@@ -67,8 +67,8 @@ class VendorDetailsService:
         async with self._database.connection() as connection:
             today = local_date(self._clock(), await timezone_of(connection, company_id))
         one_day = datetime.timedelta(days=1)
-        everything = {"from_day": searches.FIRST_DAY, "to_day": searches.NO_DAY}
-        lapsed = {"from_day": searches.FIRST_DAY, "to_day": today - one_day}
+        everything = {"from_day": day_pages.FIRST_DAY, "to_day": day_pages.NO_DAY}
+        lapsed = {"from_day": day_pages.FIRST_DAY, "to_day": today - one_day}
         ending = {"from_day": today, "to_day": today + one_day * days}
         counts = {
             "active": (rules.search_states((), None, True), everything),
@@ -104,9 +104,9 @@ def _wanted(request: pb.SearchVendorsRequest) -> q.Wanted:
     words = _text(request.words, "words")
     if len(words) > WORDS_POINTS_MAX:
         raise invalid_request(f"words may have {WORDS_POINTS_MAX} characters at most.", "words")
-    states = {searches.label_of(one, rules.COMPLIANCE_STATES, "state") for one in request.state}
+    states = {day_pages.label_of(one, rules.COMPLIANCE_STATES, "state") for one in request.state}
     is_by_day = request.HasField("insured_from") or request.HasField("insured_until")
-    order = searches.label_of(request.order, ("newest", "insurance"), "order") if request.order else "newest"
+    order = day_pages.label_of(request.order, ("newest", "insurance"), "order") if request.order else "newest"
     return q.Wanted(
         words if words.strip() else None,
         rules.search_states(
@@ -114,7 +114,7 @@ def _wanted(request: pb.SearchVendorsRequest) -> q.Wanted:
             request.on_hold if request.HasField("on_hold") else None,
             request.is_active if request.HasField("is_active") else None,
         ),
-        searches.days_between(request, "insured_from", "insured_until"),
+        day_pages.days_between(request, "insured_from", "insured_until"),
         order == "insurance" or is_by_day,
     )
 

@@ -13,8 +13,8 @@ from chassis.db.database import Database
 from chassis.db.statements import TEXTS, Query, Statement, param
 from chassis.lists.updated_since import is_of, status_key
 from chassis.writes.audit import CLOCK_STEP_MAX
+from svc_catalog.day_pages import FIRST_DAY, LAST_ID, NO_DAY, DayPages, Position
 from svc_catalog.schema import IDS, audit
-from svc_catalog.searches import FIRST_DAY, LAST_ID, NO_DAY, DayPages, Position
 from svc_catalog.vendors import words
 from svc_catalog.vendors.queries import WITH_BUSINESS
 from svc_catalog.vendors.tables import (

@@ -30,8 +30,8 @@ from sqlalchemy import (
 from chassis.changes.tables import Follow, make_followable
 from chassis.lists.updated_since import status_key
 from svc_catalog import field_rules
+from svc_catalog.day_pages import INFINITY
 from svc_catalog.schema import between, company_key, id_of, ids, instant, metadata, one_of, version
-from svc_catalog.searches import INFINITY
 from svc_catalog.vendors import rules
 from svc_catalog.vendors.words import words_of
 

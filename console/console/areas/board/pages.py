@@ -14,7 +14,7 @@ from console.areas.board import cards, forgetting, residencies
 from console.areas.board.cards import UNDER_WAY, Card, Days
 from console.areas.board.plans import plan_of
 from console.areas.board.weeks import weeks
-from console.kit import csv
+from console.kit import csv_files
 from console.kit.calls import together
 from console.kit.links import with_query
 from console.kit.names import RPC as NAMES_RPC
@@ -166,11 +166,11 @@ def _csv_of_units(shown: Sequence[Card]) -> web.Response:
         unit = card.unit
         rows.append([
             unit.unit_id, unit.name, unit.property_id, unit.property, unit.unit_status,
-            csv.stamp(unit.unit_status_since), "yes" if unit.since_or_earlier else "no",
+            csv_files.stamp(unit.unit_status_since), "yes" if unit.since_or_earlier else "no",
             unit.turn_id or "", unit.move_out_date, unit.projected_ready_on,
             unit.next_move_in, unit.tasks_open, unit.tasks_late, card.late,
         ])  # fmt: skip
-    return csv.answer("turn-board", header, rows)
+    return csv_files.answer("turn-board", header, rows)
 
 
 async def list_turns(visit: Visit) -> web.StreamResponse:
@@ -208,7 +208,7 @@ def _csv_of_turns(turns: Sequence[Mapping[str, Any]]) -> web.Response:
          turn["property"]["name"]]
         for turn in turns
     ]  # fmt: skip
-    return csv.answer("turns", header, rows)
+    return csv_files.answer("turns", header, rows)
 
 
 async def show_turn(visit: Visit) -> web.StreamResponse:
@@ -283,7 +283,7 @@ def _csv_of_tasks(tasks: Sequence[turn_tasks_pb2.PlacedTask]) -> web.Response:
          one.task.unit_id, one.unit, one.property_id, one.property]
         for one in tasks
     ]  # fmt: skip
-    return csv.answer("make-ready-tasks", header, rows)
+    return csv_files.answer("make-ready-tasks", header, rows)
 
 
 async def show_task(visit: Visit) -> web.StreamResponse:

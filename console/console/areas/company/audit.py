@@ -12,7 +12,7 @@ from aiohttp import web
 
 from chassis.auth.clients import ServiceUnavailable
 from console.config import SERVICES
-from console.kit import csv, links
+from console.kit import csv_files, links
 from console.kit.calls import Panel, together
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
@@ -279,7 +279,7 @@ def _csv(rows: Sequence[Row], names: Any) -> web.Response:
         "request_id",
         "service",
     )
-    return csv.answer(
+    return csv_files.answer(
         "audit-log",
         header,
         (

@@ -11,8 +11,8 @@ from aiohttp import web
 
 from chassis.refusals import Refusal
 from console.config import SERVICES
-from console.kit import answers, code, csv, filters, links
-from console.kit.answers import SUCCEEDED
+from console.kit import attempt_words, body_text, csv_files, filters, links
+from console.kit.attempt_words import SUCCEEDED
 from console.kit.calls import Panel, together
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
@@ -145,7 +145,7 @@ def _csv(found: pb.ListEventsResponse) -> web.Response:
          one.expires_at.ToJsonString())
         for one in found.events
     )  # fmt: skip
-    return csv.answer("events", header, rows)
+    return csv_files.answer("events", header, rows)
 
 
 def _audit(visit: Visit, request_id: str, services: Sequence[str]) -> Sequence[Any]:
@@ -192,8 +192,8 @@ async def show_event(visit: Visit) -> web.StreamResponse:
         trace = await _trace(visit, event.request_id, dict(zip(services, audited, strict=True)))
     body = event.body.decode(errors="replace")
     return visit.render(
-        "events/event.html", here=HERE, event=event, trace=trace, body=body, indented=code.indented(body),
-        states=[answers.state_of(one) for one in event.deliveries],
+        "events/event.html", here=HERE, event=event, trace=trace, body=body, indented=body_text.indented(body),
+        states=[attempt_words.state_of(one) for one in event.deliveries],
     )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ class RecordEvent:
 
     @property
     def undelivered(self) -> Sequence[pb.Delivery]:
-        return [one for one in self.deliveries if answers.state_of(one) != SUCCEEDED]
+        return [one for one in self.deliveries if attempt_words.state_of(one) != SUCCEEDED]
 
 
 async def panel(visit: Visit) -> web.StreamResponse:

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from console.areas.inspections import fields
-from console.kit import csv, names
+from console.kit import csv_files, names
 from console.kit.calls import together
 from console.kit.forms import Form
 from console.kit.links import with_query
@@ -312,7 +312,7 @@ def _csv(rows: Sequence[Row]) -> web.Response:
              "Cancelled" if one.HasField("cancelled_at") else STATUSES[one.status][2], result, one.late,
              one.assignee_name, one.compliance_type or one.is_compliance_inspection, one.external_id)
         )  # fmt: skip
-    return csv.answer("inspections", _HEADER, values)
+    return csv_files.answer("inspections", _HEADER, values)
 
 
 async def show_inspection(visit: Visit) -> web.StreamResponse:

@@ -12,7 +12,7 @@ from aiohttp import web
 from markupsafe import Markup
 
 from chassis.refusals import Refusal
-from console.kit import charts, csv, filters
+from console.kit import charts, csv_files, filters
 from console.kit.calls import Panel, together
 from console.kit.forms import Field, Form
 from console.kit.links import with_query
@@ -155,9 +155,17 @@ def _csv(keys: Sequence[pb.Key], usage: Panel[dict[int, Usage]]) -> web.Response
             key.administrator_name or key.administrator_email,
             (key.last_used_at, key.expires_at, key.revoked_at),
         )
-        row = [key.id, key.name, key.prefix, scope_of(key), csv.stamp(key.created_at), by, *map(csv.stamp, instants)]
+        row = [
+            key.id,
+            key.name,
+            key.prefix,
+            scope_of(key),
+            csv_files.stamp(key.created_at),
+            by,
+            *map(csv_files.stamp, instants),
+        ]
         rows.append([*row, sums.get(key.id, NO_USAGE).total])
-    return csv.answer("api-keys", header, rows)
+    return csv_files.answer("api-keys", header, rows)
 
 
 def scope_of(key: pb.Key) -> str:

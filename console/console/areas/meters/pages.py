@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from console.kit import charts, csv, links, lists, times
+from console.kit import charts, csv_files, links, lists, times
 from console.kit.calls import together
 from console.kit.times import amount
 from console.kit.visit import Visit
@@ -76,7 +76,7 @@ def _meters_csv(rows: Sequence[pb.MeterRow]) -> web.Response:
             *((last.period_end.ToJsonString(), last.consumption) if last else (None, None)),
             row.external_id,
         ])  # fmt: skip
-    return csv.answer("meters", header, table)
+    return csv_files.answer("meters", header, table)
 
 
 async def panel(visit: Visit) -> web.StreamResponse:
@@ -131,7 +131,7 @@ def _readings_csv(rows: Sequence[pb.ReadingRow], meter_id: int) -> web.Response:
         ]
         for row in rows
     ]
-    return csv.answer(f"readings-of-meter-{meter_id}", header, table)
+    return csv_files.answer(f"readings-of-meter-{meter_id}", header, table)
 
 
 def notes(row: pb.ReadingRow) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from console.kit import csv
+from console.kit import csv_files
 from console.kit.calls import together
 from console.kit.links import with_query
 from console.kit.visit import Visit
@@ -68,7 +68,7 @@ def _csv(notices: Sequence[pb.Notice]) -> web.Response:
          one.body, one.external_id)
         for one in notices
     )  # fmt: skip
-    return csv.answer("notices", _HEADER, values)
+    return csv_files.answer("notices", _HEADER, values)
 
 
 async def show_notice(visit: Visit) -> web.StreamResponse:

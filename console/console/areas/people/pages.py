@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from chassis.refusals import Refusal
-from console.kit import csv
+from console.kit import csv_files
 from console.kit.calls import together
 from console.kit.links import with_query
 from console.kit.visit import Visit, needs_confirmation
@@ -57,7 +57,7 @@ def _csv(people: Any) -> web.Response:
          one.last_sign_in_at.ToJsonString() if one.HasField("last_sign_in_at") else "")
         for one in people
     )  # fmt: skip
-    return csv.answer("staff", header, rows)
+    return csv_files.answer("staff", header, rows)
 
 
 async def show(visit: Visit) -> web.StreamResponse:

@@ -19,7 +19,7 @@ from console.areas.places.places import (
     instant_of,
     properties_request,
 )
-from console.kit import charts, csv, links, lists
+from console.kit import charts, csv_files, links, lists
 from console.kit.calls import together
 from console.kit.times import count
 from console.kit.visit import Visit
@@ -102,7 +102,7 @@ def _csv(rows: Sequence[pb.AssetRow]) -> web.Response:
         ]
         for row in rows
     ]
-    return csv.answer("assets", header, table)
+    return csv_files.answer("assets", header, table)
 
 
 async def panel(visit: Visit) -> web.StreamResponse:

@@ -17,7 +17,7 @@ from console.areas.places.places import (
     fetched,
     instant_of,
 )
-from console.kit import csv, lists
+from console.kit import csv_files, lists
 from console.kit.calls import together
 from console.kit.visit import Visit
 from makeready.catalog.v1 import meter_search_pb2 as meters_pb
@@ -63,7 +63,7 @@ def _csv(rows: Sequence[pb.PropertyRow]) -> web.Response:
         units = lists.tally(row.units)
         own = (row.property_id, row.name, row.address, row.city, row.state, row.external_id)
         table.append([*own, *(units.get(status, 0) for status in _SLUGS)])
-    return csv.answer("properties", header, table)
+    return csv_files.answer("properties", header, table)
 
 
 _SLUGS = {status: (status or "not known").lower().replace(" ", "_") for status in (*UNIT_STATUSES, "")}

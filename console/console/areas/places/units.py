@@ -17,7 +17,7 @@ from console.areas.places.places import (
     instant_of,
     properties_request,
 )
-from console.kit import csv, lists
+from console.kit import csv_files, lists
 from console.kit.calls import together
 from console.kit.visit import Visit
 from makeready.catalog.v1 import meter_search_pb2 as meters_pb
@@ -76,7 +76,7 @@ def _csv(rows: Sequence[pb.UnitRow]) -> web.Response:
         ]
         for row in rows
     ]
-    return csv.answer("units", header, table)
+    return csv_files.answer("units", header, table)
 
 
 # Panels from which a person plans something new: their forms begin with the property.

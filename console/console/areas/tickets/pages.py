@@ -11,7 +11,7 @@ from aiohttp import web
 from console.areas.tickets import acts, filters
 from console.areas.tickets.photos import shown_photos
 from console.areas.tickets.words import FIELDS, REASONS, VALUES, number_of, ordinal
-from console.kit import csv, links
+from console.kit import csv_files, links
 from console.kit.calls import Panel, together
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
@@ -131,7 +131,7 @@ async def _csv(visit: Visit, asked: filters.Asked) -> web.Response:
         if not page.HasField("next"):
             break
         asked.request.after = page.next
-    return csv.answer("tickets", header, rows)
+    return csv_files.answer("tickets", header, rows)
 
 
 def _iso(message: Any, name: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from markupsafe import Markup
 
-from console.kit import csv, links, times
+from console.kit import csv_files, links, times
 from console.kit.calls import together
 from console.kit.visit import Visit
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
@@ -148,7 +148,7 @@ def _without(query: dict[str, str], name: str) -> str:
 
 def _csv(tasks: Iterable[pb.PmTask]) -> web.Response:
     header = ("id", "task_name", "status", "due_date", "property", "unit", "repeats", "completed_at", "external_id")
-    return csv.answer(
+    return csv_files.answer(
         "upkeep",
         header,
         (

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from console.kit import csv, links, names
+from console.kit import csv_files, links, names
 from console.kit.calls import together
 from console.kit.links import with_query
 from console.kit.visit import Visit
@@ -197,7 +197,7 @@ def _csv(rows: Sequence[Row]) -> web.Response:
             (one.vendor_id, one.name, one.legal_name, row.state, one.insurance_expires_on, one.on_hold,
              one.hold_reason, held, one.is_active, rating, one.rating_count, one.website, one.external_id)
         )  # fmt: skip
-    return csv.answer("vendors", _HEADER, values)
+    return csv_files.answer("vendors", _HEADER, values)
 
 
 async def show_vendor(visit: Visit) -> web.StreamResponse:

@@ -9,8 +9,8 @@ from typing import Any
 from aiohttp import web
 
 from chassis.refusals import Refusal
-from console.kit import answers, code, csv, filters, links
-from console.kit.answers import PARKED, STATES, SUCCEEDED, WAITING
+from console.kit import attempt_words, body_text, csv_files, filters, links
+from console.kit.attempt_words import PARKED, STATES, SUCCEEDED, WAITING
 from console.kit.calls import Panel, together
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
@@ -67,7 +67,7 @@ class Table:
     @property
     def can_retry(self) -> bool:
         """Whether a row is parked, so that it can be selected."""
-        return self.page.ok and any(answers.state_of(one) == PARKED for one in self.page.deliveries)
+        return self.page.ok and any(attempt_words.state_of(one) == PARKED for one in self.page.deliveries)
 
 
 def state_in(text: str) -> str:
@@ -156,15 +156,15 @@ def _csv(sub_id: int, found: pb.ListDeliveriesResponse) -> web.Response:
         "event_id", "event", "about", "entity_type", "entity_id", "occurred_at", "state", "attempts", "last_attempt_at",
         "last_answer", "due_at", "kept_until",
     )  # fmt: skip
-    return csv.answer(f"deliveries-{sub_id}", header, (_csv_row(one) for one in found.deliveries))
+    return csv_files.answer(f"deliveries-{sub_id}", header, (_csv_row(one) for one in found.deliveries))
 
 
 def _csv_row(one: pb.Delivery) -> Sequence[object]:
     last = one.attempts[-1] if one.attempts else None
     return (
         one.event_id, one.event, one.about, one.entity_type, one.entity_id, one.occurred_at.ToJsonString(),
-        answers.state_of(one), len(one.attempts), last.started_at.ToJsonString() if last else "",
-        answers.answer(last) if last else "", one.due_at.ToJsonString() if one.HasField("due_at") else "",
+        attempt_words.state_of(one), len(one.attempts), last.started_at.ToJsonString() if last else "",
+        attempt_words.answer(last) if last else "", one.due_at.ToJsonString() if one.HasField("due_at") else "",
         one.expires_at.ToJsonString(),
     )  # fmt: skip
 
@@ -206,14 +206,14 @@ def ladder(delivery: pb.Delivery) -> Sequence[Step]:
     steps = []
     for one in made:
         after = "" if one is made[0] else _after(one, made[0])
-        title = answers.answer(one) + (", parked" if answers.state_of(one) == PARKED else "")
-        tone = "ok" if answers.is_success(one) else "no"
-        steps.append(Step(tone, title, (after, answers.seconds(one.duration_milliseconds)), one.number))
-    state = answers.state_of(delivery)
+        title = attempt_words.answer(one) + (", parked" if attempt_words.state_of(one) == PARKED else "")
+        tone = "ok" if attempt_words.is_success(one) else "no"
+        steps.append(Step(tone, title, (after, attempt_words.seconds(one.duration_milliseconds)), one.number))
+    state = attempt_words.state_of(delivery)
     left = max(0, delivery.rungs - len(made)) if state == WAITING else 0
     for place in range(left):
         if place == 0:
-            held = answers.HELD.get(delivery.held_by, "")
+            held = attempt_words.HELD.get(delivery.held_by, "")
             steps.append(Step("next", "Next" if not held else "Held", (held,), due_at=delivery.due_at))
         else:
             steps.append(Step("", "Later", ("if that one fails",)))
@@ -221,7 +221,7 @@ def ladder(delivery: pb.Delivery) -> Sequence[Step]:
 
 
 def is_step(attempt: pb.Attempt) -> bool:
-    return answers.cause_of(attempt) == "sweep" and attempt.error not in answers.OWN_FAULTS
+    return attempt_words.cause_of(attempt) == "sweep" and attempt.error not in attempt_words.OWN_FAULTS
 
 
 def _after(attempt: pb.Attempt, first: pb.Attempt) -> str:
@@ -234,7 +234,7 @@ def _after(attempt: pb.Attempt, first: pb.Attempt) -> str:
 
 def extras(delivery: pb.Delivery) -> Sequence[Extra]:
     return [
-        Extra(one, EXTRA_WORDS.get(answers.cause_of(one), "tried it, and could not send"))
+        Extra(one, EXTRA_WORDS.get(attempt_words.cause_of(one), "tried it, and could not send"))
         for one in delivery.attempts
         if not is_step(one)
     ]
@@ -334,7 +334,7 @@ def _shown(
     # A service of the release before names one header alone.
     signatures = {one.name: one.value for one in found.fresh_headers} or {"Service-Signature": found.fresh_signature}
     fresh = [*((name, value) for name, value in headers if name not in signatures), *signatures.items()]
-    state = answers.state_of(delivery)
+    state = attempt_words.state_of(delivery)
     acts = {PARKED: "retry", WAITING: "attempt", SUCCEEDED: "resend"}
     path = delivery.destination_url.partition("://")[2].partition("/")[2]
     return Shown(
@@ -345,13 +345,13 @@ def _shown(
         names=names,
         body=body,
         size=len(found.body),
-        indented=code.indented(body),
+        indented=body_text.indented(body),
         request_line="\n".join([f"POST /{path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]),
         request_id=found.request_id,
-        curl=code.curl(delivery.destination_url, fresh, body) if found.fresh_signature and headers else "",
+        curl=body_text.curl(delivery.destination_url, fresh, body) if found.fresh_signature and headers else "",
         subscription=subscription,
         can_act="" if delivery.event == TEST_EVENT else acts.get(state, ""),
-        held=answers.HELD.get(delivery.held_by, ""),
+        held=attempt_words.HELD.get(delivery.held_by, ""),
     )
 
 
@@ -390,14 +390,14 @@ def said(delivery: pb.Delivery) -> str:
         return "Nothing was sent."
     last = delivery.attempts[-1]
     name = delivery.event
-    words = f"{answers.answer(last)} after {answers.seconds(last.duration_milliseconds)}"
-    if answers.is_success(last):
+    words = f"{attempt_words.answer(last)} after {attempt_words.seconds(last.duration_milliseconds)}"
+    if attempt_words.is_success(last):
         return f"{name} has arrived: {words}."
     left = {
         PARKED: "It stays parked.",
         WAITING: "It waits for its next date as before.",
         SUCCEEDED: "It had arrived before, and counts as delivered.",
-    }.get(answers.state_of(delivery), "")
+    }.get(attempt_words.state_of(delivery), "")
     return f"{name} did not arrive: {words}. {left}".strip()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from console.areas.webhooks import words
-from console.kit import csv, filters
+from console.kit import csv_files, filters
 from console.kit.links import with_query
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
@@ -47,7 +47,7 @@ def _csv(subscriptions: list[pb.SubscriptionDetails]) -> web.Response:
         row += [" ".join(one.events), wait.waiting, _iso(wait, "next_due_at"), wait.parked, _iso(one, "paused_at")]
         row += [one.pause_reason, one.source, one.created_by, _iso(one, "created_at"), one.secret_prefix]
         rows.append([*row, _iso(one, "secret_since")])
-    return csv.answer("webhooks", CSV_HEADER, rows)
+    return csv_files.answer("webhooks", CSV_HEADER, rows)
 
 
 def _iso(message: pb.SubscriptionDetails | pb.Undelivered, name: str) -> str:

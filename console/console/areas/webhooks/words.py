@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from console.kit import answers
+from console.kit import attempt_words
 from console.kit.times import Wall, apart, count
 from makeready.common.v1 import audit_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -42,7 +42,7 @@ def most_frequent(stats: pb.GetDeliveryStatsResponse | None) -> str:
     """The failure that most failed attempts of a period had; empty if none failed."""
     for one in stats.answers if stats is not None else ():
         if one.error:
-            return answers.answer(one)
+            return attempt_words.answer(one)
     return ""
 
 

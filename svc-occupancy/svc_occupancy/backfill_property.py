@@ -1,5 +1,5 @@
-"""The property of rows that the release before wrote, which has no such column: while an installation is upgraded, its
-processes write beside this release's."""
+"""Fills the property of rows that the release before wrote, which has no such column: while an installation is
+upgraded, its processes write beside this release's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svc_occupancy.turn_tasks.queries import PLACE_TASKS
 from svc_occupancy.units.queries import PLACE_STATES
 
 
-def placing(database: Database) -> Callable[[datetime.datetime], Awaitable[Mapping[str, int]]]:
+def property_backfill(database: Database) -> Callable[[datetime.datetime], Awaitable[Mapping[str, int]]]:
     """The sweep that fills the property of unit states and tasks without one. It costs two looks into empty indexes."""
 
     async def sweep(_now: datetime.datetime) -> Mapping[str, int]:
