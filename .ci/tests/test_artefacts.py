@@ -15,7 +15,9 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 ROOT = Path(__file__).resolve().parents[2]
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".state", "__pycache__", "*_cache", "node_modules", "tests", "gen")
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", ".state", "__pycache__", "*_cache", "node_modules", "tests", "gen", ".hypothesis"
+)
 OTHER = "9.8.7"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", ".state", "__pycache__", "*_cache", "*.egg-info", "gen", "node_modules"
+    ".git", ".venv", ".state", "__pycache__", "*_cache", "*.egg-info", "gen", "node_modules", ".hypothesis"
 )
 
 

@@ -130,5 +130,6 @@ class RunningService(Process):
         except grpc.aio.AioRpcError as error:
             refused = refusal_of(error)
             if refused is None:
+                error.add_note(f"The end of the log of {self.name}: {self.log_tail()}")
                 raise
             raise refused from None

@@ -126,7 +126,7 @@ def _count_duplicates(found: Verdict, answers: Mapping[tuple[str, str], list[flo
             died = {
                 POSTGRES if kill.who == POSTGRES else "a dispatcher"
                 for kill in deaths
-                if first - LATE_SECONDS <= kill.at <= second
+                if first - LATE_SECONDS <= max(kill.at, kill.back_at) and kill.at <= second
             }
             found.unexplained += not died
             found.after[" and ".join(sorted(died)) or "nobody"] += 1

@@ -75,9 +75,10 @@ async def test_a_write_through_each_context_makes_a_hint(harness: Harness, calle
         ((house,),) = await harness.query(
             "svc-catalog", "SELECT id FROM property WHERE company_id = $1 AND external_id = 'H1'", company.company_id
         )
-        await heard.until(("svc-catalog", "property", house))
-        of_subscriptions = [one for one in heard.hints if one[:2] == ("svc-webhooks", "webhook_subscription")]
-        assert of_subscriptions == [("svc-webhooks", "webhook_subscription", first.json["entity_id"])]
+        last = await caller.send(KINDS["create webhook"].make(records), api_key, "hint after it")
+        made = [("svc-webhooks", "webhook_subscription", one.json["entity_id"]) for one in (first, last)]
+        await heard.until(*made, ("svc-catalog", "property", house))
+        assert [one for one in heard.hints if one[:2] == made[0][:2]] == made
         await command(harness, "company", "update", str(company.company_id), "--timezone", "Europe/Oslo")
         await heard.until(("gateway", "company", company.company_id))
     await command(harness, "wait")  # later tests count rows, also those of replicas

@@ -48,7 +48,7 @@ class House:
         return self.system.call("PATCH", f"/tickets/{self.ticket_id}", self.company.keys["write"], body, headers)
 
     def notice(self, unit: str = "occupied", idempotency_key: str = "notice", **changed: object) -> Answer:
-        body = {"move_out_date": "2026-09-30", "provider": "feed"} | changed
+        body = {"move_out_date": "2036-09-30", "provider": "feed"} | changed
         return self.system.post(f"/units/{self.units[unit]}/notice", self.company.keys["write"], body, idempotency_key)
 
     def move_in(self, unit: str = "vacant", **changed: object) -> Answer:

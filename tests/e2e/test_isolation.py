@@ -28,6 +28,7 @@ def companies(system: System) -> tuple[Company, Company]:
         company.import_rows("tickets", [ticket])
         company.import_rows("turns", [{"external_id": "T1", "unit": "U1"}])
         found.append(company)
+    system.makeready("wait")  # a unit's status comes from another service, and a test reads units twice
     return found[0], found[1]
 
 

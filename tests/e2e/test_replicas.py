@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
 from testkit.api_contract import SUMMARIES
+from testkit.clocks import today
 
 from .system import Company, System
 
@@ -122,7 +122,7 @@ def test_another_timezone_counts_at_once(company: Company, compare: Callable[[st
     system.makeready("wait")
     (unit,) = company.walk("/units")
     path = f"/units/{unit['entity_id']}"
-    day = datetime.now(ZoneInfo(WEST)).date().isoformat()
+    day = today(WEST).isoformat()
     leaves = {"move_out_date": day, "provider": "entrata"}
     assert system.post(f"{path}/notice", key, leaves, "leaves").status == 201
     comes = LEASE | {"provider": "entrata", "parties": [ANA]}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
 import pytest
 
+from testkit.clocks import today
 from testkit.patience import took, until
 
 from .system import Company, System
@@ -85,7 +85,7 @@ def test_units_and_turns_at_once_lose_no_row_though_nothing_replicates(system: S
         )
         company = Company(system, number, email, {"read": system.mint(number, "read", email)})
         house(company, UNITS)
-        there = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=11)).date()
+        there = today("Pacific/Pago_Pago")
         rows = [{"external_id": f"T{n}", "unit": f"U{n}", "move_out_date": str(there)} for n in range(UNITS)]
         done = company.import_rows("turns", rows)
         assert (done["created"], done["rejected"]) == (UNITS, 0)
