@@ -26,6 +26,7 @@ from chassis.writes import idempotency
 from svc_tickets import tables as t
 from svc_tickets.search.tables import ticket_search
 from svc_tickets.tickets import inputs
+from testkit.databases import service_url
 from testkit.patience import PATIENCE_SECONDS
 
 from .changing import (
@@ -164,7 +165,8 @@ async def test_a_process_that_stands_still_holds_a_ticket_for_a_moment_only(
 @pytest.fixture(scope="module")
 async def lossy(service: Any) -> AsyncIterator[LossyRoute]:
     """The service's route to its database, which loses a commit on request."""
-    with LossyRoute(service.database_url).open() as route:
+    # With its own role: the owner's has ten connections, and the tests' own pool may have taken most of them.
+    with LossyRoute(service_url(service.database_url)).open() as route:
         service.stop()
         await asyncio.to_thread(service.start, MAKEREADY_DATABASE_URL=route.url)
         yield route
