@@ -92,9 +92,10 @@ class Watch:
 
     def files(self) -> Iterator[Path]:
         """Logs, NATS's store, and PostgreSQL's files including its write-ahead log."""
-        for path in self.harness.folder.rglob("*"):
-            if path.is_file() and not path.is_symlink() and self.harness.folder / "keys" not in path.parents:
-                yield path
+        for folder, _, names in os.walk(self.harness.folder):  # it goes on where a folder has vanished meanwhile
+            for path in (Path(folder) / name for name in names):
+                if path.is_file() and not path.is_symlink() and self.harness.folder / "keys" not in path.parents:
+                    yield path
 
     async def tables(self, name: str) -> dict[str, str]:
         """Every table of a service's database, as text."""

@@ -6,13 +6,17 @@ import hashlib
 import html
 import http.client
 import re
+import time
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlencode
 
+from testkit.patience import pauses
+
 from .system import System
 
 URL_ENCODED = "application/x-www-form-urlencoded"
+MISSING = "be shown right now"  # stands in the place of a part
 PASSWORD = "correct horse battery"  # of the administrators that `System.company` makes
 
 
@@ -64,8 +68,16 @@ class Browser:
         assert page.status == 200 and "Sign out" in page.text, page.words
         return self
 
-    def get(self, path: str) -> Page:
-        return self._request("GET", path, None)
+    def get(self, path: str, *, whole: bool = True) -> Page:
+        """whole: looks again while a part is missing, as the console waits for a part only 1.5 s."""
+        cookies = dict(self.cookies)  # one of them has the sentence that a page shows once
+        for pause in pauses():
+            page = self._request("GET", path, None)
+            if not (whole and MISSING in page.text):
+                break
+            time.sleep(pause)
+            self.cookies = dict(cookies)
+        return page
 
     def post(self, path: str, values: list[tuple[str, str]]) -> Page:
         return self._request("POST", path, urlencode(values))

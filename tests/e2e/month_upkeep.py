@@ -80,11 +80,12 @@ class Upkeep:
         """Publishes an imported draft notice, and imports an overdue task with --events, so that it is announced."""
         self.us.do("notice", "publish", self.us.id("notice", "N2"))
         self.model.published("Snow", "Mohawk Row", "All units", "Tonight")
-        row = {"external_id": "M4", "property": "P2", "task_name": "Drains", "due_date": "2025-02-28", "area": "Yard"}
+        due = self.month.calendar.day(5)  # a week ago in the month; by the real clock nothing fires it
+        row = {"external_id": "M4", "property": "P2", "task_name": "Drains", "due_date": text(due), "area": "Yard"}
         self.us.fill("pm-tasks", [row], "--events")
-        facts = {"task_name": "Drains", "property": "Mohawk Row", "unit": "Yard", "due_date": "2025-02-28"}
+        facts = {"task_name": "Drains", "property": "Mohawk Row", "unit": "Yard", "due_date": text(due)}
         (task,) = (one for one in self.us.ask("pm", "list", open=True)["tasks"] if one["external_id"] == "M4")
-        self.model.due(STALE, self.us.name("pm_task", "M4", task), date(2025, 2, 28), facts)
+        self.model.due(STALE, self.us.name("pm_task", "M4", task), due, facts)
 
     # Properties
 

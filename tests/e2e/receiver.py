@@ -57,6 +57,7 @@ class Receiver:
         authority.issue_cert("receiver.test").configure_cert(context)
         self.deliveries: list[Delivery] = []
         self.answers: dict[str, list[int]] = {}
+        self.answering = threading.Lock()
         self.bodies: dict[str, bytes] = {}
         outer = self
 
@@ -67,8 +68,10 @@ class Receiver:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 outer.deliveries.append(Delivery(self.path, headers, body, time.time()))
-                waiting = outer.answers.get(self.path)
-                self.send_response(waiting.pop(0) if waiting else 200)
+                waiting = outer.answers.get(self.path, [])
+                with outer.answering:  # each request has a thread
+                    status = waiting.pop(0) if waiting else 200
+                self.send_response(status)
                 said = outer.bodies.get(self.path, b"")
                 self.send_header("Content-Length", str(len(said)))
                 self.end_headers()

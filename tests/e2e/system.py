@@ -23,7 +23,7 @@ from testkit.warm import SOCKET, warm_parent
 
 from .shell import shell
 
-START_SECONDS = 90
+START_SECONDS = 240
 REQUESTS_A_KEY = 115  # of the 120 that a key may send in a minute
 
 
@@ -165,7 +165,7 @@ class System(Process):
         self, method: str, path: str, key: str | None = None, body: object = None, headers: dict[str, str] | None = None
     ) -> Answer:
         parts = urlsplit(self.base_url)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
         sent = dict(headers or {})
         if key is not None:
             sent["Authorization"] = f"Bearer {key}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import json
@@ -14,13 +15,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testkit.patience import until
+from testkit.patience import PATIENCE_SECONDS, until
 
 from .receiver import Receiver
 from .system import Company, System
@@ -579,7 +579,7 @@ def test_a_reader_that_has_enough_is_no_failure(system: System) -> None:
     assert process.wait(60) == 0
 
 
-@contextmanager
+@contextlib.contextmanager
 def late(target: str, seconds: float) -> Iterator[str]:
     """An address that refuses connections for a while, then forwards to the target, but cuts the first connection."""
     host, _, port = target.rpartition(":")
@@ -598,7 +598,8 @@ def late(target: str, seconds: float) -> Iterator[str]:
                 client, _ = listener.accept()
             except TimeoutError:
                 continue
-            with client, socket.create_connection((host, int(port))) as server:
+            # A client that leaves with unread bytes resets its connection.
+            with contextlib.suppress(OSError), client, socket.create_connection((host, int(port))) as server:
                 pump(client, server, budget, over)
             budget = 2**62
 
@@ -608,7 +609,7 @@ def late(target: str, seconds: float) -> Iterator[str]:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
     finally:
         over.set()
-        thread.join(10)
+        thread.join(PATIENCE_SECONDS)
         listener.close()
 
 

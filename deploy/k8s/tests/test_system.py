@@ -21,6 +21,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from testkit import databases
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import Process, free_port
 from testkit.warm import early_variables
@@ -51,7 +52,7 @@ class Running(Process):
             with grpc.insecure_channel(f"127.0.0.1:{self.ports[probe['grpc']['port']]}") as channel:
                 request = health_pb2.HealthCheckRequest(service=probe["grpc"].get("service", ""))
                 try:
-                    answer = health_pb2_grpc.HealthStub(channel).Check(request, timeout=2)
+                    answer = health_pb2_grpc.HealthStub(channel).Check(request, timeout=PATIENCE_SECONDS)
                 except grpc.RpcError:
                     return False
             return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
@@ -61,7 +62,8 @@ class Running(Process):
     def answer(self, container_port: int, path: str) -> int:
         """The status of the answer to a GET; 0 if there is none."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[container_port]}{path}", timeout=2) as response:
+            address = f"http://127.0.0.1:{self.ports[container_port]}{path}"
+            with urllib.request.urlopen(address, timeout=PATIENCE_SECONDS) as response:
                 return int(response.status)
         except urllib.error.HTTPError as error:
             return error.code
@@ -158,9 +160,8 @@ def test_ready_only_on_its_schema(system: list[Running]) -> None:
 
     for running in system:
         running.job.run_to_end()
-    deadline = time.monotonic() + READY_SECONDS
     for running in system:
-        running.wait_until(lambda: running.passes("readinessProbe"), deadline - time.monotonic())  # noqa: B023
+        running.wait_until(lambda: running.passes("readinessProbe"), READY_SECONDS)  # noqa: B023
         assert running.waits == 1, running.log_tail()
         assert '"level": "error"' not in running.log.read_text(), running.log_tail()
 
