@@ -89,7 +89,8 @@ async def state_of(jetstream: JetStreamContext, consumer: str = NAME) -> tuple[S
 async def on_servers(jetstream: JetStreamContext, count: int, consumer: str = NAME) -> bool:
     """Whether the stream and its consumer have as many replicas, and all of the stream's are up to date."""
     for one in await state_of(jetstream, consumer):
-        assert one.cluster is not None
+        if one.cluster is None:  # one that is being made says nothing of it yet
+            return False
         others = one.cluster.replicas or []
         if not one.cluster.leader or len(others) != count - 1 or one.config.num_replicas not in (0, count):
             return False

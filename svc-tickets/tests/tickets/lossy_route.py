@@ -9,12 +9,12 @@ import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit, urlunsplit
 
-COMMIT = b"COMMIT\0"
+BEGIN, COMMIT = b"BEGIN", b"COMMIT\0"
 
 
 class LossyRoute:
     """Copies bytes between a client and PostgreSQL, in a thread of its own. lose: "before" or "after", for the next
-    commit only; it becomes "" once that connection is lost."""
+    commit of a transaction that sends `of`; it becomes "" once that connection is lost."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -24,6 +24,7 @@ class LossyRoute:
         self._loop = asyncio.new_event_loop()
         self._port = 0
         self.lose = ""
+        self.of = b""
 
     @property
     def url(self) -> str:
@@ -58,8 +59,10 @@ class LossyRoute:
         lost = asyncio.Event()
 
         async def ask() -> None:
+            is_meant = False  # others commit, too: what the service does beside its RPCs
             while sent := await reader.read(65536):
-                if self.lose and COMMIT in sent:
+                is_meant = self.of in sent or (is_meant and BEGIN not in sent)
+                if self.lose and is_meant and COMMIT in sent:
                     how, self.lose = self.lose, ""
                     if how == "before":
                         break
