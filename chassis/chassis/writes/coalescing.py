@@ -237,14 +237,13 @@ class CoalescingDecide(DecideOnce):
             c.company_id == asked.c.claim_company_id, c.id == asked.c.row_id
         )
         found = rows.subquery("found")
-        same = sa.and_(*(claims.c[name] == asked.c[f"claim_{name}"] for name in key))
         stored = [claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:]]
-        both = asked.outerjoin(claims, same).outerjoin(found, found.c.of_n == asked.c.n)
+        both = asked.outerjoin(claims, _same_key(claims, asked)).outerjoin(found, found.c.of_n == asked.c.n)
         self._read_many = Statement(sa.select(*found.c, asked.c.n, *stored).select_from(both))
 
         replayed = array_rows("replayed", {f"claim_{name}": claims.c[name].type for name in key})
-        its_claim = sa.and_(*(claims.c[name] == replayed.c[f"claim_{name}"] for name in key))
-        hold: sa.Select[Any] = sa.select(sa.literal_column("1")).select_from(replayed.join(claims, its_claim))
+        held_claims = replayed.join(claims, _same_key(claims, replayed))
+        hold: sa.Select[Any] = sa.select(sa.literal_column("1")).select_from(held_claims)
         self._hold_many = Statement(hold.with_for_update(read=True, key_share=True, skip_locked=True, of=claims))
 
         whole = {f"claim_{name}": claims.c[name].type for name in CLAIM_COLUMNS}
@@ -262,8 +261,8 @@ class CoalescingDecide(DecideOnce):
         free = sa.select(*(asked.c[f"claim_{name}"] for name in CLAIM_COLUMNS)).join(held, held.c.n == asked.c.n)
         claim = insert(claims).from_select(CLAIM_COLUMNS, free, include_defaults=False).on_conflict_do_nothing()
         claimed = claim.returning(*(claims.c[name] for name in key)).cte("claimed")
-        done = sa.and_(*(claimed.c[name] == asked.c[f"claim_{name}"] for name in key))
-        mine_now = sa.select(asked.c.n).select_from(asked.join(claimed, done)).cte("mine").prefix_with("MATERIALIZED")
+        done = asked.join(claimed, _same_key(claimed, asked))
+        mine_now = sa.select(asked.c.n).select_from(done).cte("mine").prefix_with("MATERIALIZED")
         values = {name: asked.c[f"new_{name}"] for name in sets}
         changed = sa.update(locked).where(*of_row, asked.c.n == mine_now.c.n, version < asked.c.new_version)
         effects = [changed.values(values).returning(sa.literal_column("1")).cte("changed")]
@@ -340,6 +339,11 @@ class CoalescingDecide(DecideOnce):
             values[f"{table.name}_of_n"] = [n for n, _ in made_rows]
             values |= columns_of([row for _, row in made_rows], names, f"{table.name}_")
         return values
+
+
+def _same_key(claims: sa.FromClause, rows: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Whether a row, whose columns are named `claim_…`, has the key of a claim."""
+    return sa.and_(*(claims.c[name] == rows.c[f"claim_{name}"] for name in CLAIM_COLUMNS[:3]))
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
