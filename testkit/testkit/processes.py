@@ -121,8 +121,12 @@ class Process:
             self.process.wait(STOP_SECONDS)
 
     def log_tail(self, characters: int = LOG_TAIL_CHARACTERS) -> str:
-        """The end of its log."""
-        return self.log.read_text(errors="replace")[-characters:] if self.log.exists() else ""
+        """The end of its log, read alone: a long run's log has megabytes."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 4 * characters))  # a character has four bytes at most
+            return file.read().decode(errors="replace")[-characters:]
 
 
 def accepts_connections(target: str) -> bool:

@@ -126,10 +126,15 @@ def _count_duplicates(found: Verdict, answers: Mapping[tuple[str, str], list[flo
             died = {
                 POSTGRES if kill.who == POSTGRES else "a dispatcher"
                 for kill in deaths
-                if first - LATE_SECONDS <= max(kill.at, kill.back_at) and kill.at <= second
+                if first - LATE_SECONDS <= _without(kill) and kill.at <= second
             }
             found.unexplained += not died
             found.after[" and ".join(sorted(died)) or "nobody"] += 1
+
+
+def _without(kill: Kill) -> float:
+    """Until when an answer could get lost: nothing is recorded before PostgreSQL is back."""
+    return max(kill.at, kill.back_at) if kill.who == POSTGRES else kill.at
 
 
 def _count_seconds(found: Verdict, firsts: Sequence[float]) -> None:
