@@ -2,7 +2,7 @@
 the shards, and the services of all of them.
 
 A folder that takes long is split into shards of whole files, by the seconds that `.ci/durations.json` has of each; the
-longest shards start first. Much of a shard's time is waiting for its own processes, so two cores have five lanes. The
+longest shards start first. Much of a shard's time is waiting for its own processes, so two cores have six lanes. The
 output of a shard is printed when it has ended. At the end: the counts, every reason for a skip with its count, and
 every failed test with its error, in the last lines, for a CI may show no others.
 
@@ -37,7 +37,7 @@ from testkit.warm import SOCKET, SharedParent, WarmParent, python_program
 
 ROOT = Path(__file__).resolve().parents[1]
 DURATIONS = ROOT / ".ci" / "durations.json"
-LANES = 1 + 2 * min(os.cpu_count() or 2, 4)
+LANES = 2 + 2 * min(os.cpu_count() or 2, 4)
 # About the longest shard: a shorter one would start its servers and services too often, and of longer ones the last
 # would run alone.
 SHARD_SECONDS_MIN, SHARDS_A_LANE = 220, 1.7

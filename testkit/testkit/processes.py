@@ -85,6 +85,7 @@ class Process:
     def _started(self, command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen[bytes] | Forked:
         program = python_program(command, environment) if self.warm else None
         if program is not None:
+            self.log.touch()  # at once, as for any other process: the forked one opens it a moment later
             return warm_parent().fork(program, environment, self.log, own_session=self._own_session)
         with self.log.open("ab") as log:
             return subprocess.Popen(

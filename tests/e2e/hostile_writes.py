@@ -57,7 +57,7 @@ VALID: dict[str, Callable[[World], list[Body]]] = {
     "POST /units/{unit_id}/notice": lambda _: [
         {
             # In the future: the hourly sweep vacates a unit whose date has passed, and the state would change.
-            "move_out_date": "2036-09-30",
+            "move_out_date": "2986-09-30",
             "provider": "feed",
             "ntv_reason_code": "JOB",
             "departure_destination_code": "CITY",
@@ -88,7 +88,7 @@ VALID: dict[str, Callable[[World], list[Body]]] = {
     # Each to a subscription of its own: one gets 10 tests a minute, and one replay at a time.
     "POST /webhooks/{sub_id}/test": lambda _: [{}],
     "POST /webhooks/{sub_id}/replay": lambda _: [
-        {"since": "2026-01-01T00:00:00Z", "until": "2036-01-01T00:00:00Z", "events": ["pm.stale"], "state": "parked"}
+        {"since": "2026-01-01T00:00:00Z", "until": "2986-01-01T00:00:00Z", "events": ["pm.stale"], "state": "parked"}
     ],
     "POST /webhooks": lambda _: [{"destination_url": DESTINATION, "events": ["pm.stale", "vendor.hold"]}],
 }
@@ -213,8 +213,9 @@ class World:
             self.tried[write] += len(batch)
         assert not wrong, (len(wrong), wrong[:10])
         after = self.state(*paths)
-        changed = {path: [one for one in found if one not in before[path]] for path, found in after.items()}
-        assert after == before, {path: records for path, records in changed.items() if records}
+        assert after == before, {
+            path: [one for one in found if one not in before[path]] for path, found in after.items()
+        }
         for path, key, once in firsts:
             accepted = self.send(write, path, key, raw(body), once)
             assert accepted.status == SUCCESS[write], accepted

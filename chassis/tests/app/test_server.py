@@ -32,7 +32,7 @@ from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from testkit import databases
 from testkit.patience import PATIENCE_SECONDS, eventually
 from testkit.plugin import PostgresServer
-from testkit.processes import free_port
+from testkit.processes import READY_SECONDS, free_port
 from testkit.services import Keys, RunningService
 
 from ..contract import EchoRequest, EchoResponse, service
@@ -48,11 +48,7 @@ class EchoProcess(RunningService):
 
     @property
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "tests.app.echo"]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return super().environment | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONSAFEPATH": "1"}
+        return [sys.executable, "-P", str(Path(__file__).with_name("serve_echo.py"))]
 
     @property
     def lines(self) -> list[str]:
@@ -301,7 +297,7 @@ def test_a_setting_that_is_bad_ends_the_process_with_one_line(name: str, value: 
         env=prepared.environment | {name: value},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=READY_SECONDS,
         check=False,
     )
     line = ended.stderr.splitlines()[-1]  # after the lines of gRPC's library
@@ -311,7 +307,9 @@ def test_a_setting_that_is_bad_ends_the_process_with_one_line(name: str, value: 
 
 def test_an_unknown_argument_prints_the_usage(prepared: EchoProcess) -> None:
     command = [*prepared.command, "serve"]
-    ended = subprocess.run(command, env=prepared.environment, capture_output=True, text=True, timeout=30, check=False)
+    ended = subprocess.run(
+        command, env=prepared.environment, capture_output=True, text=True, timeout=READY_SECONDS, check=False
+    )
     assert (ended.returncode, ended.stderr) == (2, "svc-echo: usage: python -m tests.app [migrate]\n")
 
 
