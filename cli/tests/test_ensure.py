@@ -18,6 +18,7 @@ from makeready.identity.v1 import identity_pb2 as pb
 from makeready_cli import calls, program
 from makeready_cli.errors import CommandError
 from makeready_cli.output import Answer
+from testkit.clocks import today
 from testkit.gateways import Gateway, Operator
 from testkit.raw_http import Api
 
@@ -39,8 +40,13 @@ companies:
         administrator: ana@{name}.example
       - name: dashboard.v2
         scope: read
-        expires_at: 2031-01-01T00:00:00+01:00
+        expires_at: {expires_at}
 """
+
+
+def house(name: str) -> str:
+    """The file of a company. A key ends in five years: one may end in ten at most."""
+    return HOUSE.format(name=name, expires_at=f"{today().year + 5}-01-01T00:00:00+01:00")
 
 
 @pytest.fixture
@@ -121,7 +127,7 @@ def kinds(answer: Answer) -> list[tuple[str, str, str]]:
 async def test_a_file_makes_a_company_once_and_a_check_says_what_differs(
     ensure: Ensure, operator: Operator, api: Api, name: str, tmp_path: Path
 ) -> None:
-    text = HOUSE.format(name=name)
+    text = house(name)
     checked = await ensure(text, "--check")
     assert (checked.status, checked.value["differs"]) == (3, True)
     assert not (tmp_path / "keys.yaml").exists()
@@ -153,7 +159,7 @@ async def test_a_file_makes_a_company_once_and_a_check_says_what_differs(
 async def test_what_differs_is_changed_and_what_the_file_does_not_name_stays(
     ensure: Ensure, operator: Operator, name: str, tmp_path: Path
 ) -> None:
-    await ensure(HOUSE.format(name=name))
+    await ensure(house(name))
     keys = stored(tmp_path)
     changed = f"""
 companies:
@@ -204,16 +210,16 @@ async def test_a_run_that_is_killed_anywhere_is_run_again_and_ends_the_same(
         own = f"house-{point}"
         ends_in = point
         try:
-            await ensure(HOUSE.format(name=own))
+            await ensure(house(own))
             break
         except KilledError:
             ends_in = 0
-        await ensure(HOUSE.format(name=own))
+        await ensure(house(own))
         assert await state(operator, own) == expected(own)
         keys = stored(tmp_path)
         assert before.items() <= keys.items() and f"{own}.sync" in keys
         assert (await api.get("/whoami", keys[f"{own}.sync"])).status == 200
-        assert (await ensure(HOUSE.format(name=own), "--check")).status == 0
+        assert (await ensure(house(own), "--check")).status == 0
         before = keys
     # Each of 6 calls before and after; of 2 keys 2 changes of the file, before and after.
     assert point == 21
@@ -282,5 +288,5 @@ async def test_a_faulty_file_is_one_line(ensure: Ensure, text: str, words: str) 
 async def test_a_file_of_keys_that_is_something_else_stays(ensure: Ensure, name: str, tmp_path: Path) -> None:
     (tmp_path / "keys.yaml").write_text("companies: []\n")
     with pytest.raises(CommandError, match="holds something else than a Secret"):
-        await ensure(HOUSE.format(name=name))
+        await ensure(house(name))
     assert (tmp_path / "keys.yaml").read_text() == "companies: []\n"

@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,6 +30,7 @@ from makeready_cli.rpc.arguments import CLEAR, COMPANY, IDEMPOTENCY_KEY, request
 from makeready_cli.rpc.command import RpcCommand
 from makeready_cli.rpc.rendering import record_of, text_of
 from testkit.gateways import Gateway, Operator
+from testkit.processes import free_port
 
 from .conftest import Run
 
@@ -241,9 +241,7 @@ class Shell:
     """Runs commands as a program does, all in one process: each start of one takes 0.6 s of CPU."""
 
     def __init__(self, folder: Path, gateway: Gateway, keys: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            nobody = f"127.0.0.1:{probe.getsockname()[1]}"
+        nobody = f"127.0.0.1:{free_port()}"
         system = {
             "base_url": "http://127.0.0.1:1/api/v1",
             "admin_url": "http://127.0.0.1:2",

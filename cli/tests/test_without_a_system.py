@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from pathlib import Path
 
 import pytest
 
 from chassis.auth.identity import make_keys
 from makeready_cli.system import is_alive
+from testkit.processes import free_port
 
 from .conftest import Run, Write
 
@@ -22,9 +22,7 @@ def dead_system(tmp_path: Path) -> Path:
     """The runtime.json of a system whose processes have all ended."""
     state = tmp_path / "state"
     make_keys(state / "identity", ["operator"])
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     gone = os.posix_spawn("/bin/true", ["true"], {})
     os.waitpid(gone, 0)
     found = {

@@ -21,6 +21,7 @@ from ..e2e.receiver import Receiver
 from ..e2e.system import Company
 from .processes import PATIENCE_SECONDS, Listener, Processes
 
+NOT_YET = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 OPERATOR_IDENTITY = Identity(OPERATOR, "operator")
 PRODUCERS, PUBLIC = ("svc-catalog", "svc-tickets", "svc-occupancy"), "subject LIKE '%.public.%'"
 HOOK, HEARD = "/chaos", ["ticket.created", "ticket.status_changed", "turn.status_changed"]
@@ -104,7 +105,7 @@ class Harness(Processes):
                 await self.operator(name, ConsumerServiceStub, "CatchUp", CatchUpRequest())
                 return
             except grpc.aio.AioRpcError as error:
-                assert error.code() is grpc.StatusCode.UNAVAILABLE and time.monotonic() < deadline, error
+                assert error.code() in NOT_YET and time.monotonic() < deadline, error
                 await asyncio.sleep(0.2)
 
     async def relay_rests(self, name: str) -> None:

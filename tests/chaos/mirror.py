@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import server_folder
 
 from .harness import Harness, running_harness
@@ -53,6 +54,8 @@ class Result:
     changes: int
     expired: int
     """How often a cursor had expired."""
+    rebuilds: int
+    """How often the rebuild that ends cursors was sent: again where its answer was lost."""
 
     def __str__(self) -> str:
         records = ", ".join(f"{len(self.lists[kind])} {kind}" for kind in KINDS)
@@ -103,10 +106,10 @@ async def mirrored(
             ended = asyncio.Event()
             writing = asyncio.create_task(writers.run(WRITERS, PAUSE_SECONDS, ended))
             copying.append(writing)
-            done, _ = await asyncio.wait({killing, writing}, timeout=1.5 * apart_seconds[1])
-            if not done:
-                await writers.rebuild_replicas()
-                await asyncio.wait({killing, writing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({killing, writing}, timeout=1.5 * apart_seconds[1])
+            await asyncio.wait_for(follower.begun["tickets"].wait(), PATIENCE_SECONDS)
+            await writers.rebuild_replicas()
+            await asyncio.wait({killing, writing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             killing.cancel()
             ended.set()
             await writing
@@ -139,6 +142,7 @@ async def mirrored(
         follower.pages,
         follower.changes,
         follower.expired,
+        writers.asked["RebuildReplicas"] - 1,
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from testkit.patience import PATIENCE_SECONDS
 from testkit.typescript import node_command
 
 from .harness import Harness
@@ -127,6 +128,8 @@ class Follower:
         self.gone: dict[str, set[int]] = {kind: set() for kind in KINDS}
         """The records that came as gone last."""
         self.pages = self.changes = self.expired = 0
+        self.begun = {kind: asyncio.Event() for kind in KINDS}
+        """Set once it has a cursor of the kind."""
         self._reader = reader
         self._chance = chance
         self._cursors: dict[str, str] = {}
@@ -168,6 +171,7 @@ class Follower:
                 self.records[kind][one.entity_id] = bytes(one.record)
                 self.gone[kind].discard(one.entity_id)
         self._cursors[kind] = page.resume_cursor
+        self.begun[kind].set()
         self.pages += 1
         self.changes += len(page.data)
         return page.next_cursor is not None
@@ -198,7 +202,7 @@ class Program:
         if self._process is not None:
             assert self._process.poll() is None, self._log.read_text()[-2000:]
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(PATIENCE_SECONDS)
             self._process = None
             self.kills += 1
             assert "Traceback" not in self._log.read_text(), self._log.read_text()[-2000:]

@@ -97,6 +97,8 @@ class Writers:
         self.caller = caller
         self.company_id = caller.company.company_id
         self.answers: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
+        """How often each RPC was sent."""
         """How often each kind of write was done or refused."""
         self._chance = chance
         self._who = Identity(OPERATOR, "operator", self.company_id)
@@ -240,7 +242,7 @@ class Writers:
         return {"external_id": f"T{n}", **place, **people, "title": self._name("Tap"), "category": "Plumbing"}
 
     def _turn(self, n: int) -> dict[str, Any]:
-        dates = {"move_in_date": "2024-04-01", "move_out_date": self._chance.choice(["", "2031-05-01"])}
+        dates = {"move_in_date": "2024-04-01", "move_out_date": self._chance.choice(["", "2981-05-01"])}
         return {"external_id": f"L{n}", "unit": f"U{n}", **dates}
 
     # Integrations
@@ -260,7 +262,7 @@ class Writers:
         await self._send(Write("", "PATCH", f"/tickets/{self._any('tickets')}", body))
 
     async def _leaves(self) -> None:
-        await self._send(notice(self._any("units"), self._chance.choice(["2024-05-31", "2031-05-31"])))
+        await self._send(notice(self._any("units"), self._chance.choice(["2024-05-31", "2981-05-31"])))
 
     async def _moves_in(self) -> None:
         await self._send(move_in(self._any("units"), external_id=self._name("lease")))
@@ -337,7 +339,7 @@ class Writers:
         await self._ask("HoldVendor", vendor_id=vendor_id, reason="A complaint")
         await self._ask("ReleaseVendor", vendor_id=vendor_id)
         await self._ask(
-            "RecordInsurance", vendor_id=vendor_id, expires_on=self._chance.choice(["2024-01-01", "2031-01-01"])
+            "RecordInsurance", vendor_id=vendor_id, expires_on=self._chance.choice(["2024-01-01", "2981-01-01"])
         )
 
     async def _plans_inspection(self) -> None:
@@ -345,7 +347,7 @@ class Writers:
             "ScheduleInspection",
             property_id=self._any("properties"),
             title=self._name("Stairs"),
-            scheduled_date="2031-03-01",
+            scheduled_date="2981-03-01",
             assignee_id=self._any("staff"),
             row=["Rail", "Light"],
         )
@@ -389,7 +391,7 @@ class Writers:
 
     async def _schedules_turn(self) -> None:
         day = self._chance.randrange(1, 29)
-        await self._ask("ScheduleTurn", turn_id=self._any("turns"), projected_ready_on=f"2031-06-{day:02}")
+        await self._ask("ScheduleTurn", turn_id=self._any("turns"), projected_ready_on=f"2981-06-{day:02}")
 
     # Calls
 
@@ -421,6 +423,7 @@ class Writers:
             if service not in self._channels:
                 self._channels[service] = grpc.aio.insecure_channel(running.target)
             method = getattr(getattr(stubs, stub)(self._channels[service]), rpc)
+            self.asked[rpc] += 1
             try:
                 return await running.call(method, request, self._who)
             except grpc.aio.AioRpcError as error:

@@ -24,7 +24,7 @@ class Names:
         self._until = 0.0
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
-        self._socket.settimeout(0.1)
+        self._socket.settimeout(0.1)  # short: until it looks whether it ends
         self._ends = False
         self._thread = threading.Thread(target=self._serve, daemon=True)
 

@@ -29,7 +29,7 @@ MOVE_IN = {
     "provider": "entrata",
     "parties": [{"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}],
 }
-NOTICE = {"move_out_date": "2031-05-31", "provider": "entrata"}
+NOTICE = {"move_out_date": "2981-05-31", "provider": "entrata"}
 CLOSING = {"status": "Completed", "note": "All of it was mended today."}
 
 

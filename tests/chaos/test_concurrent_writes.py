@@ -124,7 +124,7 @@ async def test_move_ins_notices_and_an_import_at_once_leave_one_resident_a_unit_
     }
     moved = lived_in[:2]
     fed = [{**row, "occupancy_source": "Yardi"} for row in names.values()]
-    leaving = {"move_out_date": "2031-01-31", "projected_ready_on": "2031-02-05"}
+    leaving = {"move_out_date": "2981-01-31", "projected_ready_on": "2981-02-05"}
     files = asyncio.create_task(
         asyncio.to_thread(
             lambda: [

@@ -27,4 +27,5 @@ async def test_copies_end_equal_to_the_lists_byte_for_byte(harness: Harness, tmp
     assert not any(result.differences.values()), str(result)
     assert all(result.lists[kind] for kind in KINDS) and result.gone["inspections"]
     assert not any(result.gone[kind] & result.lists[kind].keys() for kind in KINDS)
-    assert result.expired == 1 and all(result.program_kills.values()) and result.kills.total() == KILLS
+    assert 1 <= result.expired <= result.rebuilds
+    assert all(result.program_kills.values()) and result.kills.total() == KILLS

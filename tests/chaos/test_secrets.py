@@ -82,7 +82,7 @@ class Watch:
         await self.makeready("sweep", "webhooks")
         for name in SERVICES:
             address = self.harness._more[name]["MAKEREADY_METRICS_LISTEN"]
-            answer = await asyncio.to_thread(urllib.request.urlopen, f"http://{address}/metrics", timeout=10)
+            answer = await asyncio.to_thread(urllib.request.urlopen, f"http://{address}/metrics", timeout=60)
             self.said.append(answer.read())
 
     def arguments(self) -> Iterator[bytes]:

@@ -77,7 +77,7 @@ def change_ticket(records: Records) -> Write:
     return Write("change ticket", "PATCH", f"/tickets/{records.ticket()}", {"status": "In Progress"})
 
 
-def notice(unit_id: int, move_out_date: str = "2031-05-31") -> Write:
+def notice(unit_id: int, move_out_date: str = "2981-05-31") -> Write:
     body = {"move_out_date": move_out_date, "provider": "entrata", "notes": "By letter"}
     return Write("notice", "POST", f"/units/{unit_id}/notice", body)
 

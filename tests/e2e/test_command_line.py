@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import csv
 import gzip
+import itertools
 import json
 import os
 import re
@@ -14,12 +16,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
+from makeready_local.databases import url_for
 from testkit.patience import PATIENCE_SECONDS, until
 
 from .receiver import Receiver
@@ -505,25 +509,41 @@ def test_a_dry_run_changes_nothing(system: System, company: Company, number: str
     assert system.makeready("import", number, "properties", str(file))["created"] == 3
 
 
-def test_an_import_that_is_interrupted_is_finished_by_running_it_again(system: System) -> None:
+@contextlib.asynccontextmanager
+async def held(system: System, company: Company, external_id: str) -> AsyncIterator[None]:
+    """Another transaction holds the property: an import that changes it waits there."""
+    password = json.loads((system.state / "secrets.json").read_text())["database_catalog"]
+    connection = await asyncpg.connect(url_for(system.runtime["database_url"], "catalog", password))
+    try:
+        async with connection.transaction():
+            sql = "SELECT id FROM property WHERE company_id = $1 AND external_id = $2 FOR UPDATE"
+            assert await connection.fetchval(sql, company.company_id, external_id)
+            yield
+    finally:
+        await connection.close()
+
+
+async def test_an_import_that_is_interrupted_is_finished_by_running_it_again(system: System) -> None:
     company = system.company("Interrupted")
-    rows = properties(12_000)
+    rows = properties(6_000)
+    company.import_rows("properties", [rows[5_000] | {"name": "Renamed"}])
     file = system.state / "long.csv.gz"
     write_csv(system.state / "long.csv", rows)
     file.write_bytes(gzip.compress((system.state / "long.csv").read_bytes()))
     words = ("--json", "import", str(company.company_id), "properties", str(file))
     program = [str(Path(sys.executable).with_name("makeready")), *words]
-    process = subprocess.Popen(
-        program, env=system.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=system.state
-    )
-    until(lambda: next(company.walk("/properties", limit=1), None))
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (1, "")
-    assert re.fullmatch(r"makeready: Interrupted[^\n]+\n", err), err
+    async with held(system, company, "B5000"):
+        process = await asyncio.create_subprocess_exec(
+            *program, env=system.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=system.state
+        )
+        await asyncio.to_thread(until, lambda: len(list(itertools.islice(company.walk("/properties"), 2))) == 2)
+        process.send_signal(signal.SIGINT)
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+    assert (process.returncode, out) == (1, b"")
+    assert re.fullmatch(rb"makeready: Interrupted[^\n]+\n", err), err
     report = system.makeready(*words[1:])
-    assert report["created"] + report["unchanged"] == report["read"] == 12_000
-    assert report["unchanged"] > 0
+    assert report["created"] + report["changed"] + report["unchanged"] == report["read"] == 6_000
+    assert report["changed"] == 1 and report["unchanged"] > 0
     assert {one["external_id"] for one in company.walk("/properties")} == {row["external_id"] for row in rows}
 
 
@@ -591,7 +611,7 @@ def late(target: str, seconds: float) -> Iterator[str]:
         if over.wait(seconds):
             return
         listener.listen()
-        listener.settimeout(0.1)
+        listener.settimeout(0.1)  # short: until it looks whether it ends
         budget = 30_000  # bytes until the first connection is cut
         while not over.is_set():
             try:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +16,7 @@ import pytest
 from testkit.prepared import prepare_state
 
 from .system import Answer, Company, System
+from .test_outages import hanging
 
 
 @dataclass
@@ -48,7 +47,7 @@ class House:
         return self.system.call("PATCH", f"/tickets/{self.ticket_id}", self.company.keys["write"], body, headers)
 
     def notice(self, unit: str = "occupied", idempotency_key: str = "notice", **changed: object) -> Answer:
-        body = {"move_out_date": "2036-09-30", "provider": "feed"} | changed
+        body = {"move_out_date": "2986-09-30", "provider": "feed"} | changed
         return self.system.post(f"/units/{self.units[unit]}/notice", self.company.keys["write"], body, idempotency_key)
 
     def move_in(self, unit: str = "vacant", **changed: object) -> Answer:
@@ -120,19 +119,17 @@ def mismatch(house: House) -> Answer:
 
 def too_many(house: House) -> Answer:
     key = house.system.mint(house.company.company_id, "read", house.company.email)
-    answers = [house.system.get("/whoami", key) for _ in range(121)]
-    assert [answer.status for answer in answers[:120]] == [200] * 120
-    assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
-    return answers[-1]
+    for number in range(1000):  # on a slow machine more than 120, as places come back with time
+        answer = house.system.get("/whoami", key)
+        if answer.status != 200:
+            assert number >= 120 and 0 < int(answer.headers["Retry-After"]) <= 60
+            return answer
+    raise AssertionError("1,000 requests of one key were answered")
 
 
-def hanging(house: House) -> Answer:
-    pid = house.system.runtime["processes"]["svc-tickets"]["pid"]
-    os.kill(pid, signal.SIGSTOP)
-    try:
+def frozen(house: House) -> Answer:
+    with hanging(house.system, "svc-tickets"):
         return house.get("/tickets")
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def vaultless(house: House) -> Answer:
@@ -202,7 +199,7 @@ ROWS: dict[tuple[int, str], Callable[[House], Answer]] = {
     (422, "events_empty"): lambda house: house.subscribe(destination_url=URL),
     (422, "events_unknown_key"): lambda house: house.subscribe(destination_url=URL, events=["ticket.exploded"]),
     (429, "rate_limited"): too_many,
-    (500, "internal_error"): hanging,
+    (500, "internal_error"): frozen,
     (503, "receiver_busy"): busy,
     (503, "vault_unavailable"): vaultless,
 }

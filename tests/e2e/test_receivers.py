@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+from testkit.patience import PATIENCE_SECONDS
 from testkit.requirements import lacks
 from testkit.typescript import wheels_node
 
@@ -85,7 +86,7 @@ def test_the_receiver_in_shell_judges_every_vector_right(shell: list[str]) -> No
             input=one["body"].encode(),
             env=os.environ | {"WEBHOOK_SECRET": one["secret"]},
             capture_output=True,
-            timeout=30,
+            timeout=60,
             check=False,
         )
         assert done.returncode in (0, 1) and not done.stderr, (one["name"], done)
@@ -106,7 +107,7 @@ def test_the_receiver_in_shell_refuses_everything_where_openssl_fails(tmp_path: 
             input=genuine["body"].encode(),
             env=os.environ | {"WEBHOOK_SECRET": genuine["secret"], "PATH": f"{tmp_path}:{os.environ['PATH']}"},
             capture_output=True,
-            timeout=30,
+            timeout=60,
             check=False,
         )
         assert done.returncode == 1
@@ -126,16 +127,15 @@ class Running:
     sub_id: int
     inbox: Path
     output: Path
-    authority: Path
+    trusting: ssl.SSLContext
 
     def post(
         self, body: bytes, header: str, *, method: str = "POST", headers: dict[str, str] | None = None
     ) -> int | None:
         """The response's status; None if the connection was closed instead."""
-        trusting = ssl.create_default_context(cafile=self.authority)
-        plain = socket.create_connection(("127.0.0.1", self.port), timeout=20)
-        connection = http.client.HTTPSConnection(self.host, timeout=20)
-        connection.sock = trusting.wrap_socket(plain, server_hostname=self.host)
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        connection = http.client.HTTPConnection(self.host, timeout=60)
+        connection.sock = self.trusting.wrap_socket(plain, server_hostname=self.host)
         try:
             with suppress(ConnectionError, ssl.SSLError):  # it may answer before it has read everything
                 connection.request(method, "/", body, {"Service-Signature": header, **(headers or {})})
@@ -173,12 +173,12 @@ class Shell:
 
     def _handle(self, connection: socket.socket) -> None:
         with suppress(OSError), self._context.wrap_socket(connection, server_side=True) as encrypted:
-            encrypted.settimeout(20)
+            encrypted.settimeout(60)
             with subprocess.Popen(
                 self._command, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
             ) as handler:
                 answer = self._answer(encrypted, handler)
-                encrypted.settimeout(20)
+                encrypted.settimeout(60)
                 encrypted.sendall(answer)
                 encrypted.unwrap()
 
@@ -191,7 +191,7 @@ class Shell:
         with selectors.DefaultSelector() as ready:
             ready.register(handler.stdout, selectors.EVENT_READ)
             ready.register(encrypted, selectors.EVENT_READ)
-            while handler.stdout in (keys := [key.fileobj for key, _ in ready.select(20)]) or encrypted in keys:
+            while handler.stdout in (keys := [key.fileobj for key, _ in ready.select(60)]) or encrypted in keys:
                 if handler.stdout in keys:
                     some = os.read(handler.stdout.fileno(), 65536)
                     answer += some
@@ -249,9 +249,8 @@ def running(
     inbox.mkdir()
     body = {"destination_url": f"https://{host}/hooks", "events": ["ticket.created", "ticket.status_changed"]}
     created = system.post("/webhooks", company.keys["webhook_only"], body, f"receiver {language}").json
-    found = Running(
-        language, host, port, created["secret"], created["entity_id"], inbox, output, receiver.authority_file
-    )
+    trusting = ssl.create_default_context(cafile=receiver.authority_file)
+    found = Running(language, host, port, created["secret"], created["entity_id"], inbox, output, trusting)
     stop: Callable[[], None]
     if language == "shell":
         stop = Shell(port, certificate, found.secret, [*program, str(inbox)]).stop
@@ -266,7 +265,7 @@ def running(
 
         def stop() -> None:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
     try:
         wait_for(lambda: found.post(b"", "") == 401)
@@ -276,7 +275,7 @@ def running(
         system.call("DELETE", f"/webhooks/{found.sub_id}", company.keys["webhook_only"])
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while True:
         with suppress(OSError):

@@ -140,7 +140,7 @@ def _photo(house: House) -> Target:
 
 
 def _notice(house: House) -> Target:
-    body = {"move_out_date": "2031-05-31", "provider": "Yardi", "notes": "Départ / 引っ越し", "external_id": "N1"}
+    body = {"move_out_date": "2981-05-31", "provider": "Yardi", "notes": "Départ / 引っ越し", "external_id": "N1"}
     return Target(f"/units/{house.occupied.pop()}/notice", body)
 
 
@@ -200,9 +200,9 @@ NOTICE = Write(
     "svc-occupancy",
     201,
     _notice,
-    ({"move_out_date": "2031-06-30"}, {"provider": "yardi"}, {"notes": None}),
+    ({"move_out_date": "2981-06-30"}, {"provider": "yardi"}, {"notes": None}),
     {"provider": "y" * 41},
-    (400, {"move_out_date": "2031-02-30"}),
+    (400, {"move_out_date": "2981-02-30"}),
 )
 MOVE_IN = Write(
     "POST /units/{unit_id}/move-in",
