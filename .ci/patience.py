@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 LEAST_SECONDS = 20
-# The calls that wait, with the place of their seconds; without one they are given by name.
-WAITS = {"timeout": 0, "wait_for": 1, "next_msg": 0, "fetch": None, "eventually": None, "until": None}
-NAMES = ("timeout", "seconds", "seconds_max", "patience_seconds")
+# The calls that wait, with the place of their seconds.
+WAITS = {"timeout": 0, "wait_for": 1, "next_msg": 0, "wait": 0, "join": 0, "settimeout": 0}
+TIMEOUTS = ("timeout", "connect_timeout")  # the names of seconds in every call
+NAMES = dict.fromkeys((*WAITS, "eventually", "until"), ("seconds", "seconds_max", "patience_seconds"))
 SHORT = "# short: "
 
 
@@ -43,7 +44,7 @@ def impatient(path: Path, root: Path) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name in WAITS and (seconds := seconds_of(node, WAITS[name])) is not None and seconds < LEAST_SECONDS:
+        if (seconds := seconds_of(node, WAITS.get(name), NAMES.get(name, ()))) is not None and seconds < LEAST_SECONDS:
             said = lines[node.lineno - 1 : node.end_lineno]
             if not any(SHORT in line for line in said):
                 yield f"{path.relative_to(root)}:{node.lineno}: {name} waits for {seconds:g} s; use testkit.patience"
@@ -65,9 +66,9 @@ def seconds_of_looks(loop: ast.For) -> float | None:
     return float(str(times[0].value)) * pauses[0]
 
 
-def seconds_of(call: ast.Call, place: int | None) -> float | None:
-    """The constant seconds of a call; None where it has none."""
-    given = [one.value for one in call.keywords if one.arg in NAMES]
+def seconds_of(call: ast.Call, place: int | None, names: Collection[str] = ()) -> float | None:
+    """The constant seconds of a call, by place or by name; None where it has none."""
+    given = [one.value for one in call.keywords if one.arg in (*TIMEOUTS, *names)]
     if place is not None:
         given += call.args[place : place + 1]
     value = given[0].value if given and isinstance(given[0], ast.Constant) else None

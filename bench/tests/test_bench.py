@@ -23,7 +23,7 @@ async def test_both_sides_answer_alike_and_every_workload_is_measured() -> None:
             others = machine.share_of_others()
             imports = await readings.measure(ready.ours, ready.sides[0].roots, folder, rows=1000)
             sent = await deliveries.measure(
-                ready.ours, ready.sides[0], ready.seeded, folder, lambda done: done < 1, events=5, due=320, seconds=30
+                ready.ours, ready.sides[0], ready.seeded, folder, lambda done: done < 1, events=5, due=320, seconds=600
             )
             deep = await depth.measure(ready.ours, ready.sides[0], ready.seeded, tickets=1000, requests=12)
     assert not folder.exists()

@@ -20,7 +20,7 @@ from chassis.db.database import Database
 from chassis.db.statements import Statement
 from testkit.patience import eventually
 from testkit.plugin import PostgresServer, Server
-from testkit.processes import Process, free_port
+from testkit.processes import READY_SECONDS, Process, free_port
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -71,7 +71,7 @@ class Folder:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=READY_SECONDS,
             check=False,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
@@ -92,7 +92,8 @@ class Folder:
     def _is_ready(self) -> bool:
         with grpc.insecure_channel(self.target) as channel:
             try:
-                answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=2)
+                stub = health_pb2_grpc.HealthStub(channel)
+                answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=2)  # short: asked again
             except grpc.RpcError:
                 return False
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)

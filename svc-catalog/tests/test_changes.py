@@ -274,9 +274,10 @@ def _names(kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", NOUNS)
-async def test_a_snapshots_position_is_behind_all_that_has_changed(company: Any, kind: str) -> None:
+async def test_a_snapshots_position_is_behind_all_that_has_changed(company: Any, database: Database, kind: str) -> None:
     for name, rows in FILES.items():
         await company.put(name, *rows)
+    await _at_rest(database, company.id)
     copy = Copy(company)
     await copy.read(200)
     now = await company.changes(kind, from_now=True)

@@ -65,7 +65,7 @@ async def test_a_call_without_a_token_is_refused(catalog: Any, token: str) -> No
             request_serializer=pb.ListPropertiesRequest.SerializeToString,
         )
         with pytest.raises(grpc.aio.AioRpcError) as error:
-            await method(pb.ListPropertiesRequest(limit=1), metadata=[("authorization", token)], timeout=10)
+            await method(pb.ListPropertiesRequest(limit=1), metadata=[("authorization", token)], timeout=60)
     assert error.value.code() == grpc.StatusCode.PERMISSION_DENIED
 
 
@@ -78,7 +78,7 @@ async def test_a_token_for_another_service_is_refused(company: Any) -> None:
         )
         token = service.keys.token(company.caller, "svc-tickets")
         with pytest.raises(grpc.aio.AioRpcError) as error:
-            await method(pb.ListPropertiesRequest(limit=1), metadata=[("authorization", token)], timeout=10)
+            await method(pb.ListPropertiesRequest(limit=1), metadata=[("authorization", token)], timeout=60)
     assert error.value.code() == grpc.StatusCode.PERMISSION_DENIED
 
 

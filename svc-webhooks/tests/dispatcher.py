@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from chassis.db.database import Connection, Database
 from chassis.messaging.consumer import Consumer
 from chassis.messaging.transport import Transport
@@ -33,6 +35,12 @@ INSERT INTO subscription (id, company_id, destination_url, events, secret_prefix
 
 def now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
+
+
+def claims_stay_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts may begin a minute after their claim: a busy machine gives none up, to wait for the lease."""
+    monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", 60.0)
+    monkeypatch.setattr("svc_webhooks.dispatch.attempts.LEASE_SECONDS", 120)
 
 
 @asynccontextmanager

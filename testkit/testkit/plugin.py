@@ -21,6 +21,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from chassis.db import database
 from chassis.db.roles import OWNER
 from makeready_local.databases import drop_database, execute, make_service_database
 from makeready_local.nats import Nats
@@ -95,6 +96,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Checks MAKEREADY_REQUIRE before any test runs. The tests' own process logs in plain text: `rich`, if installed,
     prints the local variables of every frame, which took 4 s an exception."""
     required()
+    # A test that holds a lock is idle in its transaction while a service waits: in the services' 5 s a busy machine may
+    # not have come to the point.
+    database.SERVER_SETTINGS["idle_in_transaction_session_timeout"] = "1min"
     if config.getoption("--hypothesis-profile", None) is None:
         settings.load_profile(examples.CI)
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)

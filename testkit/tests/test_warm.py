@@ -63,7 +63,7 @@ def test_signals_reach_it_and_its_status_says_so(program: Path, number: signal.S
     one.launch()
     one.wait_until(lambda: "wait" in one.log_tail() and one.log_tail().count("\n") == 2)
     with pytest.raises(subprocess.TimeoutExpired):
-        one.wait(0.01)
+        one.wait(0.01)  # short: it runs on
     assert one.end(number, 20) == -number
     assert not one.is_running and one.exit_status == -number
     one.send(number)  # nothing is there any more: no other process gets the signal

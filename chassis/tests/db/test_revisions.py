@@ -45,11 +45,10 @@ async def run(url: str, *statements: str) -> None:
 
 async def migrate(url: str, *revisions: str, recorded: bool = True) -> None:
     """What migrations leave behind: the last revision, and all that were recorded."""
-    await run(
+    await run(  # in one transaction: a service may look at any moment
         url,
-        "CREATE TABLE IF NOT EXISTS alembic_version (version_num text)",
-        "DELETE FROM alembic_version",
-        f"INSERT INTO alembic_version VALUES ('{revisions[-1]}')",
+        "CREATE TABLE IF NOT EXISTS alembic_version (version_num text); DELETE FROM alembic_version;"
+        f" INSERT INTO alembic_version VALUES ('{revisions[-1]}')",
     )
     if recorded:
         rows = ", ".join(f"('{revision}')" for revision in revisions)

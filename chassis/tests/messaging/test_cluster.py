@@ -57,7 +57,7 @@ async def operator(cluster: NatsCluster) -> AsyncIterator[Connection]:
         server.start()
     connection = Connection(cluster.url)
     await connection.open("tests")
-    jetstream = connection.jetstream(timeout=2)
+    jetstream = connection.jetstream(timeout=2)  # short: asked again until it is answered
     await until(lambda: deleted(jetstream))
     yield connection
     await connection.end()
@@ -201,7 +201,7 @@ async def led_by(operator: Connection, server: str) -> bool:
     if info.cluster is not None and info.cluster.leader == server:
         return True
     wish = b'{"placement": {"preferred": "%s"}}' % server.encode()
-    await operator.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{STREAM}", wish, timeout=2)
+    await operator.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{STREAM}", wish, timeout=PATIENCE_SECONDS)
     await asyncio.sleep(0.5)
     return False
 
@@ -283,7 +283,7 @@ async def test_a_cluster_that_is_too_small_is_reported_once_and_has_one_replica_
         await connection.open("tests")
         with structlog.testing.capture_logs() as lines:
             keeping = asyncio.create_task(streams.keep(server.url, {NAME: SUBJECTS}, replicas=3))
-            jetstream = connection.jetstream(timeout=5)
+            jetstream = connection.jetstream(timeout=20)
             await until(lambda: state_of(jetstream))
             await asyncio.sleep(0.5)  # several checks
             assert not keeping.done()

@@ -28,6 +28,7 @@ from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import CompanyReference, Event, References
 from testkit.patience import eventually
 from testkit.plugin import PostgresServer
+from testkit.processes import READY_SECONDS
 
 from ..contract import AddParcelRequest, UpdateParcelRequest
 from ..databases import database_with
@@ -278,7 +279,7 @@ async def test_a_process_that_dies_leaves_all_of_a_command_or_nothing(
         subprocess.run,
         [sys.executable, "-m", "tests.writes.dying", database.url],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "MAKEREADY_KILL_AT": point},
-        timeout=30,
+        timeout=READY_SECONDS,
         check=False,
         capture_output=True,
     )

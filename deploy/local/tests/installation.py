@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from testkit.clocks import quiet_period
+from testkit.patience import PATIENCE_SECONDS
 from testkit.processes import Process, free_port
 from testkit.warm import SOCKET, warm_parent
 
@@ -69,7 +70,7 @@ class System:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.ports[0]}/api/v1{path}", headers={"Authorization": f"Bearer {key}"}
         )
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
             return json.load(response)
 
     def makeready(self, *words: str) -> Any:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from testkit.patience import took
+from testkit.patience import PATIENCE_SECONDS, took
 from testkit.plugin import server_folder
 from testkit.prepared import prepare_cluster
 
@@ -39,7 +39,7 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
     assert len(photos) == 10
     for address in photos:  # the console's name for itself
         assert urlsplit(address).netloc == f"localhost:{system.ports[1]}"
-        with urllib.request.urlopen(address, timeout=10) as photo:
+        with urllib.request.urlopen(address, timeout=PATIENCE_SECONDS) as photo:
             assert b"CC0" in photo.read()
     assert set(demo["keys"]) == {"read", "write", "webhook_only"}
     assert demo["base_url"] == runtime["base_url"] == f"http://127.0.0.1:{system.ports[0]}/api/v1"

@@ -131,7 +131,7 @@ def test_a_second_runner_is_refused(stopped: System) -> None:
     assert second.start().wait(30) == 1
     assert f"another Makeready (process {stopped.runner.pid})" in second.one_line()  # type: ignore[union-attr]
     stopped.terminal.write_text(terminal)
-    with urllib.request.urlopen(f"http://127.0.0.1:{stopped.ports[0]}/readyz", timeout=10) as response:
+    with urllib.request.urlopen(f"http://127.0.0.1:{stopped.ports[0]}/readyz", timeout=60) as response:
         assert response.status == 200
     assert stopped.stop() == 0
 

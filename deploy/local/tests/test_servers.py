@@ -22,6 +22,7 @@ from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres, unprivileged_account
 from makeready_local.runner import Runner
 from testkit import containers
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server, server_folder
 
 
@@ -42,7 +43,7 @@ def postgres(folder: Path) -> Iterator[Postgres]:
 
 
 async def fetch(url: str, query: str) -> object:
-    connection = await asyncpg.connect(url, timeout=5)
+    connection = await asyncpg.connect(url, timeout=PATIENCE_SECONDS)
     try:
         return await connection.fetchval(query)
     finally:
@@ -50,14 +51,14 @@ async def fetch(url: str, query: str) -> object:
 
 
 async def execute(url: str, statement: str) -> None:
-    connection = await asyncpg.connect(url, timeout=5)
+    connection = await asyncpg.connect(url, timeout=PATIENCE_SECONDS)
     await connection.execute(statement)
     await connection.close()
 
 
 async def test_postgres_logs_what_failed_without_the_values_of_the_row(postgres: Postgres) -> None:
     await execute(postgres.url, "CREATE TABLE party (phone text CONSTRAINT short CHECK (length(phone) < 5))")
-    connection = await asyncpg.connect(postgres.url, timeout=5)
+    connection = await asyncpg.connect(postgres.url, timeout=PATIENCE_SECONDS)
     with pytest.raises(asyncpg.CheckViolationError):
         await connection.execute("INSERT INTO party VALUES ($1)", "hunter2")
     await connection.close()

@@ -143,8 +143,9 @@ async def test_a_malformed_chunk_is_answered_when_its_body_has_paused_for_too_lo
     assert await connection.is_closed()
 
 
-async def test_a_body_may_pause_for_less_than_the_limit(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_may_pause_for_less_than_the_limit(api: Api, port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BODY_SECONDS", 30)
+    monkeypatch.setattr(port._http, "_stall_seconds", 20)
     connection = await api.connect()
     await connection.send(b"POST /body HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\n")
     for byte in b"12345":
@@ -260,7 +261,10 @@ async def test_a_client_that_does_not_read_is_dropped_and_its_answer_forgotten(
             await asyncio.sleep(0.05)
 
 
-async def test_a_big_answer_arrives_whole_before_the_connection_closes(api: Api) -> None:
+async def test_a_big_answer_arrives_whole_before_the_connection_closes(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "UNREAD_SECONDS", 30)
     connection = await api.connect()
     await connection.send(api.bytes("GET", "//big", Connection="close"))
     response = await connection.receive()
@@ -276,7 +280,11 @@ async def test_a_fault_of_the_answer_closes_the_connection_alone(api: Api) -> No
     assert (await api.get("//")).status == 200
 
 
-async def test_closing_lets_the_request_under_way_finish(api: Api, port: Port, answers: Answers) -> None:
+async def test_closing_lets_the_request_under_way_finish(
+    api: Api, port: Port, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BODY_SECONDS", 30)
+    monkeypatch.setattr(port._http, "_stall_seconds", 20)
     idle, busy, sending = [await api.connect() for _ in range(3)]
     await idle.send(api.bytes("GET", "//"))
     await idle.receive()

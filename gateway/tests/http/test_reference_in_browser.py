@@ -119,9 +119,9 @@ async def test_a_copied_example_is_the_one_that_is_shown_and_its_language_is_rem
     shown = article.locator(".sample pre:visible")
     await expect(shown).to_have_count(1)
     await article.get_by_role("button", name="Copy").and_(page.locator(":visible")).first.click()
+    await expect(article.get_by_role("button", name="Copied")).to_be_visible()
     copied = await page.evaluate("navigator.clipboard.readText()")
     assert copied == await shown.text_content() and "client.tickets.create(" in copied
-    await expect(article.get_by_role("button", name="Copied")).to_be_visible()
     await page.goto("/docs/api/units")
     shown = page.locator("#recordNotice .sample pre:visible")
     await expect(shown).to_contain_text("client.units.record_notice(")

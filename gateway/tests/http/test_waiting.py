@@ -96,7 +96,7 @@ async def test_news_is_answered_at_once_and_nothing_new_when_the_time_is_over(ap
 async def test_a_hint_ends_the_wait_long_before_a_question_by_the_clock(
     api: Api, service: Service, transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 1000.0)
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 1e9)
     answer = asyncio.ensure_future(api.get(f"//3/a/{SECONDS}"))
     await begun(service, 3)
     await asyncio.sleep(0.1)  # by then it listens
@@ -113,7 +113,7 @@ async def test_a_hint_ends_the_wait_long_before_a_question_by_the_clock(
 async def test_hints_without_news_do_not_make_a_question_each(
     api: Api, service: Service, transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 1000.0)
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 1e9)
     answer = asyncio.ensure_future(api.get("//5/a/3"))
     await begun(service, 5)
     await asyncio.sleep(0.1)
@@ -172,10 +172,10 @@ async def test_a_wait_outlasts_a_service_that_is_away_for_a_moment(api: Api, ser
 async def test_hints_are_heard_no_longer_than_a_while_after_the_last_request(
     api: Api, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "LINGER_SECONDS", 0.0)
     monkeypatch.setattr(waiting, "LOOK_SECONDS", 0.05)
     await api.get("//10/a/0.2")
     assert service.waiting._topics
+    monkeypatch.setattr(waiting, "LINGER_SECONDS", 0.0)
     async with asyncio.timeout(PATIENCE_SECONDS):
         while service.waiting._topics:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.05)

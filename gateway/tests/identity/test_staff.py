@@ -61,7 +61,7 @@ async def asked(gateway: Gateway, identity_keys: Path) -> Any:
         request = pb.BatchGetStaffRequest(company_id=company_id, ids=ids, external_ids=external_ids)
         async with grpc.aio.insecure_channel(gateway.grpc_target) as channel:
             metadata = [("authorization", token)]
-            answer = await StaffServiceStub(channel).BatchGetStaff(request, metadata=metadata, timeout=10)
+            answer = await StaffServiceStub(channel).BatchGetStaff(request, metadata=metadata, timeout=60)
         return list(answer.staff)
 
     return ask

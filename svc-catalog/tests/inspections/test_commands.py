@@ -15,6 +15,7 @@ from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready.catalog.v1 import inspections_pb2
 from makeready.events.v1.events_pb2 import CompanyReference, InspectionRowFailed, References, StaffReference
 from svc_catalog import consumers
+from testkit.clocks import today
 
 from ..published import audited, events, public
 
@@ -174,10 +175,10 @@ async def test_an_inspection_goes_from_scheduled_to_completed(place: Place, data
         assert refused.value.status == 422
         await place.company.command(pb, "PassInspectionRow", **about, row_id=row.row_id)
     await place.company.command(pb, "FailInspectionRow", **about, row_id=row.row_id)
-    done = await place.does("CompleteInspection", **about)
     # In the company's timezone, UTC+14, the date is ahead of UTC's for 14 hours a day.
-    (today,) = await database.rows(_today())
-    assert (done["status"], done["result"], done["completed_date"]) == ("Completed", "failed", str(today["today"]))
+    day = today("Pacific/Kiritimati")
+    done = await place.does("CompleteInspection", **about)
+    assert (done["status"], done["result"], done["completed_date"]) == ("Completed", "failed", str(day))
     assert json.loads(await place.got(inspection_id)) == done
     actions = [entry[1] for entry in await audited(database, place.company.id)]
     assert actions.count("inspection.started") == actions.count("inspection.completed") == 1
@@ -193,14 +194,6 @@ async def test_an_inspection_goes_from_scheduled_to_completed(place: Place, data
             await place.company.command(pb, rpc, **about, **values)
         assert refused.value.status == 422
     assert len(await audited(database, place.company.id)) == len(actions)
-
-
-def _today() -> Any:
-    from sqlalchemy import text
-
-    from chassis.db.statements import Statement
-
-    return Statement(text("SELECT (now() AT TIME ZONE 'Pacific/Kiritimati')::date AS today"))
 
 
 async def test_all_passed_is_passed_and_looking_at_a_row_starts_it(place: Place) -> None:

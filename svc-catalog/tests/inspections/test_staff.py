@@ -51,7 +51,7 @@ async def test_staff_whom_the_replica_lacks_are_asked_of_the_gateway_once(
 ) -> None:
     theirs = type(company)(company.catalog, staffed.id)
     await theirs.put("properties", P)
-    await staffed.hire("S1", "S2", "S3")
+    await staffed.hire("S1", "S2")
     rows = [I | {"external_id": one, "assignee": one} for one in ("S1", "S2", "nobody")]
     assert await theirs.put("inspections", *rows) == ["created", "created", "rejected assignee"]
     assignees = {name: one["assignee"]["name"] for name, one in (await theirs.by_external_id("inspections")).items()}
@@ -64,7 +64,7 @@ async def test_staff_whom_the_replica_lacks_are_asked_of_the_gateway_once(
         "created",
     ]
     with pytest.raises(grpc.aio.AioRpcError) as away:
-        await theirs.put("inspections", I | {"external_id": "new", "assignee": "S3"})
+        await theirs.put("inspections", I | {"external_id": "new", "assignee": "somebody new"})
     assert away.value.code() == grpc.StatusCode.UNAVAILABLE
     assert "new" not in await theirs.by_external_id("inspections")
     # Members of another company's staff cannot be assigned, even if the replica has them.

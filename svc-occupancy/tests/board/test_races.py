@@ -147,7 +147,7 @@ async def test_a_locked_unit_is_waited_for(company: Company, served: Database) -
             ),
             asyncio.create_task(tried(company.command("CancelNotice", unit_id=unit_id))),
         ]
-        done, _ = await asyncio.wait(waiting, timeout=0.5)
+        done, _ = await asyncio.wait(waiting, timeout=0.5)  # short: none ends
         assert not done
         await connection.raw.execute(f"UPDATE transition SET status = 'completed' WHERE unit_id = {unit_id}")
     answers = await asyncio.gather(*waiting)

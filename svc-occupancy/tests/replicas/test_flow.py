@@ -173,7 +173,7 @@ async def test_without_nats_everything_comes_from_the_owners_outbox(
 async def test_health_says_serving(occupancy: RunningService) -> None:
     async with occupancy.channel() as channel:
         stub = health_pb2_grpc.HealthStub(channel)
-        answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=10, wait_for_ready=True)
+        answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=60, wait_for_ready=True)
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
@@ -201,8 +201,6 @@ async def test_the_operator_sees_that_nothing_waits(occupancy: RunningService) -
 
         async def pending() -> int:
             lag = await occupancy.call(stub.GetLag, events_pb2.GetLagRequest(), Identity(OPERATOR, "operator"))
-            assert lag.HasField("pending")
-            found: int = lag.pending
-            return found
+            return int(lag.pending) if lag.HasField("pending") else -1
 
         await until(pending, 0)

@@ -16,6 +16,7 @@ from chassis.schedule import instants
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from svc_occupancy import tables as t
 from svc_occupancy.replicas import consumers
+from testkit.clocks import today
 from testkit.services import RunningService
 
 from ..harness import ANA, Company, move_in, published, until
@@ -157,7 +158,7 @@ async def test_a_turn_from_the_future_is_still_stamped_after_itself(
 
 async def test_the_day_is_over_when_it_is_over_in_the_companys_timezone(found: Any, served: Database) -> None:
     """Kiritimati is 25 hours ahead of Pago Pago, so Pago Pago's date is always over in Kiritimati."""
-    there = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=11)).date()
+    there = today("Pacific/Pago_Pago")
     for timezone, lapsed in (("Pacific/Pago_Pago", False), ("Pacific/Kiritimati", True)):
         company = found()
         reference = CompanyReference(id=company.id, version=2, name="C", active=True, timezone=timezone)

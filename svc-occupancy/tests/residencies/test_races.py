@@ -139,7 +139,7 @@ async def test_a_unit_that_an_import_holds_is_waited_for(company: Company, serve
     async with served.transaction() as connection:
         await connection.raw.execute(f"SELECT FROM unit WHERE id = {unit_id} FOR NO KEY UPDATE")
         waiting = asyncio.create_task(outcome(company, "RecordNotice", unit_id, notice()))
-        done, _ = await asyncio.wait({waiting}, timeout=0.5)
+        done, _ = await asyncio.wait({waiting}, timeout=0.5)  # short: it waits for the lock
         assert not done
         # The decision depends on the unit as it is once the lock is acquired.
         await connection.raw.execute(f"UPDATE transition SET status = 'completed' WHERE unit_id = {unit_id}")
@@ -168,7 +168,7 @@ async def test_the_index_has_the_last_word_on_who_lives_in_a_unit(company: Compa
             f" SELECT company_id, property_id, id, 'active', now(), now(), 'staff' FROM unit WHERE id = {unit_id}"
         )
         waiting = asyncio.create_task(outcome(company, "RecordMoveIn", unit_id, move_in()))
-        done, _ = await asyncio.wait({waiting}, timeout=0.5)
+        done, _ = await asyncio.wait({waiting}, timeout=0.5)  # short: it waits for the lock
         assert not done
     assert "already occupies" in str(await waiting)
     assert len(await rows_of(served, company)) == 1

@@ -16,6 +16,7 @@ from chassis.db.statements import Statement
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from svc_occupancy import tables as t
 from svc_occupancy.replicas import consumers
+from testkit.clocks import today
 from testkit.examples import examples
 
 TODAY = datetime.datetime.now(datetime.UTC).date()
@@ -233,13 +234,11 @@ async def test_a_unit_that_the_file_calls_otherwise_changes_though_its_turn_does
 async def test_the_last_day_is_the_companys_own(company: Any, served: Database) -> None:
     """The date in Kiritimati (UTC+14) or Pago Pago (UTC-11) differs from UTC's for much of the day."""
     await company.make_units("U1", "U2")
-    now = datetime.datetime.now(datetime.UTC)
-    company_rows = {"Pacific/Kiritimati": 14, "Pacific/Pago_Pago": -11}
-    for number, (zone, hours) in enumerate(company_rows.items(), 1):
+    for number, zone in enumerate(("Pacific/Kiritimati", "Pacific/Pago_Pago"), 1):
         reference = CompanyReference(id=company.id, version=1 + number, name="C", active=True, timezone=zone)
         async with served.transaction() as connection:
             await consumers.put_references(connection, [References(companies=[reference])])
-        there = (now + datetime.timedelta(hours=hours)).date()
+        there = today(zone)
         await company.put("turns", row(f"T{number}", f"U{number}", move_out_date=str(there)))
         assert (await states(served, company))[f"U{number}"][0] == "Notice"
         gone = str(there - datetime.timedelta(1))

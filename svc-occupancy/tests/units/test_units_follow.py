@@ -69,7 +69,8 @@ async def test_units_and_turns_at_once_while_nats_is_away_lose_no_row(
     assert unknown == ["rejected unit", "unchanged"]
     (turn, *_) = await company.turns()
     assert (turn["unit"]["name"], turn["property"]["name"]) == ("Unit 0", "Elm Court")
-    assert set((await company.units()).values()) == {(None, None)}
+    # The comparison with the outbox, every 30 s, may have brought some.
+    assert set((await company.units()).values()) <= {(None, None), ("Occupied", None)}
     no_nats.start()
 
     async def shown() -> set[Any]:

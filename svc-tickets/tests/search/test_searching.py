@@ -23,6 +23,7 @@ from makeready.tickets.v1.tickets_pb2 import TicketStatus
 from svc_tickets.replicas.consumer import put_references
 from svc_tickets.search import filters, queries
 from svc_tickets.tickets.rules import fields
+from testkit.patience import PATIENCE_SECONDS
 from testkit.services import RunningService
 
 from ..companies import Company, import_tickets, new_company
@@ -379,6 +380,6 @@ async def test_rows_that_a_killed_process_left_are_made_after_its_start(
     assert await views.titles(assignee_id=1)
     service.kill()
     service.start()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await views.every(limit=200) != right or await views.titles(assignee_id=1):  # noqa: ASYNC110
             await asyncio.sleep(0.05)

@@ -127,7 +127,12 @@ async def kept(database: Database, key: str) -> int:
     return found
 
 
-WAITING = Statement(text("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+WAITING = Statement(
+    text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        " AND wait_event IN ('transactionid', 'tuple')"
+    )
+)
 
 
 @asynccontextmanager

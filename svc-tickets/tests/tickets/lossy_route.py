@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit, urlunsplit
 
+from testkit.patience import PATIENCE_SECONDS
+
 BEGIN, COMMIT = b"BEGIN", b"COMMIT\0"
 
 
@@ -36,14 +38,14 @@ class LossyRoute:
         thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         thread.start()
         listening = asyncio.start_server(self._pass, "127.0.0.1", 0)
-        server = asyncio.run_coroutine_threadsafe(listening, self._loop).result(10)
+        server = asyncio.run_coroutine_threadsafe(listening, self._loop).result(PATIENCE_SECONDS)
         self._port = server.sockets[0].getsockname()[1]
         try:
             yield self
         finally:
-            asyncio.run_coroutine_threadsafe(self._close(server), self._loop).result(10)
+            asyncio.run_coroutine_threadsafe(self._close(server), self._loop).result(PATIENCE_SECONDS)
             self._loop.call_soon_threadsafe(self._loop.stop)
-            thread.join(10)
+            thread.join(PATIENCE_SECONDS)
             self._loop.close()
 
     async def _close(self, server: asyncio.Server) -> None:

@@ -65,7 +65,7 @@ class ShiftedService(RunningService):
         return super().environment | {"MAKEREADY_METRICS_LISTEN": self.metrics}
 
     def metric(self, name: str) -> float:
-        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=10) as response:
+        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=60) as response:
             lines = response.read().decode().splitlines()
         return float(next(line.split()[1] for line in lines if line.startswith(f"{name} ")))
 

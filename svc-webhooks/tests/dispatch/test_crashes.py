@@ -12,6 +12,7 @@ from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from testkit import processes
+from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
 
@@ -173,11 +174,11 @@ async def test_the_clock_alone_sweeps_at_every_slot(
 
     receivers["receiver.test"].answer = always_broken
     await tickets.ticket_created(client.company_id)
-    await until(lambda: len(receivers["receiver.test"].requests) == 3)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while [one.state for one in await client.deliveries(sub_id)] != [pb.DELIVERY_STATE_PARKED]:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
     await asyncio.sleep(2.5)
     assert len(receivers["receiver.test"].requests) == 3
-    (delivery,) = await client.deliveries(sub_id)
-    assert delivery.state == pb.DELIVERY_STATE_PARKED
 
 
 @pytest.mark.parametrize(

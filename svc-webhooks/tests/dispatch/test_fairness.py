@@ -15,7 +15,7 @@ from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sweep import Sweep
 from testkit.processes import free_port
 
-from ..dispatcher import dispatcher, happened, now, subscribed
+from ..dispatcher import claims_stay_good, dispatcher, happened, now, subscribed
 from ..harness import Client, Harness, until
 from ..receivers import Authority, Received, Receiver, answering, receiver
 
@@ -76,6 +76,7 @@ async def many(authority: Authority) -> AsyncIterator[Receiver]:
 def moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a prompt response may take longer: that delays the endpoint's next turn, but fails no test."""
     monkeypatch.setattr(dispatch_sweep, "SLOW_AFTER_SECONDS", 1.0)
+    claims_stay_good(monkeypatch)
 
 
 @pytest.fixture
@@ -192,6 +193,7 @@ async def test_one_that_was_failing_and_answers_again_is_served_like_any_other(
     scheduler: Scheduler, client: Client, database: Database, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch_sweep, "SLOW_PERMITS_MAX", 2)
+    monkeypatch.setattr(dispatch_sweep, "SLOW_AFTER_SECONDS", 3600.0)  # it is slow by its health alone
     await subscribed(database, client.company_id, urls("recovers", 1))
     await happened(database, client.company_id, 30)
     async with database.connection() as connection:

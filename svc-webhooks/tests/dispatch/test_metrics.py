@@ -85,6 +85,6 @@ async def test_no_url_and_no_event_becomes_a_label(
     (event_id,) = await happened(database, client.company_id)
     await client.sweep(now() + datetime.timedelta(seconds=1))
     listen = service.webhooks.environment["MAKEREADY_METRICS_LISTEN"]
-    page = await asyncio.to_thread(lambda: urllib.request.urlopen(f"http://{listen}/metrics", timeout=10).read())
+    page = await asyncio.to_thread(lambda: urllib.request.urlopen(f"http://{listen}/metrics", timeout=60).read())
     assert b'makeready_webhooks_attempts_total{error="none"}' in page
     assert b"receiver.test" not in page and str(event_id).encode() not in page

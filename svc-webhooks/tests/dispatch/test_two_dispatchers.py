@@ -64,7 +64,9 @@ async def test_deliveries_of_a_dead_dispatcher_are_attempted_after_the_lease_and
     events = ["ticket.status_changed"] * MANY
     for point, process in zip(("delivery-claimed", "delivery-sent"), others, strict=True):
         process.start(MAKEREADY_KILL_AT=point)
+    for process in others:
         await process.serving()
+    for process in others:
         with pytest.raises(grpc.aio.AioRpcError):
             await sweep(client, process)
         await process.killed()

@@ -103,7 +103,7 @@ class Tail:
             request = pb.FeedServiceListEventsRequest(position=position, limit=200)
             token = [("authorization", self.client.service.token(caller(self.client.company_id)))]
             try:
-                page = await stub.ListEvents(request, metadata=token, timeout=5)
+                page = await stub.ListEvents(request, metadata=token, timeout=5)  # short: asked again
             except grpc.aio.AioRpcError as error:
                 assert error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED), error
                 self.faults += 1

@@ -25,7 +25,7 @@ async def test_an_attempt_records_the_time_of_each_step_and_the_address(authorit
     assert fresh.connect_milliseconds is not None and fresh.tls_milliseconds is not None
     assert fresh.first_byte_milliseconds is not None and fresh.first_byte_milliseconds >= 99
     assert fresh.connect_milliseconds + fresh.tls_milliseconds <= fresh.first_byte_milliseconds + 2
-    assert fresh.duration_milliseconds >= fresh.first_byte_milliseconds + 99
+    assert fresh.duration_milliseconds >= max(199, fresh.first_byte_milliseconds)
     assert (kept.connect_milliseconds, kept.tls_milliseconds) == (None, None)
     assert kept.first_byte_milliseconds is not None and kept.first_byte_milliseconds >= 99
     assert fresh.address == kept.address == "127.0.0.1"
@@ -50,7 +50,7 @@ async def test_a_timeout_keeps_what_came_until_then(authority: Authority) -> Non
 
     async with (
         receiver(authority.context(), stuck) as found,
-        http_client(authority, found.override, deadline_seconds=0.3) as out,
+        http_client(authority, found.override, deadline_seconds=3.0) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.status, outcome.error, outcome.excerpt) == (202, "timeout", b"working")

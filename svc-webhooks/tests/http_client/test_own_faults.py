@@ -159,10 +159,11 @@ async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
         http_client(authority, found.override, deadline_seconds=0.3) as out,
     ):
         attempt = asyncio.create_task(out.post(URL, b"{}", {}))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # it has begun
         time.sleep(0.8)  # noqa: ASYNC251 - stops the loop itself
         outcome = await attempt
         assert (outcome.error, outcome.is_internal_fault) == ("egress", True)
+        monkeypatch.setattr("svc_webhooks.http_client.client.STALLED_SECONDS", 60.0)
         assert (await out.post(URL, b"{}", {})).error == "timeout"
 
 
