@@ -25,7 +25,7 @@ EXAMPLES = 40  # of each operation, in the profile `nightly`
 SUBSCRIPTIONS = 100  # one for each DELETE that succeeds
 REPLAYED = 100  # one for each replay: a subscription has one at a time
 TESTED = 20  # in turn, as each gets 10 tests a minute
-VACANT_UNITS = 1000  # one for each move-in that succeeds
+VACANT_UNITS = 1000  # one for each move-in that succeeds, in the profile `nightly`
 DESTINATION = "https://receiver.test/schemathesis"
 EVENTS = ["pm.stale"]
 PLACE = {"property": "P1", "unit": "U1"}
@@ -53,7 +53,8 @@ def company(system: System) -> Iterator[Company]:
     company = system.company("Schemathesis")
     for kind, row in ROWS.items():
         company.import_rows(kind, [row])
-    company.import_rows("units", [ROWS["units"] | {"external_id": f"V{number}"} for number in range(VACANT_UNITS)])
+    vacant = [ROWS["units"] | {"external_id": f"V{number}"} for number in range(examples(VACANT_UNITS))]
+    company.import_rows("units", vacant)
     yield company
     # Delete its subscriptions, so that sweeps of other tests deliver nothing to them.
     key = ""
