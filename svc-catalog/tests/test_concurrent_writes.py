@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -57,14 +57,24 @@ async def nobody_finishes(database: Database) -> AsyncIterator[Any]:
         yield wait_for
 
 
-async def again_if_told_to(company: Any, kind: str, row: dict[str, Any]) -> list[str]:
-    """Sends an import again if it fails with UNAVAILABLE, as the command line does."""
-    try:
-        found: list[str] = await company.put(kind, row)
-    except grpc.aio.AioRpcError as error:
-        assert error.code() == grpc.StatusCode.UNAVAILABLE, error.details()
-        found = await company.put(kind, row)
-    return found
+async def until_taken(call: Callable[[], Awaitable[Any]]) -> Any:
+    """Repeats a call that has waited for a lock for too long (UNAVAILABLE), as the command line does."""
+    while True:
+        try:
+            return await call()
+        except grpc.aio.AioRpcError as error:
+            assert error.code() == grpc.StatusCode.UNAVAILABLE, error.details()
+
+
+def acting(company: Any, contract: Any, rpc: str, **values: Any) -> asyncio.Task[Any]:
+    """A person's command, under way."""
+    key = f"{rpc} at once"
+    return asyncio.create_task(until_taken(lambda: company.command(contract, rpc, idempotency_key=key, **values)))
+
+
+def importing_of(company: Any, kind: str, row: dict[str, Any]) -> asyncio.Task[Any]:
+    """An import of one row, under way."""
+    return asyncio.create_task(until_taken(lambda: company.put(kind, row)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,9 +84,9 @@ async def test_a_file_meets_what_a_person_is_adding(company: Any, elm: Any, data
     if kind not in WITHOUT_PROPERTY:
         of_person["property_id"], of_file["property"] = elm["entity_id"], "P1"
     async with nobody_finishes(database) as wait_for:
-        act = asyncio.create_task(company.command(contract, rpc, **of_person))
+        act = acting(company, contract, rpc, **of_person)
         await wait_for(1)
-        importing = asyncio.create_task(again_if_told_to(company, kind, of_file))
+        importing = importing_of(company, kind, of_file)
         await wait_for(2)
     await act
     assert await importing in (["unchanged"], ["changed"])
@@ -87,10 +97,10 @@ async def test_a_number_that_a_person_takes_meanwhile_is_not_a_files(
 ) -> None:
     async with nobody_finishes(database) as wait_for:
         plan = PLAN | {"property_id": elm["entity_id"]}
-        act = asyncio.create_task(company.command(inspection_commands_pb2, "ScheduleInspection", **plan))
+        act = acting(company, inspection_commands_pb2, "ScheduleInspection", **plan)
         await wait_for(1)
         row = {"external_id": "X", "property": "P1", "title": "Pool", "inspection_number": 1}
-        importing = asyncio.create_task(again_if_told_to(company, "inspections", row))
+        importing = importing_of(company, "inspections", row)
         await wait_for(2)
     await act
     assert await importing == ["rejected inspection_number"]
@@ -102,10 +112,10 @@ async def test_a_transaction_that_waits_for_a_vendor_finds_it_with_its_new_busin
     vendor_id = (await company.command(vendor_commands_pb2, "AddVendor", name="Ace")).document.entity_id
     async with nobody_finishes(database) as wait_for:
         change = {"vendor_id": vendor_id, "legal_name": "Ace North LLC"}
-        changing = asyncio.create_task(company.command(vendor_commands_pb2, "UpdateVendor", **change))
+        changing = acting(company, vendor_commands_pb2, "UpdateVendor", **change)
         await wait_for(1)
         hold = {"vendor_id": vendor_id, "reason": "No answer."}
-        holding = asyncio.create_task(company.command(vendor_commands_pb2, "HoldVendor", **hold))
+        holding = acting(company, vendor_commands_pb2, "HoldVendor", **hold)
         await wait_for(2)
     changed, held = await changing, await holding
     assert json.loads(held.document.json) == json.loads(changed.document.json)

@@ -139,7 +139,7 @@ class Operator:
         method = next(getattr(stub, rpc) for stub in self._stubs if hasattr(stub, rpc))
         metadata = [("authorization", token), ("x-request-id", "op-1")]
         try:
-            return await method(request, metadata=metadata, timeout=10, wait_for_ready=True)
+            return await method(request, metadata=metadata, timeout=60, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:
             refused = refusal_of(error)
             if refused is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -25,7 +26,6 @@ from ..databases import make_tables, reached
 
 metadata = sa.MetaData()
 thing = sa.Table("thing", metadata, sa.Column("id", sa.BigInteger, primary_key=True), sa.Column("n", sa.BigInteger))
-SHORT = {"statement_timeout": "300ms", "lock_timeout": "150ms", "idle_in_transaction_session_timeout": "200ms"}
 MINE = Statement(sa.select(sa.func.current_setting(param("name", sa.Text))))
 ADD = Statement(sa.insert(thing).values(id=param("id", sa.BigInteger), n=param("n", sa.BigInteger)))
 
@@ -72,29 +72,38 @@ async def test_without_its_mode_a_pooler_is_refused_at_once_with_the_setting(url
 async def test_each_timeout_ends_what_it_must(
     url: str, pooler: PgBouncer, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With shorter values than the service's; the mechanism that carries them is the same."""
-    monkeypatch.setattr(module, "SERVER_SETTINGS", SERVER_SETTINGS | SHORT)
-    database = await opened(url, pooler)
-    with pytest.raises(DatabaseUnavailable, match="statement timeout"):
-        async with database.connection() as connection:
-            await connection.raw.execute("SELECT pg_sleep(10)")
+    """With shorter values than the service's, one at a time; the mechanism that carries them is the same."""
+
+    @asynccontextmanager
+    async def limited(**short: str) -> AsyncIterator[Database]:
+        monkeypatch.setattr(module, "SERVER_SETTINGS", SERVER_SETTINGS | short)
+        database = await opened(url, pooler)
+        yield database
+        await database.close()
+
+    async with limited(statement_timeout="1s") as database:
+        with pytest.raises(DatabaseUnavailable, match="statement timeout"):
+            async with database.connection() as connection:
+                await connection.raw.execute("SELECT pg_sleep(10)")
     holder = await asyncpg.connect(owner_url)
     await holder.execute("BEGIN; LOCK TABLE thing")
-    with pytest.raises(DatabaseUnavailable, match="lock timeout"):  # of a statement alone, as of a keyed write
-        await database.execute(ADD, id=1, n=1)
-    with pytest.raises(DatabaseUnavailable, match="lock timeout"):
-        async with database.transaction() as connection:
-            await connection.execute(ADD, id=1, n=1)
+    async with limited(lock_timeout="150ms") as database:
+        with pytest.raises(DatabaseUnavailable, match="lock timeout"):  # of a statement alone, as of a keyed write
+            await database.execute(ADD, id=1, n=1)
+        with pytest.raises(DatabaseUnavailable, match="lock timeout"):
+            async with database.transaction() as connection:
+                await connection.execute(ADD, id=1, n=1)
     await holder.close()
-    with pytest.raises(DatabaseUnavailable):
-        async with database.transaction() as connection:
-            await connection.execute(ADD, id=2, n=1)
-            await asyncio.sleep(1)
-            await connection.execute(ADD, id=3, n=1)
-    assert await rows(database) == set()
-    await database.execute(ADD, id=4, n=1)
-    assert await rows(database) == {4}
-    await database.close()
+    async with limited(idle_in_transaction_session_timeout="1s") as database:
+        with pytest.raises(DatabaseUnavailable):
+            async with database.transaction() as connection:
+                await connection.execute(ADD, id=2, n=1)
+                await asyncio.sleep(3)
+                await connection.execute(ADD, id=3, n=1)
+    async with limited() as database:
+        assert await rows(database) == set()
+        await database.execute(ADD, id=4, n=1)
+        assert await rows(database) == {4}
 
 
 async def rows(database: Database) -> set[int]:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
-from nats.js.api import DiscardPolicy, StreamConfig
+from nats.js.api import ConsumerConfig, DiscardPolicy, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
 from chassis.auth.identity import SERVICE, Call, Identity, IdentityError
@@ -226,7 +226,8 @@ async def test_events_that_wait_travel_together(database: Database, outbox: Outb
     async with asyncio.timeout(PATIENCE_SECONDS):  # the stream is made beside the tests, and this one may be the first
         while True:
             with contextlib.suppress(NotFoundError):
-                subscription = await transport.jetstream.pull_subscribe(subject, stream=STREAM)
+                kept = ConsumerConfig(inactive_threshold=600)  # seconds; by default 5
+                subscription = await transport.jetstream.pull_subscribe(subject, stream=STREAM, config=kept)
                 break
             await asyncio.sleep(0.05)
     rows = waiting([subject] * 30, [1000] * 30)

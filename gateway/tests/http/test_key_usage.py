@@ -374,16 +374,21 @@ async def test_a_page_costs_itself_however_much_other_keys_are_used(database: Da
 
 
 def test_a_request_costs_a_microsecond(usage: Usage, one: Caller) -> None:
-    """The bound is ten times what was measured, of CPU time; docs/decisions/0045 has the figures."""
+    """The bound is some ten times what was measured, in CPU time beside that of a plain loop of this machine;
+    docs/decisions/0045 has the figures."""
     asked: Any = Asked()
     keys = [caller(1, number) for number in range(100)]
     for who in keys:
         usage.count(who, asked, "/tickets", 200, "")
-    least = float("inf")
+    least = plain = float("inf")
     for _ in range(5):
+        began = time.process_time()
+        for number in range(100_000):
+            keys[number % 100]
+        plain = min(plain, (time.process_time() - began) / 100_000)
         began = time.process_time()
         for _ in range(100):
             for who in keys:
                 usage.count(who, asked, "/tickets", 200, "")
         least = min(least, (time.process_time() - began) / 10_000)
-    assert least < 5e-6
+    assert least < 100 * plain

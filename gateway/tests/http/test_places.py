@@ -20,6 +20,12 @@ from testkit.stub_contexts import Contexts, hang
 from testkit.valkey import ValkeyServer
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take longer for a round trip than a request waits for the store."""
+    monkeypatch.setattr("gateway.http.store.STORE_SECONDS_MAX", PATIENCE_SECONDS)
+
+
 async def on(store: ValkeyServer) -> Places:
     """The places of a gateway that has reached the store."""
     shared = Store(store.url)

@@ -17,6 +17,7 @@ from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
+from svc_webhooks.events.days import made_at
 
 from ..administrator import Administrator
 from ..harness import HOUR, Client, Harness, Producer, operator, until
@@ -498,7 +499,7 @@ async def test_an_event_is_shown_with_its_bytes_and_each_subscriptions_attempts(
     assert (made.number, made.error, made.state, made.cause) == (1, "disconnected", WAITING, pb.ATTEMPT_CAUSE_SWEEP)
     assert not made.HasField("status")
     assert made.due_at.ToDatetime(datetime.UTC) == at + HOUR == second.due_at.ToDatetime(datetime.UTC)
-    midnight = now().replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = made_at(uuid.UUID(event_id)).replace(hour=0, minute=0, second=0, microsecond=0)
     assert first.expires_at.ToDatetime(datetime.UTC) == midnight + datetime.timedelta(days=31)
     assert await client.deliveries(bad) == [second]
 
@@ -600,7 +601,7 @@ async def test_what_was_not_delivered_is_listed_for_a_company_oldest_first(
     (first, *_) = (await administrator.undelivered()).deliveries
     assert [attempt.number for attempt in first.attempts] == [6]
     goes = first.expires_at.ToDatetime(datetime.UTC)
-    assert now() + day < goes <= now() + 2 * day
+    assert goes == made_at(uuid.UUID(made[0])).replace(hour=0, minute=0, second=0, microsecond=0) + 31 * day
     assert (await refused(administrator.undelivered(state=SUCCEEDED)))[:2] == (422, "invalid_request")
     assert (await refused(administrator.undelivered(after_event_id="x")))[:2] == (400, "invalid_request")
 
