@@ -311,12 +311,13 @@ async def test_a_connection_that_ends_as_a_server_refuses_it_does_not_come_back(
     open_connection = asyncio.open_connection
     endings: list[asyncio.Future[None]] = []
     connection: Connection | None = None
+    mine: asyncio.AbstractEventLoop | None = None  # clients of other tests may connect meanwhile, in other loops
 
     async def ends_when_refused(*at: Any, **options: Any) -> Any:
         try:
             return await open_connection(*at, **options)
         except OSError:
-            if not endings and connection is not None:
+            if not endings and connection is not None and asyncio.get_running_loop() is mine:
                 await connection.publish("hints.lost", b"")  # it waits for the next connection, which never comes
                 endings.append(asyncio.ensure_future(connection.end()))
             raise
@@ -325,8 +326,8 @@ async def test_a_connection_that_ends_as_a_server_refuses_it_does_not_come_back(
         return bool(endings)
 
     async def lose_and_end() -> None:
-        nonlocal connection
-        connection = Connection(server.url)
+        nonlocal connection, mine
+        connection, mine = Connection(server.url), asyncio.get_running_loop()
         await connection.open("tests", error_cb=_quiet)
         await connection.subscribe("hints.>", cb=_unheard)
         monkeypatch.setattr(asyncio, "open_connection", ends_when_refused)
