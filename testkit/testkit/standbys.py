@@ -26,6 +26,7 @@ class Pair:
 
     def __init__(self, first: Postgres, second: Postgres) -> None:
         self.first, self.second = first, second
+        self._commits = 0
 
     def both(self, url: str, target: str = "read-write") -> str:
         """The URL of a database of the first, with both servers as its hosts."""
@@ -41,11 +42,22 @@ class Pair:
     async def attach(self) -> None:
         """From now on a commit is answered when the standby has it. What was committed before can be read there."""
         administrator = await asyncpg.connect(self.first.url)
+        # The checkpointer, when it comes to it, tells all processes that commits have to wait; no view shows whether it
+        # has. So none of the standbys counts until a commit waits.
+        await administrator.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        await administrator.execute("SELECT pg_reload_conf()")
+        committing = asyncio.create_task(self._commit_for_ever())
+        await self.waiting_commit()
         await administrator.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
         await administrator.execute("SELECT pg_reload_conf()")
         async with asyncio.timeout(ATTACHED_SECONDS):
             while not await administrator.fetchval(SYNCHRONOUS):  # noqa: ASYNC110 - the server sends no notice
                 await asyncio.sleep(0.02)
+            before = self._commits
+            while self._commits == before:  # noqa: ASYNC110 - the one that waited has ended, too
+                await asyncio.sleep(0.02)
+            committing.cancel()
+            await asyncio.wait({committing})
             # The standby has it all, but it may not have replayed it: a new database is unknown to it until then.
             written = await administrator.fetchval("SELECT pg_current_wal_lsn()::text")
             standby = await asyncpg.connect(self.second.url)
@@ -53,6 +65,16 @@ class Pair:
                 await asyncio.sleep(0.02)
         await standby.close()
         await administrator.close()
+
+    async def _commit_for_ever(self) -> None:
+        """Until it is cancelled."""
+        connection = await asyncpg.connect(self.first.url)
+        try:
+            while True:
+                await connection.execute("SELECT pg_logical_emit_message(true, '', '')")
+                self._commits += 1
+        finally:
+            connection.terminate()
 
     async def waiting_commit(self) -> int:
         """The process of a commit that waits for the standby, as soon as there is one."""
