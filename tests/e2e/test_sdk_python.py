@@ -23,7 +23,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from makeready_client import AsyncMakeready, Batch, Makeready, Mirror, errors, models, webhooks
-from testkit.patience import took
+from testkit.patience import PATIENCE_SECONDS, took
 from testkit.processes import free_port
 
 from .receiver import Receiver
@@ -33,6 +33,36 @@ from .system import Company, System
 TICKETS = int(os.environ.get("MAKEREADY_SDK_TICKETS", "300"))
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "sdk" / "python" / "examples"
+# `makeready-client`, but a Ctrl-C comes just after httpcore has taken a lock for the nth time; n is the first argument.
+INTERRUPTED_AT_A_LOCK = """
+import os, signal, sys, threading
+
+nth, taken, allocate = int(sys.argv.pop(1)), 0, threading.Lock
+
+class Lock:
+    def __init__(self):
+        self._lock = allocate()
+        self.release = self._lock.release
+
+    def acquire(self, *words):
+        global taken
+        got = self._lock.acquire(*words)
+        if sys._getframe(1).f_globals["__name__"].startswith("httpcore"):
+            taken += 1
+            if taken == nth:
+                os.kill(os.getpid(), signal.SIGINT)
+        return got
+
+    def __enter__(self):
+        return self.acquire()
+
+    def __exit__(self, *_):
+        self.release()
+
+threading.Lock = Lock
+from makeready_client.cli import main
+sys.exit(main())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -224,6 +254,15 @@ def test_an_event_arrives_verified_at_a_server_on_this_machine(
         output.readline()
         assert "ticket.status_changed" in output.readline()
     assert len(application.arrived) == 2
+
+
+@pytest.mark.parametrize("nth", range(1, 13))
+def test_a_ctrl_c_ends_it_whatever_it_does(shell: Shell, application: Application, nth: int) -> None:
+    python, application.secret = str(shell.program.with_name("python")), webhooks.new_secret()
+    words = ["--forward-to", f"http://127.0.0.1:{application.server_port}", "--secret", application.secret]
+    interrupted = [python, "-c", INTERRUPTED_AT_A_LOCK, str(nth), "listen", *words, "--backfill", "1h"]
+    with shell.listening(*interrupted) as (process, _):
+        assert process.wait(PATIENCE_SECONDS) in (0, 130)  # before it forwards, and then
 
 
 def test_a_backfill_brings_what_the_feed_holds_in_order_and_once(

@@ -8,8 +8,10 @@ import email.utils
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 import httpx
@@ -30,6 +32,7 @@ FORWARD_SECONDS = 10.0
 # While an application restarts after an edit, its port is closed.
 CLOSED_PORT_SECONDS = (0.2, 0.5, 1.0, 2.0)
 PAUSE_SECONDS = 5.0
+INTERRUPTED = 130  # the exit status
 
 
 class UsageError(Exception):
@@ -37,8 +40,30 @@ class UsageError(Exception):
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit status."""
+    """Runs one command; returns the exit status. A Ctrl-C ends the process.
+
+    The command runs in a thread of its own, as Python gives a Ctrl-C to the main one. In the middle of a request it
+    could come where httpcore has just taken a lock, which nobody would return: closing would wait for it for ever.
+    """
     arguments = _parser().parse_args(words)
+    arguments.interrupted = lambda: INTERRUPTED
+    status: Future[int] = Future()
+    threading.Thread(target=_settle, args=(status, arguments), daemon=True).start()
+    try:
+        return status.result()
+    except KeyboardInterrupt:
+        ended: int = arguments.interrupted()
+        os._exit(ended)
+
+
+def _settle(status: Future[int], arguments: argparse.Namespace) -> None:
+    try:
+        status.set_result(_run(arguments))
+    except BaseException as error:
+        status.set_exception(error)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     try:
         with Makeready(arguments.api_key, base_url=arguments.base_url) as client:
             status: int = arguments.run(client, arguments)
@@ -51,8 +76,6 @@ def main(words: Sequence[str] | None = None) -> int:
         return _failed(1, str(error))
     except OSError as error:
         return _failed(1, f"{error.filename or 'the system'}: {error.strerror}")
-    except KeyboardInterrupt:
-        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -132,6 +155,13 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
     secret = arguments.secret or webhooks.new_secret()
     since, cursor = _beginning(client, arguments)
     events = client.events.follow(cursor, since=since)
+
+    def say_how_to_go_on() -> int:
+        if cursor:  # a cursor is good for one `since` only
+            _say(f"To go on from here: --from {since:%Y-%m-%dT%H:%M:%SZ}/{cursor}")
+        return 0
+
+    arguments.interrupted = say_how_to_go_on
     _say(f"Forwarding to {arguments.forward_to}; signing secret: {secret}")
     try:
         # Without the environment's proxy: the receiver is near.
@@ -150,11 +180,9 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
                         raise
                     _warn(f"trying again: {error}")
                     time.sleep(PAUSE_SECONDS)
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        if cursor:  # a cursor is good for one `since` only
-            _say(f"To go on from here: --from {since:%Y-%m-%dT%H:%M:%SZ}/{cursor}")
+    except Exception:
+        say_how_to_go_on()
+        raise
 
 
 def _beginning(client: Makeready, arguments: argparse.Namespace) -> tuple[datetime.datetime, str | None]:

@@ -49,7 +49,10 @@ class Makeready(Api):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        # A signal may have come while httpcore held a lock, which nobody returns then: closing would wait for ever. The
+        # connections end with the process.
+        if kind is None or not issubclass(kind, KeyboardInterrupt | SystemExit):
+            self.close()
 
 
 class AsyncMakeready(AsyncApi):

@@ -246,3 +246,20 @@ def test_what_is_printed_of_a_client_has_no_key() -> None:
         assert repr(client) == "Makeready(base_url='https://h/api/v1')"
         assert "mk_secret" not in repr(client.settings)
         assert repr(client.units.list()) == "<GET /units: iterate over it, or take a page()>"
+
+
+class Transport(httpx.BaseTransport):
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("error", "closes"), [(ValueError, True), (KeyError, True), (KeyboardInterrupt, False), (SystemExit, False)]
+)
+def test_connections_are_closed_except_where_a_signal_may_have_come(error: type[BaseException], closes: bool) -> None:
+    transport = Transport()
+    with pytest.raises(error), Makeready("mk_key", base_url="https://host/api/v1", transport=transport):
+        raise error
+    assert transport.closed == closes
