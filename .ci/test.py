@@ -8,6 +8,7 @@ every failed test with its error, in the last lines, for a CI may show no others
 
 Files with failed tests run once more, each alone, if they are few. A test that passes then depends on the machine's
 load or on chance. The run passes, and its last lines name the test as UNSTABLE, with its first error: mend the cause.
+A test that has not ended after ten minutes ends its shard, which prints where each thread was.
 
 With arguments for pytest there is one run, of what they name. `--record` writes `.ci/durations.json` anew.
 `--repeat N PLACE…` runs each shard (or each folder or file that is named) N times, one run at a time, and prints how
@@ -44,6 +45,8 @@ SHARD_SECONDS_MIN, SHARDS_A_LANE = 220, 1.7
 NEW_FILE_SECONDS = 3.0  # a file that DURATIONS does not have
 SECOND_LOOKS_MAX = 3  # files; more do not fail by chance
 STOP_SECONDS = 30.0  # of the shards, after a Ctrl-C
+# Of one test: ten times what the longest takes alone. One that waits for ever would keep everybody from what it said.
+TEST_SECONDS_MAX = 600
 NO_TESTS = 5  # pytest's exit status where a folder has none
 
 
@@ -171,7 +174,9 @@ def lane(
                 if report.exists():
                     add(run, json.loads(report.read_text()))
                 else:
-                    run.errors[shard.name] = f"pytest ended with {status}, without a report: {last_line(output)}"
+                    run.errors[shard.name] = (
+                        f"pytest ended with {status}, without a report{running(report)}: {last_line(output)}"
+                    )
                 say(f"{shard.name}, {took:.0f} s")
                 sys.stdout.buffer.write(output.read_bytes())
                 sys.stdout.buffer.flush()
@@ -199,6 +204,7 @@ def look_again(run: Run) -> None:
 def run_pytest(files: list[str], output: Path, parent: SharedParent | None = None, **settings: str) -> int:
     """One run of pytest; returns its exit status. parent: forks it, which saves a second of imports."""
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    command += ["-o", f"faulthandler_timeout={TEST_SECONDS_MAX}", "-o", "faulthandler_exit_on_timeout=true"]
     environment = os.environ | settings
     program = python_program(command, environment) if parent is not None else None
     if parent is not None and program is not None:
@@ -236,7 +242,7 @@ def failures(shard: Shard, times: int) -> int:
             status = run_pytest(shard.files, output, MAKEREADY_TEST_REPORT=str(report))
             wall.append(time.monotonic() - began)
             cpu.append(cpu_seconds() - used)
-            found: dict[str, Any] = {"counts": {}, "failed": {"no report": ""}}
+            found: dict[str, Any] = {"counts": {}, "failed": {f"no report{running(report)}": ""}}
             if report.exists():
                 found = json.loads(report.read_text())
             counts = found["counts"]
@@ -269,6 +275,12 @@ def summary(run: Run, shards_: int, seconds: float) -> None:
         say(f"UNSTABLE {test}: {error}")
     for test, error in sorted(run.errors.items()):
         say(f"FAILED {test}: {error}")
+
+
+def running(report: Path) -> str:
+    """The test that ran when pytest ended without this report, as `testkit.plugin` has noted it."""
+    test = report.with_suffix(".test")
+    return f", in {test.read_text()}" if test.exists() else ""
 
 
 def last_line(output: Path) -> str:

@@ -107,6 +107,36 @@ def test_the_last_lines_name_every_failed_test_with_its_error(
     assert run.counts == {"passed": 1, "failed": 1, "error": 2}
 
 
+HANGING = """
+import threading
+
+def test_good(): ...
+
+def test_that_waits():
+    threading.Event().wait()
+
+def test_good_too(): ...
+"""
+
+
+def test_a_test_that_waits_for_ever_ends_its_shard_and_is_named(
+    suite: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["testkit.plugin"]')
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    (tmp_path / "test_waits.py").write_text(HANGING)
+    monkeypatch.setattr(suite, "TEST_SECONDS_MAX", 5)
+    waiting: queue.SimpleQueue[object] = queue.SimpleQueue()
+    waiting.put(suite.Shard("waits", [str(tmp_path)], 1.0))
+    run = suite.Run()
+    suite.lane(waiting, run, {})
+    suite.look_again(run)
+    assert run.failed == ["waits"]
+    assert run.errors["waits"].startswith("pytest ended with 1, without a report, in test_waits.py::test_that_waits: ")
+    output = capfd.readouterr().out
+    assert "Timeout (0:00:05)" in output and "line 7 in test_that_waits" in output
+
+
 ONCE = """
 from pathlib import Path
 

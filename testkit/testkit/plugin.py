@@ -142,6 +142,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     Path(path).write_text(json.dumps(found))
 
 
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Notes beside the report which test runs, in case that the process ends without one."""
+    if path := os.environ.get(REPORT):
+        Path(path).with_suffix(".test").write_text(nodeid)
+
+
 def error_of(report: Any) -> str:
     """The error of a failed test in one line: the first line of its message, and the last if there are more."""
     crash = getattr(report.longrepr, "reprcrash", None)
