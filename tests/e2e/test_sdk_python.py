@@ -42,7 +42,9 @@ nth, taken, allocate = int(sys.argv.pop(1)), 0, threading.Lock
 class Lock:
     def __init__(self):
         self._lock = allocate()
-        self.release = self._lock.release
+
+    def __getattr__(self, name):
+        return getattr(self._lock, name)
 
     def acquire(self, *words):
         global taken

@@ -8,10 +8,9 @@ import email.utils
 import os
 import re
 import sys
-import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -47,20 +46,11 @@ def main(words: Sequence[str] | None = None) -> int:
     """
     arguments = _parser().parse_args(words)
     arguments.interrupted = lambda: INTERRUPTED
-    status: Future[int] = Future()
-    threading.Thread(target=_settle, args=(status, arguments), daemon=True).start()
     try:
-        return status.result()
+        return ThreadPoolExecutor(1).submit(_run, arguments).result()
     except KeyboardInterrupt:
-        ended: int = arguments.interrupted()
-        os._exit(ended)
-
-
-def _settle(status: Future[int], arguments: argparse.Namespace) -> None:
-    try:
-        status.set_result(_run(arguments))
-    except BaseException as error:
-        status.set_exception(error)
+        status: int = arguments.interrupted()
+        os._exit(status)
 
 
 def _run(arguments: argparse.Namespace) -> int:
