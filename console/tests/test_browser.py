@@ -49,10 +49,10 @@ ASK = """async (rules) => {
     const found = await axe.run(document, {...rules, resultTypes: ['violations'], preload: false});
     return found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160)).join(' | '));
 }"""
-# The same of texts alone that look as none of those looked that were judged before: what is judged of a colour follows
-# from the computed styles of an element and of those around it. Also returns the looks that it has judged.
-ASK_OF_NEW_LOOKS = """async ([rules, judged]) => {
-    const known = new Set(judged), looks = new Set(), fresh = [], around = new Map();
+# The looks of all texts, one of each. What is judged of a colour follows from the computed styles of an element and of
+# those around it, so texts of one look need to be judged once.
+LOOKS_OF_TEXTS = """() => {
+    const looks = new Map(), around = new Map();
     const ground = (one) => {
         if (one === null) return '';
         if (!around.has(one)) {
@@ -71,19 +71,19 @@ ASK_OF_NEW_LOOKS = """async ([rules, judged]) => {
         if (!isText && !one.matches('input, select, textarea')) continue;
         const above = one.parentElement, of = (each) => each.tagName + '.' + each.className;
         const look = [of(above), ink(above), of(one), ink(one), getComputedStyle(one).position, ground(one)].join(' ');
-        if (!one.checkVisibility({visibilityProperty: true}) || known.has(look) || looks.has(look)) continue;
-        looks.add(look);
-        fresh.push(one);
+        if (one.checkVisibility({visibilityProperty: true}) && !looks.has(look)) looks.set(look, one);
     }
-    if (!fresh.length) return [[], []];
-    const found = await axe.run({include: fresh}, {...rules, resultTypes: ['violations'], preload: false});
-    const violations = found.violations.map(
-        one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160)).join(' | '));
-    return [violations, [...looks]];
+    globalThis.textsByLook = looks;
+    return [...looks.keys()];
+}"""
+ASK_OF_LOOKS = """async ([rules, looks]) => {
+    const texts = {include: looks.map((look) => textsByLook.get(look))};
+    const found = await axe.run(texts, {...rules, resultTypes: ['violations'], preload: false});
+    return found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160)).join(' | '));
 }"""
 
 
-_sessions: WeakKeyDictionary[Page, CDPSession] = WeakKeyDictionary()  # of each page that axe has looked at
+_sessions: WeakKeyDictionary[Page, CDPSession] = WeakKeyDictionary()  # of each page in which axe is
 
 
 @pytest.fixture(scope="session")
@@ -165,7 +165,8 @@ async def test_every_page_is_accessible_and_quiet(chromium: Chromium, console: s
                     continue
                 one.said.clear()
                 await one.open(path)
-                found = [f"{look}: {problem}" for look in LOOKS for problem in await _problems(one.page, look, judged)]
+                axe = await Axe.of(one.page)
+                found = [f"{look}: {problem}" for look in LOOKS for problem in await _problems(axe, look, judged)]
                 found += [text for text in one.said if not (path == "/nonsense" and "404" in text)]
                 if found:
                     problems[path] = found
@@ -175,9 +176,40 @@ async def test_every_page_is_accessible_and_quiet(chromium: Chromium, console: s
     assert all(len(looks) > 100 for looks in judged.values())
 
 
-async def _problems(page: Page, look: str, judged: Mapping[str, set[str]]) -> list[str]:
-    """What is wrong with the open page in this look. judged: the colours and sizes of texts that have been judged."""
+class Axe:
+    """axe in a page that is open, until it opens another one. It runs in a world of its own, which the page's policy
+    does not reach."""
+
+    def __init__(self, page: Page, session: CDPSession, world: int) -> None:
+        self.page, self._session, self._world = page, session, world
+
+    @classmethod
+    async def of(cls, page: Page) -> Axe:
+        session = _sessions.get(page)
+        if session is None:
+            session = _sessions[page] = await page.context.new_cdp_session(page)
+            await session.send("Page.enable")
+            everywhere = {"source": AXE.read_text(), "worldName": "axe", "runImmediately": True}
+            await session.send("Page.addScriptToEvaluateOnNewDocument", everywhere)
+        tree = await session.send("Page.getFrameTree")
+        # The world of that name, in which axe is.
+        world = {"frameId": tree["frameTree"]["frame"]["id"], "worldName": "axe"}
+        made = await session.send("Page.createIsolatedWorld", world)
+        return cls(page, session, made["executionContextId"])
+
+    async def ask(self, program: str, *given: Any) -> Any:
+        """What a function of JavaScript returns."""
+        call = f"({program})({', '.join(map(json.dumps, given))})"
+        asked = {"expression": call, "awaitPromise": True, "returnByValue": True, "contextId": self._world}
+        answer = await self._session.send("Runtime.evaluate", asked)
+        assert "value" in answer["result"], answer
+        return answer["result"]["value"]
+
+
+async def _problems(axe: Axe, look: str, judged: Mapping[str, set[str]]) -> list[str]:
+    """What is wrong with the open page in this look. judged: the looks of texts that have been judged, which grow."""
     scheme, width = LOOKS[look]
+    page = axe.page
     await page.emulate_media(color_scheme=scheme)
     size: ViewportSize = {"width": width, "height": 900}
     if page.viewport_size != size:  # the page is laid out anew
@@ -185,12 +217,12 @@ async def _problems(page: Page, look: str, judged: Mapping[str, set[str]]) -> li
     found: list[str] = []
     if look != "dark":  # it differs in colours alone, and a phone in all but these
         off = {rule: {"enabled": False} for rule in COLOURS}
-        found += await _asked(page, ASK, {**ALL_RULES, "rules": off})
+        found += await axe.ask(ASK, {**ALL_RULES, "rules": off})
     if look in judged:
-        rules = {"runOnly": {"type": "rule", "values": COLOURS}}
-        violations, looks = await _asked(page, ASK_OF_NEW_LOOKS, [rules, sorted(judged[look])])
-        found += violations
-        judged[look].update(looks)
+        new = sorted(set(await axe.ask(LOOKS_OF_TEXTS)) - judged[look])
+        if new:
+            found += await axe.ask(ASK_OF_LOOKS, [{"runOnly": {"type": "rule", "values": COLOURS}}, new])
+        judged[look].update(new)
     if await page.evaluate("document.documentElement.scrollWidth") > width:
         found.append("it scrolls sideways")
     return found
@@ -198,27 +230,7 @@ async def _problems(page: Page, look: str, judged: Mapping[str, set[str]]) -> li
 
 async def _violations(page: Page) -> list[str]:
     """What axe finds by all rules."""
-    return list(await _asked(page, ASK, ALL_RULES))
-
-
-async def _asked(page: Page, program: str, given: Any) -> Any:
-    """What a program with axe returns. It runs in a world of its own, which the page's policy does not reach."""
-    session = _sessions.get(page)
-    if session is None:
-        session = _sessions[page] = await page.context.new_cdp_session(page)
-        await session.send("Page.enable")
-        everywhere = {"source": AXE.read_text(), "worldName": "axe", "runImmediately": True}
-        await session.send("Page.addScriptToEvaluateOnNewDocument", everywhere)
-    tree = await session.send("Page.getFrameTree")
-    # The world of that name, in which axe is.
-    world = await session.send(
-        "Page.createIsolatedWorld", {"frameId": tree["frameTree"]["frame"]["id"], "worldName": "axe"}
-    )
-    where = {"contextId": world["executionContextId"]}
-    asked = {"expression": f"({program})({json.dumps(given)})", "awaitPromise": True, "returnByValue": True, **where}
-    answer = await session.send("Runtime.evaluate", asked)
-    assert "value" in answer["result"], answer
-    return answer["result"]["value"]
+    return list(await (await Axe.of(page)).ask(ASK, ALL_RULES))
 
 
 async def test_a_key_is_minted_by_the_keyboard_alone_and_copied(chromium: Chromium, console: str, stubs: Stubs) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from testkit.examples import examples
+
 from .hostile_bodies import Body, Case, raw
 from .system import Answer, Company, System
 
@@ -32,7 +34,7 @@ SUCCESS = {
 """The status of each write's success."""
 every_write = pytest.mark.parametrize("write", WRITES)
 BATCH = 100
-VACANT_UNITS = 900
+VACANT_UNITS = examples(1600)  # one for each batch of move-ins, and for each that succeeds: 330 in the profile `ci`
 WORDS = "It was seen to at once"
 DESTINATION = "https://receiver.test/hostile"
 

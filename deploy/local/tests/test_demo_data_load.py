@@ -139,22 +139,23 @@ def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(prep
 
 
 @pytest.mark.slow
-def test_a_demo_of_another_database_is_loaded_anew(prepared_demo: System) -> None:
+def test_a_demo_of_another_database_is_loaded_anew_beside_the_one_that_is_there(prepared_demo: System) -> None:
     first = prepared_demo.read("demo.json")
+    email = first["administrator"]["email"]
     with server_folder() as folder:
         server = prepare_cluster(folder)
         server.start()
         try:
-            second = prepared_demo.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
-            assert second["keys"] != first["keys"]
-            assert prepared_demo.get("/whoami", second["keys"]["read"])["company"]["name"] == "Makeready Demo"
+            # As after the loss of a demo.json: its company is there.
+            prepared_demo.started(MAKEREADY_DEMO="0", MAKEREADY_DATABASE_URL=server.url)
+            lost = prepared_demo.makeready("company", "create", "Makeready Demo")["company_id"]
+            prepared_demo.makeready("administrator", "create", str(lost), email)
             assert prepared_demo.stop() == 0
-            # A lost demo.json does not prevent another demo company next to the first one.
-            (prepared_demo.folder / "demo.json").unlink()
-            third = prepared_demo.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
-            assert third["administrator"]["email"] != second["administrator"]["email"]
-            for demo in (second, third):
-                assert prepared_demo.get("/whoami", demo["keys"]["write"])["company"]["id"] == demo["company_id"]
+            assert prepared_demo.read("demo.json") == first
+            second = prepared_demo.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
+            assert second["keys"] != first["keys"] and second["administrator"]["email"] != email
+            found = prepared_demo.get("/whoami", second["keys"]["write"])["company"]
+            assert (found["id"], found["name"]) == (second["company_id"], "Makeready Demo") and found["id"] != lost
             assert prepared_demo.stop() == 0
         finally:
             server.stop()
