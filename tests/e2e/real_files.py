@@ -27,9 +27,16 @@ def some_of(
 ) -> tuple[list[dict[str, str]], Path]:
     """The rows that a test tries, and a file of them in the folder: a quarter, and all that are odd; in the profile
     `nightly` all, in the file itself."""
+    chosen = [row for number, row in enumerate(rows) if number % SHARE == 0 or is_odd(row)]
+    return chosen_or_all(chosen, rows, file, folder)
+
+
+def chosen_or_all(
+    chosen: list[dict[str, str]], rows: list[dict[str, str]], file: Path, folder: Path
+) -> tuple[list[dict[str, str]], Path]:
+    """As `some_of`, with the chosen rows instead of a quarter."""
     if is_whole():
         return rows, file
-    chosen = [row for number, row in enumerate(rows) if number % SHARE == 0 or is_odd(row)]
     written = folder / file.name.removesuffix(".gz")
     with written.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, list(rows[0]))
