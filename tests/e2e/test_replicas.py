@@ -11,6 +11,7 @@ import pytest
 
 from testkit.api_contract import SUMMARIES
 from testkit.clocks import today
+from testkit.patience import until
 
 from .system import Company, System
 
@@ -130,7 +131,7 @@ def test_another_timezone_counts_at_once(company: Company, compare: Callable[[st
     assert (early.status, early.code) == (422, "invalid_request"), datetime.now(UTC)
     system.makeready("company", "update", number, "--timezone", EAST)
     started = time.monotonic()
-    assert system.get("/whoami", key).json["company"]["timezone"] == EAST
+    until(lambda: system.get("/whoami", key).json["company"]["timezone"] == EAST)
     tries = 0
     while system.post(f"{path}/move-in", key, comes, f"late {tries}").status != 201:
         tries += 1
