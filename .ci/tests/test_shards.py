@@ -66,6 +66,14 @@ def test_skips_of_all_shards_are_counted_with_their_reasons(
     ]
 
 
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder for tests that report as those of this project do."""
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["testkit.plugin"]')
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    return tmp_path
+
+
 FAILING = """
 import pytest
 
@@ -83,14 +91,12 @@ def test_good(): ...
 
 
 def test_the_last_lines_name_every_failed_test_with_its_error(
-    suite: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    suite: ModuleType, project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["testkit.plugin"]')
-    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
-    (tmp_path / "test_sums.py").write_text(FAILING)
-    (tmp_path / "test_import.py").write_text("import no_module_of_this_name")
+    (project / "test_sums.py").write_text(FAILING)
+    (project / "test_import.py").write_text("import no_module_of_this_name")
     waiting: queue.SimpleQueue[object] = queue.SimpleQueue()
-    waiting.put(suite.Shard("all", [str(tmp_path), "--continue-on-collection-errors"], 1.0))
+    waiting.put(suite.Shard("all", [str(project), "--continue-on-collection-errors"], 1.0))
     waiting.put(suite.Shard("none", ["-p", "no_such_plugin"], 1.0))
     run = suite.Run()
     suite.lane(waiting, run, {})
@@ -120,14 +126,12 @@ def test_good_too(): ...
 
 
 def test_a_test_that_waits_for_ever_ends_its_shard_and_is_named(
-    suite: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    suite: ModuleType, project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["testkit.plugin"]')
-    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
-    (tmp_path / "test_waits.py").write_text(HANGING)
+    (project / "test_waits.py").write_text(HANGING)
     monkeypatch.setattr(suite, "TEST_SECONDS_MAX", 5)
     waiting: queue.SimpleQueue[object] = queue.SimpleQueue()
-    waiting.put(suite.Shard("waits", [str(tmp_path)], 1.0))
+    waiting.put(suite.Shard("waits", [str(project)], 1.0))
     run = suite.Run()
     suite.lane(waiting, run, {})
     suite.look_again(run)
@@ -152,14 +156,12 @@ def test_good(): ...
 
 @pytest.mark.parametrize("files", [1, 4])
 def test_few_failed_files_run_again_and_are_unstable_if_they_pass(
-    suite: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], files: int
+    suite: ModuleType, project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], files: int
 ) -> None:
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["testkit.plugin"]')
-    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     names = [f"test_{number}.py" for number in range(files)]
     for name in names:
-        (tmp_path / name).write_text(ONCE)
-    monkeypatch.chdir(tmp_path)
+        (project / name).write_text(ONCE)
+    monkeypatch.chdir(project)
     monkeypatch.setenv("PYTHONPATH", str(suite.ROOT / "testkit"))
     waiting: queue.SimpleQueue[object] = queue.SimpleQueue()
     waiting.put(suite.Shard("once", names, 1.0))
@@ -170,7 +172,7 @@ def test_few_failed_files_run_again_and_are_unstable_if_they_pass(
     suite.look_again(run)
     if files == 1:
         assert (run.failed, run.errors, run.unstable) == ([], {}, first)
-        (tmp_path / "test_0.py").write_text("def test_once():\n    assert False")
+        (project / "test_0.py").write_text("def test_once():\n    assert False")
         run.errors, run.unstable, run.failed = first, {}, ["once"]
         suite.look_again(run)
     assert (run.failed, run.errors, run.unstable) == (["once"], first, {})

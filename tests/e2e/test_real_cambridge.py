@@ -20,8 +20,9 @@ from testkit.examples import SHARE, is_whole
 from .real_files import counts, imported, rows_of, some_of
 from .system import System
 
-BUILDINGS, METERS = 8, 16
-HOURS_A_YEAR = 8760 if is_whole() else 8760 // SHARE
+BUILDINGS, METERS, HOURS_A_YEAR = 8, 16, 8760
+HOURS = HOURS_A_YEAR if is_whole() else HOURS_A_YEAR // SHARE
+"""Those of each year that are imported."""
 YEARS = ("2018", "2019")
 NAME = re.compile(r"UCam_Building_(?P<building>b\d+)_(?P<fuel>electricity|gas)_(?P<year>\d{4})\.csv\.gz")
 COLUMNS = {"electricity": "equipment load [kWh]", "gas": "heating load [kWh]"}
@@ -40,8 +41,14 @@ def files(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
     buildings = sorted({meter.split("-")[0] for meter in found})
     chosen = buildings if is_whole() else buildings[:1]
     folder = tmp_path_factory.mktemp("hours")
+
+    def imported_file(file: Path) -> Path:
+        rows = rows_of(file)
+        assert len(rows) == HOURS_A_YEAR
+        return some_of(rows, file, folder, lambda _: False)[1]
+
     return {
-        meter: [some_of(rows_of(file), file, folder, lambda _: False)[1] for file in years]
+        meter: [imported_file(file) for file in years]
         for meter, years in found.items()
         if meter.split("-")[0] in chosen
     }
@@ -76,11 +83,11 @@ def test_cambridges_hours_become_readings(system: System, data: Path, files: dic
     # Two meters in parallel, so that one program starts while the service imports the other's rows.
     with ThreadPoolExecutor(2) as pool:
         reports = [report for several in pool.map(readings, files) for report in several]
-    assert {counts(report) for report in reports} == {(HOURS_A_YEAR, 0, 0, 0)}
+    assert {counts(report) for report in reports} == {(HOURS, 0, 0, 0)}
     assert len(reports) == len(files) * len(YEARS)
 
     again = readings("b0-gas")
-    assert [counts(report) for report in again] == [(0, 0, HOURS_A_YEAR, 0)] * 2
+    assert [counts(report) for report in again] == [(0, 0, HOURS, 0)] * 2
 
     properties = list(company.walk("/properties"))
     assert {one["external_id"] for one in properties} >= {external_id.split("-")[0] for external_id in files}
