@@ -17,7 +17,7 @@ from makeready_local.signals import Interrupted, Signals
 from makeready_local.state import State
 from makeready_local.streams import kept_streams
 
-WATCH_SECONDS = 0.2
+WATCH_SECONDS = 0.5
 PORTS_SECONDS, LOOK_SECONDS = 5.0, 0.05
 
 

@@ -25,6 +25,8 @@ class Receivers(ThreadingHTTPServer):
     """Answers 200 for every host but DOWN, which answers 503."""
 
     daemon_threads = True
+    # With the usual five the kernel drops connections of a sweep, and each is tried again a second later.
+    request_queue_size = 128
 
     def __init__(self, state: State) -> None:
         """Makes a certificate and its authority in STATE_DIR; the authority's key is stored nowhere."""
