@@ -1,7 +1,7 @@
 """How many examples a test against real servers tries: of Hypothesis, or of the files of public data.
 
 The profile `ci` is loaded for every run; `pytest --hypothesis-profile=nightly` tries all. Tests of pure functions try
-Hypothesis' own number of examples in both.
+Hypothesis' own number of examples, and in `ci` half of it.
 """
 
 from hypothesis import HealthCheck, settings
@@ -11,8 +11,9 @@ SHARE, LEAST = 4, 10
 # No deadline, and no check of the time that making examples takes: on a machine that does something else as well, times
 # say nothing.
 AT_REST = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-for profile in (NIGHTLY, CI):
-    settings.register_profile(profile, settings.get_profile("default"), **AT_REST)
+ALL = settings.get_profile("default")
+settings.register_profile(NIGHTLY, ALL, **AT_REST)
+settings.register_profile(CI, ALL, max_examples=ALL.max_examples // 2, **AT_REST)
 
 
 def examples(most: int) -> int:

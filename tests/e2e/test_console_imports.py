@@ -166,7 +166,7 @@ MORE_CITIES = (
     ("new-york-buildings", "properties", "nyc-elevators/elevators_raw_every5th.csv.gz"),
     ("new-york-elevators", "assets", "nyc-elevators/elevators_raw_every5th.csv.gz"),
 )
-LINES = 150  # of each file
+LINES = 110  # of each file
 
 
 def test_the_examples_of_cities_have_the_counts_of_the_command_line(
