@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +90,6 @@ KEYS_THAT_OPEN = {
     "webhook_only": {"webhook_only", "write"},
     "write": {"write"},
 }
-CONFIRMED = int(time.time())
-PEOPLE = {
-    OPERATOR: Identity(OPERATOR, "operator", 7),
-    ADMINISTRATOR: Identity(ADMINISTRATOR, "gateway", 7, administrator_id=1, stepped_up_at=CONFIRMED),
-    STAFF: Identity(STAFF, "gateway", 7, staff_id=1, stepped_up_at=CONFIRMED),
-}
 RPCS = {f"{service.name}/{rpc.name}": rpc for service in services() for rpc in service.methods}
 
 
@@ -118,19 +113,29 @@ def running(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFa
     process.stop()
 
 
-def expected(name: str, rpc: MethodDescriptor) -> set[Identity]:
+def confirmed_now() -> dict[str, Identity]:
+    """A person of each kind, who has just confirmed that they are."""
+    now = int(time.time())
+    return {
+        OPERATOR: Identity(OPERATOR, "operator", 7),
+        ADMINISTRATOR: Identity(ADMINISTRATOR, "gateway", 7, administrator_id=1, stepped_up_at=now),
+        STAFF: Identity(STAFF, "gateway", 7, staff_id=1, stepped_up_at=now),
+    }
+
+
+def expected(name: str, rpc: MethodDescriptor, people: Mapping[str, Identity]) -> set[Identity]:
     """Everybody who may call the RPC."""
     allowed = rpc.GetOptions().Extensions[options_pb2.allowed]
-    found = {who for kind, who in PEOPLE.items() if KINDS[kind] in allowed}
+    found = {who for kind, who in people.items() if KINDS[kind] in allowed}
     found |= {Identity(SERVICE, one, 7) for one in AS_SERVICE.get(name, ())}
     scopes = KEYS_THAT_OPEN[AS_INTEGRATION[name]] if name in AS_INTEGRATION else set()
     return found | {Identity(INTEGRATION, "gateway", 7, 3, scope) for scope in scopes}
 
 
-def everybody() -> set[Identity]:
+def everybody(people: Mapping[str, Identity]) -> set[Identity]:
     scopes = ("", "any", "read", "webhook_only", "write", "public")
     return {
-        *PEOPLE.values(),
+        *people.values(),
         *(Identity(SERVICE, one, 7) for one in (*NAMES, "console")),
         *(Identity(INTEGRATION, "gateway", 7, 3, scope) for scope in scopes),
     }
@@ -138,17 +143,18 @@ def everybody() -> set[Identity]:
 
 async def test_each_rpc_is_open_to_its_kinds_services_and_scopes_alone(running: Everything) -> None:
     found: dict[str, set[Identity]] = {name: set() for name in RPCS}
+    people = confirmed_now()
     async with running.channel() as channel:
         for name, rpc in RPCS.items():
             method: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
-            for who in everybody():
+            for who in everybody(people):
                 try:
                     await method(b"", metadata=[("authorization", running.keys.token(who, NAME))], timeout=30)
                 except grpc.aio.AioRpcError as error:
                     assert error.code() is grpc.StatusCode.PERMISSION_DENIED, (name, who)
                 else:
                     found[name].add(who)
-    assert found == {name: expected(name, rpc) for name, rpc in RPCS.items()}
+    assert found == {name: expected(name, rpc, people) for name, rpc in RPCS.items()}
 
 
 def test_the_tables_name_rpcs_and_services_that_exist() -> None:
@@ -197,7 +203,7 @@ async def test_acts_that_cannot_be_undone_ask_people_alone_for_a_confirmation(ru
             for kind, person in old.items():
                 if KINDS[kind] not in allowed:
                     continue
-                for stepped_up_at in (0, CONFIRMED - 700):
+                for stepped_up_at in (0, int(time.time()) - 700):
                     who = Identity(kind, "gateway", 7, stepped_up_at=stepped_up_at, **person)  # type: ignore[arg-type]
                     try:
                         await method(b"", metadata=[("authorization", running.keys.token(who, NAME))], timeout=30)
@@ -213,7 +219,7 @@ async def test_acts_that_cannot_be_undone_ask_people_alone_for_a_confirmation(ru
 
 async def test_a_token_for_one_service_opens_no_other(running: Everything) -> None:
     only = "makeready.identity.v1.AccountsService"
-    who = Identity(ADMINISTRATOR, "gateway", 7, administrator_id=1, stepped_up_at=CONFIRMED, only_service=only)
+    who = replace(confirmed_now()[ADMINISTRATOR], only_service=only)
     opened = set()
     async with running.channel() as channel:
         for rpc in RPCS.values():

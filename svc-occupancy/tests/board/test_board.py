@@ -95,7 +95,10 @@ async def test_a_unit_without_a_turn_changes_and_fires_nothing(
 async def rows_of(served: Database, company: Company) -> list[Any]:
     """All rows of the company, except claims, and the number of its events."""
     tables = (t.transition, t.unit_state, t.turn_task, t.audit)
-    found: list[Any] = [await served.rows(Statement(select(x).where(x.c.company_id == company.id))) for x in tables]
+    found: list[Any] = [
+        await served.rows(Statement(select(x).where(x.c.company_id == company.id).order_by(*x.primary_key)))
+        for x in tables
+    ]
     return [*found, len(await published(served, company))]
 
 
