@@ -145,7 +145,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_runtest_logstart(nodeid: str) -> None:
     """Notes beside the report which test runs, in case that the process ends without one."""
     if path := os.environ.get(REPORT):
-        Path(path).with_suffix(".test").write_text(nodeid)
+        with open(path.removesuffix(".json") + ".test", "w") as note:  # noqa: PTH123 - five times as quick as Path
+            note.write(nodeid)
 
 
 def error_of(report: Any) -> str:
