@@ -59,10 +59,10 @@ def test_a_record_is_found_by_its_own_words(text: str) -> None:
         assert 0 < len(word) <= LETTERS_MAX and not set(word) & set(" '\\&|!:*()<>\x00")
 
 
-@pytest.mark.parametrize("sign", [*map(chr, range(128))])
-def test_a_text_of_ascii_alone_has_the_words_that_it_has_beside_another_letter(sign: str) -> None:
-    text = f"A{sign}b c{sign} {sign}D"
-    assert query_words(f"{text} я") == [*query_words(text), "я"]
+def test_a_text_of_ascii_alone_has_the_words_that_it_has_beside_another_letter() -> None:
+    for sign in map(chr, range(128)):
+        text = f"A{sign}b c{sign} {sign}D"
+        assert query_words(f"{text} я") == [*query_words(text), "я"], sign
 
 
 def test_a_query_wants_all_words_or_their_beginnings() -> None:
