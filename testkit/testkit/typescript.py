@@ -55,7 +55,7 @@ def deno(*words: str, stdin: str = "", environment: Mapping[str, str] | None = N
 
 
 @functools.cache
-def _package() -> Path:
+def package() -> Path:
     """The packed client, made once in a run of the suite."""
     if not Path(sys.executable).with_name("deno").exists():
         lacks("deno", "the wheel deno is not installed")
@@ -87,7 +87,7 @@ def installed(folder: Path) -> Path:
     target = folder / "node_modules" / "@makeready" / "client"
     if not target.exists():
         with tempfile.TemporaryDirectory() as unpacked:
-            with tarfile.open(_package()) as archive:
+            with tarfile.open(package()) as archive:
                 archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
                 archive.extractall(unpacked)
             target.parent.mkdir(parents=True)
