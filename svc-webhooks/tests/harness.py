@@ -17,6 +17,7 @@ import grpc
 from chassis.auth.clients import refusal_of
 from chassis.auth.identity import INTEGRATION, OPERATOR, Identity, TokenSigner
 from chassis.db.database import Database
+from chassis.messaging.consumer import ACK_SECONDS
 from chassis.messaging.outbox import Outbox
 from makeready.common.v1 import retention_pb2
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
@@ -30,6 +31,8 @@ from testkit.patience import PATIENCE_SECONDS
 
 from .producer import outbox as producer_outbox
 
+# A message that a lost connection took along comes again after ACK_SECONDS; it may be lost once more.
+AGAIN_SECONDS = 5 * ACK_SECONDS
 HERE = Path(__file__).parent
 URL = "https://receiver.test/hook"
 HOUR = datetime.timedelta(hours=1)
@@ -164,7 +167,7 @@ class Client:
     async def acknowledged(self) -> None:
         """Waits until NATS has no undelivered or unacknowledged message."""
         consumer: Any = ConsumerServiceStub(self._channel)
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(AGAIN_SECONDS):
             request = events_pb2.GetLagRequest()
             while (await self.call(consumer.GetLag, request, operator())).pending:  # noqa: ASYNC110 - polls a process
                 await asyncio.sleep(0.2)

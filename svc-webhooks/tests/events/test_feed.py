@@ -14,7 +14,7 @@ from nats.js.client import JetStreamContext
 from chassis.messaging.transport import STREAM
 from testkit.plugin import Server
 
-from ..harness import HOUR, Client, Harness, Producer
+from ..harness import AGAIN_SECONDS, HOUR, Client, Harness, Producer
 from ..receivers import Receiver
 
 PATHS = ("/a", "/b", "/c", "/d")
@@ -67,7 +67,7 @@ async def events(tickets: Producer, company_id: int, count: int) -> list[str]:
 
 async def published(tickets: Producer) -> None:
     """Waits until NATS has all of the producer's events."""
-    async with asyncio.timeout(45), tickets.database.connection() as connection:
+    async with asyncio.timeout(AGAIN_SECONDS), tickets.database.connection() as connection:
         sql = "SELECT count(*) FROM outbox WHERE published_at IS NULL"
         while await connection.raw.fetchval(sql):  # noqa: ASYNC110 - polls a database
             await asyncio.sleep(0.1)
@@ -75,7 +75,7 @@ async def published(tickets: Producer) -> None:
 
 async def consumed_again(jetstream: JetStreamContext) -> None:
     """Waits until the stream exists with the service's consumer."""
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(AGAIN_SECONDS):
         while True:
             try:
                 await jetstream.consumer_info(STREAM, "svc-webhooks")

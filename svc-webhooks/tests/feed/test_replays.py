@@ -16,7 +16,7 @@ from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, FeedServiceStub
 
-from ..harness import HOUR, Client, Harness, Producer, operator
+from ..harness import AGAIN_SECONDS, HOUR, Client, Harness, Producer, operator
 from ..receivers import Receiver, answering
 
 BEFORE = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -74,7 +74,7 @@ class Integration:
     async def stored(self, events: int) -> None:
         """Waits until the feed has so many events."""
         request = pb.FeedServiceListEventsRequest(limit=200)
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(AGAIN_SECONDS):
             while len((await self.client.call(self.stub.ListEvents, request)).positions) < events:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
