@@ -44,6 +44,15 @@ async def eventually(holds: Callable[[], Awaitable[object]], complaint: object =
     raise AssertionError(complaint() if callable(complaint) else complaint)
 
 
+async def comes_true(holds: Callable[[], object], complaint: object = "it did not come to pass") -> float:
+    """As `until`, beside the other tasks of the event loop."""
+
+    async def asked() -> object:
+        return holds()
+
+    return await eventually(asked, complaint)
+
+
 def took(what: str, seconds: float) -> None:
     """Prints a figure at the end of the run."""
     FIGURES.append(f"{seconds:8.3f} s until {what}")

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
@@ -17,7 +17,7 @@ from gateway.http.connection import Request
 from gateway.http.door import Door
 from gateway.http.ports import Port
 from gateway.http.replies import Reply
-from testkit.patience import PATIENCE_SECONDS
+from testkit.patience import comes_true
 from testkit.processes import free_port
 from testkit.raw_http import MALFORMED_CHUNKS, Api
 
@@ -78,12 +78,6 @@ async def port(answers: Answers) -> AsyncIterator[Port]:
 @pytest.fixture
 def api(port: Port) -> Api:
     return Api(port.number)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not holds():  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0.01)
 
 
 async def test_an_idle_connection_is_closed(api: Api) -> None:
@@ -221,14 +215,12 @@ async def test_too_long_a_line_has_an_answer_of_its_own(api: Api) -> None:
 async def test_a_whole_body_can_be_read_even_where_its_client_has_left(api: Api, port: Port, answers: Answers) -> None:
     connection = await api.connect()
     await connection.send(api.bytes("POST", "//wait", None, b"0123456789"))
-    await until(lambda: answers.begun == 1)
+    await comes_true(lambda: answers.begun == 1)
     connection.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()  # with a reset: the server sees at once that the client is gone
     await asyncio.sleep(0.05)
     answers.go_on.set()
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while port.connections:  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0.05)
+    await comes_true(lambda: port.connections == 0)
     assert answers.bodies == [b"0123456789"]
 
 
@@ -255,10 +247,8 @@ async def test_a_client_that_does_not_read_is_dropped_and_its_answer_forgotten(
     assert isinstance(transport, asyncio.ReadTransport)
     transport.pause_reading()
     await connection.send(api.bytes("GET", "//big"))
-    await until(lambda: answers.begun == 1)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while port.connections:  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0.05)
+    await comes_true(lambda: answers.begun == 1)
+    await comes_true(lambda: port.connections == 0)
 
 
 async def test_a_big_answer_arrives_whole_before_the_connection_closes(
@@ -290,7 +280,7 @@ async def test_closing_lets_the_request_under_way_finish(
     await idle.receive()
     await busy.send(api.bytes("GET", "//wait"))
     await sending.send(b"POST /body HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\n12")
-    await until(lambda: answers.begun == 3)
+    await comes_true(lambda: answers.begun == 3)
     closing = asyncio.ensure_future(port.close())
     assert await idle.is_closed()
     with pytest.raises(ConnectionError):
@@ -309,7 +299,7 @@ async def test_closing_lets_the_request_under_way_finish(
 async def test_closing_waits_for_a_request_whose_client_left(api: Api, port: Port, answers: Answers) -> None:
     connection = await api.connect()
     await connection.send(api.bytes("GET", "//wait"))
-    await until(lambda: answers.begun == 1)
+    await comes_true(lambda: answers.begun == 1)
     connection.close()
     await asyncio.sleep(0.05)
     closing = asyncio.ensure_future(port.close())

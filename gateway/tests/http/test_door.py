@@ -18,7 +18,7 @@ from gateway.http.connection import BodyBroken, Request
 from gateway.http.door import Budget, Door
 from gateway.http.ports import Port
 from gateway.http.replies import Reply
-from testkit.patience import PATIENCE_SECONDS
+from testkit.patience import comes_true
 from testkit.processes import free_port
 from testkit.raw_http import Api, Connection
 
@@ -145,7 +145,7 @@ async def port(answers: Answers, door: Door) -> AsyncIterator[Port]:
     yield opened
     answers.go_on.set()
     await opened.close()
-    await until(lambda: door.connections == 0)
+    await comes_true(lambda: door.connections == 0)
     assert (door.connections, door.unfinished.total, door.unread.total) == (0, 0, 0)
     assert door.count("127.0.0.1") and door._by_address == {"127.0.0.1": 1}
 
@@ -173,12 +173,6 @@ async def unreading(port: Port, address: str) -> Connection:
     return reader
 
 
-async def until(condition: object) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # type: ignore[operator] # noqa: ASYNC110 - polling
-            await asyncio.sleep(0.02)
-
-
 async def test_a_connection_over_the_cap_of_its_address_is_closed_unanswered_and_counted(port: Port, api: Api) -> None:
     before = refused("address")
     open_ones = [await connect(port, "127.0.0.7") for _ in range(5)]
@@ -190,7 +184,7 @@ async def test_a_connection_over_the_cap_of_its_address_is_closed_unanswered_and
         await one.send(api.bytes("GET", "//"))
         assert (await one.receive()).status == 200
     open_ones.pop().close()
-    await until(lambda: port.connections == 4)
+    await comes_true(lambda: port.connections == 4)
     again = await connect(port, "127.0.0.7")
     await again.send(api.bytes("GET", "//"))
     assert (await again.receive()).status == 200
@@ -236,7 +230,7 @@ async def test_unfinished_requests_give_way_with_an_answer_the_oldest_first(
     await head.send(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 20_000)
     body = await connect(port, "127.0.0.3")
     await body.send(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"x" * 30_000)
-    await until(lambda: door.unfinished.total >= 50_000)
+    await comes_true(lambda: door.unfinished.total >= 50_000)
     assert (await api.request("POST", "//body", None, b"x" * 200)).body == b"200"
     last = await connect(port, "127.0.0.4")
     await last.send(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n" + b"x" * 39_000)
@@ -258,7 +252,7 @@ async def test_large_heads_that_wait_for_a_look_up_give_way_with_an_answer(
         one = await connect(port, f"127.0.3.{number + 1}")
         await one.send(api.bytes("GET", "//wait", X_Large="x" * 8000, X_More="x" * 8000))
         waiting.append(one)
-        await until(lambda number=number: door.unfinished.total >= 40_000 * min(number + 1, 2))
+        await comes_true(lambda number=number: door.unfinished.total >= 40_000 * min(number + 1, 2))  # type: ignore[misc]
     response = await waiting[0].receive()
     assert (response.status, response.code) == (400, "invalid_request")
     assert "too many requests are arriving" in response.message
@@ -271,7 +265,7 @@ async def test_large_heads_that_wait_for_a_look_up_give_way_with_an_answer(
 async def test_small_answers_that_are_not_read_are_counted(port: Port, api: Api, door: Door) -> None:
     reader = await unreading(port, "127.0.4.1")
     reader.writer.write(api.bytes("GET", "//medium") * 500)
-    await until(lambda: door.unread.total > 20_000)
+    await comes_true(lambda: door.unread.total > 20_000)
     assert isinstance(reader.writer.transport, asyncio.ReadTransport)
     reader.writer.transport.resume_reading()
     for _ in range(500):
@@ -288,13 +282,13 @@ async def test_answers_that_are_not_read_give_way_and_a_page_for_all_takes_no_me
         reader = await unreading(port, f"127.0.1.{number + 1}")
         await reader.send(api.bytes("GET", "//big"))
         readers.append(reader)
-        await until(lambda number=number: door.unread.total > 8_000_000 * min(number + 1, 2))
-    await until(lambda: port.connections == 2)
+        await comes_true(lambda number=number: door.unread.total > 8_000_000 * min(number + 1, 2))  # type: ignore[misc]
+    await comes_true(lambda: port.connections == 2)
     for number in range(10):
         reader = await unreading(port, f"127.0.1.{number + 1}")
         await reader.send(api.bytes("GET", "//shared"))
         readers.append(reader)
-    await until(lambda: port.connections == 12)
+    await comes_true(lambda: port.connections == 12)
     await asyncio.sleep(0.2)
     assert door.unread.total < 17_000_000
     for reader in readers[1:3]:

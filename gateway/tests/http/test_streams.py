@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -14,7 +14,7 @@ from gateway.http.connection import Request
 from gateway.http.door import Door
 from gateway.http.ports import Port
 from gateway.http.replies import Reply
-from testkit.patience import PATIENCE_SECONDS
+from testkit.patience import comes_true
 from testkit.processes import free_port
 from testkit.raw_http import Api
 
@@ -83,15 +83,6 @@ def api(port: Port) -> Api:
     return Api(port.number)
 
 
-async def until(condition: asyncio.Event | Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        if isinstance(condition, asyncio.Event):
-            await condition.wait()
-        else:
-            while not condition():  # noqa: ASYNC110 - it tells nobody
-                await asyncio.sleep(0.02)
-
-
 async def test_a_streamed_answer_is_whole_and_its_connection_goes_on(api: Api, answers: Answers) -> None:
     connection = await api.connect()
     for _ in range(2):
@@ -135,10 +126,10 @@ async def test_no_more_is_made_than_the_client_takes_and_one_that_takes_nothing_
     assert isinstance(transport, asyncio.ReadTransport)
     transport.pause_reading()
     await connection.send(api.bytes("GET", "//many"))
-    await until(lambda: answers.ends)
+    await comes_true(lambda: answers.ends)
     assert answers.ends == ["left"]
     assert 0 < answers.made < MANY / 2  # the kernel's buffers hold some megabytes
-    await until(lambda: port.connections == 0)
+    await comes_true(lambda: port.connections == 0)
 
 
 async def test_a_client_that_leaves_ends_its_stream(api: Api, answers: Answers) -> None:
@@ -146,17 +137,17 @@ async def test_a_client_that_leaves_ends_its_stream(api: Api, answers: Answers) 
     await connection.send(api.bytes("GET", "//many"))
     await connection.reader.readexactly(1000)
     connection.close()
-    await until(lambda: answers.ends)
+    await comes_true(lambda: answers.ends)
     assert answers.ends == ["left"] and answers.made < MANY
 
 
 async def test_a_wait_ends_when_its_client_leaves_or_sends_no_more(api: Api, answers: Answers) -> None:
     left = await api.connect()
     await left.send(api.bytes("GET", "//wait"))
-    await until(answers.waits)
+    await comes_true(answers.waits.is_set)
     assert not answers.hurried.is_set()
     left.close()
-    await until(answers.hurried)
+    await comes_true(answers.hurried.is_set)
     answers.hurried.clear()
     # It may still read: its answer is sent.
     assert (await api.raw(api.bytes("GET", "//wait"), then_eof=True)).body == b'{"waited":true}'
@@ -166,7 +157,7 @@ async def test_a_wait_ends_when_the_gateway_stops(api: Api, port: Port, answers:
     connection = await api.connect()
     await connection.send(api.bytes("GET", "//plain") + api.bytes("GET", "//wait"))
     assert (await connection.receive()).body == b"{}"
-    await until(answers.waits)
+    await comes_true(answers.waits.is_set)
     closing = asyncio.ensure_future(port.close())
     response = await connection.receive()
     assert (response.body, response.header("Connection")) == (b'{"waited":true}', "close")
