@@ -16,7 +16,6 @@ from prometheus_client import Counter, Gauge
 
 from chassis.runtime.settings import Network
 from gateway.config import CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX
-from gateway.http import memory
 
 UNFINISHED_BYTES_MAX = 16 * 1024 * 1024
 UNREAD_BYTES_MAX = 12 * 1024 * 1024
@@ -95,6 +94,8 @@ class Door:
         self._trim_again_at = 0.0
         self._peak = 0
         """The most connections that were open since memory was last given back."""
+        self._seen = 0
+        """How many were open when `has_memory_to_give_back` was last asked."""
         self.refused = 0
         """How many were refused since the last call of `take_refused`."""
         self.connections = 0
@@ -182,17 +183,24 @@ class Door:
         refused, self.refused = self.refused, 0
         return refused
 
-    def give_memory_back(self, now: float) -> None:
-        """To be called now and then: gives the system the memory of connections that have gone."""
-        if now < self._trim_again_at:
-            return
+    def has_memory_to_give_back(self, now: float) -> bool:
+        """Whether the system should get the memory of connections that have gone. To be asked once a second; the answer
+        is yes once for all that have gone so far.
+
+        While more connections close it is no: those that closed after a yes might be too few for a second one.
+        now: the event loop's clock, s.
+        """
+        are_closing = self.connections < self._seen
+        self._seen = self.connections
         many_left = self._peak - self.connections >= max(TRIM_AFTER_CONNECTIONS, self._peak // 2)
-        if many_left or any(budget.has_been_exceeded for budget in self._budgets):
-            self._peak = self.connections
-            self._trim_again_at = now + TRIM_SECONDS
-            for budget in self._budgets:
-                budget.has_been_exceeded = False
-            memory.give_back()
+        is_worth_it = (many_left and not are_closing) or any(budget.has_been_exceeded for budget in self._budgets)
+        if not is_worth_it or now < self._trim_again_at:
+            return False
+        self._peak = self.connections
+        self._trim_again_at = now + TRIM_SECONDS
+        for budget in self._budgets:
+            budget.has_been_exceeded = False
+        return True
 
     def _refuse(self, cap: str) -> None:
         self.refused += 1

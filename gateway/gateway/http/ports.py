@@ -17,6 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from chassis.auth.clients import ServiceClient
 from chassis.runtime.settings import SettingsError
 from gateway.http import connection as connections
+from gateway.http import memory
 from gateway.http.connection import STALL_SECONDS, Answer, HttpServer
 from gateway.http.door import HANDSHAKE_BYTES, Door
 
@@ -239,7 +240,8 @@ class Port:
             if self._door.refused and now >= log_again_at:
                 log.warning("connections_refused", count=self._door.take_refused(), open=self._door.connections)
                 log_again_at = now + LOG_REFUSED_SECONDS
-            self._door.give_memory_back(now)
+            if self._door.has_memory_to_give_back(now):
+                memory.give_back()
 
 
 def _listen(family: int, address: tuple[Any, ...]) -> socket.socket:

@@ -97,6 +97,39 @@ def test_connections_are_counted_in_all_and_by_address() -> None:
     assert door.connections == 3
 
 
+def test_memory_goes_back_once_the_last_of_many_has_gone() -> None:
+    """Also where the clock strikes while a crowd is leaving, and too few for another time are left."""
+    door = Door(trusted_proxies=networks("10.0.0.0/8"))
+
+    def leave(count: int) -> None:
+        for _ in range(count):
+            door.leave("")
+
+    for _ in range(300):
+        door.enter("10.0.0.1")
+    assert not door.has_memory_to_give_back(1)
+    leave(210)
+    assert not door.has_memory_to_give_back(2)  # they are still leaving
+    leave(90)
+    assert not door.has_memory_to_give_back(3)
+    assert door.has_memory_to_give_back(4)
+    assert not door.has_memory_to_give_back(10)
+
+    for _ in range(module.TRIM_AFTER_CONNECTIONS - 1):
+        door.enter("10.0.0.1")
+    leave(module.TRIM_AFTER_CONNECTIONS - 1)
+    assert not any(door.has_memory_to_give_back(now) for now in (11, 12, 13))  # too few to be worth it
+
+
+def test_memory_goes_back_at_most_once_in_5_seconds() -> None:
+    door = Door()
+    asked = []
+    for now in range(1, 13):
+        door.tls.push_out(lambda: None)
+        asked.append(door.has_memory_to_give_back(now))
+    assert [now for now, due in enumerate(asked, 1) if due] == [1, 6, 11]
+
+
 @pytest.mark.parametrize("text", ["nonsense", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8;::1"])
 def test_bad_networks_stop_the_start_with_one_line(text: str) -> None:
     with pytest.raises(SettingsError, match="MAKEREADY_TRUSTED_PROXIES"):
