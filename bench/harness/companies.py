@@ -21,7 +21,7 @@ import asyncpg
 
 from harness.cpu import Used, spent, used
 from harness.load import Client, LoadError, Script
-from harness.rest import resident
+from harness.rest import memory
 from harness.sides import Ours, Side
 from harness.stage import scratch
 from makeready.catalog.v1 import places_pb2
@@ -231,7 +231,7 @@ async def _wait(played: Played, many: int) -> None:
 
 
 async def _size(played: Played) -> None:
-    """Bytes of each database, and resident bytes of each process."""
+    """Bytes of each database, and of the memory of each program."""
     connection = await asyncpg.connect(played.ours.database_url)
     try:
         sizes = await connection.fetch(
@@ -240,7 +240,8 @@ async def _size(played: Played) -> None:
     finally:
         await connection.close()
     say("disk, MB: " + ", ".join(f"{one['datname']} {one['size'] / 1e6:.0f}" for one in sizes))
-    say("memory, MB: " + ", ".join(f"{name} {resident(name, pid):.0f}" for name, pid in played.side.roots.items()))
+    found = {name: memory(name, pid).own for name, pid in played.side.roots.items()}
+    say("memory, MB: " + ", ".join(f"{name} {megabytes:.0f}" for name, megabytes in found.items()))
 
 
 def say(text: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 import psutil
 
@@ -17,24 +19,30 @@ def used(roots: Mapping[str, int]) -> Used:
     adds their times to their parent's.
     """
     named = {pid: name for name, pid in roots.items()}
-    seconds = dict.fromkeys(roots, 0.0)
-
-    def add(process: psutil.Process, name: str) -> None:
-        name = named.get(process.pid, name)
-        try:
-            times = process.cpu_times()
-            children = process.children()
-        except psutil.NoSuchProcess:
-            return
-        seconds[name] += times.user + times.system + times.children_user + times.children_system
-        for child in children:
-            add(child, name)
-
+    seconds = Counter(dict.fromkeys(roots, 0.0))
     below = {child.pid for pid in named for child in psutil.Process(pid).children(recursive=True)}
     for pid, name in named.items():
         if pid not in below:
-            add(psutil.Process(pid), name)
-    return seconds
+            with suppress(psutil.NoSuchProcess):
+                seconds.update(_with_children(psutil.Process(pid), name, named))
+    return dict(seconds)
+
+
+def _with_children(process: psutil.Process, name: str, named: Mapping[int, str]) -> Counter[str]:
+    """Read anew if a child ends meanwhile, whose seconds would be counted twice or not at all.
+
+    Raises psutil.NoSuchProcess.
+    """
+    while True:
+        times = process.cpu_times()
+        ended = times.children_user, times.children_system
+        seconds = Counter({named.get(process.pid, name): times.user + times.system + sum(ended)})
+        for child in process.children():
+            with suppress(psutil.NoSuchProcess):
+                seconds.update(_with_children(child, named.get(process.pid, name), named))
+        times = process.cpu_times()
+        if (times.children_user, times.children_system) == ended:
+            return seconds
 
 
 def spent(before: Used, after: Used) -> Used:

@@ -29,13 +29,13 @@ from console.pages import PAGES
 from harness import report
 from harness.cpu import Machine, spent, used
 from harness.load import Client
+from harness.rest import REST_SECONDS, verdict
 from testkit.demo_system import running_demo
 
 PEOPLE, CLICKS = 20, 4  # clicks of each person a block
 REQUESTS, CONNECTIONS, KEYS, PAIRS = 1200, 8, 120, 5
 A_SECOND = 150
 PAGE_REQUESTS = 40
-REST_SECONDS = 5.0
 LIVE_SECONDS = 10.0
 GATEWAY, CONSOLE = "gateway", "console"
 PAGE = Path(__file__).parents[2] / "docs" / "performance-console.md"
@@ -273,7 +273,8 @@ def text(found: Found) -> str:
     return TEXT.read_text().format(
         people=PEOPLE, clicks_each=CLICKS, requests=found.requests, pairs=len(found.pairs), connections=CONNECTIONS,
         each=found.requests // clicks, ratio=median(ratios), least=ratios[0], most=ratios[-1],
-        megabytes=found.megabytes, first=found.first_visit / 1000, largest=max(one.bytes for one in found.pages) / 1000,
+        megabytes=found.megabytes, verdict=verdict(found.megabytes),
+        first=found.first_visit / 1000, largest=max(one.bytes for one in found.pages) / 1000,
         pages="\n".join(lines), machine=report.machine(), others=report.others(found.busy), times=PAGE_REQUESTS,
         live=1000 * found.live, rate=A_SECOND,
         whole=median(pair.both / pair.alone for pair in found.pairs), **cpu,

@@ -1,9 +1,10 @@
-"""A system at rest: its start time, and the memory of each process."""
+"""A system at rest: its start time, and the memory of each program."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
@@ -16,11 +17,19 @@ NOT_SERVICES = ("postgres", "nats", "runner")
 
 
 @dataclass(frozen=True)
+class Memory:
+    """MB. own: of a page that several processes share, each has a part. resident: every process has all of it."""
+
+    own: float
+    resident: float
+
+
+@dataclass(frozen=True)
 class Rest:
-    """seconds: of the first start and of the second. megabytes: memory of each process before any request."""
+    """seconds: of the first start and of the second. memory: of each program before any request."""
 
     seconds: tuple[float, float]
-    megabytes: Mapping[str, float]
+    memory: Mapping[str, Memory]
 
 
 async def start_twice(ours: Ours) -> tuple[Side, Rest]:
@@ -30,30 +39,29 @@ async def start_twice(ours: Ours) -> tuple[Side, Rest]:
     ours.stop()
     side = await ours.start()
     await asyncio.sleep(REST_SECONDS)
-    megabytes = {name: resident(name, pid) for name, pid in side.roots.items()}
-    return side, Rest((first, ours.start_seconds), megabytes)
+    return side, Rest((first, ours.start_seconds), {name: memory(name, pid) for name, pid in side.roots.items()})
 
 
-def resident(name: str, pid: int) -> float:
-    """Resident memory in MB. PostgreSQL's processes share most of theirs, so each of its pages is counted once."""
+def memory(name: str, pid: int) -> Memory:
+    """PostgreSQL's is that of all its processes."""
     process = psutil.Process(pid)
-    if name == "postgres":
-        return sum(_share(one) for one in (process, *process.children())) / 1e6
-    return float(process.memory_info().rss) / 1e6
+    own = resident = 0.0
+    for one in (process, *(process.children() if name == "postgres" else ())):
+        with suppress(psutil.NoSuchProcess):  # a worker of autovacuum ends by itself
+            found = one.memory_full_info()
+            own, resident = own + found.pss / 1e6, resident + found.rss / 1e6
+    return Memory(own, resident)
 
 
-def _share(process: psutil.Process) -> float:
-    """Resident bytes, of shared pages its part; 0 if it has ended, as workers of autovacuum do."""
-    try:
-        return float(process.memory_full_info().pss)
-    except psutil.NoSuchProcess:
-        return 0.0
+def verdict(megabytes: float) -> str:
+    """Whether a service reaches its goal for resident memory."""
+    return "reached" if megabytes < SERVICE_MEGABYTES_MAX else "not reached"
 
 
 def table(rest: Rest) -> str:
-    """Markdown: one row for each process."""
-    lines = [f"| at rest | MB | goal below {SERVICE_MEGABYTES_MAX} |", "|---|---:|---|"]
-    for name, megabytes in rest.megabytes.items():
-        goal = "" if name in NOT_SERVICES else "reached" if megabytes < SERVICE_MEGABYTES_MAX else "not reached"
-        lines.append(f"| {name} | {megabytes:.1f} | {goal} |")
+    """Markdown: one row for each program."""
+    lines = [f"| at rest | MB | resident, MB | goal below {SERVICE_MEGABYTES_MAX} |", "|---|---:|---:|---|"]
+    for name, found in rest.memory.items():
+        resident, goal = (f"{found.resident:.1f}", verdict(found.resident)) if name not in NOT_SERVICES else ("", "")
+        lines.append(f"| {name} | {found.own:.1f} | {resident} | {goal} |")
     return "\n".join(lines)
