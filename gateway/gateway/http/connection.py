@@ -270,6 +270,8 @@ class Connection(web.RequestHandler):
         """Its task, if the door counts bytes of it."""
         self.__body: StreamReader | None = None
         """The body of the request that `answer` works on."""
+        self.__is_reading = False
+        """Somebody reads it."""
         self.__frame: Length | Chunks | None = None
         """The part of a body that has not arrived."""
         self.__body_bytes = 0
@@ -595,6 +597,7 @@ class Connection(web.RequestHandler):
     async def __answer_counted(self, request: web.BaseRequest, asked: Request) -> Reply:
         """Answers a request that may have to give way: until its caller is known and its body has arrived."""
         if self.__has_given_way:
+            self.__drop(request.content)
             return replies.malformed(_TOO_MANY)
         if not self.__await_body(request, asked):
             self.__is_retiring = True
@@ -663,7 +666,9 @@ class Connection(web.RequestHandler):
         return body
 
     async def __read(self, request: web.BaseRequest, content: StreamReader) -> bytes:
-        chunks, size = [], 0
+        chunks: list[bytes] = []
+        size = 0
+        self.__is_reading = True
         ends_at = self.__loop.time() + BODY_SECONDS
         try:
             async with asyncio.timeout_at(ends_at) as limit:
@@ -671,9 +676,9 @@ class Connection(web.RequestHandler):
                     await request.writer.write(_CONTINUE)
                 while size <= BODY_BYTES_MAX and not content.at_eof():
                     limit.reschedule(min(ends_at, self.__loop.time() + self.__stall_seconds))
-                    chunk = await content.readany()
-                    chunks.append(chunk)
-                    size += len(chunk)
+                    chunks.append(await content.readany())
+                    size += len(chunks[-1])
+            return b"".join(chunks)
         except TimeoutError:
             # The body gets the exception too: the connection can't be kept if the rest of the body can't be parsed.
             broken = BodyBroken("it came too slowly")
@@ -683,7 +688,11 @@ class Connection(web.RequestHandler):
             raise BodyBroken("its chunks are malformed") from None
         except ConnectionError:
             raise BodyBroken("the connection was lost") from None
-        return b"".join(chunks)
+        finally:
+            # The exception of a broken body keeps this frame, and the body keeps the exception until the connection
+            # ends. Nobody counts these bytes any more.
+            chunks.clear()
+            self.__is_reading = False
 
     async def send(self, writer: AbstractStreamWriter, data: bytes, rest: bytes, *, is_shared: bool) -> None:
         """Sends an answer, a long one in pieces. Returns once the transport's buffer has room again.
@@ -790,7 +799,16 @@ class Connection(web.RequestHandler):
         self.__broken, self.__frame, self.__held = reason, None, b""
         self.__is_retiring = True
         if self.__body is not None:
+            self.__drop(self.__body)
             self.__body.set_exception(BodyBroken(reason))
+
+    def __drop(self, body: StreamReader) -> None:
+        """Frees what has arrived of a body that nobody will read: it would stay until the connection ends.
+
+        A reader takes it out by itself. If it was told of bytes that are gone then, it would wait for others.
+        """
+        if not self.__is_reading and body.exception() is None:
+            body.read_nowait()
 
     def __head_is_late(self) -> None:
         self.__refuse("its headers came too slowly; send them at once")

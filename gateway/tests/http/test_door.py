@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -21,6 +23,10 @@ from gateway.http.replies import Reply
 from testkit.patience import comes_true
 from testkit.processes import free_port
 from testkit.raw_http import Api, Connection
+
+
+def exceeded(budget: str) -> float:
+    return REGISTRY.get_sample_value("makeready_http_budget_exceeded_total", {"budget": budget}) or 0.0
 
 
 def refused(cap: str) -> float:
@@ -143,7 +149,9 @@ class Answers:
     async def __call__(self, request: Request) -> Reply:
         path, _ = request.target()
         try:
-            if path == "/wait":
+            if path.startswith("/known"):
+                request.limit_headers = b"X-RateLimit-Limit: 120\r\n"
+            if path.endswith("/wait"):
                 await self.go_on.wait()
             if path == "/big":
                 return replies.json(b"x" * 8_000_000)
@@ -151,7 +159,7 @@ class Answers:
                 return replies.json(b"x" * 20_000)
             if path == "/shared":
                 return Reply(200, SHARED, is_shared=True)
-            if path == "/body":
+            if path.endswith("/body") or path == "/known/wait":
                 return replies.json(b"%d" % len(await request.body()))
         except BodyBroken as broken:
             return replies.error(400, "invalid_request", f"The body can't be read: {broken}.")
@@ -274,6 +282,51 @@ async def test_unfinished_requests_give_way_with_an_answer_the_oldest_first(
         assert await one.is_closed()
     await last.send(b"x" * 1000)
     assert (await last.receive()).body == b"40000"
+
+
+@pytest.mark.parametrize("path", ["/wait", "/body", "/known/wait", "/known/body"])
+async def test_a_body_that_gave_way_is_not_kept(
+    port: Port, door: Door, answers: Answers, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """While a look-up is under way or the body is read, with and without a known caller."""
+    monkeypatch.setattr(door.unfinished, "_most", 150_000)
+    before = exceeded("unfinished_requests")
+    marker = os.urandom(8)
+    clients = []
+    for number in range(3):
+        clients.append(await connect(port, f"127.0.7.{number + 1}"))
+        await clients[-1].send(f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n".encode())
+        await clients[-1].send(marker * 12_500)
+        last = (before + number, 100_000)
+        await comes_true(lambda last=last: (exceeded("unfinished_requests"), door.unfinished.total) == last)
+    for _ in range(10):  # turns of the loop: those that have given way linger for 2 s, and only then are gone
+        await asyncio.sleep(0)
+    assert (kept(marker), door.connections) == (100_000, 3)
+    answers.go_on.set()
+    for gave_way in clients[:2]:
+        assert "too many requests are arriving" in (await gave_way.receive()).message
+    clients[2].close()
+
+
+def kept(marker: bytes) -> int:
+    """The bytes of this process's texts that contain the marker."""
+    found = {id(one): one for holder in gc.get_objects() for one in gc.get_referents(holder) if isinstance(one, bytes)}
+    return sum(len(one) for one in found.values() if len(one) > len(marker) and marker in one)
+
+
+async def test_a_reader_that_was_told_of_more_when_its_body_gives_way_is_told_the_end(
+    port: Port, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door.unfinished, "_most", 60_000)
+    first, second = [await connect(port, f"127.0.8.{number}") for number in (1, 2)]
+    head = b"POST /known/body HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
+    await first.send(head + b"x" * 30_000)
+    await second.send(head + b"x" * 2000)
+    await comes_true(lambda: door.unfinished.total == 32_000)
+    # Both arrive in the same turn of the loop: the first's reader has been told when the second makes it give way.
+    await asyncio.gather(first.send(b"x" * 1000), second.send(b"x" * 40_000))
+    assert "too many requests are arriving" in (await first.receive()).message
+    second.close()
 
 
 async def test_large_heads_that_wait_for_a_look_up_give_way_with_an_answer(
