@@ -63,6 +63,8 @@ READ_AHEAD_BYTES = 32 * 1024
 UNREAD_BYTES, UNREAD_TLS_BYTES = 8 * 1024, 96 * 1024
 # With TLS each byte that arrives lies in several buffers, and the connection itself takes this much, as measured.
 TLS_COPIES, TLS_BYTES = 3, 40 * 1024
+# A burst of more than SMALL_BURST_BYTES lies in uvloop's buffer and in OpenSSL's, which never shrink.
+SMALL_BURST_BYTES, BURST_COPIES = 16 * 1024, 2
 # The parser's texts of a head take this many times its bytes. They stay until the request is answered.
 PARSED_COPIES = 2.5
 # How long a connection that gives way may take for its end; its memory is needed.
@@ -229,7 +231,7 @@ class Connection(web.RequestHandler):
     them, so that they can never hide one of aiohttp's.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - one list of what a connection knows
         self,
         server: web.Server,
         answer: Answer,
@@ -272,6 +274,8 @@ class Connection(web.RequestHandler):
         """The body of the request that `answer` works on."""
         self.__is_reading = False
         """Somebody reads it."""
+        self.__unread_body: StreamReader | None = None
+        """The body of a request that was answered before all of it had arrived; aiohttp reads it to its end."""
         self.__frame: Length | Chunks | None = None
         """The part of a body that has not arrived."""
         self.__body_bytes = 0
@@ -283,6 +287,10 @@ class Connection(web.RequestHandler):
         self.__is_counted = False
         """The door counts what has arrived of an unfinished request."""
         self.__is_tls = self.__has_given_way = False
+        self.__is_known = False
+        """The last request had a valid key."""
+        self.__burst_bytes = SMALL_BURST_BYTES
+        """The most that has arrived at once, if it is more than a small burst."""
         self.__has_half_closed = False
         """The client sends no more; it may still read."""
         self.__lingering: asyncio.Future[None] | None = None
@@ -309,7 +317,7 @@ class Connection(web.RequestHandler):
         if transport.get_extra_info("sslcontext") is not None:
             cast("asyncio.WriteTransport", transport).set_write_buffer_limits(READ_AHEAD_BYTES)
             self.__is_tls = True
-            self.__door.tls.hold(self.__give_way, TLS_BYTES)
+            self.__count_tls()
         else:
             # An answer that the kernel takes at once costs no memory; of any other, each byte is counted.
             cast("asyncio.WriteTransport", transport).set_write_buffer_limits(0)
@@ -322,7 +330,11 @@ class Connection(web.RequestHandler):
             self.__is_busy = True
             self.__deadline = _NEVER
             super().data_received(data)
-        elif self.__lingering is not None or self.transport is None:
+            return
+        if self.__is_tls and len(data) > self.__burst_bytes:
+            self.__burst_bytes = len(data)
+            self.__count_tls()
+        if self.__lingering is not None or self.transport is None:
             self.__skipped += len(data)
             if self.__skipped > SKIPPED_BYTES_MAX:
                 self.__close()
@@ -356,6 +368,8 @@ class Connection(web.RequestHandler):
         self.__deadline = _NEVER
         self.__leave_proxy()
         self.__door.leave(self.__client)
+        if self.__unread_body is not None:
+            self.__unread_body.feed_eof()  # else aiohttp waits for it, and keeps all that belongs to the connection
         super().connection_lost(exc)
 
     # Called by aiohttp's reader of a body
@@ -480,13 +494,25 @@ class Connection(web.RequestHandler):
             self.__is_counted = False
             self.__door.unfinished.release(self.__give_way)
 
+    def __count_tls(self) -> None:
+        """Of a client with a valid key only the buffers of a large burst count."""
+        size = 0 if self.__is_known else TLS_BYTES
+        if self.__burst_bytes > SMALL_BURST_BYTES:
+            size += BURST_COPIES * self.__burst_bytes
+        if not size:
+            self.__door.tls.release(self.__give_way)
+        elif self.transport is not None:
+            self.__door.tls.hold(self.__give_way, size)
+
     def __give_way(self) -> None:
         """All connections together hold too many bytes of unfinished requests, or too much for TLS, and this one has
         held its own for longest."""
         self.__uncount()
-        if self.__is_at_rest:  # it has TLS, and no request to answer
+        if not self.__is_busy and (self.__is_at_rest or self.__frame is not None):
+            # It has TLS, and no request to answer. A close would wait for the client's, with all its buffers.
             self.__has_given_way = True
-            self.__close()
+            if self.transport is not None:
+                self.transport.abort()
         elif not self.__is_busy:
             self.__has_given_way = True
             self.__refuse(f"{_TOO_MANY}; retry")
@@ -519,6 +545,7 @@ class Connection(web.RequestHandler):
                 reply = await self.__answer(asked)
         finally:
             self.__body = self.__asked = self.__hurry = None
+            self.__unread_body = None if content.is_eof() else content
         if self.__keeps_after_stream is not None:
             keep, self.__keeps_after_stream = self.__keeps_after_stream, None
             return StreamedResponse(self, keep=keep)
@@ -531,11 +558,9 @@ class Connection(web.RequestHandler):
     def __headers(self, request: web.BaseRequest, asked: Request, *, keep: bool) -> bytes:
         """The header lines that depend on the key and on the connection."""
         headers = asked.limit_headers
-        if self.__is_tls:
-            if headers:
-                self.__door.tls.release(self.__give_way)
-            elif self.transport is not None:
-                self.__door.tls.hold(self.__give_way, TLS_BYTES)
+        if self.__is_tls and self.__is_known != bool(headers):
+            self.__is_known = bool(headers)
+            self.__count_tls()
         if not keep:
             return headers + b"Connection: close\r\n"
         return headers + b"Connection: keep-alive\r\n" if request.version.minor == 0 else headers

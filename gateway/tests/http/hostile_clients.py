@@ -1,4 +1,4 @@
-"""One process of clients that hold connections to a gateway in four ways, each as long as the gateway lets it.
+"""One process of clients that hold connections to a gateway in five ways, each as long as the gateway lets it.
 
 It reads one line of JSON (`Plan`), opens the connections, writes one line of JSON with how many it could not open, then
 sends a little on each every second until its input ends.
@@ -15,7 +15,7 @@ import threading
 from typing import TypedDict
 
 AT_ONCE = 50
-KINDS = ("head", "body", "unread", "silent")
+KINDS = ("head", "body", "stranger", "unread", "silent")
 HEADER = b"X-A: " + b"x" * 8100 + b"\r\n"
 # The first two bytes of a handshake say it all: the rest never comes.
 HALF_A_HELLO = bytes.fromhex("1603010200010001fc0303") + bytes(100)
@@ -69,7 +69,7 @@ class Hostile:
             return b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"
         if self.kind == "head":
             return b"GET /api/v1/whoami HTTP/1.1\r\nHost: a\r\n" + HEADER * (95 if is_greedy else 3)
-        key = self.plan["keys"][self.number % len(self.plan["keys"])]
+        key = "unknown" if self.kind == "stranger" else self.plan["keys"][self.number % len(self.plan["keys"])]
         head = (
             f"POST /api/v1/tickets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n"
             f"Idempotency-Key: k{self.number}\r\nContent-Length: 262144\r\n\r\n"
@@ -79,7 +79,7 @@ class Hostile:
     def go_on(self) -> None:
         """Sends a little more, for the connection not to seem idle."""
         if self.writer is not None and not self.writer.is_closing():
-            self.writer.write({"head": b"X-B: 1\r\n", "body": b"x"}.get(self.kind, b""))
+            self.writer.write({"head": b"X-B: 1\r\n", "body": b"x", "stranger": b"x"}.get(self.kind, b""))
 
 
 async def main() -> None:

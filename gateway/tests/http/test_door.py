@@ -6,10 +6,13 @@ import asyncio
 import gc
 import os
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
+import trustme
 from prometheus_client import REGISTRY
 
 from chassis.runtime.settings import Environment, SettingsError, networks, trusted_proxies
@@ -297,8 +300,7 @@ async def test_a_body_that_gave_way_is_not_kept(
         clients.append(await connect(port, f"127.0.7.{number + 1}"))
         await clients[-1].send(f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n".encode())
         await clients[-1].send(marker * 12_500)
-        last = (before + number, 100_000)
-        await comes_true(lambda last=last: (exceeded("unfinished_requests"), door.unfinished.total) == last)
+        await comes_true(partial(has_made_way, door, before + number))
     for _ in range(10):  # turns of the loop: those that have given way linger for 2 s, and only then are gone
         await asyncio.sleep(0)
     assert (kept(marker), door.connections) == (100_000, 3)
@@ -306,6 +308,11 @@ async def test_a_body_that_gave_way_is_not_kept(
     for gave_way in clients[:2]:
         assert "too many requests are arriving" in (await gave_way.receive()).message
     clients[2].close()
+
+
+def has_made_way(door: Door, for_others: float) -> bool:
+    """Whether one body of 100,000 bytes is left."""
+    return (exceeded("unfinished_requests"), door.unfinished.total) == (for_others, 100_000)
 
 
 def kept(marker: bytes) -> int:
@@ -327,6 +334,52 @@ async def test_a_reader_that_was_told_of_more_when_its_body_gives_way_is_told_th
     await asyncio.gather(first.send(b"x" * 1000), second.send(b"x" * 40_000))
     assert "too many requests are arriving" in (await first.receive()).message
     second.close()
+
+
+async def test_nothing_waits_for_the_rest_of_a_body_whose_client_has_left(port: Port, door: Door) -> None:
+    """aiohttp reads what is left of a body that was answered, for 2 s."""
+    client = await connect(port, "127.0.0.6")
+    await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n" + b"x" * 30_000)
+    assert (await client.receive()).status == 200
+    client.close()
+    await comes_true(lambda: door.connections == 0)
+    for _ in range(10):  # turns of the loop
+        await asyncio.sleep(0)
+    assert port.connections == 0
+
+
+@pytest.mark.parametrize(("path", "always"), [("/", connections.TLS_BYTES), ("/known/body", 0)])
+async def test_with_tls_a_large_burst_counts_until_the_connection_ends(
+    answers: Answers, monkeypatch: pytest.MonkeyPatch, path: str, always: int
+) -> None:
+    """Of known clients too. The oldest gives way as soon as there are too many, also one whose body was not read."""
+    authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(context)
+    door = Door()
+    port = Port("TEST_PORT", "127.0.0.1", free_port(), answers, context, door)
+    await port.open()
+    api = Api(port.number, ssl.create_default_context(cadata=authority.cert_pem.bytes().decode()))
+    small, large = (api.bytes("POST", f"/{path}", body=b"x" * size) for size in (100, 100_000))
+    first = await api.connect()
+    await first.send(small)
+    assert (await first.receive()).status == 200
+    assert door.tls.total == always
+    await first.send(large)
+    assert (await first.receive()).status == 200
+    counted = door.tls.total
+    assert counted > always + connections.BURST_COPIES * connections.SMALL_BURST_BYTES
+    await first.send(small)
+    assert (await first.receive()).status == 200
+    assert door.tls.total == counted
+
+    monkeypatch.setattr(door.tls, "_most", counted + connections.TLS_BYTES)
+    second = await api.connect()
+    await second.send(large)
+    assert await first.is_closed()
+    assert (await second.receive()).status == 200
+    second.close()
+    await comes_true(lambda: (door.connections, door.tls.total) == (0, 0))
+    await port.close()
 
 
 async def test_large_heads_that_wait_for_a_look_up_give_way_with_an_answer(

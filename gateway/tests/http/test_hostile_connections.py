@@ -1,4 +1,4 @@
-"""Thousands of hostile connections of four kinds at once: the gateway stays small, known keys are answered beside them,
+"""Thousands of hostile connections of five kinds at once: the gateway stays small, known keys are answered beside them,
 and the memory goes back when they have gone.
 
 The suite opens 300 of them, MAKEREADY_HOSTILE_CONNECTIONS says how many (`make hostile`: 5,000).
