@@ -509,10 +509,12 @@ class Connection(web.RequestHandler):
         held its own for longest."""
         self.__uncount()
         if not self.__is_busy and (self.__is_at_rest or self.__frame is not None):
-            # It has TLS, and no request to answer. A close would wait for the client's, with all its buffers.
+            # It has TLS, and no request to answer.
             self.__has_given_way = True
-            if self.transport is not None:
-                self.transport.abort()
+            if self.transport is not None and not self.transport.get_write_buffer_size():
+                self.transport.abort()  # a close would wait for the client's, with all its buffers
+            else:
+                self.__close()
         elif not self.__is_busy:
             self.__has_given_way = True
             self.__refuse(f"{_TOO_MANY}; retry")
