@@ -33,13 +33,14 @@ def _with_children(process: psutil.Process, name: str, named: Mapping[int, str])
 
     Raises psutil.NoSuchProcess.
     """
+    name = named.get(process.pid, name)
     while True:
         times = process.cpu_times()
         ended = times.children_user, times.children_system
-        seconds = Counter({named.get(process.pid, name): times.user + times.system + sum(ended)})
+        seconds = Counter({name: times.user + times.system + sum(ended)})
         for child in process.children():
             with suppress(psutil.NoSuchProcess):
-                seconds.update(_with_children(child, named.get(process.pid, name), named))
+                seconds.update(_with_children(child, name, named))
         times = process.cpu_times()
         if (times.children_user, times.children_system) == ended:
             return seconds

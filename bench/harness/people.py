@@ -22,14 +22,13 @@ from statistics import median
 from typing import Any
 
 import aiohttp
-import psutil
 
 from console.kit.visit import ADMINISTRATOR
 from console.pages import PAGES
 from harness import report
 from harness.cpu import Machine, spent, used
 from harness.load import Client
-from harness.rest import REST_SECONDS, verdict
+from harness.rest import REST_SECONDS, memory, verdict
 from testkit.demo_system import running_demo
 
 PEOPLE, CLICKS = 20, 4  # clicks of each person a block
@@ -240,7 +239,7 @@ async def measure(state: Path, requests: int = REQUESTS, pairs: int = PAIRS, tim
     runtime, demo = (json.loads((state / name).read_text()) for name in ("runtime.json", "demo.json"))
     roots = {name: int(process["pid"]) for name, process in runtime["processes"].items()}
     await asyncio.sleep(REST_SECONDS)
-    megabytes = psutil.Process(roots[CONSOLE]).memory_info().rss / 1e6
+    megabytes = memory(CONSOLE, roots[CONSOLE]).resident
     people = [Person(demo["admin_url"]) for _ in range(PEOPLE)]
     machine = Machine(list(roots.values()))
     try:
