@@ -33,6 +33,8 @@ from gateway.http.framing import (
     Chunks,
     Length,
     MalformedChunks,
+    begins_with_verb,
+    for_parser,
     is_request_line,
     is_whole_and_small,
 )
@@ -419,7 +421,7 @@ class Connection(web.RequestHandler):
             self.__refuse(f"its first line and headers are longer than {HEAD_BYTES_MAX} bytes together; shorten them")
             return b""
         if not is_whole:
-            if not begun and not 65 <= whole[0] <= 90:
+            if not begun and not begins_with_verb(whole):
                 self.__refuse("it begins with no method; check that your client speaks HTTP, and not TLS, on this port")
             else:
                 if not begun:
@@ -427,21 +429,21 @@ class Connection(web.RequestHandler):
                     self.__wait(HEAD_SECONDS, self.__head_is_late)
                 self.__count(len(whole))
             return b""
-        line = whole[: whole.index(b"\r\n")]
-        if not is_request_line(line) and len(line) <= LINE_BYTES_MAX:  # a longer one is the parser's to refuse
-            self.__refuse("its first line must be a method, a target and HTTP/1.1, with one blank between them")
-            return b""
+        head, following = bytes(whole[:end]), bytes(whole[end:])
+        line = head[: head.index(b"\r\n")]
+        if len(line) <= LINE_BYTES_MAX:  # a longer one is the parser's to refuse
+            if not is_request_line(line):
+                self.__refuse("its first line must be a method, a target and HTTP/1.1, with one blank between them")
+                return b""
+            head = for_parser(head)
         self.__head = b""
         self.__is_busy = True
         self.__deadline = _NEVER
         self.__parsed_bytes = int(PARSED_COPIES * end) if end > SMALL_HEAD_BYTES else 0
         self.__uncount()
         self.__count(0)
-        if end == len(whole):
-            super().data_received(bytes(whole))
-            return b""
-        super().data_received(bytes(whole[:end]))
-        return bytes(whole[end:])
+        super().data_received(head)
+        return following
 
     def __take_body(self, frame: Length | Chunks, data: bytes) -> bytes:
         """Hands the next bytes of a body to the parser. Returns the bytes behind it."""

@@ -381,7 +381,7 @@ def _idempotency_key(request: Request, operation: Operation) -> str:
 def _asked(operation: Operation, path: str, caller: Caller, query: str, message: Any) -> tuple[dict[str, str], bytes]:
     """Sets limit and filters in the request of a list or a feed. Returns the query's values by key, and what a cursor
     is bound to: see `_bound_to`. Raises Refusal."""
-    given = filters.pairs(query, operation.allowed_query)
+    given = filters.pairs(query, operation.allowed_query, operation.may_be_empty)
     message.limit = filters.limit(given.get("limit"))
     found = filters.read_filters(operation.filters, given)
     for name, value in found.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
@@ -115,10 +115,10 @@ def _instant(name: str, text: str) -> Timestamp:
     return instant
 
 
-def pairs(query: str, allowed: Sequence[str]) -> dict[str, str]:
+def pairs(query: str, allowed: Sequence[str], may_be_empty: Collection[str] = ()) -> dict[str, str]:
     """The query's values by key. Raises Refusal for a key that is not allowed, a repeated key, an empty value.
 
-    `limit` and `cursor` may be empty here: their own checks refuse that.
+    may_be_empty: keys whose own checks refuse an empty value, each with its own answer.
     """
     if not query:
         return {}
@@ -136,7 +136,7 @@ def pairs(query: str, allowed: Sequence[str]) -> dict[str, str]:
             raise invalid_request(f"The query may hold these keys only: {', '.join(allowed)}.")
         if name in found:
             raise invalid_request(f"{name} is given more than once; give it once.", name)
-        if not text and name not in ("limit", "cursor"):
+        if not text and name not in may_be_empty:
             raise invalid_request(f"{name} is empty; give it a value or leave it out.", name)
         found[name] = text
     return found

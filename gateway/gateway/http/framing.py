@@ -15,7 +15,13 @@ _VERSIONS = (b" HTTP/1.1", b" HTTP/1.0")
 _SIZE_LINE_BYTES_MAX = 256
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
-_FIRST_LINE = re.compile(rb"[A-Z]+ [^ \r\n]+ HTTP/1\.[01]\r\n")
+# Verbs that are handed to the parser as they are. It refuses most others, which are verbs all the same (RFC 9110, 9.1).
+_VERBS = rb"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT)"
+_KNOWN_VERB = re.compile(_VERBS + rb" ")
+_ANY_VERB = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?: |\Z)")
+# A verb that the parser knows, that frames a body as any other, and that no route has.
+_OTHER_VERB = b"PURGE "
+_FIRST_LINE = re.compile(_VERBS + rb" [^ \r\n]+ HTTP/1\.[01]\r\n")
 _CONTENT_LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength:[ \t]*([0-9]{1,4})\r\n")
 
 
@@ -28,7 +34,17 @@ def is_request_line(line: bytes | bytearray) -> bool:
 
     The parser takes several blanks for one, and versions 0.9 and 2.0 for 1.0.
     """
-    return line.endswith(_VERSIONS) and line.count(b" ") == 2
+    return line.endswith(_VERSIONS) and line.count(b" ") == 2 and begins_with_verb(line)
+
+
+def begins_with_verb(head: bytes | bytearray) -> bool:
+    """Whether the first bytes of a request can be a verb."""
+    return _ANY_VERB.match(head) is not None
+
+
+def for_parser(head: bytes | bytearray) -> bytes:
+    """A head that begins with a request line; a verb that the parser may not know is replaced, as no route has it."""
+    return bytes(head) if _KNOWN_VERB.match(head) else _OTHER_VERB + head[head.index(b" ") + 1 :]
 
 
 def is_whole_and_small(data: bytes) -> bool:

@@ -130,6 +130,8 @@ class Operation:
     """The request's fields that take the ids in the path, in its order."""
     filters: tuple[Filter, ...]
     allowed_query: tuple[str, ...]
+    may_be_empty: frozenset[str]
+    """Query keys whose own check answers an empty value: limit, cursor, and filters, which list what they allow."""
     scope: str
     """The scope that it asks of a key: a key of `OPENED_BY`, or PUBLIC."""
     opened_by: frozenset[str]
@@ -163,7 +165,9 @@ class Resource:
 def _operation(route: Route) -> Operation:
     if not route.rpc:
         opened_by = OPENED_BY.get(route.scope, frozenset())
-        return Operation(route, "own", "", "", None, None, (), (), (), route.scope, opened_by, READ_SECONDS)
+        return Operation(
+            route, "own", "", "", None, None, (), (), (), frozenset(), route.scope, opened_by, READ_SECONDS
+        )
     context, _, rpc = route.rpc.partition(".")
     service_name, _, method_name = rpc.partition("/")
     service = _contracts(context)[service_name]
@@ -189,6 +193,7 @@ def _operation(route: Route) -> Operation:
         ids,
         filters,
         (*_QUERY.get(kind, ()), *after, *(one.name for one in filters)),
+        frozenset(("limit", "cursor", *(one.name for one in filters if one.labels))),
         scope,
         OPENED_BY[scope],
         route.seconds or (WRITE_SECONDS if kind in ("write", "delete") else READ_SECONDS),

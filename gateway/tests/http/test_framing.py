@@ -62,6 +62,10 @@ def test_a_body_of_a_declared_length_ends_there() -> None:
         (b"GET / HTTP/2.0", False),
         (b"GET / HTTP/1.10", False),
         (b"GET /", False),
+        (b"FOOBAR / HTTP/1.1", True),
+        (b"m-search / HTTP/1.1", True),
+        (b"GET: / HTTP/1.1", False),
+        (b" / HTTP/1.1", False),
     ],
 )
 def test_first_lines(line: bytes, good: bool) -> None:
@@ -82,6 +86,7 @@ def test_first_lines(line: bytes, good: bool) -> None:
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", False),
         (b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n", False),
         (b"GET  / HTTP/1.1\r\n\r\n", False),
+        (b"FOOBAR / HTTP/1.1\r\n\r\n", False),
         (b"GET / HTTP/1.2\r\n\r\n", False),
         (b"GET / HTTP/1.1\r\nHost: a\r\n", False),
         (b"\r\nGET / HTTP/1.1\r\n\r\n", False),

@@ -19,8 +19,10 @@ from testkit.stub_contexts import Contexts
 HOST = b"Host: test\r\n"
 LONG_HEAD = b"GET /api/v1/whoami HTTP/1.1\r\n" + HOST + (b"X: " + b"x" * 4000 + b"\r\n") * 9
 MALFORMED = {
-    "unknown verb": b"FETCH /api/v1/whoami HTTP/1.1\r\n" + HOST + b"\r\n",
-    "verb in lower case": b"get /api/v1/whoami HTTP/1.1\r\n" + HOST + b"\r\n",
+    "verb with a bracket": b"GET[ /api/v1/whoami HTTP/1.1\r\n" + HOST + b"\r\n",
+    "verb outside ASCII": b"G\xc3\x89T /api/v1/whoami HTTP/1.1\r\n" + HOST + b"\r\n",
+    "no verb": b" /api/v1/whoami HTTP/1.1\r\n" + HOST + b"\r\n",
+    "verb longer than a line may be": b"A" * LINE_BYTES_MAX + b" /api/v1/whoami HTTP/1.1\r\n" + HOST + b"\r\n",
     "garbage": b"\x00\x01\x02\x03\r\n\r\n",
     "TLS on the plain port": bytes.fromhex("16030100c8010000c40303") + bytes(200) + b"\r\n\r\n",
     "HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -98,6 +100,23 @@ async def test_requests_before_the_malformed_one_are_answered_first(api: Api) ->
     assert (await connection.receive()).status == 404
     assert (await connection.receive()).status == 400
     assert await connection.is_closed()
+
+
+async def test_a_verb_that_nobody_knows_is_a_request_like_any_other(api: Api, key: str) -> None:
+    connection = await api.connect()
+    foobar = api.bytes("FOOBAR", "/tickets", key, b"{}" * 40_000)
+    chunked = api.bytes("foobar", "/tickets", Transfer_Encoding="chunked") + b"2\r\n{}\r\n0\r\n\r\n"
+    await connection.send(api.bytes("GET", "/whoami", key) + foobar + chunked + api.bytes("FOOBAR", "/nothing"))
+    assert (await connection.receive()).status == 200
+    for _ in range(2):
+        response = await connection.receive()
+        assert (response.status, response.code) == (405, "method_not_allowed")
+        assert response.header("Allow") == "GET, POST"
+    assert (await connection.receive()).status == 404
+    for byte in api.bytes("FOOBAR", "/tickets"):
+        await connection.send(bytes([byte]))
+        await asyncio.sleep(0)
+    assert (await connection.receive()).status == 405
 
 
 @pytest.mark.parametrize("target", ["*", "test:443", "http://elsewhere/api/v1/nothing"])

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from gateway.http.routes import OPERATIONS
+from gateway.http.filters import Filter
+from gateway.http.routes import OPERATIONS, Operation
 from testkit.gateways import Operator
 from testkit.raw_http import Api, Response
 from testkit.stub_contexts import RECORDS, Contexts, first_id
@@ -178,10 +179,27 @@ async def test_a_repeated_key_is_refused(api: Api, key: str, query: str) -> None
     assert "more than once" in response.message
 
 
-@pytest.mark.parametrize("query", ["property_id", "property_id=", "status=", "updated_since=", "status=Open&unit_id="])
+@pytest.mark.parametrize("query", ["property_id", "property_id=", "updated_since=", "status=Open&unit_id="])
 async def test_an_empty_filter_is_refused(api: Api, key: str, query: str) -> None:
     response = await api.get(f"/tickets?{query}", key)
     assert (response.status, response.code) == (400, "invalid_request")
+
+
+ENUM_FILTERS = {
+    f"{operation.route.path} {one.name}": (operation, one)
+    for operation in OPERATIONS
+    for one in operation.filters
+    if one.labels
+}
+
+
+@pytest.mark.parametrize(("operation", "filter_"), ENUM_FILTERS.values(), ids=ENUM_FILTERS)
+async def test_an_empty_value_is_outside_an_enum(api: Api, key: str, operation: Operation, filter_: Filter) -> None:
+    path = operation.route.path.replace(f"{{{operation.id_field}}}", "1")
+    for text in ("=", ""):
+        response = await api.get(f"{path}?{filter_.name}{text}", key)
+        assert (response.status, response.code) == (422, "invalid_request")
+        assert response.message == f"{filter_.name} must be one of: {', '.join(filter_.labels)}."
 
 
 async def test_filters_of_one_list_are_unknown_to_another(api: Api, key: str) -> None:

@@ -17,7 +17,8 @@ from testkit.stub_contexts import RECORDS, Contexts, first_id
 ROUTES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.scope != PUBLIC}
 every_route = pytest.mark.parametrize("operation", ROUTES.values(), ids=ROUTES)
 VERBS = (
-    "GET HEAD OPTIONS TRACE POST PUT PATCH DELETE PROPFIND COPY LOCK MKCOL MOVE PURGE REPORT SEARCH LINK NOTIFY QUERY"
+    "GET HEAD OPTIONS TRACE POST PUT PATCH DELETE PROPFIND COPY LOCK MKCOL MOVE PURGE REPORT SEARCH LINK NOTIFY QUERY "
+    "FOOBAR GETS get Post PRI HTTP M-SEARCH x !#$%&'*+-.^_`|~09"
 ).split()
 SCHEMES = ("Bearer", "bearer", "BEARER")
 # Malformed headers; none may be accepted as a key.
