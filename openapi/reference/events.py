@@ -64,7 +64,7 @@ EVENTS = (
     ),
     Event(
         "turn.status_changed",
-        "A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or {MORNING} because its "
+        f"A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or {MORNING} because its "
         "resident's move-out date was the day before and no resident follows. `from` and `to` are the unit's old and "
         "new status; `from` is null if the unit had none. `data` is the unit's active turn, or else its newest.",
         "Once for each change. A unit that never had a turn fires nothing.",

@@ -108,6 +108,7 @@ const INDEX = [
 ["turn.task.stale", "Event catalogue", "docs/events#turntaskstale", ""],
 ["pm.stale", "Event catalogue", "docs/events#pmstale", ""],
 ["What may change, and how it is announced", "Changes of the API", "docs/changes#what-may-change-and-how-it-is-announced", ""],
+["2026-11-26", "Changes of the API", "docs/changes#2026-11-26", ""],
 ["2026-11-23", "Changes of the API", "docs/changes#2026-11-23", ""],
 ["2026-11-22", "Changes of the API", "docs/changes#2026-11-22", ""],
 ["2026-11-21", "Changes of the API", "docs/changes#2026-11-21", ""],

@@ -14,7 +14,7 @@ import msgspec
 
 from makeready_client.answers import Answer, Envelope
 
-CONTRACT = "2026-11-23"
+CONTRACT = "2026-11-26"
 """The date of the last change of the contract that this was made from."""
 PAGE_RECORDS_MAX = 200
 KINDS = (
@@ -1002,10 +1002,10 @@ class TurnStatusChangedEventChange(msgspec.Struct, kw_only=True, rename={"from_"
 
 
 class TurnStatusChangedEvent(Envelope, kw_only=True):
-    """A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or {MORNING} because its
-    resident's move-out date was the day before and no resident follows. `from` and `to` are the unit's old and
-    new status; `from` is null if the unit had none. `data` is the unit's active turn, or else its newest. Once
-    for each change. A unit that never had a turn fires nothing.
+    """A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or at 06:00 in the
+    company's timezone because its resident's move-out date was the day before and no resident follows. `from` and
+    `to` are the unit's old and new status; `from` is null if the unit had none. `data` is the unit's active turn,
+    or else its newest. Once for each change. A unit that never had a turn fires nothing.
     """
 
     schema_version: Literal[1]

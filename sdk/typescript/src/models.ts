@@ -2,7 +2,7 @@
 // Made by `make openapi` from the tables of the API: change openapi/reference instead.
 
 /** The date of the last change of the contract that this was made from. */
-export const CONTRACT = "2026-11-23";
+export const CONTRACT = "2026-11-26";
 export const PAGE_RECORDS_MAX = 200;
 /** The kinds of records that have a snapshot and a feed of changes. */
 export const KINDS = ["tickets", "properties", "units", "assets", "vendors", "inspections", "turns", "meters", "readings"] as const;
@@ -1006,10 +1006,10 @@ export interface TurnStatusChangedEventChange {
 }
 
 /**
- * A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or {MORNING} because its
- * resident's move-out date was the day before and no resident follows. `from` and `to` are the unit's old and new
- * status; `from` is null if the unit had none. `data` is the unit's active turn, or else its newest. Once for each
- * change. A unit that never had a turn fires nothing.
+ * A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or at 06:00 in the company's
+ * timezone because its resident's move-out date was the day before and no resident follows. `from` and `to` are the
+ * unit's old and new status; `from` is null if the unit had none. `data` is the unit's active turn, or else its newest.
+ * Once for each change. A unit that never had a turn fires nothing.
  */
 export interface TurnStatusChangedEvent {
   /** Version of the shape: 1. */
