@@ -48,7 +48,7 @@ def made() -> Schema:
     schemas["EventPage"] = feeds.event_page()
     found: Schema = {
         "openapi": "3.1.0",
-        "info": {"title": TITLE, "version": _version(), "description": INTRODUCTION},
+        "info": {"title": TITLE, "version": _version(), "description": _introduction(schemas)},
         "servers": [{"url": BASE_URL, "description": "This installation"}],
         "security": [{"bearer": []}],
         "tags": [{"name": name, "description": TAGS[name]} for name in TAGS if _is_used(name, paths)]
@@ -78,6 +78,17 @@ def made() -> Schema:
     return found
 
 
+def _introduction(schemas: Schema) -> str:
+    types = sorted({found for schema in schemas.values() if (found := _entity_type(schema))})
+    return INTRODUCTION.replace("{entity_types}", ", ".join(f"`{found}`" for found in types))
+
+
+def _entity_type(schema: Schema) -> str:
+    """Of the record that a schema describes; empty if it describes none."""
+    found: str = schema.get("properties", {}).get("entity_type", {}).get("const", "")
+    return found
+
+
 def _schemas() -> Schema:
     """Every public schema by name, of all contexts; two of the same name must be equal."""
     found: Schema = {}
@@ -94,8 +105,7 @@ def _record_of(schemas: Schema) -> dict[str, str]:
     """The name of the record for each entity_type."""
     names: dict[str, str] = {}
     for name, schema in schemas.items():
-        entity_type = schema.get("properties", {}).get("entity_type", {}).get("const")
-        if entity_type:
+        if entity_type := _entity_type(schema):
             names.setdefault(entity_type, name)
     return {noun: names[entity_type] for noun, entity_type in ENTITY_TYPES.items() if entity_type in names}
 

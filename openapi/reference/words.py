@@ -25,14 +25,15 @@ response has a CORS header. `GET /whoami` returns the key's company and scope.
 
 | scope | allows |
 |---|---|
-| `read` | every list and fetch, and the list of webhook subscriptions |
-| `write` | everything that the other two scopes allow, and the writes |
-| `webhook_only` | creating, listing and deleting webhook subscriptions |
+| `read` | every list and fetch |
+| `write` | everything that the other two scopes allow, and every write |
+| `webhook_only` | creating, listing and deleting webhook subscriptions, and nothing else but `GET /whoami` |
 
-**Records.** Every record begins with `schema_version`, `entity_type` and `entity_id`. Instants are ISO 8601 in UTC with
-microseconds, dates `YYYY-MM-DD`. A field without a value is null, never absent. New fields, new values of an
-enum, new events and new endpoints may be added at any time: ignore those that you do not know. Requests are
-strict: an unknown key or value is refused.
+**Records.** Every record begins with `schema_version`, `entity_type` and `entity_id`. The types are {entity_types}.
+The id is the record's own; a `webhook_delivery` has its subscription's there, and its own in `delivery_id`. Instants
+are ISO 8601 in UTC with microseconds, dates `YYYY-MM-DD`. A field without a value is null, never absent. New fields,
+new values of an enum, new events and new endpoints may be added at any time: ignore those that you do not know.
+Requests are strict: an unknown key or value is refused.
 
 **Lists.** A list returns `data`, `next_cursor` and `limit`, ascending by id. Follow `next_cursor` until it is null,
 with the same filters; treat it as opaque. Records that are created meanwhile neither shift nor repeat others; one may

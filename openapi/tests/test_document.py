@@ -77,6 +77,31 @@ def validator(schema: dict[str, Any]) -> Draft202012Validator:
     )
 
 
+# Spec 2.1, and what was added since.
+ENTITY_TYPES = """ticket property unit asset vendor inspection turn utility_meter utility_reading occupancy
+webhook_subscription webhook_delivery webhook_replay""".split()
+
+
+def test_the_introduction_lists_every_entity_type() -> None:
+    listed = re.search(r"The types are ((?:`\w+`(?:, )?)+)\.", DOCUMENT["info"]["description"])
+    assert listed is not None
+    assert listed[1].replace("`", "").split(", ") == sorted(ENTITY_TYPES)
+
+
+# Spec 5.4: a key of this scope opens these "only". The document's own `security` lets in any key.
+WEBHOOK_ONLY = {"GET /whoami", "GET /webhooks", "POST /webhooks", "DELETE /webhooks/{sub_id}"}
+
+
+def test_the_document_says_what_a_webhook_only_key_opens() -> None:
+    opened = {
+        name
+        for name, one in operations()
+        for way in (one if "security" in one else DOCUMENT)["security"]
+        if not way["bearer"] or "webhook_only" in way["bearer"]
+    }
+    assert opened == WEBHOOK_ONLY
+
+
 def test_every_route_is_an_operation_and_no_other() -> None:
     assert [name for name, _ in operations()] == [f"{one.route.method} {one.route.path}" for one in OPERATIONS]
     ids = [operation["operationId"] for _, operation in operations()]

@@ -1228,7 +1228,11 @@ class WebhookDelivery(msgspec.Struct, kw_only=True):
     entity_type: Literal["webhook_delivery"]
     """What kind of record this is."""
     entity_id: int
-    """The id of the subscription; with `event_id` it names the delivery."""
+    """The id of the subscription, the same in all deliveries of one list."""
+    delivery_id: str
+    """The delivery's own id, which stays for as long as the delivery exists. It has at most 64 characters; treat it
+    as opaque.
+    """
     event_id: str
     """The event's id, as its envelope has it."""
     event: str
@@ -1253,7 +1257,11 @@ class WebhookDeliveryAnswers(Answer, kw_only=True):
     entity_type: Literal["webhook_delivery"]
     """What kind of record this is."""
     entity_id: int
-    """The id of the subscription; with `event_id` it names the delivery."""
+    """The id of the subscription, the same in all deliveries of one list."""
+    delivery_id: str
+    """The delivery's own id, which stays for as long as the delivery exists. It has at most 64 characters; treat it
+    as opaque.
+    """
     event_id: str
     """The event's id, as its envelope has it."""
     event: str

@@ -1224,8 +1224,13 @@ export interface WebhookDelivery {
   schema_version: 1;
   /** What kind of record this is. */
   entity_type: "webhook_delivery";
-  /** The id of the subscription; with `event_id` it names the delivery. */
+  /** The id of the subscription, the same in all deliveries of one list. */
   entity_id: number;
+  /**
+   * The delivery's own id, which stays for as long as the delivery exists. It has at most 64 characters; treat it as
+   * opaque.
+   */
+  delivery_id: string;
   /** The event's id, as its envelope has it. */
   event_id: string;
   /** The event's key; `webhook.test` for a test. */
@@ -1248,8 +1253,13 @@ export interface WebhookDeliveryAnswers {
   schema_version: 1;
   /** What kind of record this is. */
   entity_type: "webhook_delivery";
-  /** The id of the subscription; with `event_id` it names the delivery. */
+  /** The id of the subscription, the same in all deliveries of one list. */
   entity_id: number;
+  /**
+   * The delivery's own id, which stays for as long as the delivery exists. It has at most 64 characters; treat it as
+   * opaque.
+   */
+  delivery_id: string;
   /** The event's id, as its envelope has it. */
   event_id: string;
   /** The event's key; `webhook.test` for a test. */

@@ -57,7 +57,10 @@ class WebhookDelivery(msgspec.Struct, kw_only=True):
     schema_version: Literal[1] = SCHEMA_VERSION
     entity_type: Literal["webhook_delivery"] = "webhook_delivery"
     entity_id: int
-    """The id of the subscription; with `event_id` it names the delivery."""
+    """The id of the subscription, the same in all deliveries of one list."""
+    delivery_id: str
+    """The delivery's own id, which stays for as long as the delivery exists. It has at most 64 characters; treat it as
+    opaque."""
     event_id: str
     """The event's id, as its envelope has it."""
     event: str
@@ -148,6 +151,7 @@ def delivery_with_answers(row: ShownDelivery, attempts: Sequence[ShownAttempt]) 
 def _delivery(row: ShownDelivery) -> dict[str, Any]:
     return {
         "entity_id": row.subscription_id,
+        "delivery_id": f"{row.event_id}:{row.subscription_id}",
         "event_id": str(row.event_id),
         "event": row.event,
         "occurred_at": printed(row.occurred_at),

@@ -137,6 +137,32 @@ async def test_a_replay_sends_everything_once_more_and_nothing_else(
     assert {one["state"] for one in await integration.deliveries(sub_id)} == {"succeeded"}
 
 
+async def test_each_delivery_has_an_id_of_its_own_that_stays(
+    integration: Integration, tickets: Producer, receivers: dict[str, Receiver]
+) -> None:
+    client = integration.client
+    sub_ids = [await subscribed(client, path="/first"), await subscribed(client, path="/second")]
+    for number in range(3):
+        await tickets.ticket_created(client.company_id, number + 1)
+    await integration.stored(3)
+    receivers["receiver.test"].answer = answering(503)
+    before = [one for sub_id in sub_ids for one in await integration.deliveries(sub_id)]
+    await client.sweep()
+    after = [one for sub_id in sub_ids for one in await integration.deliveries(sub_id)]
+    assert all(one["attempts"] for one in after)
+    ids = [one["delivery_id"] for one in after]
+    assert ids == [one["delivery_id"] for one in before] and len(set(ids)) == 6
+    assert all(type(one) is str and 0 < len(one) <= 64 for one in ids)
+    # What an administrator's command line calls the delivery.
+    assert ids == [f"{one['event_id']}:{one['entity_id']}" for one in after]
+    assert [one["entity_id"] for one in after] == [sub_id for sub_id in sub_ids for _ in range(3)]
+    for one in after:
+        assert (await integration.delivery(one["entity_id"], one["event_id"]))["delivery_id"] == one["delivery_id"]
+    first, _ = await integration.test(sub_ids[0])
+    assert (await integration.delivery(sub_ids[0], first["event_id"]))["delivery_id"] == first["delivery_id"]
+    assert first["delivery_id"] not in ids
+
+
 async def test_what_fails_again_is_parked_unless_its_ladder_goes_on(
     integration: Integration, tickets: Producer, receivers: dict[str, Receiver], database: Database
 ) -> None:
