@@ -83,6 +83,7 @@ const INDEX = [
 ["Each kind", "Keeping a copy", "docs/sync#each-kind", ""],
 ["Changes without an event", "Keeping a copy", "docs/sync#changes-without-an-event", ""],
 ["Without changes", "Keeping a copy", "docs/sync#without-changes", ""],
+["Which key", "Receiving webhooks", "docs/webhooks#which-key", ""],
 ["In short", "Receiving webhooks", "docs/webhooks#in-short", ""],
 ["A delivery", "Receiving webhooks", "docs/webhooks#a-delivery", ""],
 ["Verifying", "Receiving webhooks", "docs/webhooks#verifying", ""],

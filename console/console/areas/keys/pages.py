@@ -36,7 +36,7 @@ REFUSED_SHOWN = 50
 SCOPES = (
     ("read", "read: reads everything, changes nothing"),
     ("write", "write: reads, opens and changes"),
-    ("webhook_only", "webhook_only: manages webhooks alone"),
+    ("webhook_only", "webhook_only: creates, lists and deletes webhooks, and nothing else"),
 )
 OVERLAPS = (("7", "7 days"), ("1", "1 day"), ("14", "14 days"), ("30", "30 days"), ("0", "none: it is revoked at once"))
 NAME_MAX = {"maxlength": "200"}
