@@ -5,23 +5,25 @@ from __future__ import annotations
 import functools
 
 from chassis.app.server import App, run_process
+from chassis.http import memory
+from chassis.http.connection_limits import ConnectionLimits
+from chassis.http.port import Port
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
 from chassis.writes.retention import every_slot
 from gateway import config, tables
-from gateway.http import memory
+from gateway.http import replies
 from gateway.http.bearer import Keys
 from gateway.http.calls import Calls
 from gateway.http.cursors import Cursors
-from gateway.http.door import Door
 from gateway.http.edge import Edge
 from gateway.http.limits import Limits
 from gateway.http.places import Places
-from gateway.http.ports import Port, every_service_serves
 from gateway.http.reference import Reference
 from gateway.http.routes import OPERATIONS
 from gateway.http.snapshots import Snapshots
+from gateway.http.start import every_service_serves
 from gateway.http.store import Store
 from gateway.http.usage import Usage
 from gateway.http.waiting import Waiting
@@ -103,8 +105,8 @@ def assemble(settings: config.Config) -> App:
     app.background("unchecked-keys", keys.load_unchecked)
     store = Store(settings.rate_limit_url)
     places = Places(store)
-    limits = Limits(store)
-    app.background("limits", limits.tidy)
+    rate_limits = Limits(store)
+    app.background("limits", rate_limits.tidy)
     usage = Usage(app.database)
     app.background("key-usage", usage.run)
     # After the ports are closed: steps run in reverse order.
@@ -114,7 +116,7 @@ def assemble(settings: config.Config) -> App:
     peers = {name: app.peer(name) for name in config.CONTEXTS}
     edge = Edge(
         keys,
-        limits,
+        rate_limits,
         Cursors(settings.cursor_keys),
         Calls(app.issuer, peers, OPERATIONS),
         Reference(settings.api_url),
@@ -125,10 +127,10 @@ def assemble(settings: config.Config) -> App:
         debug=settings.service.log_level == "debug",
     )
     host, tls = settings.api_host, settings.tls
-    door = Door(settings.connections_max, settings.connections_per_address_max, settings.trusted_proxies)
+    limits = ConnectionLimits(settings.connections_max, settings.connections_per_address_max, settings.trusted_proxies)
     if tls is not None:
         memory.return_large_blocks()  # each TLS connection has one, mostly unused
-    port = Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls, door)
+    port = Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls, limits, replies.ERRORS)
     app.on_listening(port.open)
     app.before_ready(functools.partial(every_service_serves, peers, settings.wait_seconds))
     app.on_stop(port.close)

@@ -7,6 +7,7 @@ import binascii
 import ssl
 from dataclasses import dataclass
 
+from chassis.http.connection_limits import CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX
 from chassis.runtime.settings import (
     Environment,
     Network,
@@ -23,10 +24,6 @@ RING_KEY_BYTES_MIN = 16
 # An API key bears the id of its ring.
 KEY_CHECK_ID_CHARACTERS_MAX = 8
 CONTEXTS = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
-
-
-CONNECTIONS_MAX = 8_000
-CONNECTIONS_PER_ADDRESS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from chassis.app import server
-from gateway.http import ports
+from chassis.http import port
 
 from .manifests import Bundle, Workload
 
@@ -61,7 +61,7 @@ def test_servers_drain_and_then_have_time_to_finish(bundle: Bundle) -> None:
         assert drain >= readiness_seconds(workload)
         needed: float = drain + server.GRACE_SECONDS + CLOSING_SECONDS
         if workload.name == "gateway":
-            needed += 2 * ports.GRACE_SECONDS  # its two HTTP ports close one after the other
+            needed += 2 * port.GRACE_SECONDS  # its two HTTP ports close one after the other
         assert workload.pod["terminationGracePeriodSeconds"] > needed
 
 

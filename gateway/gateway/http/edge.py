@@ -17,17 +17,19 @@ from prometheus_client import Counter, Histogram
 
 from chassis.app.server import SECONDS_BUCKETS, App
 from chassis.db.database import DatabaseFull
+from chassis.http.connection import BodyBroken, Request
+from chassis.http.replies import Reply, json
+from chassis.records.bodies import BODY_BYTES_MAX
 from chassis.refusals import Refusal, Unavailable, invalid_request
 from chassis.runtime import traces
 from chassis.runtime.failpoints import failpoint
 from gateway.http import bearer, encoding, filters, replies
 from gateway.http.bearer import Caller, Keys
 from gateway.http.calls import Calls
-from gateway.http.connection import BodyBroken, Request
 from gateway.http.cursors import Cursors
 from gateway.http.limits import REQUESTS_A_MINUTE, WINDOW_SECONDS, Limits
 from gateway.http.reference import Reference
-from gateway.http.replies import ApiError, Reply
+from gateway.http.replies import ApiError
 from gateway.http.routes import AFTER_ID, CHANGES, PUBLIC, SNAPSHOTS, Operation, operation_at, resource_of
 from gateway.http.snapshots import Snapshots, lines
 from gateway.http.usage import Usage
@@ -161,7 +163,7 @@ class Edge:
         filters.set_ids(message, operation.ids, ids)
         if operation.kind == "write":
             message.idempotency_key = _idempotency_key(request, operation)
-            message.body = await request.body()
+            message.body = await request.body(BODY_BYTES_MAX)
             failpoint("edge-before-call")
             response = await self._calls.call(operation, message, caller, request.id)
             failpoint("edge-after-call")
@@ -308,8 +310,8 @@ class Edge:
             _refuse_verb("GET")
         route[0] = path
         if path == "/healthz" or self._app.is_ready:
-            return replies.json(b'{"status":"ok"}')
-        return replies.json(b'{"status":"not ready"}', 503)
+            return json(b'{"status":"ok"}')
+        return json(b'{"status":"not ready"}', 503)
 
     def _count(self, request: Request, route: str, status: int, seconds: float) -> None:
         # Looking up a labelled metric costs more than counting does.
@@ -343,7 +345,7 @@ def _rendered(operation: Operation, response: Any) -> Reply:
     if operation.kind == "delete":
         return replies.NO_CONTENT
     reply = response.reply
-    return replies.json(reply.body, reply.status, b"X-Idempotent-Replay: 1\r\n" if reply.replayed else b"")
+    return json(reply.body, reply.status, b"X-Idempotent-Replay: 1\r\n" if reply.replayed else b"")
 
 
 def _is_news(answer: Any) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from isal import isal_zlib
 
-from gateway.http.replies import Reply
+from chassis.http.replies import Reply
 
 # A shorter body fits one packet with its headers, compressed or not.
 BYTES_MIN = 1024

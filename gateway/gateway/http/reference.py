@@ -8,8 +8,8 @@ from importlib import resources
 
 import msgspec
 
+from chassis.http.replies import Reply
 from gateway.http.encoding import compressed_once
-from gateway.http.replies import Reply
 
 # The committed files have it in place of each installation's base URL.
 BASE_URL = "https://makeready.example/api/v1"

@@ -18,8 +18,8 @@ import structlog
 from prometheus_client import Counter
 
 from chassis.db.database import Database, DatabaseUnavailable
+from chassis.http.connection import Request
 from gateway.http.bearer import Caller
-from gateway.http.connection import Request
 from gateway.identity.usage import queries
 from gateway.identity.usage.queries import HourOfKey, LastUse, Part, RefusedRequest
 from gateway.identity.usage.rules import REFUSED_A_DAY

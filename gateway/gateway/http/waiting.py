@@ -20,9 +20,9 @@ from typing import Any, Generic, TypeVar
 import structlog
 from prometheus_client import Gauge
 
+from chassis.http.connection import Request
 from chassis.messaging.transport import FAULTS, Transport
 from chassis.refusals import Unavailable
-from gateway.http.connection import Request
 from gateway.http.places import LEASE_SECONDS, Places
 
 POLL_SECONDS = 1.0

@@ -1,6 +1,6 @@
 """The alarm of a budget, for real: a gateway's own budget is used up in this process."""
 
-from gateway.http.door import Budget
+from chassis.http.connection_limits import Budget
 from testkit.alarms import check_fires, own
 
 

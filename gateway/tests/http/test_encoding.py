@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chassis.http.replies import Reply, json
 from gateway.http import encoding, replies
 from gateway.http.encoding import BYTES_MIN, accepted, encoded
 from gateway.http.routes import OPERATIONS, PUBLIC
@@ -75,12 +76,12 @@ def test_only_a_long_answer_to_a_read_is_compressed() -> None:
     assert gzip.decompress(encoded(short, ["gzip, identity;q=0"]).body) == short.body
     for reply in (encoded(long, ["gzip"]), encoded(long, []), encoded(short, ["gzip"])):
         assert reply.headers.count(b"Vary: Accept-Encoding\r\n") == 1
-    for other in (replies.json(LONG, 201), replies.json(LONG), replies.error(400, "invalid_request", "x" * 5000)):
+    for other in (json(LONG, 201), json(LONG), replies.error(400, "invalid_request", "x" * 5000)):
         assert encoded(other, ["gzip, identity;q=0"]) is other
 
 
 def test_what_stays_in_memory_is_compressed_once() -> None:
-    shared = encoding.compressed_once(replies.Reply(200, LONG, is_shared=True))
+    shared = encoding.compressed_once(Reply(200, LONG, is_shared=True))
     assert encoded(shared, ["gzip"]).body is shared.compressed
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from gateway.http import door
+from chassis.http import connection_limits as limits
 from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.patience import comes_true, eventually
 from testkit.raw_http import Api
@@ -32,7 +32,7 @@ from testkit.requirements import lacks
 
 CONNECTIONS = int(os.environ.get("MAKEREADY_HOSTILE_CONNECTIONS", "300"))
 MEMORY_BYTES_MAX = 200_000_000
-BUDGETS = door.UNFINISHED_BYTES_MAX + door.UNREAD_BYTES_MAX + door.TLS_BYTES_MAX + door.HANDSHAKE_BYTES_MAX
+BUDGETS = limits.UNFINISHED_BYTES_MAX + limits.UNREAD_BYTES_MAX + limits.TLS_BYTES_MAX + limits.HANDSHAKE_BYTES_MAX
 # A connection costs less than this, besides the budgets.
 BYTES_OF_A_CONNECTION = 20_000
 # The heap stays larger by this at most: small objects lie between free ones.

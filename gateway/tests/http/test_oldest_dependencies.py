@@ -19,7 +19,7 @@ from testkit.raw_http import Api
 from testkit.requirements import lacks
 from testkit.stub_contexts import Contexts
 
-PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+PROJECT = Path(__file__).resolve().parents[3] / "chassis" / "pyproject.toml"
 
 
 def requirement() -> Requirement:

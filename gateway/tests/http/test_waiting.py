@@ -10,13 +10,13 @@ import pytest
 from prometheus_client import REGISTRY
 
 from chassis.auth.clients import ServiceUnavailable
+from chassis.http.connection import Request
+from chassis.http.connection_limits import ConnectionLimits
+from chassis.http.port import Port
+from chassis.http.replies import Reply, json
 from chassis.messaging.transport import Transport
 from gateway.http import replies, waiting
-from gateway.http.connection import Request
-from gateway.http.door import Door
 from gateway.http.places import Places
-from gateway.http.ports import Port
-from gateway.http.replies import Reply
 from gateway.http.store import Store
 from gateway.http.waiting import Question, Waiting
 from testkit.patience import PATIENCE_SECONDS
@@ -43,7 +43,7 @@ class Service:
         question = Question("svc-x", int(company_id), "", lambda: self._ask(int(company_id)), bool)
         found = await self.waiting.answer(request, f"{key}:/x", float(seconds), question)
         self.idle.append(request.idle_seconds)
-        return replies.json(b'"%b"' % found)
+        return json(b'"%b"' % found)
 
     async def _ask(self, company_id: int) -> bytes:
         self.asked[company_id] += 1
@@ -73,7 +73,7 @@ async def service(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> Asyn
 
 @pytest.fixture
 async def api(service: Service) -> AsyncIterator[Api]:
-    port = Port("TEST_PORT", "127.0.0.1", free_port(), service, None, Door())
+    port = Port("TEST_PORT", "127.0.0.1", free_port(), service, None, ConnectionLimits(), replies.ERRORS)
     await port.open()
     yield Api(port.number)
     await port.close()

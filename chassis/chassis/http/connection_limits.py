@@ -15,8 +15,9 @@ from typing import Any
 from prometheus_client import Counter, Gauge
 
 from chassis.runtime.settings import Network
-from gateway.config import CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX
 
+CONNECTIONS_MAX = 8_000
+CONNECTIONS_PER_ADDRESS_MAX = 1_000
 UNFINISHED_BYTES_MAX = 16 * 1024 * 1024
 UNREAD_BYTES_MAX = 12 * 1024 * 1024
 TLS_BYTES_MAX = 14 * 1024 * 1024
@@ -78,8 +79,8 @@ class Budget:
         self.total -= self._held.pop(give_way, 0)
 
 
-class Door:
-    """The budgets of the HTTP port."""
+class ConnectionLimits:
+    """The caps and the budgets of a port for HTTP."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Who may come in, and who gives way: the door's counts and budgets."""
+"""Who may come in, and who gives way: the caps and the budgets."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ import pytest
 import trustme
 from prometheus_client import REGISTRY
 
+from chassis.http import connection as connections
+from chassis.http import connection_limits as module
+from chassis.http import replies
+from chassis.http.connection import BodyBroken, Request
+from chassis.http.connection_limits import Budget, ConnectionLimits
+from chassis.http.port import Port
+from chassis.http.replies import Reply
 from chassis.runtime.settings import Environment, SettingsError, networks, trusted_proxies
-from gateway.http import connection as connections
-from gateway.http import door as module
-from gateway.http import replies
-from gateway.http.connection import BodyBroken, Request
-from gateway.http.door import Budget, Door
-from gateway.http.ports import Port
-from gateway.http.replies import Reply
 from testkit.patience import comes_true
 from testkit.processes import free_port
 from testkit.raw_http import Api, Connection
+
+from .envelope import BYTES_MAX, ERRORS, error
 
 
 def exceeded(budget: str) -> float:
@@ -71,7 +73,10 @@ def test_who_held_longest_gives_way_until_the_rest_fits() -> None:
     ],
 )
 def test_the_rightmost_address_that_is_no_trusted_proxys_is_the_client(forwarded_for: list[str], client: str) -> None:
-    assert Door(trusted_proxies=networks("10.0.0.0/8, 2001:db8:ffff::/48")).client_behind_proxy(forwarded_for) == client
+    assert (
+        ConnectionLimits(trusted_proxies=networks("10.0.0.0/8, 2001:db8:ffff::/48")).client_behind_proxy(forwarded_for)
+        == client
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,52 +95,52 @@ def test_the_rightmost_address_that_is_no_trusted_proxys_is_the_client(forwarded
 def test_a_request_comes_from_the_client_that_trusted_proxies_speak_for(
     peer: str, forwarded_for: list[str], address: str
 ) -> None:
-    assert Door(trusted_proxies=networks("10.0.0.0/8")).client_address(peer, forwarded_for) == address
+    assert ConnectionLimits(trusted_proxies=networks("10.0.0.0/8")).client_address(peer, forwarded_for) == address
 
 
 def test_connections_are_counted_in_all_and_by_address() -> None:
-    door = Door(connections_max=4, per_address_max=2, trusted_proxies=networks("10.0.0.0/8"))
-    assert [door.enter("192.0.2.1") for _ in range(3)] == ["192.0.2.1", "192.0.2.1", None]
-    assert [door.enter("10.0.0.1"), door.enter("::ffff:10.0.0.2")] == ["", ""]
+    limits = ConnectionLimits(connections_max=4, per_address_max=2, trusted_proxies=networks("10.0.0.0/8"))
+    assert [limits.enter("192.0.2.1") for _ in range(3)] == ["192.0.2.1", "192.0.2.1", None]
+    assert [limits.enter("10.0.0.1"), limits.enter("::ffff:10.0.0.2")] == ["", ""]
     before = refused("all")
-    assert door.enter("192.0.2.2") is None
+    assert limits.enter("192.0.2.2") is None
     assert refused("all") == before + 1
-    door.leave("")
-    door.leave("192.0.2.1")
-    assert door.enter("192.0.2.1") == "192.0.2.1"
-    assert door.connections == 3
+    limits.leave("")
+    limits.leave("192.0.2.1")
+    assert limits.enter("192.0.2.1") == "192.0.2.1"
+    assert limits.connections == 3
 
 
 def test_memory_goes_back_once_the_last_of_many_has_gone() -> None:
     """Also where the clock strikes while a crowd is leaving, and too few for another time are left."""
-    door = Door(trusted_proxies=networks("10.0.0.0/8"))
+    limits = ConnectionLimits(trusted_proxies=networks("10.0.0.0/8"))
 
     def leave(count: int) -> None:
         for _ in range(count):
-            door.leave("")
+            limits.leave("")
 
     for _ in range(300):
-        door.enter("10.0.0.1")
-    assert not door.has_memory_to_give_back(1)
+        limits.enter("10.0.0.1")
+    assert not limits.has_memory_to_give_back(1)
     leave(210)
-    assert not door.has_memory_to_give_back(2)  # they are still leaving
+    assert not limits.has_memory_to_give_back(2)  # they are still leaving
     leave(90)
-    assert not door.has_memory_to_give_back(3)
-    assert door.has_memory_to_give_back(4)
-    assert not door.has_memory_to_give_back(10)
+    assert not limits.has_memory_to_give_back(3)
+    assert limits.has_memory_to_give_back(4)
+    assert not limits.has_memory_to_give_back(10)
 
     for _ in range(module.TRIM_AFTER_CONNECTIONS - 1):
-        door.enter("10.0.0.1")
+        limits.enter("10.0.0.1")
     leave(module.TRIM_AFTER_CONNECTIONS - 1)
-    assert not any(door.has_memory_to_give_back(now) for now in (11, 12, 13))  # too few to be worth it
+    assert not any(limits.has_memory_to_give_back(now) for now in (11, 12, 13))  # too few to be worth it
 
 
 def test_memory_goes_back_at_most_once_in_5_seconds() -> None:
-    door = Door()
+    limits = ConnectionLimits()
     asked = []
     for now in range(1, 13):
-        door.tls.push_out(lambda: None)
-        asked.append(door.has_memory_to_give_back(now))
+        limits.tls.push_out(lambda: None)
+        asked.append(limits.has_memory_to_give_back(now))
     assert [now for now, due in enumerate(asked, 1) if due] == [1, 6, 11]
 
 
@@ -163,9 +168,9 @@ class Answers:
             if path == "/shared":
                 return Reply(200, SHARED, is_shared=True)
             if path.endswith("/body") or path == "/known/wait":
-                return replies.json(b"%d" % len(await request.body()))
+                return replies.json(b"%d" % len(await request.body(BYTES_MAX)))
         except BodyBroken as broken:
-            return replies.error(400, "invalid_request", f"The body can't be read: {broken}.")
+            return error(400, "invalid_request", f"The body can't be read: {broken}.")
         return replies.json(b"{}")
 
 
@@ -173,8 +178,8 @@ SHARED = b"x" * 8_000_000
 
 
 @pytest.fixture
-def door() -> Door:
-    return Door(connections_max=30, per_address_max=5, trusted_proxies=networks("127.9.0.0/16"))
+def limits() -> ConnectionLimits:
+    return ConnectionLimits(connections_max=30, per_address_max=5, trusted_proxies=networks("127.9.0.0/16"))
 
 
 @pytest.fixture
@@ -183,15 +188,15 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-async def port(answers: Answers, door: Door) -> AsyncIterator[Port]:
-    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, door)
+async def port(answers: Answers, limits: ConnectionLimits) -> AsyncIterator[Port]:
+    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, limits, ERRORS)
     await opened.open()
     yield opened
     answers.go_on.set()
     await opened.close()
-    await comes_true(lambda: door.connections == 0)
-    assert (door.connections, door.unfinished.total, door.unread.total) == (0, 0, 0)
-    assert door.count("127.0.0.1") and door._by_address == {"127.0.0.1": 1}
+    await comes_true(lambda: limits.connections == 0)
+    assert (limits.connections, limits.unfinished.total, limits.unread.total) == (0, 0, 0)
+    assert limits.count("127.0.0.1") and limits._by_address == {"127.0.0.1": 1}
 
 
 @pytest.fixture
@@ -267,14 +272,14 @@ async def test_forwarded_for_of_anybody_else_does_not_count(port: Port, api: Api
 
 
 async def test_unfinished_requests_give_way_with_an_answer_the_oldest_first(
-    port: Port, api: Api, door: Door, monkeypatch: pytest.MonkeyPatch
+    port: Port, api: Api, limits: ConnectionLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door.unfinished, "_most", 60_000)
+    monkeypatch.setattr(limits.unfinished, "_most", 60_000)
     head = await connect(port, "127.0.0.2")
     await head.send(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 20_000)
     body = await connect(port, "127.0.0.3")
     await body.send(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"x" * 30_000)
-    await comes_true(lambda: door.unfinished.total >= 50_000)
+    await comes_true(lambda: limits.unfinished.total >= 50_000)
     assert (await api.request("POST", "//body", None, b"x" * 200)).body == b"200"
     last = await connect(port, "127.0.0.4")
     await last.send(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n" + b"x" * 39_000)
@@ -289,10 +294,10 @@ async def test_unfinished_requests_give_way_with_an_answer_the_oldest_first(
 
 @pytest.mark.parametrize("path", ["/wait", "/body", "/known/wait", "/known/body"])
 async def test_a_body_that_gave_way_is_not_kept(
-    port: Port, door: Door, answers: Answers, monkeypatch: pytest.MonkeyPatch, path: str
+    port: Port, limits: ConnectionLimits, answers: Answers, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """While a look-up is under way or the body is read, with and without a known caller."""
-    monkeypatch.setattr(door.unfinished, "_most", 150_000)
+    monkeypatch.setattr(limits.unfinished, "_most", 150_000)
     before = exceeded("unfinished_requests")
     marker = os.urandom(8)
     clients = []
@@ -300,19 +305,19 @@ async def test_a_body_that_gave_way_is_not_kept(
         clients.append(await connect(port, f"127.0.7.{number + 1}"))
         await clients[-1].send(f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n".encode())
         await clients[-1].send(marker * 12_500)
-        await comes_true(partial(has_made_way, door, before + number))
+        await comes_true(partial(has_made_way, limits, before + number))
     for _ in range(10):  # turns of the loop: those that have given way linger for 2 s, and only then are gone
         await asyncio.sleep(0)
-    assert (kept(marker), door.connections) == (100_000, 3)
+    assert (kept(marker), limits.connections) == (100_000, 3)
     answers.go_on.set()
     for gave_way in clients[:2]:
         assert "too many requests are arriving" in (await gave_way.receive()).message
     clients[2].close()
 
 
-def has_made_way(door: Door, for_others: float) -> bool:
+def has_made_way(limits: ConnectionLimits, for_others: float) -> bool:
     """Whether one body of 100,000 bytes is left."""
-    return (exceeded("unfinished_requests"), door.unfinished.total) == (for_others, 100_000)
+    return (exceeded("unfinished_requests"), limits.unfinished.total) == (for_others, 100_000)
 
 
 def kept(marker: bytes) -> int:
@@ -322,27 +327,27 @@ def kept(marker: bytes) -> int:
 
 
 async def test_a_reader_that_was_told_of_more_when_its_body_gives_way_is_told_the_end(
-    port: Port, door: Door, monkeypatch: pytest.MonkeyPatch
+    port: Port, limits: ConnectionLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door.unfinished, "_most", 60_000)
+    monkeypatch.setattr(limits.unfinished, "_most", 60_000)
     first, second = [await connect(port, f"127.0.8.{number}") for number in (1, 2)]
     head = b"POST /known/body HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
     await first.send(head + b"x" * 30_000)
     await second.send(head + b"x" * 2000)
-    await comes_true(lambda: door.unfinished.total == 32_000)
+    await comes_true(lambda: limits.unfinished.total == 32_000)
     # Both arrive in the same turn of the loop: the first's reader has been told when the second makes it give way.
     await asyncio.gather(first.send(b"x" * 1000), second.send(b"x" * 40_000))
     assert "too many requests are arriving" in (await first.receive()).message
     second.close()
 
 
-async def test_nothing_waits_for_the_rest_of_a_body_whose_client_has_left(port: Port, door: Door) -> None:
+async def test_nothing_waits_for_the_rest_of_a_body_whose_client_has_left(port: Port, limits: ConnectionLimits) -> None:
     """aiohttp reads what is left of a body that was answered, for 2 s."""
     client = await connect(port, "127.0.0.6")
     await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n" + b"x" * 30_000)
     assert (await client.receive()).status == 200
     client.close()
-    await comes_true(lambda: door.connections == 0)
+    await comes_true(lambda: limits.connections == 0)
     for _ in range(10):  # turns of the loop
         await asyncio.sleep(0)
     assert port.connections == 0
@@ -355,43 +360,43 @@ async def test_with_tls_a_large_burst_counts_until_the_connection_ends(
     """Of known clients too. The oldest gives way as soon as there are too many, also one whose body was not read."""
     authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("localhost").configure_cert(context)
-    door = Door()
-    port = Port("TEST_PORT", "127.0.0.1", free_port(), answers, context, door)
+    limits = ConnectionLimits()
+    port = Port("TEST_PORT", "127.0.0.1", free_port(), answers, context, limits, ERRORS)
     await port.open()
     api = Api(port.number, ssl.create_default_context(cadata=authority.cert_pem.bytes().decode()))
     small, large = (api.bytes("POST", f"/{path}", body=b"x" * size) for size in (100, 100_000))
     first = await api.connect()
     await first.send(small)
     assert (await first.receive()).status == 200
-    assert door.tls.total == always
+    assert limits.tls.total == always
     await first.send(large)
     assert (await first.receive()).status == 200
-    counted = door.tls.total
+    counted = limits.tls.total
     assert counted > always + connections.BURST_COPIES * connections.SMALL_BURST_BYTES
     await first.send(small)
     assert (await first.receive()).status == 200
-    assert door.tls.total == counted
+    assert limits.tls.total == counted
 
-    monkeypatch.setattr(door.tls, "_most", counted + connections.TLS_BYTES)
+    monkeypatch.setattr(limits.tls, "_most", counted + connections.TLS_BYTES)
     second = await api.connect()
     await second.send(large)
     assert await first.is_closed()
     assert (await second.receive()).status == 200
     second.close()
-    await comes_true(lambda: (door.connections, door.tls.total) == (0, 0))
+    await comes_true(lambda: (limits.connections, limits.tls.total) == (0, 0))
     await port.close()
 
 
 async def test_large_heads_that_wait_for_a_look_up_give_way_with_an_answer(
-    port: Port, api: Api, door: Door, answers: Answers, monkeypatch: pytest.MonkeyPatch
+    port: Port, api: Api, limits: ConnectionLimits, answers: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door.unfinished, "_most", 100_000)
+    monkeypatch.setattr(limits.unfinished, "_most", 100_000)
     waiting = []
     for number in range(3):
         one = await connect(port, f"127.0.3.{number + 1}")
         await one.send(api.bytes("GET", "//wait", X_Large="x" * 8000, X_More="x" * 8000))
         waiting.append(one)
-        await comes_true(lambda number=number: door.unfinished.total >= 40_000 * min(number + 1, 2))  # type: ignore[misc]
+        await comes_true(lambda number=number: limits.unfinished.total >= 40_000 * min(number + 1, 2))  # type: ignore[misc]
     response = await waiting[0].receive()
     assert (response.status, response.code) == (400, "invalid_request")
     assert "too many requests are arriving" in response.message
@@ -401,27 +406,27 @@ async def test_large_heads_that_wait_for_a_look_up_give_way_with_an_answer(
         assert (await one.receive()).status == 200
 
 
-async def test_small_answers_that_are_not_read_are_counted(port: Port, api: Api, door: Door) -> None:
+async def test_small_answers_that_are_not_read_are_counted(port: Port, api: Api, limits: ConnectionLimits) -> None:
     reader = await unreading(port, "127.0.4.1")
     reader.writer.write(api.bytes("GET", "//medium") * 500)
-    await comes_true(lambda: door.unread.total > 20_000)
+    await comes_true(lambda: limits.unread.total > 20_000)
     assert isinstance(reader.writer.transport, asyncio.ReadTransport)
     reader.writer.transport.resume_reading()
     for _ in range(500):
         assert len((await reader.receive()).body) == 20_000
-    assert door.unread.total == 0
+    assert limits.unread.total == 0
 
 
 async def test_answers_that_are_not_read_give_way_and_a_page_for_all_takes_no_memory(
-    port: Port, api: Api, door: Door, monkeypatch: pytest.MonkeyPatch
+    port: Port, api: Api, limits: ConnectionLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door.unread, "_most", 20_000_000)
+    monkeypatch.setattr(limits.unread, "_most", 20_000_000)
     readers = []
     for number in range(3):
         reader = await unreading(port, f"127.0.1.{number + 1}")
         await reader.send(api.bytes("GET", "//big"))
         readers.append(reader)
-        await comes_true(lambda number=number: door.unread.total > 8_000_000 * min(number + 1, 2))  # type: ignore[misc]
+        await comes_true(lambda number=number: limits.unread.total > 8_000_000 * min(number + 1, 2))  # type: ignore[misc]
     await comes_true(lambda: port.connections == 2)
     for number in range(10):
         reader = await unreading(port, f"127.0.1.{number + 1}")
@@ -429,7 +434,7 @@ async def test_answers_that_are_not_read_give_way_and_a_page_for_all_takes_no_me
         readers.append(reader)
     await comes_true(lambda: port.connections == 12)
     await asyncio.sleep(0.2)
-    assert door.unread.total < 17_000_000
+    assert limits.unread.total < 17_000_000
     for reader in readers[1:3]:
         assert isinstance(reader.writer.transport, asyncio.ReadTransport)
         reader.writer.transport.resume_reading()
@@ -439,14 +444,14 @@ async def test_answers_that_are_not_read_give_way_and_a_page_for_all_takes_no_me
 
 
 async def test_what_is_sent_ahead_stays_unread_until_it_is_its_turn(
-    port: Port, api: Api, answers: Answers, door: Door
+    port: Port, api: Api, answers: Answers, limits: ConnectionLimits
 ) -> None:
     """A request under way lets its connection take in one read at most."""
     ahead = await connect(port, "127.0.0.2")
     ahead.writer.transport.set_write_buffer_limits(high=0)
     ahead.writer.write(api.bytes("GET", "//wait") + api.bytes("GET", "//") * 100_000)
     await asyncio.sleep(0.5)
-    assert door.unfinished.total < 300_000
+    assert limits.unfinished.total < 300_000
     answers.go_on.set()
     for _ in range(2000):
         assert (await ahead.receive()).status == 200

@@ -7,7 +7,7 @@ a close that does not reset the connection before the last answer has arrived.
 
 aiohttp's parser gets one request at a time: its whole head, then its body. Whatever a client sends ahead stays with the
 connection, which then stops reading. So the parser never holds a part of a head or a queue of requests, and every byte
-that waits for a client is counted in the budgets of `door`.
+that waits for a client is counted in the budgets of `connection_limits`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ import structlog
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 
-from chassis.records.bodies import BODY_BYTES_MAX
-from gateway.http import replies
-from gateway.http.door import Door
-from gateway.http.framing import (
+from chassis.http import replies
+from chassis.http.connection_limits import ConnectionLimits
+from chassis.http.framing import (
     HEAD_BYTES_MAX,
     HEAD_END,
     SMALL_HEAD_BYTES,
@@ -38,7 +37,7 @@ from gateway.http.framing import (
     is_request_line,
     is_whole_and_small,
 )
-from gateway.http.replies import PIECE_BYTES, Reply
+from chassis.http.replies import PIECE_BYTES, ErrorReplies, Reply
 
 LINE_BYTES_MAX = 8190
 HEADERS_MAX = 100
@@ -86,7 +85,7 @@ class BodyBroken(Exception):  # noqa: N818 - says what is the matter
 
 
 class Request:
-    """A request as the edge sees it."""
+    """A request as the process that answers it sees it."""
 
     __slots__ = (
         "_connection",
@@ -111,7 +110,7 @@ class Request:
         self.whole_body: bytes | None = None
         """The body, if all of it has arrived with the head or soon after."""
         self.caller: Any = None
-        """Set by the edge, once it knows the key."""
+        """Set by what answers, once it knows who asks."""
         self.idle_seconds = 0.0
         """How long the answer waited because its caller wanted it to: for something new, or to read what was sent."""
 
@@ -129,13 +128,15 @@ class Request:
         path, _, query = path.partition("?")
         return path, query
 
-    async def body(self) -> bytes:
+    async def body(self, bytes_max: int) -> bytes:
         """The body, cut one byte after the longest allowed. Raises BodyBroken."""
-        body = await self._connection.read(self._request) if self.whole_body is None else self.whole_body
-        return body[: BODY_BYTES_MAX + 1]
+        body = self.whole_body
+        if body is None:
+            body = await self._connection.read(self._request, bytes_max)
+        return body[: bytes_max + 1]
 
     def hurry(self, hurry: Callable[[], None] | None) -> None:
-        """Calls `hurry` when nobody waits for the answer any more, or the gateway stops; now, if that is so already.
+        """Calls `hurry` when nobody waits for the answer any more, or the process stops; now, if that is so already.
         None ends this."""
         self._connection.hurry(hurry)
 
@@ -204,17 +205,25 @@ class StreamedResponse(web.StreamResponse):
 class HttpServer:
     """aiohttp's server of one port: makes the connections, lists them, and hands each request to `answer`."""
 
-    def __init__(self, answer: Answer, door: Door, stall_seconds: float = STALL_SECONDS) -> None:
+    def __init__(
+        self, answer: Answer, limits: ConnectionLimits, errors: ErrorReplies, stall_seconds: float = STALL_SECONDS
+    ) -> None:
         """stall_seconds: the longest pause inside a body."""
         self._answer = answer
-        self._door = door
+        self._limits, self._errors = limits, errors
         self._stall_seconds = stall_seconds
         self._server = web.Server(lambda request: cast("Connection", request.protocol).respond(request))
 
     def connection(self, client: str) -> Connection:
-        """A protocol for a client's connection. client: by which `Door.enter` counted it."""
+        """A protocol for a client's connection. client: by which `ConnectionLimits.enter` counted it."""
         return Connection(
-            self._server, self._answer, self._door, client, self._stall_seconds, asyncio.get_running_loop()
+            self._server,
+            self._answer,
+            self._limits,
+            self._errors,
+            client,
+            self._stall_seconds,
+            asyncio.get_running_loop(),
         )
 
     def connections(self) -> list[Connection]:
@@ -237,7 +246,8 @@ class Connection(web.RequestHandler):
         self,
         server: web.Server,
         answer: Answer,
-        door: Door,
+        limits: ConnectionLimits,
+        errors: ErrorReplies,
         client: str,
         stall_seconds: float,
         loop: asyncio.AbstractEventLoop,
@@ -254,9 +264,9 @@ class Connection(web.RequestHandler):
             max_headers=HEADERS_MAX,
             read_bufsize=READ_AHEAD_BYTES,
         )
-        self.__loop, self.__answer, self.__door = loop, answer, door
+        self.__loop, self.__answer, self.__limits, self.__errors = loop, answer, limits, errors
         self.__client = client
-        """By which the door counts this connection; empty for a trusted proxy's."""
+        """By which this connection is counted; empty for a trusted proxy's."""
         self.__spoken_for = ""
         """The client behind a trusted proxy whose request is under way."""
         self.__stall_seconds = stall_seconds
@@ -271,7 +281,7 @@ class Connection(web.RequestHandler):
         self.__asked: Request | None = None
         """The request that `answer` works on."""
         self.__answering: asyncio.Task[Any] | None = None
-        """Its task, if the door counts bytes of it."""
+        """Its task, if bytes of it are counted."""
         self.__body: StreamReader | None = None
         """The body of the request that `answer` works on."""
         self.__is_reading = False
@@ -287,7 +297,7 @@ class Connection(web.RequestHandler):
         self.__is_full = False
         """aiohttp takes no more of the body until some of it is read."""
         self.__is_counted = False
-        """The door counts what has arrived of an unfinished request."""
+        """What has arrived of an unfinished request is counted."""
         self.__is_tls = self.__has_given_way = False
         self.__is_known = False
         """The last request had a valid key."""
@@ -306,7 +316,7 @@ class Connection(web.RequestHandler):
         self.__broken = ""
         """Why the rest of the body is not taken; nothing that arrives is, until the answer is sent."""
         self.was_made = False
-        """The transport has connected it: the door is left when the connection is lost."""
+        """The transport has connected it: it is counted until the connection is lost."""
         self.__was_idle = False
         """Nothing was under way at the last `retire`, and nothing has arrived since."""
         self.__wait(IDLE_SECONDS, self.__close)
@@ -362,14 +372,14 @@ class Connection(web.RequestHandler):
         self.__stop_lingering()
         self.__end_wait()
         self.__uncount()
-        self.__door.tls.release(self.__give_way)
+        self.__limits.tls.release(self.__give_way)
         self.__held = self.__head = b""
         self.__overdue = (
             _nothing  # a method of its own would keep the connection in memory until a collection of cycles
         )
         self.__deadline = _NEVER
         self.__leave_proxy()
-        self.__door.leave(self.__client)
+        self.__limits.leave(self.__client)
         if self.__unread_body is not None:
             self.__unread_body.feed_eof()  # else aiohttp waits for it, and keeps all that belongs to the connection
         super().connection_lost(exc)
@@ -489,12 +499,12 @@ class Connection(web.RequestHandler):
         size += self.__parsed_bytes
         if size > UNCOUNTED_BYTES and self.transport is not None:
             self.__is_counted = True
-            self.__door.unfinished.hold(self.__give_way, size)
+            self.__limits.unfinished.hold(self.__give_way, size)
 
     def __uncount(self) -> None:
         if self.__is_counted:
             self.__is_counted = False
-            self.__door.unfinished.release(self.__give_way)
+            self.__limits.unfinished.release(self.__give_way)
 
     def __count_tls(self) -> None:
         """Of a client with a valid key only the buffers of a large burst count."""
@@ -502,9 +512,9 @@ class Connection(web.RequestHandler):
         if self.__burst_bytes > SMALL_BURST_BYTES:
             size += BURST_COPIES * self.__burst_bytes
         if not size:
-            self.__door.tls.release(self.__give_way)
+            self.__limits.tls.release(self.__give_way)
         elif self.transport is not None:
-            self.__door.tls.hold(self.__give_way, size)
+            self.__limits.tls.hold(self.__give_way, size)
 
     def __give_way(self) -> None:
         """All connections together hold too many bytes of unfinished requests, or too much for TLS, and this one has
@@ -537,7 +547,7 @@ class Connection(web.RequestHandler):
         if not self.__client and not self.__enter_from_proxy(request):
             if self.transport is not None:
                 self.transport.abort()
-            return RenderedResponse(self, replies.FAULT, (b"", b""), keep=False)
+            return RenderedResponse(self, self.__errors.fault, (b"", b""), keep=False)
         content = self.__body = request.content
         self.__asked = asked
         try:
@@ -627,10 +637,10 @@ class Connection(web.RequestHandler):
         """Answers a request that may have to give way: until its caller is known and its body has arrived."""
         if self.__has_given_way:
             self.__drop(request.content)
-            return replies.malformed(_TOO_MANY)
+            return self.__errors.malformed(_TOO_MANY)
         if not self.__await_body(request, asked):
             self.__is_retiring = True
-            return replies.malformed("its Transfer-Encoding is something else than chunked alone")
+            return self.__errors.malformed("its Transfer-Encoding is something else than chunked alone")
         if self.__has_half_closed:
             self.__end_body()
         task = self.__answering = asyncio.current_task()
@@ -640,7 +650,7 @@ class Connection(web.RequestHandler):
             if not self.__has_given_way or task is None:
                 raise
             task.uncancel()
-            return replies.malformed(_TOO_MANY)
+            return self.__errors.malformed(_TOO_MANY)
         finally:
             self.__answering = None
             self.__parsed_bytes = 0
@@ -674,27 +684,27 @@ class Connection(web.RequestHandler):
     ) -> web.StreamResponse:
         """The last answer of a connection: to bytes that aiohttp's parser refuses (400), or to a fault of `answer`."""
         if status == 400:
-            reply = replies.malformed(_reason(exc))
+            reply = self.__errors.malformed(_reason(exc))
         else:
             log.error("connection_fault", exc_info=exc)
-            reply = replies.FAULT
+            reply = self.__errors.fault
         return RenderedResponse(self, reply, _last(reply), keep=False)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Writes aiohttp's errors to the gateway's log."""
+        """Writes aiohttp's errors to the process's log."""
         log.error("connection_fault", reason=args[0] % args[1:] if args else "", exc_info=kw.get("exc_info"))
 
-    async def read(self, request: web.BaseRequest) -> bytes:
+    async def read(self, request: web.BaseRequest, bytes_max: int) -> bytes:
         """Reads a body until it ends, or until it is longer than allowed. Raises BodyBroken."""
         content = request.content
         broken = content.exception()
         if broken is not None:
             raise broken
-        body = b"" if content.at_eof() else await self.__read(request, content)
+        body = b"" if content.at_eof() else await self.__read(request, content, bytes_max)
         self.__uncount()
         return body
 
-    async def __read(self, request: web.BaseRequest, content: StreamReader) -> bytes:
+    async def __read(self, request: web.BaseRequest, content: StreamReader, bytes_max: int) -> bytes:
         chunks: list[bytes] = []
         size = 0
         self.__is_reading = True
@@ -703,7 +713,7 @@ class Connection(web.RequestHandler):
             async with asyncio.timeout_at(ends_at) as limit:
                 if expects_continue(request):
                     await request.writer.write(_CONTINUE)
-                while size <= BODY_BYTES_MAX and not content.at_eof():
+                while size <= bytes_max and not content.at_eof():
                     limit.reschedule(min(ends_at, self.__loop.time() + self.__stall_seconds))
                     chunks.append(await content.readany())
                     size += len(chunks[-1])
@@ -747,7 +757,7 @@ class Connection(web.RequestHandler):
     ) -> None:
         """Sends what is left of an answer. size: the bytes that become free when the client has read it."""
         self.__wait(UNREAD_SECONDS, transport.abort)
-        unread = self.__door.unread
+        unread = self.__limits.unread
         unread.hold(transport.abort, size + (UNREAD_TLS_BYTES if self.__is_tls else UNREAD_BYTES))
         try:
             view = memoryview(left)
@@ -784,22 +794,22 @@ class Connection(web.RequestHandler):
 
     def __enter_from_proxy(self, request: web.BaseRequest) -> bool:
         """Counts the request for the client that a trusted proxy speaks for; False if it is one too many."""
-        client = self.__door.client_behind_proxy(request.headers.getall("X-Forwarded-For", ()))
-        if client and not self.__door.count(client):
+        client = self.__limits.client_behind_proxy(request.headers.getall("X-Forwarded-For", ()))
+        if client and not self.__limits.count(client):
             return False
         self.__spoken_for = client
         return True
 
     def client_address(self, request: web.BaseRequest) -> str:
-        """The address that a request came from: see `Door.client_address`. Empty if the client has left."""
+        """The address that a request came from: see `ConnectionLimits.client_address`. Empty if the client has left."""
         peer = self.transport and self.transport.get_extra_info("peername")
         if not peer:
             return ""
-        return self.__door.client_address(str(peer[0]), request.headers.getall("X-Forwarded-For", ()))
+        return self.__limits.client_address(str(peer[0]), request.headers.getall("X-Forwarded-For", ()))
 
     def __leave_proxy(self) -> None:
         if self.__spoken_for:
-            self.__door.uncount(self.__spoken_for)
+            self.__limits.uncount(self.__spoken_for)
             self.__spoken_for = ""
 
     def __may_keep(self, request: web.BaseRequest) -> bool:
@@ -854,7 +864,7 @@ class Connection(web.RequestHandler):
         self.__uncount()
         transport = self.transport
         if transport is not None and not transport.is_closing():
-            transport.write(_last(replies.malformed(reason))[0])
+            transport.write(_last(self.__errors.malformed(reason))[0])
             self.__linger()
 
     # The end

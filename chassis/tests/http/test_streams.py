@@ -8,15 +8,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.http import connection as module
-from gateway.http import replies
-from gateway.http.connection import Request
-from gateway.http.door import Door
-from gateway.http.ports import Port
-from gateway.http.replies import Reply
+from chassis.http import connection as module
+from chassis.http import replies
+from chassis.http.connection import Request
+from chassis.http.connection_limits import ConnectionLimits
+from chassis.http.port import Port
+from chassis.http.replies import Reply
 from testkit.patience import comes_true
 from testkit.processes import free_port
 from testkit.raw_http import Api
+
+from .envelope import ERRORS
 
 PIECE = b"x" * 100_000
 MANY = 400
@@ -72,7 +74,7 @@ def answers() -> Answers:
 @pytest.fixture
 async def port(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
     monkeypatch.setattr(module, "UNREAD_SECONDS", 0.5)
-    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, Door())
+    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, ConnectionLimits(), ERRORS)
     await opened.open()
     yield opened
     await opened.close()

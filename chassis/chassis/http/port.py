@@ -1,4 +1,4 @@
-"""The HTTP port, open from the start, closed without dropping requests under way; and the wait for the services."""
+"""A port for HTTP: open from the start, closed without dropping requests under way."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ import os
 import resource
 import socket
 import ssl
-from collections.abc import Mapping
 from typing import Any
 
-import grpc
 import structlog
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from chassis.auth.clients import ServiceClient
+from chassis.http import connection as connections
+from chassis.http import memory
+from chassis.http.connection import STALL_SECONDS, Answer, HttpServer
+from chassis.http.connection_limits import HANDSHAKE_BYTES, ConnectionLimits
+from chassis.http.replies import ErrorReplies
 from chassis.runtime.settings import SettingsError
-from gateway.http import connection as connections
-from gateway.http import memory
-from gateway.http.connection import STALL_SECONDS, Answer, HttpServer
-from gateway.http.door import HANDSHAKE_BYTES, Door
 
-ASK_SECONDS = 0.1
-TELL_SECONDS = 5.0
 GRACE_SECONDS = 10.0
 BACKLOG = 1024
 HANDSHAKE_SECONDS = 10.0
@@ -40,34 +35,6 @@ LOG_REFUSED_SECONDS = 60.0
 log = structlog.stdlib.get_logger(__name__)
 
 
-async def every_service_serves(peers: Mapping[str, ServiceClient], wait_seconds: int) -> None:
-    """Waits until all services report SERVING, at most `wait_seconds`, and logs the missing ones now and then."""
-    loop = asyncio.get_running_loop()
-    waiting = dict(peers)
-    give_up_at, tell_at = loop.time() + wait_seconds, loop.time() + TELL_SECONDS
-    while waiting:
-        serving = await asyncio.gather(*(_serves(peer) for peer in waiting.values()))
-        came = [name for name, serves in zip(waiting, serving, strict=True) if serves]
-        for name in came:
-            del waiting[name]
-        if waiting and (came or loop.time() >= tell_at):
-            log.info("waiting_for_services", waiting=sorted(waiting))
-            tell_at = loop.time() + TELL_SECONDS
-        if waiting and loop.time() >= give_up_at:
-            log.warning("ready_without", services=sorted(waiting))
-            return
-        if waiting:
-            await asyncio.sleep(ASK_SECONDS)
-
-
-async def _serves(peer: ServiceClient) -> bool:
-    try:
-        answer = await health_pb2_grpc.HealthStub(peer.channel).Check(health_pb2.HealthCheckRequest(), timeout=1)
-    except grpc.aio.AioRpcError:
-        return False
-    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
-
-
 class Port:
     """One listening port and its connections.
 
@@ -82,7 +49,8 @@ class Port:
         port: int,
         answer: Answer,
         tls: ssl.SSLContext | None,
-        door: Door,
+        limits: ConnectionLimits,
+        errors: ErrorReplies,
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
         """setting: the variable that sets the port, for the operator. stall_seconds: see `HttpServer`."""
@@ -90,11 +58,11 @@ class Port:
         self._host = host
         self.number = port
         self._tls = tls
-        self._door = door
-        self._http = HttpServer(answer, door, stall_seconds)
+        self._limits = limits
+        self._http = HttpServer(answer, limits, errors, stall_seconds)
         self._listening: list[socket.socket] = []
         self._silent: dict[socket.socket, tuple[str, float]] = {}
-        """Connections whose client has sent nothing: its name at the door, and until when it may be silent."""
+        """Connections whose client has sent nothing: by which name it is counted, and until when it may be silent."""
         self._waiting: dict[socket.socket, None] = {}
         """Those of `_silent` whose client has sent something; they wait for room in the budget of handshakes."""
         self._beginning: dict[asyncio.Task[None], float] = {}
@@ -109,7 +77,7 @@ class Port:
     async def open(self) -> None:
         """Opens the port. Raises SettingsError if it can't."""
         loop = asyncio.get_running_loop()
-        self._door.limit(_allow_many_connections() - OTHER_FILES)
+        self._limits.limit(_allow_many_connections() - OTHER_FILES)
         try:
             found = await loop.getaddrinfo(self._host, self.number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             for family, _, _, _, address in dict.fromkeys(found):
@@ -162,7 +130,7 @@ class Port:
                 loop.remove_reader(listening)
                 loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again, listening)
                 return
-            client = self._door.enter(address[0])
+            client = self._limits.enter(address[0])
             if client is None:
                 accepted.close()
                 continue
@@ -178,7 +146,7 @@ class Port:
     def _begin(self, accepted: socket.socket) -> None:
         """The client has sent something, or has left."""
         asyncio.get_running_loop().remove_reader(accepted)
-        if self._tls and not self._door.handshakes.has_room(HANDSHAKE_BYTES):
+        if self._tls and not self._limits.handshakes.has_room(HANDSHAKE_BYTES):
             self._waiting[accepted] = None
         else:
             self._begin_now(accepted)
@@ -189,12 +157,12 @@ class Port:
         seconds = max(1.0, silent_until - loop.time()) if self._tls else None
         task = loop.create_task(self._connect(accepted, client, seconds))
         if self._tls:
-            self._door.handshakes.hold(task.cancel, HANDSHAKE_BYTES)
+            self._limits.handshakes.hold(task.cancel, HANDSHAKE_BYTES)
         self._beginning[task] = loop.time()
         task.add_done_callback(self._begun)
 
     def _begin_waiting(self) -> None:
-        while self._waiting and self._door.handshakes.has_room(HANDSHAKE_BYTES):
+        while self._waiting and self._limits.handshakes.has_room(HANDSHAKE_BYTES):
             accepted = next(iter(self._waiting))
             del self._waiting[accepted]
             self._begin_now(accepted)
@@ -209,11 +177,11 @@ class Port:
             accepted.close()
         finally:
             if not connection.was_made:
-                self._door.leave(client)
+                self._limits.leave(client)
 
     def _begun(self, task: asyncio.Task[None]) -> None:
         del self._beginning[task]
-        self._door.handshakes.release(task.cancel)
+        self._limits.handshakes.release(task.cancel)
         self._begin_waiting()
 
     def _drop(self, silent: socket.socket) -> None:
@@ -221,7 +189,7 @@ class Port:
         self._waiting.pop(silent, None)
         asyncio.get_running_loop().remove_reader(silent)
         silent.close()
-        self._door.leave(client)
+        self._limits.leave(client)
 
     async def _look_at_the_clock(self) -> None:
         loop = asyncio.get_running_loop()
@@ -235,12 +203,12 @@ class Port:
                 self._drop(silent)
             slow = [task for task, begun in self._beginning.items() if begun <= now - HANDSHAKE_SLOW_SECONDS]
             for task in slow[: len(self._waiting)]:
-                self._door.handshakes.push_out(task.cancel)
+                self._limits.handshakes.push_out(task.cancel)
             self._begin_waiting()
-            if self._door.refused and now >= log_again_at:
-                log.warning("connections_refused", count=self._door.take_refused(), open=self._door.connections)
+            if self._limits.refused and now >= log_again_at:
+                log.warning("connections_refused", count=self._limits.take_refused(), open=self._limits.connections)
                 log_again_at = now + LOG_REFUSED_SECONDS
-            if self._door.has_memory_to_give_back(now):
+            if self._limits.has_memory_to_give_back(now):
                 memory.give_back()
 
 

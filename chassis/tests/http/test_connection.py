@@ -11,15 +11,17 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from gateway.http import connection as module
-from gateway.http import replies
-from gateway.http.connection import Request
-from gateway.http.door import Door
-from gateway.http.ports import Port
-from gateway.http.replies import Reply
+from chassis.http import connection as module
+from chassis.http import replies
+from chassis.http.connection import Request
+from chassis.http.connection_limits import ConnectionLimits
+from chassis.http.port import Port
+from chassis.http.replies import Reply
 from testkit.patience import comes_true
 from testkit.processes import free_port
 from testkit.raw_http import MALFORMED_CHUNKS, Api
+
+from .envelope import BYTES_MAX, ERRORS, error
 
 STALL_SECONDS, BODY_SECONDS = 0.4, 30
 BIG = b'"' + b"x" * 20_000_000 + b'"'
@@ -39,17 +41,17 @@ class Answers:
         path, _ = request.target()
         try:
             if path == "/body":
-                body = await request.body()
+                body = await request.body(BYTES_MAX)
                 return replies.json(b"%d" % len(body))
             if path == "/wait":
                 await self.go_on.wait()
-                self.bodies.append(await request.body())
+                self.bodies.append(await request.body(BYTES_MAX))
             if path == "/big":
                 return replies.json(BIG)
             if path == "/fault":
                 raise RuntimeError("never of the edge")
         except module.BodyBroken as broken:
-            return replies.error(400, "invalid_request", f"The body can't be read: {broken}.")
+            return error(400, "invalid_request", f"The body can't be read: {broken}.")
         finally:
             self.finished += 1
         return replies.json(b"{}")
@@ -68,7 +70,7 @@ def answers() -> Answers:
 
 @pytest.fixture
 async def port(answers: Answers) -> AsyncIterator[Port]:
-    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, Door(), stall_seconds=STALL_SECONDS)
+    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, ConnectionLimits(), ERRORS, STALL_SECONDS)
     await opened.open()
     yield opened
     answers.go_on.set()

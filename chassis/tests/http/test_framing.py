@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.http.framing import TRAILER_BYTES_MAX, Chunks, Length, MalformedChunks, is_request_line, is_whole_and_small
+from chassis.http.framing import TRAILER_BYTES_MAX, Chunks, Length, MalformedChunks, is_request_line, is_whole_and_small
 from testkit.raw_http import MALFORMED_CHUNKS
 
 BODIES = (
