@@ -108,7 +108,8 @@ ERRORS = {
     ),
     "invalid_destination_url": Error(
         (422,),
-        "`destination_url` is not https on port 443 of a public host. Nothing was created.",
+        "`destination_url` is not https on port 443 of a public host, or has more than 2,048 characters. Nothing was "
+        "created.",
         "Give another URL.",
         "destination_url must be an https URL.",
     ),

@@ -29,8 +29,8 @@ def _body(url: str) -> dict[str, object]:
 
 
 def _is_refused(url: str, answer: Answer) -> bool:
-    """422; or 400 for characters that no text may contain, and for texts over the field's limit."""
-    if len(url) > 2048 or any("\ud800" <= character <= "\udfff" for character in url):
+    """422; or 400 for characters that no text may contain."""
+    if any("\ud800" <= character <= "\udfff" for character in url):
         return (answer.status, answer.code) == (400, "invalid_request")
     said: str = answer.json["error"]["message"]
     # The message neither repeats the URL nor reveals the address of an internal name.

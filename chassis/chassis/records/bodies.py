@@ -40,14 +40,14 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 class Text(msgspec.Struct, frozen=True):
     """Rules of a text field: its maximum length in code points, the status above it, whether blank is allowed.
 
-    A text is blank if nothing of it can be seen: it has only white space, control and format characters. nul: a NUL is
-    left to the field's own rule; for fields of a body that name it in `keys_with_nul`.
+    A text is blank if nothing of it can be seen: it has only white space, control and format characters. has_own_rule:
+    the caller refuses a text over the maximum, and a NUL, which a body may have in the fields of its `keys_with_nul`.
     """
 
     longest: int = TEXT_POINTS_MAX
     over: int = 400
     blank: bool = True
-    nul: bool = False
+    has_own_rule: bool = False
 
 
 class Between(msgspec.Struct, frozen=True):
@@ -282,9 +282,11 @@ def _boolean(value: Any, name: str) -> bool:
 def _text(rules: Text, value: Any, name: str) -> str:
     if type(value) is not str:
         raise invalid_request(f"{name} must be a string.", name)
+    if rules.has_own_rule:
+        return value
     if len(value) > rules.longest:
         raise invalid_request(f"{name} must be at most {rules.longest} characters.", name, rules.over)
-    if "\0" in value and not rules.nul:  # `parse` refuses it in JSON; a typed field may hold it
+    if "\0" in value:  # `parse` refuses it in JSON; a typed field may hold it
         raise invalid_request(f"{name} must not hold the character NUL.", name)
     if not rules.blank and is_blank(value):
         raise invalid_request(f"{name} must not be blank.", name)

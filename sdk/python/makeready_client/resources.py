@@ -836,7 +836,8 @@ class Webhooks(Resource):
         `Idempotency-Key`, a request is the same if its destination and its set of events are the same.
 
         destination_url: The URL that receives deliveries: https on port 443, with a public host. Other schemes
-        and ports, and private or loopback addresses, are refused.
+        and ports, private or loopback addresses, and more than 2,048 characters are refused. It is stored as it
+        was sent.
         events: The events to deliver. They are stored sorted, each once.
         idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
         """
@@ -1888,7 +1889,8 @@ class AsyncWebhooks(AsyncResource):
         `Idempotency-Key`, a request is the same if its destination and its set of events are the same.
 
         destination_url: The URL that receives deliveries: https on port 443, with a public host. Other schemes
-        and ports, and private or loopback addresses, are refused.
+        and ports, private or loopback addresses, and more than 2,048 characters are refused. It is stored as it
+        was sent.
         events: The events to deliver. They are stored sorted, each once.
         idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
         """

@@ -70,8 +70,8 @@ export class IdempotencyMismatch extends ApiError {}
 export class CreatedByMissing extends ApiError {}
 
 /**
- * 422 `invalid_destination_url`. `destination_url` is not https on port 443 of a public host. Nothing was created. Give
- * another URL.
+ * 422 `invalid_destination_url`. `destination_url` is not https on port 443 of a public host, or has more than 2,048
+ * characters. Nothing was created. Give another URL.
  */
 export class InvalidDestinationUrl extends ApiError {}
 

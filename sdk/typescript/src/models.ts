@@ -723,8 +723,8 @@ export interface Subscription {
 /** A webhook subscription to create. */
 export interface SubscriptionCreate {
   /**
-   * The URL that receives deliveries: https on port 443, with a public host. Other schemes and ports, and private or
-   * loopback addresses, are refused.
+   * The URL that receives deliveries: https on port 443, with a public host. Other schemes and ports, private or
+   * loopback addresses, and more than 2,048 characters are refused. It is stored as it was sent.
    */
   destination_url: string;
   /** The events to deliver. They are stored sorted, each once. */

@@ -63,6 +63,8 @@ _SPECIAL_NAMES = (
 _URL = re.compile(r"(?ai:https)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+# The dots of the DNS, those of other scripts included (RFC 3490, 3.1).
+_DOTS = ".\u3002\uff0e\uff61"
 _TARGET_SAFE = "/?:@!$&'()*+,;=-._~%[]"
 
 
@@ -78,7 +80,7 @@ class DestinationRefused(Exception):  # noqa: N818 - a refusal, no fault
 class Destination:
     """A URL that passed the rules that need no network."""
 
-    host: str  # lower-case ASCII, an address in its canonical form
+    host: str  # lower-case ASCII without a final dot, an address in its canonical form
     target: str  # path and query as they go on the wire
     address: Address | None  # set if the host is an address itself
 
@@ -100,8 +102,11 @@ def parse(url: str, *, overridden: Collection[str] = ()) -> Destination:
     address = _literal(host)
     if address is not None:
         host = str(address)
-    elif host not in overridden:
-        _refuse_special_name(host)
+    else:
+        # The dot says that the name is complete, as every name is here. No certificate has it, so the request hasn't.
+        host = host.removesuffix(".")
+        if host not in overridden:
+            _refuse_special_name(host)
     target = _target(match["target"])
     return Destination(host, target, address)
 
@@ -141,7 +146,7 @@ def _host(authority: str) -> str:
     else:
         host, colon, rest = authority.partition(":")
         rest = colon + rest
-    if rest not in ("", ":443"):
+    if rest not in ("", ":", ":443"):  # an empty port is the scheme's
         raise DestinationRefused("must use port 443")
     if not host:
         raise DestinationRefused("must name a host")
@@ -152,14 +157,19 @@ def _host(authority: str) -> str:
 
 def _encoded(host: str) -> str:
     try:
-        if len(host) > 253:  # before the encoder, whose time grows with the square of the length
+        if len(host) > 254:  # before the encoder, whose time grows with the square of the length
             raise DestinationRefused("must have a host name of at most 253 characters")
         encoded = idna.encode(host, uts46=True, std3_rules=True).decode("ascii")
     except (idna.IDNAError, UnicodeError) as error:
         raise DestinationRefused("must have a host name that can be encoded for the DNS") from error
-    if _NUMBER.fullmatch(encoded.rpartition(".")[2]) or host.rpartition(".")[2].isdigit():
+    if _NUMBER.fullmatch(_last_label(encoded)) or _last_label(host).isdigit():
         raise DestinationRefused("must spell an address in its usual form")
     return encoded
+
+
+def _last_label(host: str) -> str:
+    """Whatever dots follow it."""
+    return re.split(f"[{_DOTS}]", host.rstrip(_DOTS))[-1]
 
 
 def _literal(host: str) -> Address | None:
@@ -173,7 +183,7 @@ def _literal(host: str) -> Address | None:
         if address.scope_id is not None:
             raise DestinationRefused("must hold a well-formed address")
         return address
-    if not _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
+    if not _NUMBER.fullmatch(_last_label(host)):
         return None
     try:
         return ip_address(host)
@@ -184,8 +194,7 @@ def _literal(host: str) -> Address | None:
 def _refuse_special_name(host: str) -> None:
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        # Also refuses a trailing dot, whose last label is empty: no certificate has it.
-        raise DestinationRefused("must have a well-formed host name, without a final dot")
+        raise DestinationRefused("must have a well-formed host name")
     if len(labels) < 2 or labels[-1] in _SPECIAL_NAMES:
         raise DestinationRefused("must have a public host")
 

@@ -24,11 +24,11 @@ class SubscriptionCreate(msgspec.Struct, kw_only=True):
     An absent `events` is as good as an empty one: 422 events_empty.
     """
 
-    keys_with_nul: ClassVar[tuple[str, ...]] = ("destination_url",)  # refused as every other bad destination is
-
-    destination_url: Annotated[str, Text(longest=URL_CHARACTERS_MAX, nul=True)]
-    """The URL that receives deliveries: https on port 443, with a public host. Other schemes and ports, and private or
-    loopback addresses, are refused."""
+    # A NUL, and more characters than these, are refused as every other bad destination is.
+    keys_with_nul: ClassVar[tuple[str, ...]] = ("destination_url",)
+    destination_url: Annotated[str, Text(longest=URL_CHARACTERS_MAX, has_own_rule=True)]
+    """The URL that receives deliveries: https on port 443, with a public host. Other schemes and ports, private or
+    loopback addresses, and more than 2,048 characters are refused. It is stored as it was sent."""
     events: list[str] | None = None
     """The events to deliver. They are stored sorted, each once."""
 

@@ -74,6 +74,24 @@ async def test_an_event_is_delivered_signed_with_seven_keys_and_its_data_byte_fo
     assert request.headers["host"] == "receiver.test"
 
 
+@pytest.mark.parametrize("authority_part", ["receiver.test.", "receiver.test:", "RECEIVER.test.:443"])
+async def test_a_destination_with_a_final_dot_or_an_empty_port_is_stored_as_sent_and_delivered(
+    client: Client, tickets: Producer, receivers: dict[str, Receiver], authority_part: str
+) -> None:
+    body = {"destination_url": f"https://{authority_part}/dotted", "events": ["ticket.created"]}
+    status, made, _ = await client.create(body, key="one")
+    assert (status, made["destination_url"]) == (201, body["destination_url"])
+    assert (await client.create(body, key="one"))[2]
+    # The fingerprint is the destination as it was sent (spec 4.11).
+    with pytest.raises(Refusal) as refused:
+        await client.create(body | {"destination_url": "https://receiver.test/dotted"}, key="one")
+    assert refused.value.code == "idempotency_mismatch"
+    await tickets.ticket_created(client.company_id)
+    assert await client.sweep() == ONE_SUCCEEDED
+    (request,) = receivers["receiver.test"].requests
+    assert (request.request_line, request.headers["host"]) == ("POST /dotted HTTP/1.1", "receiver.test")
+
+
 async def test_an_event_of_a_record_that_is_dated_into_the_future_does_not_wait_for_that_date(
     client: Client, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:

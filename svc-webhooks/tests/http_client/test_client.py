@@ -63,6 +63,40 @@ async def test_the_body_is_sent_as_it_is_with_host_and_name_of_the_destination(a
     }
 
 
+@pytest.mark.parametrize(
+    "authority_part", ["receiver.test.", "receiver.test:", "RECEIVER.test.:", "receiver.test.:443"]
+)
+async def test_a_final_dot_and_an_empty_port_stay_out_of_the_request(authority: Authority, authority_part: str) -> None:
+    """No certificate has the dot, and a receiver that chooses its site by SNI and Host must find one."""
+    context, asked = authority.context(), []
+    context.sni_callback = lambda _socket, name, _context: asked.append(name)
+    async with receiver(context, answering(204)) as found, http_client(authority, found.override) as out:
+        outcome = await out.post(f"https://{authority_part}/hook", b"{}", {})
+        assert (await out.post(URL, b"{}", {})).succeeded
+        assert out.name_of(f"https://{authority_part}/hook") == out.name_of(URL) == HOST
+    assert (outcome.error, outcome.succeeded) == ("", True)
+    assert [request.headers["host"] for request in found.requests] == [HOST, HOST]
+    assert asked == [HOST] and found.connections == 1  # both use one connection
+
+
+async def test_a_final_dot_hides_no_wrong_certificate(authority: Authority) -> None:
+    async with (
+        receiver(authority.context("elsewhere.test"), answering(204)) as found,
+        http_client(authority, found.override) as out,
+    ):
+        assert (await out.post(f"https://{HOST}./hook", b"{}", {})).error == "certificate"
+    assert found.requests == []
+
+
+async def test_a_name_with_a_final_dot_is_resolved_without_it() -> None:
+    """The resolver adds the dot by itself."""
+    resolver = Resolver(["10.0.0.1"])
+    async with http_client(None, {}, resolve=resolver) as out:
+        with pytest.raises(DestinationRefused):
+            await out.check("https://hooks.example.com./in")
+    assert resolver.asked == ["hooks.example.com"]
+
+
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 async def test_any_2xx_is_success(authority: Authority, status: int) -> None:
     async with (

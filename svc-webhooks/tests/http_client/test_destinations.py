@@ -145,6 +145,17 @@ def test_an_address_of_one_interface_is_not_public() -> None:
         ("https://my_app.example.com/@x", "my_app.example.com", "/@x"),
         ("https://8.8.8.8/", "8.8.8.8", "/"),
         ("https://[2606:4700:4700:0::1111]:443/", "2606:4700:4700::1111", "/"),
+        # A final dot and an empty port (RFC 3986, 3.2.2 and 3.2.3).
+        ("https://Example.com./x", "example.com", "/x"),
+        ("https://example.com:/x", "example.com", "/x"),
+        ("https://example.com.:", "example.com", "/"),
+        ("https://example.com.:443?a=b", "example.com", "/?a=b"),
+        ("https://b\u00fccher.de./", "xn--bcher-kva.de", "/"),
+        ("https://b\u00fccher.de\u3002/", "xn--bcher-kva.de", "/"),
+        ("https://example.com\u3002/", "example.com", "/"),
+        (f"https://{'a.' * 124}comm./", f"{'a.' * 124}comm", "/"),  # 252 characters without the dot
+        ("https://8.8.8.8:/", "8.8.8.8", "/"),
+        ("https://[2606:4700:4700::1111]:/", "2606:4700:4700::1111", "/"),
     ],
 )
 def test_a_sound_destination_is_read(url: str, host: str, target: str) -> None:
@@ -153,7 +164,8 @@ def test_a_sound_destination_is_read(url: str, host: str, target: str) -> None:
 
 
 def test_an_overridden_host_keeps_all_other_rules() -> None:
-    assert parse("https://receiver.test/x", overridden={"receiver.test"}).host == "receiver.test"
+    for url in ("https://receiver.test/x", "https://receiver.test./x", "https://receiver.test:/x"):
+        assert parse(url, overridden={"receiver.test"}).host == "receiver.test"
     for url in ("http://receiver.test/", "https://receiver.test:9443/", "https://a@receiver.test/"):
         with pytest.raises(DestinationRefused):
             parse(url, overridden={"receiver.test"})
