@@ -70,12 +70,12 @@ class Model:
             self._again(ticket, at)
 
     def moved(self, ticket_id: int, status: str, at: datetime) -> None:
-        """Staff or the API has set a status."""
+        """Staff or the API has set a status. The month cancels no ticket twice; completing one again is an event."""
         ticket = self.tickets[ticket_id]
         before, ticket.status = ticket.status, status
         ticket.quiet_since = at
         self._quiet(ticket)
-        if before != status:
+        if before != status or status == "Completed":
             self._imply("ticket.status_changed", "ticket", ticket_id, {"status": status}, ("status", before, status))
 
     def attended(self, ticket_id: int, at: datetime) -> None:

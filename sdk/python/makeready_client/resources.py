@@ -131,11 +131,14 @@ class Tickets(Resource):
 
         Every status can follow every other one, Completed and Cancelled included: `completed_at` is null again
         when the ticket is no longer Completed, `cancelled_at` and `cancellation_reason_code` when it is no longer
-        Cancelled. The status that the ticket already has is accepted, too; a new reason or note is then stored.
-        Fires `ticket.status_changed` if the status changes. Notes become comments of the ticket. Words of a note
-        are separated by blanks, and each contains a letter or a digit. In scripts without blanks between words,
-        each Chinese or Japanese character counts as a word, and in Thai, Lao, Khmer, Burmese and similar scripts
-        every three letters do.
+        Cancelled. The status that the ticket already has is accepted, too. Completed again is another closing:
+        its note is stored, and `completed_at` is the time of the last one. So is Cancelled again, with
+        `cancelled_at`, unless reason and notes are those that are stored. Fires `ticket.status_changed` for each
+        change, with `from` equal to `to` if a ticket is closed again. Cancelled with the stored reason and notes,
+        and Open, In Progress or On Hold again, are answered with 200, change nothing and fire nothing. Notes
+        become comments of the ticket. Words of a note are separated by blanks, and each contains a letter or a
+        digit. In scripts without blanks between words, each Chinese or Japanese character counts as a word, and
+        in Thai, Lao, Khmer, Burmese and similar scripts every three letters do.
 
         ticket_id: The ticket's `entity_id`.
         status: The ticket's new status; every status can follow every other one.
@@ -1180,11 +1183,14 @@ class AsyncTickets(AsyncResource):
 
         Every status can follow every other one, Completed and Cancelled included: `completed_at` is null again
         when the ticket is no longer Completed, `cancelled_at` and `cancellation_reason_code` when it is no longer
-        Cancelled. The status that the ticket already has is accepted, too; a new reason or note is then stored.
-        Fires `ticket.status_changed` if the status changes. Notes become comments of the ticket. Words of a note
-        are separated by blanks, and each contains a letter or a digit. In scripts without blanks between words,
-        each Chinese or Japanese character counts as a word, and in Thai, Lao, Khmer, Burmese and similar scripts
-        every three letters do.
+        Cancelled. The status that the ticket already has is accepted, too. Completed again is another closing:
+        its note is stored, and `completed_at` is the time of the last one. So is Cancelled again, with
+        `cancelled_at`, unless reason and notes are those that are stored. Fires `ticket.status_changed` for each
+        change, with `from` equal to `to` if a ticket is closed again. Cancelled with the stored reason and notes,
+        and Open, In Progress or On Hold again, are answered with 200, change nothing and fire nothing. Notes
+        become comments of the ticket. Words of a note are separated by blanks, and each contains a letter or a
+        digit. In scripts without blanks between words, each Chinese or Japanese character counts as a word, and
+        in Thai, Lao, Khmer, Burmese and similar scripts every three letters do.
 
         ticket_id: The ticket's `entity_id`.
         status: The ticket's new status; every status can follow every other one.

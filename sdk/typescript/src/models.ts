@@ -887,8 +887,10 @@ export interface TicketStatusChangedEventChange {
 }
 
 /**
- * A ticket's status changed, by staff or with `PATCH /tickets/{ticket_id}`. Once for each change. Setting the status
- * that the ticket already has fires nothing.
+ * A ticket's status changed, or a closed ticket was closed again: by staff or with `PATCH /tickets/{ticket_id}`. If it
+ * was closed again, `from` and `to` are equal: Completed again has another `completed_at`; Cancelled again has another
+ * `cancelled_at`, and another `cancellation_reason_code` or other notes. Once for each change. Cancelled again with the
+ * stored reason and notes fires nothing; neither does Open, In Progress or On Hold again.
  */
 export interface TicketStatusChangedEvent {
   /** Version of the shape: 1. */

@@ -295,6 +295,7 @@ def _facts(locked: LockedTicket) -> TicketFacts:
         updated_at=row["updated_at"],
         source=row["source"],
         state=state_of(row),
+        cancellation_notes=facts["cancellation_notes"],
         photo_required=facts["photo_required"],
         has_photo=facts["has_photo"],
         stale_after_hours=facts["stale_after_hours"],

@@ -36,6 +36,7 @@ class TicketFacts:
     updated_at: datetime.datetime
     source: str
     state: status.TicketState
+    cancellation_notes: str | None
     photo_required: bool
     has_photo: bool
     stale_after_hours: int
@@ -76,9 +77,7 @@ class StatusChange:
         }
 
     def events(self, outbox: Outbox, data: bytes, request_id: str) -> Sequence[dict[str, Any]]:
-        """The event's row; none if the status stays. data: the ticket as GET returns it after the change."""
-        if self.before.status == self.after.status:
-            return []
+        """The event's row. data: the ticket as GET returns it after the change."""
         event = outbox.public(
             "ticket.status_changed",
             company_id=self.company_id,
@@ -97,6 +96,7 @@ def decide(
     """The change that a request makes; None if nothing changes. Raises Refusal 422."""
     changed = status.change_status(
         ticket.state,
+        ticket.cancellation_notes,
         ticket.updated_at,
         wanted,
         clock,
@@ -144,6 +144,7 @@ class StatusRequest:
             updated_at=shown[_AT["updated_at"]],
             source=shown[_AT["source"]],
             state=status.TicketState(*(shown[_AT[name]] for name in STATE)),
+            cancellation_notes=row["cancellation_notes"],
             photo_required=row["photo_required"],
             has_photo=row["has_photo"],
             stale_after_hours=row["stale_after_hours"],

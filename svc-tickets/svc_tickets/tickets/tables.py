@@ -134,7 +134,7 @@ ticket_comment = Table(
 )
 
 # A ticket's history: one row for each version that changed its status. from_status equals to_status where a closed
-# ticket got another reason or one more note.
+# ticket was closed again.
 ticket_status_change = Table(
     "ticket_status_change",
     metadata,

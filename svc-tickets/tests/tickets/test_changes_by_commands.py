@@ -317,13 +317,25 @@ async def test_the_history_names_a_key_of_the_api_too(client: Any, operator: Any
     assert (only.actor, only.api_key_id) == ("caller:1", 1)
 
 
-async def test_one_more_note_is_kept_without_an_event(
+async def test_staff_close_a_ticket_again_as_the_api_does(
     client: Any, staff: Any, operator: Any, database: Database, ticket_id: int
 ) -> None:
-    for note in (NOTE, f"{NOTE} again"):
-        await run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, status="Completed", note=note)
-    assert len(await events_of(database, ticket_id)) == 2
-    assert [one.note for one in await history_of(client, operator, ticket_id)] == [NOTE, f"{NOTE} again"]
+    async def closed(**sent: str) -> dict[str, Any]:
+        ticket: dict[str, Any] = json.loads(
+            await run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, **sent)
+        )
+        return ticket
+
+    twice = [await closed(status="Completed", note=NOTE) for _ in range(2)]
+    assert twice[1]["completed_at"] == twice[1]["updated_at"] > twice[0]["completed_at"]
+    see_notes = {"status": "Cancelled", "cancellation_reason_code": "see_notes"}
+    first, same, other = [
+        await closed(**see_notes, cancellation_notes=notes) for notes in (NOTE, NOTE, f"{NOTE} again")
+    ]
+    assert first == same and other["cancelled_at"] == other["updated_at"] > first["cancelled_at"]
+    fired = (await events_of(database, ticket_id))[1:]
+    assert [json.loads(event.public.data) for event in fired] == [*twice, first, other]
+    assert [one.note for one in await history_of(client, operator, ticket_id)] == [NOTE, NOTE, NOTE, f"{NOTE} again"]
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,10 @@ async def test_every_status_follows_every_other(client: Any, database: Database,
     found = json.loads(reply.body)
     assert (reply.status, reply.replayed, found["status"]) == (200, False, after)
     assert reply.body == await served(client, ticket_id)
-    moved = before != after
-    # Each note is new; the same status without anything new changes nothing.
-    assert (found["updated_at"] > ticket["updated_at"]) is (moved or after == "Completed")
-    closed_at = found["updated_at"] if moved else ticket["completed_at"] or ticket["cancelled_at"]
+    # Completed again is another closing; any other status again, without anything new, changes nothing.
+    changes = before != after or after == "Completed"
+    assert (found["updated_at"] > ticket["updated_at"]) is changes
+    closed_at = found["updated_at"] if changes else ticket["cancelled_at"]
     assert found == ticket | {
         "status": after,
         "updated_at": found["updated_at"],
@@ -46,7 +46,7 @@ async def test_every_status_follows_every_other(client: Any, database: Database,
         "cancellation_reason_code": "duplicate_ticket" if after == "Cancelled" else None,
     }
     fired = (await events_of(database, ticket_id))[len(earlier) :]
-    assert len(fired) == moved
+    assert len(fired) == changes
     for event in fired:
         assert (event.public.event, event.public.data) == ("ticket.status_changed", reply.body)
         assert event.public.change == f'{{"field":"status","from":"{before}","to":"{after}"}}'.encode()
@@ -218,32 +218,81 @@ async def test_the_policy_holds_as_it_is_when_the_ticket_is_held(
     assert (await waiting).status == 200
 
 
-async def test_the_same_status_with_something_new_keeps_it_and_fires_nothing(
+def _cancelled(code: str, notes: str | None = None) -> dict[str, Any]:
+    return body_of(("Cancelled", None, code, notes))
+
+
+async def test_cancelled_again_is_silent_only_with_the_stored_reason_and_notes(
     client: Any, database: Database, operator: Any
 ) -> None:
     ticket_id = await opened(client)
-    first = json.loads((await change(client, ticket_id, SENT["Cancelled"])).body)
-    same = json.loads((await change(client, ticket_id, SENT["Cancelled"])).body)
-    assert same == first
-    other = {"status": "Cancelled", "cancellation_reason_code": "see_notes", "cancellation_notes": NOTE}
-    third = json.loads((await change(client, ticket_id, other)).body)
-    assert third == first | {"cancellation_reason_code": "see_notes", "updated_at": third["updated_at"]}
-    assert third["updated_at"] > first["updated_at"] and third["cancelled_at"] == first["cancelled_at"]
-    again = json.loads((await change(client, ticket_id, other)).body)
-    assert again["updated_at"] > third["updated_at"], "notes are new each time"
-    assert [one.public.event for one in await events_of(database, ticket_id)] == [
-        "ticket.created",
-        "ticket.status_changed",
+    # Each body twice: the second time it changes nothing.
+    bodies = [
+        _cancelled("duplicate_ticket"),
+        _cancelled("wrong_property"),
+        _cancelled("see_notes", NOTE),
+        _cancelled("see_notes", NOTE + " twice"),
+        _cancelled("see_notes", NOTE),
+        _cancelled("duplicate_ticket"),
     ]
-    published = [
+    tickets = []
+    for sent in bodies:
+        reply = await change(client, ticket_id, sent)
+        assert (await change(client, ticket_id, sent)).body == reply.body
+        tickets.append(json.loads(reply.body))
+        assert tickets[-1]["cancelled_at"] == tickets[-1]["updated_at"]
+    assert sorted({one["cancelled_at"] for one in tickets}) == [one["cancelled_at"] for one in tickets]
+    fired = (await events_of(database, ticket_id))[1:]
+    assert [json.loads(event.public.data) for event in fired] == tickets
+    changes = [json.loads(event.public.change) for event in fired]
+    assert [(one["from"], one["to"]) for one in changes] == [
+        ("Open", "Cancelled"),
+        *[("Cancelled", "Cancelled")] * (len(bodies) - 1),
+    ]
+    assert [
         (one.from_status, one.to_status, one.cancellation_reason_code, one.note)
         for one in await history_of(client, operator, ticket_id)
+    ] == [
+        (
+            "Cancelled" if n else "Open",
+            "Cancelled",
+            sent["cancellation_reason_code"],
+            sent.get("cancellation_notes", ""),
+        )
+        for n, sent in enumerate(bodies)
     ]
-    assert published == [
-        ("Open", "Cancelled", "duplicate_ticket", ""),
-        ("Cancelled", "Cancelled", "see_notes", NOTE),
-        ("Cancelled", "Cancelled", "see_notes", NOTE),
-    ]
+
+
+async def test_notes_of_an_earlier_cancellation_are_not_those_of_the_present_one(
+    client: Any, database: Database
+) -> None:
+    ticket_id = await opened(client)
+    await change(client, ticket_id, _cancelled("see_notes", NOTE))
+    await change(client, ticket_id, SENT["Open"])
+    first = json.loads((await change(client, ticket_id, _cancelled("see_notes", NOTE + " twice"))).body)
+    second = json.loads((await change(client, ticket_id, _cancelled("see_notes", NOTE))).body)
+    assert second["cancelled_at"] > first["cancelled_at"]
+    assert len(await events_of(database, ticket_id)) == 1 + 4
+
+
+async def test_the_same_cancellations_at_once_are_one(client: Any, database: Database) -> None:
+    ticket_id = await opened(client)
+    sent = _cancelled("see_notes", NOTE)
+    replies = await asyncio.gather(*(change(client, ticket_id, sent) for _ in range(20)))
+    assert len({reply.body for reply in replies}) == 1
+    assert len(await events_of(database, ticket_id)) == 2
+
+
+async def test_completed_again_is_a_closing_each_time(client: Any, database: Database, operator: Any) -> None:
+    ticket_id = await opened(client)
+    replies = [await change(client, ticket_id, SENT["Completed"]) for _ in range(3)]
+    tickets = [json.loads(reply.body) for reply in replies]
+    assert len({one["completed_at"] for one in tickets}) == 3
+    assert all(one["completed_at"] == one["updated_at"] for one in tickets)
+    fired = (await events_of(database, ticket_id))[1:]
+    assert [event.public.data for event in fired] == [reply.body for reply in replies]
+    assert fired[-1].public.change == b'{"field":"status","from":"Completed","to":"Completed"}'
+    assert [one.note for one in await history_of(client, operator, ticket_id)] == [NOTE] * 3
 
 
 async def test_a_note_is_a_comment_of_the_ticket(client: Any, database: Database) -> None:
@@ -283,6 +332,6 @@ async def test_fifty_changes_of_one_ticket_at_once_come_one_after_the_other(
     assert [one.from_status for one in history] == ["Open", *(one.to_status for one in history[:-1])]
     last = json.loads(await served(client, ticket_id))
     assert last["status"] == history[-1].to_status
-    moves = [(one.from_status, one.to_status) for one in history if one.from_status != one.to_status]
+    moves = [(one.from_status, one.to_status) for one in history]
     changes = [json.loads(event.public.change) for event in (await events_of(database, ticket_id))[1:]]
     assert [(one["from"], one["to"]) for one in changes] == moves

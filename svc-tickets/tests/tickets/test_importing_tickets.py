@@ -221,6 +221,9 @@ async def test_public_events_fire_only_where_asked_for(client: Any, operator: An
     await imported(client, operator, [quiet])
     await imported(client, operator, [loud], events=True)
     await imported(client, operator, [loud | {"status": "On Hold"}], events=True)
+    for reason in ("wrong_property", "duplicate_ticket", "duplicate_ticket"):
+        cancelled = loud | {"status": "Cancelled", "cancellation_reason_code": reason}
+        await imported(client, operator, [cancelled], events=True)
     messages = [
         Event.FromString(r["message"])
         for r in await database.rows(Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id)))
@@ -229,9 +232,13 @@ async def test_public_events_fire_only_where_asked_for(client: Any, operator: An
     fired = [(one.event, json.loads(one.data), one.change) for one in of_tickets]
     assert not [data for _, data, _ in fired if data["external_id"] == quiet["external_id"]]
     mine = [(event, data, change) for event, data, change in fired if data["external_id"] == loud["external_id"]]
-    assert [event for event, _, _ in mine] == ["ticket.created", "ticket.status_changed"]
-    assert json.loads(mine[1][2]) == {"field": "status", "from": "Open", "to": "On Hold"}
-    assert mine[1][1] == await served(client, loud["external_id"])
+    assert [event for event, _, _ in mine] == ["ticket.created", *["ticket.status_changed"] * 3]
+    changes = [json.loads(change) for _, _, change in mine[1:]]
+    assert changes == [
+        {"field": "status", "from": before, "to": after}
+        for before, after in (("Open", "On Hold"), ("On Hold", "Cancelled"), ("Cancelled", "Cancelled"))
+    ]
+    assert mine[-1][1] == await served(client, loud["external_id"])
 
 
 async def test_an_owner_that_is_away_fails_the_batch_and_keeps_nothing(
@@ -294,9 +301,9 @@ async def test_a_ticket_closed_at_an_unknown_time_goes_on_like_any_other(
     ticket_id, column = await closed(), CLOSED[status]
     reply = json.loads((await change(client, ticket_id, SENT[status])).body)
     assert reply["status"] == status and reply[column] == reply["updated_at"]
-    again = json.loads((await change(client, ticket_id, SENT[status])).body)
-    assert again[column] == reply[column]
-    assert [one.public.event for one in await events_of(database, ticket_id)] == []
+    (event,) = await events_of(database, ticket_id)
+    assert json.loads(event.public.data) == reply
+    assert json.loads(event.public.change) == {"field": "status", "from": status, "to": status}
     # Every other status follows, and comes back.
     for after in SENT.keys() - {status}:
         ticket_id = await closed()

@@ -64,7 +64,7 @@ def test_only_completion_asks_for_a_photo(before: str, after: str, has_photo: bo
 
     def change() -> status_rules.Changed:
         return status_rules.change_status(
-            state(before), NOW, wanted, NOW, photo_required=photo_required, has_photo=has_photo
+            state(before), None, NOW, wanted, NOW, photo_required=photo_required, has_photo=has_photo
         )
 
     if after == "Completed" and photo_required and not has_photo:
@@ -153,14 +153,14 @@ def test_words_hold_a_letter_or_digit_each(text: str) -> None:
 
 
 INSTANTS = st.datetimes(datetime.datetime(2020, 1, 1), datetime.datetime(2030, 1, 1), timezones=st.just(datetime.UTC))
+TEXTS = ("these are five whole words", "these are six other whole words")
 WANTED = st.one_of(
     st.sampled_from(["Open", "In Progress", "On Hold"]).map(lambda status: status_rules.Wanted(status, None, None)),
-    st.just(status_rules.Wanted("Completed", None, "these are five whole words")),
-    st.sampled_from(ticket_fields.CANCELLATION_REASONS).map(
-        lambda code: status_rules.Wanted(
-            "Cancelled", code, "these are five whole words" if code == "see_notes" else None
-        )
+    st.sampled_from(TEXTS).map(lambda note: status_rules.Wanted("Completed", None, note)),
+    st.sampled_from([code for code in ticket_fields.CANCELLATION_REASONS if code != "see_notes"]).map(
+        lambda code: status_rules.Wanted("Cancelled", code, None)
     ),
+    st.sampled_from(TEXTS).map(lambda notes: status_rules.Wanted("Cancelled", "see_notes", notes)),
 )
 
 
@@ -168,24 +168,34 @@ WANTED = st.one_of(
 def test_no_sequence_of_changes_breaks_what_always_holds(
     first: str, updated_at: datetime.datetime, sequence: list[tuple[status_rules.Wanted, datetime.datetime]]
 ) -> None:
-    now = state(first, updated_at)
+    now, notes = state(first, updated_at), None
     for wanted, clock in sequence:
-        changed = status_rules.change_status(now, updated_at, wanted, clock, photo_required=False, has_photo=False)
+        changed = status_rules.change_status(
+            now, notes, updated_at, wanted, clock, photo_required=False, has_photo=False
+        )
         after = changed.state
         assert after.status == wanted.status
         assert (after.completed_at is not None) == (after.status == "Completed")
         assert (after.cancelled_at is not None) == (after.status == "Cancelled")
         assert after.cancellation_reason_code == wanted.cancellation_reason_code
-        assert changed.moved == (after.status != now.status)
+        is_silent = after.status == now.status != "Completed" and (
+            (now.cancellation_reason_code, notes) == (wanted.cancellation_reason_code, wanted.comment)
+        )
+        assert (changed.at is None) == is_silent
         if changed.at is None:
-            assert after == now and wanted.comment is None
+            assert after == now
         else:
             # The instant rises although clocks go back, and equals the clock where that is later.
             assert changed.at == max(clock, updated_at + TICK)
-            closed_at = after.completed_at or after.cancelled_at
-            if changed.moved:
-                assert closed_at in (None, changed.at)
-            else:
-                assert closed_at == (now.completed_at or now.cancelled_at)
+            assert (after.completed_at or after.cancelled_at) in (None, changed.at), "that of the last closing"
             updated_at = changed.at
+            notes = wanted.comment if after.status == "Cancelled" else None
         now = after
+
+
+def test_a_cancellation_at_an_unknown_time_gets_the_time_of_the_next() -> None:
+    """The file that brought the ticket did not know when it was cancelled."""
+    imported = TicketState("Cancelled", None, None, "wrong_property")
+    wanted = status_rules.Wanted("Cancelled", "wrong_property", None)
+    changed = status_rules.change_status(imported, None, NOW, wanted, NOW, photo_required=False, has_photo=False)
+    assert changed.at == changed.state.cancelled_at == NOW + TICK

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Text, delete, func, insert, literal_column, select, text, true, update
+from sqlalchemy import BigInteger, Label, Text, case, delete, func, insert, literal_column, select, text, true, update
 
 from chassis.auth.identity import Identity
 from chassis.db.database import Connection, Database
@@ -28,8 +28,30 @@ _company_id = param("company_id", BigInteger)
 # A photo_url that is not blank counts as a photo where the policy requires one.
 HAS_PHOTO = func.coalesce(t.ticket.c.photo_url, text("''")).op("~")(literal_column("'[^[:space:]]'")).label("has_photo")
 PHOTO_REQUIRED = photo_required(t.ticket.c.company_id)
+
+
+def _cancellation_notes() -> Label[str]:
+    """The notes of the present cancellation, which the newest entry of the history names. Only one with see_notes has
+    any, so other tickets cost no look-up."""
+    entry, comment = t.ticket_status_change.c, t.ticket_comment.c
+    of_entry = (
+        (comment.company_id == entry.company_id)
+        & (comment.ticket_id == entry.ticket_id)
+        & (comment.id == entry.comment_id)
+    )
+    newest = (
+        select(comment.body)
+        .select_from(t.ticket_status_change.outerjoin(t.ticket_comment, of_entry))
+        .where(entry.company_id == t.ticket.c.company_id, entry.ticket_id == t.ticket.c.id)
+        .order_by(entry.version.desc())
+        .limit(literal_column("1"))
+    )
+    see_notes = t.ticket.c.cancellation_reason_code == literal_column("'see_notes'")
+    return case((see_notes, newest.scalar_subquery())).label("cancellation_notes")
+
+
 # The rendered columns, then those that the rules need.
-_ticket_to_change = TICKETS.add_columns(PHOTO_REQUIRED, HAS_PHOTO, THRESHOLD_OF_RESIDENTS)
+_ticket_to_change = TICKETS.add_columns(PHOTO_REQUIRED, HAS_PHOTO, THRESHOLD_OF_RESIDENTS, _cancellation_notes())
 
 # The policy may become another one while the ticket keeps its version.
 CHANGE_STATUS = CoalescingDecide(

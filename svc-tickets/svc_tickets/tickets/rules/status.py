@@ -100,11 +100,11 @@ class Changed:
 
     state: TicketState
     at: datetime.datetime | None
-    moved: bool
 
 
 def change_status(
     before: TicketState,
+    notes: str | None,
     updated_at: datetime.datetime,
     wanted: Wanted,
     clock: datetime.datetime,
@@ -113,10 +113,12 @@ def change_status(
     has_photo: bool,
 ) -> Changed:
     """Every status can follow every status, itself included. The fields of the old status are cleared; the history
-    retains them. The instant lies after the last change, even if the clock does not. A closed ticket of a file that
-    did not know when gets the instant of the first request for its status (spec 3.1).
+    retains them. The instant lies after the last change, even if the clock does not.
 
-    Raises Refusal if the company requires a photo of a completed ticket.
+    Completed and Cancelled close a ticket anew each time, except a cancellation with the reason and the notes that are
+    stored. A file may have brought a cancelled ticket without the instant; the first request for Cancelled sets it.
+
+    notes: those of the present cancellation. Raises Refusal if the company requires a photo of a completed ticket.
     """
     if wanted.status == "Completed" and photo_required and not has_photo:
         raise invalid_request(
@@ -125,14 +127,15 @@ def change_status(
             "photo_url",
             422,
         )
-    moved = wanted.status != before.status
+    is_same = (before.status, before.cancellation_reason_code) == (wanted.status, wanted.cancellation_reason_code)
+    is_stored = wanted.status != "Cancelled" or (before.cancelled_at is not None and notes == wanted.comment)
+    if is_same and is_stored and wanted.status != "Completed":
+        return Changed(before, None)
     at = max(clock, updated_at + datetime.timedelta(microseconds=1))
     state = TicketState(
         wanted.status,
-        (before.completed_at or at) if wanted.status == "Completed" else None,
-        (before.cancelled_at or at) if wanted.status == "Cancelled" else None,
+        at if wanted.status == "Completed" else None,
+        at if wanted.status == "Cancelled" else None,
         wanted.cancellation_reason_code,
     )
-    if state == before and wanted.comment is None:
-        return Changed(before, None, False)
-    return Changed(state, at, moved)
+    return Changed(state, at)

@@ -126,7 +126,8 @@ class TicketCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetTicketStatus(self, request, context):
-        """Changes a ticket's status, by the rules of the public API.
+        """Changes a ticket's status, by the rules of the public API. Completed again, and Cancelled again with another reason or
+        other notes, closes the ticket anew.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

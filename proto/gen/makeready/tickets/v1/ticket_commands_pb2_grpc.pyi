@@ -48,7 +48,9 @@ class TicketCommandsServiceStub:
     RemoveTicketPhoto: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.RemoveTicketPhotoRequest, _ticket_commands_pb2.RemoveTicketPhotoResponse]
     """Removes a photo. If the ticket's public record has it, the newest one that is left takes its place."""
     SetTicketStatus: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.SetTicketStatusRequest, _ticket_commands_pb2.SetTicketStatusResponse]
-    """Changes a ticket's status, by the rules of the public API."""
+    """Changes a ticket's status, by the rules of the public API. Completed again, and Cancelled again with another reason or
+    other notes, closes the ticket anew.
+    """
     ListTicketComments: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.ListTicketCommentsRequest, _ticket_commands_pb2.ListTicketCommentsResponse]
     """Lists all comments, photos and notes of a ticket, the oldest first."""
 
@@ -72,7 +74,9 @@ class TicketCommandsServiceAsyncStub(TicketCommandsServiceStub):
     RemoveTicketPhoto: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.RemoveTicketPhotoRequest, _ticket_commands_pb2.RemoveTicketPhotoResponse]  # type: ignore[assignment]
     """Removes a photo. If the ticket's public record has it, the newest one that is left takes its place."""
     SetTicketStatus: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.SetTicketStatusRequest, _ticket_commands_pb2.SetTicketStatusResponse]  # type: ignore[assignment]
-    """Changes a ticket's status, by the rules of the public API."""
+    """Changes a ticket's status, by the rules of the public API. Completed again, and Cancelled again with another reason or
+    other notes, closes the ticket anew.
+    """
     ListTicketComments: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.ListTicketCommentsRequest, _ticket_commands_pb2.ListTicketCommentsResponse]  # type: ignore[assignment]
     """Lists all comments, photos and notes of a ticket, the oldest first."""
 
@@ -135,7 +139,9 @@ class TicketCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ticket_commands_pb2.SetTicketStatusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ticket_commands_pb2.SetTicketStatusResponse, _abc.Awaitable[_ticket_commands_pb2.SetTicketStatusResponse]]:
-        """Changes a ticket's status, by the rules of the public API."""
+        """Changes a ticket's status, by the rules of the public API. Completed again, and Cancelled again with another reason or
+        other notes, closes the ticket anew.
+        """
 
     @_abc_1.abstractmethod
     def ListTicketComments(
