@@ -216,6 +216,7 @@ def test_a_missing_password_is_reported(run: Run, monkeypatch: pytest.MonkeyPatc
         "administrator create",
         "key mint",
         "key revoke",
+        "key take-over",
         "key list",
         "key rotate",
         "key show",

@@ -49,6 +49,7 @@ def keys() -> Sequence[pb.Key]:
             administrator_id=1,
             administrator_name="Dana Adler",
             administrator_email="dana@demo.example",
+            administrator_active=True,
             last_used_at=ago(seconds=20),
             last_used_address="10.2.3.4",
             last_used_for="GET /tickets/{ticket_id}",
@@ -62,6 +63,7 @@ def keys() -> Sequence[pb.Key]:
             created_at=ago(days=3),
             administrator_id=2,
             administrator_name="Marguerite Okafor",
+            administrator_active=True,
             expires_at=ago(days=-90),
         ),
         pb.Key(
@@ -84,6 +86,18 @@ def keys() -> Sequence[pb.Key]:
             created_at=ago(days=400),
             revoked_at=ago(days=2),
         ),
+        pb.Key(
+            id=5,
+            company_id=1,
+            name="Meter readings",
+            prefix="mk_left",
+            scope=pb.SCOPE_WRITE,
+            created_at=ago(days=100),
+            administrator_id=3,
+            administrator_name=HOSTILE,
+            administrator_email=f"{HOSTILE}@x.example",
+            administrator_active=False,
+        ),
     ]
 
 
@@ -94,7 +108,10 @@ def of_company(request: Any, who: Identity) -> None:
 
 
 def _list_keys(request: Any, who: Identity) -> Any:
-    return pb.ListKeysResponse(keys=keys() if who.company_id == 1 == request.company_id else [])
+    found = keys() if who.company_id == 1 == request.company_id else []
+    if request.HasField("administrator_id"):
+        found = [key for key in found if key.administrator_id == request.administrator_id]
+    return pb.ListKeysResponse(keys=found)
 
 
 def _get_key(request: Any, who: Identity) -> Any:
@@ -247,6 +264,17 @@ def _actors(request: Any, who: Identity) -> Any:
         "staff:9": HOSTILE,
     }
     found = [actors_pb.NamedActor(actor=one, name=names[one], active=True) for one in request.actors if one in names]
+    found += [
+        actors_pb.NamedActor(
+            actor=one,
+            name="Meter readings",
+            active=True,
+            administrator_name=HOSTILE,
+            administrator_active=False,
+        )
+        for one in ("caller:5", "api_key:5")
+        if one in request.actors
+    ]
     return actors_pb.BatchGetActorsResponse(actors=found if who.company_id == 1 else [])
 
 

@@ -181,6 +181,8 @@ STEP_UP = {
     "CompaniesService/UpdateCompany",
     "KeysService/MintKey",
     "KeysService/RevokeKey",
+    "KeysService/RevokeKeys",
+    "KeysService/TakeOverKeys",
     "KeysService/RotateKey",
     "PartiesService/ForgetParty",
     "StaffCommandsService/AddStaff",

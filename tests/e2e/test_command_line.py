@@ -329,6 +329,32 @@ def test_a_key_is_printed_once_listed_by_its_prefix_and_revoked(system: System, 
     assert system.get("/whoami", minted["key"]).code == "key_revoked"
 
 
+def test_keys_of_a_deactivated_administrator_are_shown_taken_over_and_revoked(system: System, number: str) -> None:
+    pat, ada = "pat.left@example.com", "ada.stays@example.com"
+    who = {one: system.makeready("administrator", "create", number, one)["administrator_id"] for one in (pat, ada)}
+    minting = ("key", "mint", number, "--scope", "write", "--administrator", pat)
+    first, second = (system.makeready(*minting) for _ in range(2))
+    system.makeready("administrator", "deactivate", number, str(who[pat]))
+    table = system.run("key", "list", number, "--administrator-id", str(who[pat])).stdout
+    assert table.count(f"{pat} (deactivated)") == 2
+    log = system.run("audit", "list", number, "--subject", "key", "--subject-id", str(first["key_id"])).stdout
+    assert f"Key {first['key_id']} was minted by " in log and ", who is deactivated." in log
+    (taken,) = system.makeready("key", "take-over", str(first["key_id"]), "--as", ada)["keys"]
+    assert (taken["key_id"], taken["administrator"], taken["administrator_active"]) == (first["key_id"], ada, True)
+    assert system.get("/whoami", first["key"]).status == 200
+    again = system.run("key", "take-over", str(first["key_id"]), "--as", ada)
+    assert again.returncode == 1 and "has not been deactivated" in again.stderr
+    (rest,) = system.makeready("key", "take-over", "--of", pat, "--administrator", ada)["keys"]
+    assert rest["key_id"] == second["key_id"]
+    assert system.run("key", "take-over", "--of", pat, "--administrator", ada).stdout == "No key of theirs works.\n"
+    done = system.run("key", "revoke", "--of", ada).stdout.splitlines()
+    revoked = [one["key_id"] for one in (first, second)]
+    assert [line.partition(" is revoked since ")[0] for line in done] == [f"Key {key_id}" for key_id in revoked]
+    until(lambda: system.get("/whoami", second["key"]).code == "key_revoked")
+    nobody = system.run("key", "revoke")
+    assert nobody.returncode == 1 and "Name a key, or the administrator whose keys they are." in nobody.stderr
+
+
 # Waiting, status, webhooks
 
 

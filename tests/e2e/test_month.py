@@ -42,7 +42,7 @@ _RESIDENCIES = "the month's residents move by the API; svc-occupancy/tests/resid
 NOT_PLAYED = {
     **{f"turn {verb}": _RESIDENCIES for verb in ("cancel", "move-in", "notice")},
     **{f"administrator {verb}": _SIGN_IN for verb in ("deactivate", "invite", "reactivate", "update")},
-    **{f"key {verb}": _SIGN_IN for verb in ("mint", "rotate")},
+    **{f"key {verb}": _SIGN_IN for verb in ("mint", "revoke", "rotate", "take-over")},
     **{f"staff {verb}": _SIGN_IN for verb in ("end", "invite", "reinstate")},
     **{
         f"webhooks {verb}": _WEBHOOKS

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from makeready.common.v1 import audit_pb2 as pb
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.identity.v1 import actors_pb2
+from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company
+from makeready_cli.errors import printable
 from makeready_cli.output import Answer, instant, table
 from makeready_cli.parsers import Commands, command, group
 from makeready_cli.rpc.actor import add_actor
@@ -19,6 +22,9 @@ from makeready_cli.rpc.command import RpcCommand, add_commands
 from makeready_cli.rpc.rendering import cell
 
 PAGE_MAX = 200
+ACTORS_MAX = 500
+# The kinds of actors that are API keys, as records and audit entries spell them.
+_KEYS = ("caller:", "api_key:")
 _ACTORS = actors_pb2.DESCRIPTOR.services_by_name["ActorsService"].methods_by_name["BatchGetActors"]
 _LIST = pb.DESCRIPTOR.services_by_name["AuditService"].methods_by_name["ListAudit"]
 
@@ -78,7 +84,30 @@ async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Ans
         for one in entries
     ]
     headers = ("RECORDED", "ACTOR", "ACTION", "ID", "BEFORE", "AFTER", "REQUEST")
-    return Answer({"entries": entries}, table(headers, rows, "Nobody has done anything that is on record."))
+    keys = await _keys_of_deactivated(operator, arguments.company_id, entries)
+    lines = [table(headers, rows, "Nobody has done anything that is on record.")]
+    lines += [
+        printable(f"Key {one['key_id']} was minted by {one['administrator']}, who is deactivated.") for one in keys
+    ]
+    return Answer({"entries": entries, "keys_of_deactivated": keys}, "\n".join(lines))
+
+
+async def _keys_of_deactivated(
+    operator: Operator, company_id: int, entries: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The keys that the entries name, as actors or as records, whose administrators are deactivated."""
+    by_keys = {one["actor"] for one in entries if one["actor"].startswith(_KEYS)}
+    about_keys = {f"api_key:{one['subject_id']}" for one in entries if one["subject"] == "key"}
+    actors = sorted(by_keys | about_keys)
+    stub = ActorsServiceStub(operator.channel("gateway"))
+    found: dict[int, str] = {}
+    for start in range(0, len(actors), ACTORS_MAX):
+        request = actors_pb2.BatchGetActorsRequest(actors=actors[start : start + ACTORS_MAX])
+        answer = await operator.call("gateway", stub.BatchGetActors, request, company_id=company_id)
+        for one in answer.actors:
+            if one.HasField("administrator_active") and not one.administrator_active:
+                found[int(one.actor.partition(":")[2])] = one.administrator_name
+    return [{"key_id": key_id, "administrator": name} for key_id, name in sorted(found.items())]
 
 
 async def _entries(operator: Operator, arguments: argparse.Namespace, service: str) -> list[dict[str, Any]]:

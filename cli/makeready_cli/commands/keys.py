@@ -20,8 +20,9 @@ OVERLAP_DAYS = 7
 
 def add(commands: Commands) -> None:
     administrator = {"flag": "--administrator", "metavar": "EMAIL", "required": False}
+    one_or_all: dict[str, Any] = {"key_id": {"nargs": "?"}, "of_email": {"flag": "--of", "metavar": "EMAIL"}}
     add_commands(
-        group(commands, "key", "mint, rotate, revoke and list API keys, and see their usage"),
+        group(commands, "key", "mint, rotate, take over, revoke and list API keys, and see their usage"),
         RpcCommand(
             "mint",
             "gateway",
@@ -62,11 +63,33 @@ def add(commands: Commands) -> None:
         RpcCommand(
             "revoke",
             "gateway",
-            _RPCS["RevokeKey"],
-            "revoke a key, within a second everywhere",
+            _RPCS["RevokeKeys"],
+            "revoke a key, or all working ones of an administrator, within a second everywhere",
             ("key_id",),
+            {
+                "key_id": "the key; without it --of names whose keys",
+                "of_email": "all working keys of this administrator",
+            },
             company=False,
+            settings=one_or_all,
+            hidden=("of_administrator_id",),
             answer=_revoked,
+        ),
+        RpcCommand(
+            "take-over",
+            "gateway",
+            _RPCS["TakeOverKeys"],
+            "record another administrator for keys of a deactivated one; the keys go on unchanged",
+            ("key_id",),
+            {
+                "key_id": "the key; without it --of names whose keys",
+                "of_email": "all working keys of this deactivated administrator",
+                "administrator_email": "who takes them over (default: who calls)",
+            },
+            company=False,
+            settings=one_or_all | {"administrator_email": administrator},
+            hidden=("of_administrator_id",),
+            answer=_taken_over,
         ),
         RpcCommand(
             "show",
@@ -82,7 +105,10 @@ def add(commands: Commands) -> None:
             "gateway",
             _RPCS["ListKeys"],
             "list a company's keys, without the keys themselves",
-            helps={"active_only": "leave out those that were revoked or have expired"},
+            helps={
+                "active_only": "leave out those that were revoked or have expired",
+                "administrator_id": "only those of this administrator",
+            },
             settings={"active_only": {"action": "store_true"}},
             hidden=("limit",),
             all_pages=True,
@@ -151,9 +177,18 @@ def _counted(counted: key_usage_pb2.ListKeyUsageResponse, _arguments: argparse.N
     return Answer({"hours": hours} | ends, text)
 
 
-def _revoked(revoked: pb.RevokeKeyResponse, _arguments: argparse.Namespace) -> Answer:
-    key = _shown(revoked.key)
-    return Answer(key, f"Key {key['key_id']} is revoked since {key['revoked_at']}.")
+def _revoked(revoked: pb.RevokeKeysResponse, arguments: argparse.Namespace) -> Answer:
+    keys = [_shown(key) for key in revoked.keys]
+    lines = [f"Key {key['key_id']} is revoked since {key['revoked_at']}." for key in keys]
+    # One key is answered alone, as it was before there was --of.
+    value = keys[0] if arguments.key_id is not None else {"keys": keys}
+    return Answer(value, "\n".join(lines) or "No key of theirs works.")
+
+
+def _taken_over(taken_over: pb.TakeOverKeysResponse, _arguments: argparse.Namespace) -> Answer:
+    keys = [_shown(key) for key in taken_over.keys]
+    lines = [f"Key {key['key_id']} is now {key['administrator']}'s." for key in keys]
+    return Answer({"keys": keys}, "\n".join(lines) or "No key of theirs works.")
 
 
 def _listed(listed: pb.ListKeysResponse, _arguments: argparse.Namespace) -> Answer:
@@ -170,8 +205,13 @@ def _listed(listed: pb.ListKeysResponse, _arguments: argparse.Namespace) -> Answ
         "expires_at",
         "last_used_at",
     )
-    rows = [[key[name] for name in names] for key in found]
+    rows = [[_administrator(key) if name == "administrator" else key[name] for name in names] for key in found]
     return Answer({"keys": found}, table(headers, rows, "No keys."))
+
+
+def _administrator(key: dict[str, Any]) -> str | None:
+    email: str | None = key["administrator"]
+    return f"{email} (deactivated)" if key["administrator_active"] is False else email
 
 
 def _shown(key: pb.Key) -> dict[str, Any]:
@@ -184,6 +224,7 @@ def _shown(key: pb.Key) -> dict[str, Any]:
         "created_at": instant(key.created_at),
         "revoked_at": instant(key.revoked_at) if key.HasField("revoked_at") else None,
         "administrator": key.administrator_email or None,
+        "administrator_active": key.administrator_active if key.HasField("administrator_active") else None,
         "expires_at": instant(key.expires_at) if key.HasField("expires_at") else None,
         "replaced_by": key.replaced_by or None,
         "replaces": key.replaces or None,

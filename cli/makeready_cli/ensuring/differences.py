@@ -203,8 +203,9 @@ def _key(
     for one in active:
         if (_SCOPES[one.scope], one.administrator_email) != (declared.scope, email):
             raise CommandError(
-                f"Key {one.id} ({entry}) has another scope or another administrator than the file says, and keeps "
-                f"them: revoke it with `makeready key revoke {one.id}`, or give the new key another name."
+                f"Key {one.id} ({entry}) has another scope or another administrator than the file says: write into the "
+                f"file who took it over, revoke it with `makeready key revoke {one.id}`, or give the new key another "
+                "name."
             )
     noted = keys.minting(entry) if keys else ""
     stored = keys.key(entry) if keys else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from console.kit.visit import Visit
@@ -10,6 +10,7 @@ from makeready.identity.v1 import actors_pb2
 
 RPC = "identity.ActorsService/BatchGetActors"
 ACTORS_MAX = 500
+_UNKNOWN = actors_pb2.NamedActor()
 _WORDS = {"operator": "The operator", "": "Makeready"}
 
 
@@ -21,19 +22,24 @@ class Actor:
     kind: str
     key_id: int = 0
     """The key's id, for a caller."""
+    minter: str = ""
+    """The name of the key's administrator, if that one is deactivated."""
 
 
 class Names:
     """Actors by how records spell them; each has a name, at worst what the record says."""
 
-    def __init__(self, found: dict[str, str]) -> None:
+    def __init__(self, found: Mapping[str, actors_pb2.NamedActor]) -> None:
         self._found = found
 
     def __getitem__(self, actor: str) -> Actor:
         kind, _, number = actor.partition(":")
-        name = self._found.get(actor) or _WORDS.get(actor) or (f"{kind} {number}".strip() if number else actor)
+        found = self._found.get(actor, _UNKNOWN)
+        name = found.name or _WORDS.get(actor) or (f"{kind} {number}".strip() if number else actor)
         if kind in ("caller", "api_key"):
-            return Actor(self._found.get(actor) or f"key {number}", "caller", int(number) if number.isdigit() else 0)
+            is_left = found.HasField("administrator_active") and not found.administrator_active
+            key_id = int(number) if number.isdigit() else 0
+            return Actor(found.name or f"key {number}", "caller", key_id, found.administrator_name if is_left else "")
         if kind in ("administrator", "staff"):
             return Actor(name, kind)
         return Actor(name, "operator" if actor == "operator" else "service")
@@ -45,4 +51,4 @@ async def names_of(visit: Visit, actors: Iterable[str]) -> Names:
     if not wanted:
         return Names({})
     found = await visit.panel(RPC, actors_pb2.BatchGetActorsRequest(actors=wanted))
-    return Names({one.actor: one.name for one in found.actors} if found.ok else {})
+    return Names({one.actor: one for one in found.actors} if found.ok else {})

@@ -131,6 +131,12 @@ def next_cursor(before: Mapping[str, int], shown: Sequence[tuple[str, pb.AuditEn
     return "_".join(f"{service}.{number}" for service, number in sorted(last.items()))
 
 
+def _actors(shown: Sequence[tuple[str, pb.AuditEntry]]) -> Sequence[str]:
+    """Those who did something, and the keys that it was about."""
+    keys = [f"api_key:{entry.subject_id}" for _, entry in shown if entry.subject == "key"]
+    return [*(entry.actor for _, entry in shown), *keys]
+
+
 async def show_audit(visit: Visit) -> web.StreamResponse:
     filters = {name: visit.query.get(name, "").strip()[:TEXT_MAX] for name in FILTERS}
     limit = CSV_ROWS if "csv" in visit.query else SHOWN
@@ -142,7 +148,7 @@ async def show_audit(visit: Visit) -> web.StreamResponse:
     )
     pages = dict(zip(SERVICES, panels, strict=True))
     shown = merged({service: page.entries for service, page in pages.items() if page.ok}, limit)
-    names = await names_of(visit, [entry.actor for _, entry in shown])
+    names = await names_of(visit, _actors(shown))
     rows = [
         Row(service, entry, changes_of(entry), visit.path_of(entry.subject, entry.subject_id))
         for service, entry in shown
@@ -206,7 +212,7 @@ async def _newest(
     if not any(page.ok for page in panels):
         raise ServiceUnavailable("no audit log")
     shown = merged({one: page.entries for one, page in zip(services, panels, strict=True) if page.ok}, request.limit)
-    names = await names_of(visit, [entry.actor for _, entry in shown])
+    names = await names_of(visit, _actors(shown))
     rows = [
         Row(service, entry, changes_of(entry), visit.path_of(entry.subject, entry.subject_id))
         for service, entry in shown

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
 
 from chassis.refusals import Refusal
+from console.kit.calls import together
 from console.kit.forms import Field, Form
+from console.kit.times import count
 from console.kit.visit import Visit, needs_confirmation
 from makeready.identity.v1 import administrators_pb2 as pb
+from makeready.identity.v1 import identity_pb2
 
 HERE = "Administrators"
 PATH = "/settings/administrators"
@@ -19,6 +23,10 @@ UPDATE = "identity.AdministratorsService/UpdateAdministrator"
 DEACTIVATE = "identity.AdministratorsService/DeactivateAdministrator"
 REACTIVATE = "identity.AdministratorsService/ReactivateAdministrator"
 LINK = "identity.AdministratorsService/MakeLink"
+KEYS = "identity.KeysService/ListKeys"
+TAKE_OVER = "identity.KeysService/TakeOverKeys"
+REVOKE = "identity.KeysService/RevokeKeys"
+SHOWS = (LIST, KEYS)
 TEXT_MAX = {"maxlength": "200"}
 
 
@@ -72,13 +80,30 @@ async def show_administrator(visit: Visit) -> web.StreamResponse:
 async def _administrator(visit: Visit, status: int = 200, **more: Any) -> web.Response:
     """Raises HTTPNotFound."""
     wanted = visit.number("administrator_id")
-    found = await visit.call(LIST, pb.ListAdministratorsRequest())
+    found, keys = await together(visit.call(LIST, pb.ListAdministratorsRequest()), _working_keys(visit, wanted))
     person = next((one for one in found.administrators if one.administrator_id == wanted), None)
     if person is None:
         raise web.HTTPNotFound
     values = {"form": _person_form(person), "link": None, "error": "", **more}
     is_self = visit.who is not None and visit.who.person_id == wanted
-    return visit.render("company/administrator.html", status, here=HERE, person=person, is_self=is_self, **values)
+    return visit.render(
+        "company/administrator.html", status, here=HERE, person=person, keys=keys, is_self=is_self, **values
+    )
+
+
+async def _working_keys(visit: Visit, administrator_id: int) -> Sequence[identity_pb2.Key]:
+    """The administrator's keys that are neither revoked nor expired."""
+    assert visit.who is not None
+    request = identity_pb2.ListKeysRequest(
+        company_id=visit.who.company_id, administrator_id=administrator_id, active_only=True
+    )
+    keys: list[identity_pb2.Key] = []
+    while True:
+        page = await visit.call(KEYS, request)
+        keys += page.keys
+        if not page.HasField("next_after_id"):
+            return keys
+        request.after_id = page.next_after_id
 
 
 async def update(visit: Visit) -> web.StreamResponse:
@@ -100,12 +125,41 @@ async def update(visit: Visit) -> web.StreamResponse:
 
 async def deactivate(visit: Visit) -> web.StreamResponse:
     request = pb.DeactivateAdministratorRequest(administrator_id=visit.number("administrator_id"))
-    return await _set(visit, DEACTIVATE, request, "Deactivated. They are signed out everywhere; their API keys go on.")
+    return await _set(visit, DEACTIVATE, request, "Deactivated. They are signed out everywhere.")
 
 
 async def reactivate(visit: Visit) -> web.StreamResponse:
     request = pb.ReactivateAdministratorRequest(administrator_id=visit.number("administrator_id"))
     return await _set(visit, REACTIVATE, request, "Reactivated. They can sign in again.")
+
+
+async def take_over_keys(visit: Visit) -> web.StreamResponse:
+    request = identity_pb2.TakeOverKeysRequest(
+        of_administrator_id=visit.number("administrator_id"), idempotency_key=visit.act
+    )
+    return await _of_keys(visit, TAKE_OVER, request, "taken over. What is written with them from now on names you.")
+
+
+async def revoke_keys(visit: Visit) -> web.StreamResponse:
+    """Wants the administrator's e-mail typed."""
+    number = visit.number("administrator_id")
+    found = await visit.call(LIST, pb.ListAdministratorsRequest())
+    email = next((one.email for one in found.administrators if one.administrator_id == number), "")
+    if visit.form.get("email", "").strip().lower() != email:
+        return await _administrator(visit, 422, error="Type the e-mail as it stands here, to revoke the keys.")
+    request = identity_pb2.RevokeKeysRequest(of_administrator_id=number, idempotency_key=visit.act)
+    return await _of_keys(visit, REVOKE, request, "revoked. Requests with them are refused from now on.")
+
+
+async def _of_keys(visit: Visit, rpc: str, request: Any, done: str) -> web.StreamResponse:
+    try:
+        changed = await visit.call(rpc, request)
+    except Refusal as refusal:
+        if needs_confirmation(refusal) or refusal.status == 404:
+            raise
+        return await _administrator(visit, refusal.status, error=refusal.message)
+    said = f"{count(len(changed.keys), 'key')} {'is' if len(changed.keys) == 1 else 'are'} {done}"
+    return visit.redirect(f"{PATH}/{request.of_administrator_id}", said)
 
 
 async def _set(visit: Visit, rpc: str, request: Any, said: str) -> web.StreamResponse:

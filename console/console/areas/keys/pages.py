@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +27,7 @@ GET = "identity.KeysService/GetKey"
 MINT = "identity.KeysService/MintKey"
 ROTATE = "identity.KeysService/RotateKey"
 REVOKE = "identity.KeysService/RevokeKey"
+TAKE_OVER = "identity.KeysService/TakeOverKeys"
 USAGE = "identity.KeyUsageService/ListKeyUsage"
 REFUSED = "identity.KeyUsageService/ListRefusedRequests"
 
@@ -77,6 +78,11 @@ def is_over(key: pb.Key, now: datetime.datetime) -> bool:
     return key.HasField("revoked_at") or ends
 
 
+def is_left(key: pb.Key) -> bool:
+    """Whether the key's administrator is deactivated."""
+    return key.HasField("administrator_active") and not key.administrator_active
+
+
 async def list_keys(visit: Visit) -> web.StreamResponse:
     return await _list(visit)
 
@@ -93,8 +99,11 @@ async def home(visit: Visit) -> web.StreamResponse:
     )
     ending = [key for key in found.keys if (end := instant(key.expires_at)) and end - now < SOON]
     unused = [key for key in found.keys if not key.HasField("last_used_at")]
+    left = [key for key in found.keys if is_left(key)]
     old = [one for one in refused.requests if one.code == "key_revoked"] if refused.ok else []
-    return visit.render("keys/home.html", keys=found.keys, refused=refused, ending=ending, unused=unused, old=old)
+    return visit.render(
+        "keys/home.html", keys=found.keys, refused=refused, ending=ending, unused=unused, left=left, old=old
+    )
 
 
 async def _list(visit: Visit, **more: Any) -> web.Response:
@@ -112,10 +121,17 @@ async def _list(visit: Visit, **more: Any) -> web.Response:
     names = {key.id: key.name or f"{key.prefix}…" for key in keys.keys}
     if "csv" in visit.query:
         return _csv(shown, usage)
+    # By administrator who is deactivated: their name and how many of their keys work.
+    leavers = Counter(
+        (key.administrator_id, key.administrator_name or key.administrator_email)
+        for key in keys.keys
+        if is_left(key) and not is_over(key, now)
+    )
     after = with_query("/keys", {"after": keys.next_after_id}) if keys.HasField("next_after_id") else ""
     return visit.render(
         "keys/list.html", here=HERE, keys=shown, over=over, wants_over=wants_over, usage=usage, no_usage=NO_USAGE,
-        refused=refused, names=names, after=after, working=len(keys.keys) - over, **more,
+        refused=refused, names=names, after=after, working=len(keys.keys) - over, is_left=is_left,
+        leavers=[(*who, number) for who, number in leavers.items()], **more,
     )  # fmt: skip
 
 
@@ -147,6 +163,7 @@ def _csv(keys: Sequence[pb.Key], usage: Panel[dict[int, Usage]]) -> web.Response
         "expires_at",
         "revoked_at",
         "requests_24h",
+        "minter_deactivated",
     )
     sums = usage.value or {}
     rows = []
@@ -164,7 +181,7 @@ def _csv(keys: Sequence[pb.Key], usage: Panel[dict[int, Usage]]) -> web.Response
             by,
             *map(csv_files.stamp, instants),
         ]
-        rows.append([*row, sums.get(key.id, NO_USAGE).total])
+        rows.append([*row, sums.get(key.id, NO_USAGE).total, "yes" if is_left(key) else "no"])
     return csv_files.answer("api-keys", header, rows)
 
 
@@ -223,7 +240,7 @@ async def _key(visit: Visit, status: int = 200, error: str = "", **more: Any) ->
     usage, refused = await together(_usage(visit, [key_id]), visit.panel(REFUSED, refused_request))
     return visit.render(
         "keys/key.html", status, here=HERE, drawing=_drawing(visit, (usage.value or {}).get(key_id, NO_USAGE)),
-        key=key, scope=scope_of(key), over=is_over(key, visit.site.now()),
+        key=key, scope=scope_of(key), over=is_over(key, visit.site.now()), is_left=is_left(key),
         usage=usage, no_usage=NO_USAGE, refused=refused, overlaps=OVERLAPS, error=error, **more,
     )  # fmt: skip
 
@@ -262,3 +279,14 @@ async def revoke(visit: Visit) -> web.StreamResponse:
         return await _key(visit, 422, "Type the key's name as it stands here, to revoke it.")
     await visit.call(REVOKE, pb.RevokeKeyRequest(key_id=key_id))
     return visit.redirect("/keys", f"“{wanted}” is revoked. Requests with it are refused from now on.")
+
+
+async def take_over(visit: Visit) -> web.StreamResponse:
+    key_id = visit.number("key_id")
+    try:
+        await visit.call(TAKE_OVER, pb.TakeOverKeysRequest(key_id=key_id, idempotency_key=visit.act))
+    except Refusal as refusal:
+        if refusal.code == "step_up_required" or refusal.status == 404:
+            raise
+        return await _key(visit, refusal.status, refusal.message)
+    return visit.redirect(f"/keys/{key_id}", "The key is yours. What it writes from now on names you.")

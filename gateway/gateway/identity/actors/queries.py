@@ -6,7 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, ColumnElement, Select, Table, bindparam, func, literal, select, union_all
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Select,
+    Table,
+    bindparam,
+    cast,
+    func,
+    literal,
+    null,
+    select,
+    union_all,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Database
@@ -18,17 +31,31 @@ from gateway.identity.staff.tables import staff
 _company_id = bindparam("company_id", type_=BigInteger)
 
 
-def _named(kind: str, table: Table, active: ColumnElement[bool], ids: str) -> Select[Any]:
-    return select(literal(kind).label("kind"), table.c.id, table.c.name, active.label("active")).where(
+_no_name = literal("").label("administrator_name")
+_no_state = cast(null(), Boolean).label("administrator_active")
+
+
+def _of_company(
+    kind: str, table: Table, active: ColumnElement[bool], ids: str, *more: ColumnElement[Any]
+) -> Select[Any]:
+    return select(literal(kind).label("kind"), table.c.id, table.c.name, active.label("active"), *more).where(
         table.c.company_id == _company_id, table.c.id == func.any(bindparam(ids, type_=ARRAY(BigInteger)))
     )
 
 
+_minter = administrator.alias("minter")
 _ACTORS = Statement(
     union_all(
-        _named("administrator", administrator, administrator.c.active, "administrator_ids"),
-        _named("staff", staff, staff.c.active, "staff_ids"),
-        _named("key", api_key, api_key.c.revoked_at.is_(None), "key_ids"),
+        _of_company("administrator", administrator, administrator.c.active, "administrator_ids", _no_name, _no_state),
+        _of_company("staff", staff, staff.c.active, "staff_ids", _no_name, _no_state),
+        _of_company(
+            "key",
+            api_key,
+            api_key.c.revoked_at.is_(None),
+            "key_ids",
+            func.coalesce(_minter.c.name, literal("")).label("administrator_name"),
+            _minter.c.active.label("administrator_active"),
+        ).outerjoin_from(api_key, _minter, _minter.c.id == api_key.c.administrator_id),
     )
 )
 
@@ -40,7 +67,8 @@ async def actors(
     staff_ids: Sequence[int],
     key_ids: Sequence[int],
 ) -> list[Record]:
-    """kind ("administrator", "staff", "key"), id, name and active of those of the company that exist."""
+    """kind ("administrator", "staff", "key"), id, name and active of those of the company that exist; of a key also
+    administrator_name and administrator_active, empty and None if no administrator is on record."""
     return await database.rows(
         _ACTORS,
         company_id=company_id,

@@ -56,7 +56,13 @@ class ActorsService:
         answer = pb.BatchGetActorsResponse()
         for actor, key in wanted.items():
             if (row := known.get(key)) is not None:
-                answer.actors.add(actor=actor, name=row["name"], active=row["active"])
+                answer.actors.add(
+                    actor=actor,
+                    name=row["name"],
+                    active=row["active"],
+                    administrator_name=row["administrator_name"],
+                    administrator_active=row["administrator_active"],
+                )
         return answer
 
     async def _administrator(self, company_id: int, email: str) -> Identity:

@@ -25,6 +25,12 @@ _ADMINISTRATOR_BY_EMAIL = Statement(
     )
 )
 
+_ADMINISTRATOR_BY_ID = Statement(
+    select(_administrator.c.id, _administrator.c.company_id, _administrator.c.active).where(
+        _administrator.c.id == bindparam("administrator_id", type_=BigInteger)
+    )
+)
+
 
 async def new_administrator_id(connection: Connection, company_id: int, email: str, name: str) -> int:
     """Raises UniqueViolationError `administrator_email`."""
@@ -35,6 +41,11 @@ async def new_administrator_id(connection: Connection, company_id: int, email: s
 async def administrator(connection: Connection | Database, email: str) -> Record | None:
     """id, company_id and active of the administrator with this email; no two have the same."""
     return await connection.row(_ADMINISTRATOR_BY_EMAIL, email=email)
+
+
+async def administrator_by_id(connection: Connection, administrator_id: int) -> Record | None:
+    """id, company_id and active."""
+    return await connection.row(_ADMINISTRATOR_BY_ID, administrator_id=administrator_id)
 
 
 async def administrator_id(connection: Connection, company_id: int, email: str) -> int | None:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     LargeBinary,
     Text,
     all_,
+    and_,
     bindparam,
     func,
     insert,
@@ -109,6 +110,7 @@ _KEYS = (
         _successor.c.id.label("replaced_by"),
         func.coalesce(administrator.c.email, literal("", Text)).label("administrator_email"),
         func.coalesce(administrator.c.name, literal("", Text)).label("administrator_name"),
+        administrator.c.active.label("administrator_active"),
         key_last_use.c.used_at.label("last_used_at"),
         key_last_use.c.address.label("last_used_address"),
         key_last_use.c.used_for.label("last_used_for"),
@@ -118,20 +120,38 @@ _KEYS = (
     .outerjoin(_successor, _successor.c.replaces == api_key.c.id)
     .outerjoin(key_last_use, key_last_use.c.api_key_id == api_key.c.id)
 )
+_administrator_id = bindparam("administrator_id", type_=BigInteger)
+_is_working = and_(api_key.c.revoked_at.is_(None), or_(api_key.c.expires_at.is_(None), api_key.c.expires_at > CLOCK))
 _PAGE = (
-    _KEYS.where(api_key.c.company_id == _company_id, api_key.c.id > bindparam("after_id", type_=BigInteger))
+    _KEYS.where(
+        api_key.c.company_id == _company_id,
+        api_key.c.id > bindparam("after_id", type_=BigInteger),
+        or_(_administrator_id.is_(None), api_key.c.administrator_id == _administrator_id),
+    )
     .order_by(api_key.c.id)
     .limit(bindparam("rows", type_=Integer))
 )
 _KEYS_PAGE = Statement(_PAGE)
-_ACTIVE_KEYS_PAGE = Statement(
-    _PAGE.where(api_key.c.revoked_at.is_(None), or_(api_key.c.expires_at.is_(None), api_key.c.expires_at > CLOCK))
+_ACTIVE_KEYS_PAGE = Statement(_PAGE.where(_is_working))
+_KEYS_BY_ID = Statement(
+    _KEYS.where(api_key.c.id == func.any(bindparam("key_ids", type_=ARRAY(BigInteger)))).order_by(api_key.c.id)
+)
+_WORKING_FOR_UPDATE = Statement(
+    select(api_key.c.id)
+    .where(api_key.c.company_id == _company_id, api_key.c.administrator_id == _administrator_id, _is_working)
+    .order_by(api_key.c.id)
+    .with_for_update()
 )
 _key_id = bindparam("key_id", type_=BigInteger)
 _KEY = Statement(_KEYS.where(api_key.c.id == _key_id))
 _KEY_FOR_UPDATE = Statement(_KEYS.where(api_key.c.id == _key_id).with_for_update(of=api_key))
 _KEY_EXPIRES = Statement(
     update(api_key).where(api_key.c.id == _key_id).values(expires_at=bindparam("new_expires_at", type_=TIME))
+)
+_KEY_OF = Statement(
+    update(api_key)
+    .where(api_key.c.id == _key_id)
+    .values(administrator_id=bindparam("new_administrator_id", type_=BigInteger))
 )
 _KEY_REVOKED = Statement(
     update(api_key)
@@ -168,11 +188,30 @@ async def new_key_id(
 
 
 async def keys_page(
-    connection: Connection, company_id: int, after_id: int, rows: int, *, active_only: bool
+    connection: Connection,
+    company_id: int,
+    after_id: int,
+    rows: int,
+    *,
+    active_only: bool,
+    administrator_id: int | None = None,
 ) -> list[Record]:
-    """Keys of the company with a higher id, ascending."""
+    """Keys of the company with a higher id, ascending. administrator_id: only keys of this administrator."""
     page = _ACTIVE_KEYS_PAGE if active_only else _KEYS_PAGE
-    return await connection.rows(page, company_id=company_id, after_id=after_id, rows=rows)
+    return await connection.rows(
+        page, company_id=company_id, after_id=after_id, rows=rows, administrator_id=administrator_id
+    )
+
+
+async def keys(connection: Connection, key_ids: Sequence[int]) -> list[Record]:
+    """The keys with these ids, ascending."""
+    return await connection.rows(_KEYS_BY_ID, key_ids=list(key_ids))
+
+
+async def working_keys_for_update(connection: Connection, company_id: int, administrator_id: int) -> list[int]:
+    """The ids of the administrator's keys that are neither revoked nor expired, ascending."""
+    rows = await connection.rows(_WORKING_FOR_UPDATE, company_id=company_id, administrator_id=administrator_id)
+    return [row["id"] for row in rows]
 
 
 async def key(connection: Connection, key_id: int) -> Record | None:
@@ -185,6 +224,10 @@ async def key_for_update(connection: Connection, key_id: int) -> Record | None:
 
 async def set_expiry(connection: Connection, key_id: int, expires_at: datetime.datetime) -> None:
     await connection.execute(_KEY_EXPIRES, key_id=key_id, new_expires_at=expires_at)
+
+
+async def set_administrator(connection: Connection, key_id: int, administrator_id: int) -> None:
+    await connection.execute(_KEY_OF, key_id=key_id, new_administrator_id=administrator_id)
 
 
 async def key_revoked_at(connection: Connection, key_id: int) -> Any:

@@ -101,6 +101,10 @@ def no_key() -> Refusal:
     return Refusal(404, "not_found", "No key has that id; list the company's keys to see their ids.")
 
 
+def no_administrator() -> Refusal:
+    return Refusal(404, "not_found", "The company has no such administrator; list its administrators.")
+
+
 def end_after_mint(wanted: datetime.datetime | None, now: datetime.datetime) -> datetime.datetime | None:
     """When a new key ends. Raises Refusal 422 for an instant that is past, or so far ahead that it is a slip."""
     if wanted is not None and not now < wanted <= now + EXPIRY_MAX:
@@ -138,3 +142,23 @@ def check_rotation(
         raise invalid_request("The key was revoked or has expired; mint a new one.", "key_id", status=422)
     if replaced_by is not None:
         raise invalid_request("The key was replaced by another one; rotate that one.", "key_id", status=422)
+
+
+def check_take_over(
+    revoked_at: datetime.datetime | None,
+    expires_at: datetime.datetime | None,
+    administrator_active: bool | None,
+    now: datetime.datetime,
+) -> None:
+    """Raises Refusal 422 for a key that has ended, and for one whose administrator has not been deactivated.
+
+    administrator_active: None if no administrator is on record; such a key never writes (spec 4.13.5).
+    """
+    if revoked_at is not None or (expires_at is not None and expires_at <= now):
+        raise invalid_request("The key was revoked or has expired; mint a new one.", "key_id", status=422)
+    if administrator_active is None:
+        raise invalid_request("The key has no administrator on record; mint a new one.", "key_id", status=422)
+    if administrator_active:
+        raise invalid_request(
+            "The key's administrator has not been deactivated; rotate the key to replace it.", "key_id", status=422
+        )

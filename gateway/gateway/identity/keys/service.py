@@ -127,6 +127,48 @@ class KeysService:
             await invalidation.notify(connection, f"key {row['id']}")
         return pb.RevokeKeyResponse(key=key)
 
+    async def TakeOverKeys(self, request: pb.TakeOverKeysRequest, call: Call) -> pb.TakeOverKeysResponse:
+        email = ""
+        if request.administrator_email:
+            email = checked(identity_rules.email, request.administrator_email, "administrator_email")
+        company_id, minter_id = await self._whose(request, call)
+
+        async def work(command: Command) -> pb.TakeOverKeysResponse:
+            connection = command.connection
+            rows = await self._locked(command, request.key_id, minter_id)
+            for row in rows:
+                rules.check_take_over(row["revoked_at"], row["expires_at"], row["administrator_active"], command.now)
+            taker_id = await _taker(connection, company_id, email, call)
+            for row in rows:
+                await queries.set_administrator(connection, row["id"], taker_id)
+                before, after = {"administrator_id": row["administrator_id"]}, {"administrator_id": taker_id}
+                await command.audit("key.taken_over", "key", row["id"], before, after)
+            # Requests from now on name the new administrator.
+            await invalidation.notify(connection, f"company {company_id}")
+            taken_over = await queries.keys(connection, [row["id"] for row in rows])
+            return pb.TakeOverKeysResponse(keys=map(_key, taken_over))
+
+        return await self.commands.run(_about(call, company_id), request, pb.TakeOverKeysResponse, work)
+
+    async def RevokeKeys(self, request: pb.RevokeKeysRequest, call: Call) -> pb.RevokeKeysResponse:
+        company_id, minter_id = await self._whose(request, call)
+
+        async def work(command: Command) -> pb.RevokeKeysResponse:
+            connection = command.connection
+            rows = await self._locked(command, request.key_id, minter_id)
+            for row in rows:
+                if row["revoked_at"] is None:
+                    before, after = (
+                        {"revoked_at": None},
+                        {"revoked_at": await queries.key_revoked_at(connection, row["id"])},
+                    )
+                    await command.audit("key.revoked", "key", row["id"], before, after)
+            await invalidation.notify(connection, f"company {company_id}")
+            revoked = await queries.keys(connection, [row["id"] for row in rows])
+            return pb.RevokeKeysResponse(keys=map(_key, revoked))
+
+        return await self.commands.run(_about(call, company_id), request, pb.RevokeKeysResponse, work)
+
     async def GetKey(self, request: pb.GetKeyRequest, call: Call) -> pb.GetKeyResponse:
         return pb.GetKeyResponse(key=_key(await self._one(request.key_id, call)))
 
@@ -140,7 +182,12 @@ class KeysService:
             if await companies.company(connection, request.company_id) is None:
                 raise no_company()
             rows = await queries.keys_page(
-                connection, request.company_id, request.after_id, limit + 1, active_only=request.active_only
+                connection,
+                request.company_id,
+                request.after_id,
+                limit + 1,
+                active_only=request.active_only,
+                administrator_id=request.administrator_id if request.HasField("administrator_id") else None,
             )
         answer = pb.ListKeysResponse(keys=map(_key, rows[:limit]))
         if len(rows) > limit:
@@ -154,6 +201,35 @@ class KeysService:
         if row is None or not may_administer(call, row["company_id"]):
             raise rules.no_key()
         return row
+
+    async def _whose(self, request: pb.TakeOverKeysRequest | pb.RevokeKeysRequest, call: Call) -> tuple[int, int]:
+        """The company of the keys that the request names, and the administrator; 0 if it names one key. Raises Refusal,
+        404 also for those of a company that the caller does not administer."""
+        which = request.WhichOneof("keys")
+        if which == "key_id":
+            return (await self._one(request.key_id, call))["company_id"], 0
+        async with self.database.connection() as connection:
+            if which == "of_email":
+                email = checked(identity_rules.email, request.of_email, "of_email")
+                row = await administrators.administrator(connection, email)
+            elif which == "of_administrator_id":
+                row = await administrators.administrator_by_id(connection, request.of_administrator_id)
+            else:
+                raise invalid_request("Name a key, or the administrator whose keys they are.", "key_id")
+        if row is None or not may_administer(call, row["company_id"]):
+            raise rules.no_administrator()
+        return row["company_id"], row["id"]
+
+    @staticmethod
+    async def _locked(command: Command, key_id: int, administrator_id: int) -> list[Record]:
+        """The key, or all working ones of the administrator, ascending by id, locked."""
+        ids = [key_id]
+        if administrator_id:
+            ids = await queries.working_keys_for_update(command.connection, command.company_id, administrator_id)
+        else:
+            await queries.key_for_update(command.connection, key_id)
+        # Read under the lock: another act may have committed while this one waited for it.
+        return await queries.keys(command.connection, ids)
 
     async def _new_key(
         self,
@@ -210,8 +286,23 @@ async def _minter(connection: Connection, company_id: int, email: str, call: Cal
         if administrator_id is None:
             raise Refusal(404, "not_found", "No administrator of that company has that email; create one first.")
     if call.identity.kind == ADMINISTRATOR and administrator_id != call.identity.administrator_id:
-        raise invalid_request("An administrator mints keys in their own name; leave the email out.", status=422)
+        raise invalid_request(
+            "An administrator mints keys and takes them over in their own name; leave the email out.", status=422
+        )
     return administrator_id
+
+
+async def _taker(connection: Connection, company_id: int, email: str, call: Call) -> int:
+    """The administrator who takes keys over. Raises Refusal."""
+    administrator_id = await _minter(connection, company_id, email, call)
+    row = None if administrator_id is None else await administrators.administrator_by_id(connection, administrator_id)
+    if row is None:
+        raise invalid_request("administrator_email must name who takes the keys over.", "administrator_email")
+    if not row["active"]:
+        raise invalid_request(
+            "Who takes the keys over must not be deactivated; name another one.", "administrator_email", status=422
+        )
+    return int(row["id"])
 
 
 def _key(row: Record) -> pb.Key:
@@ -224,6 +315,7 @@ def _key(row: Record) -> pb.Key:
         administrator_email=row["administrator_email"],
         administrator_id=row["administrator_id"],
         administrator_name=row["administrator_name"],
+        administrator_active=row["administrator_active"],
         replaced_by=row["replaced_by"],
         replaces=row["replaces"],
         last_used_address=row["last_used_address"],

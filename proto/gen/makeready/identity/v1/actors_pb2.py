@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/identity/v1/actors.proto\x12\x15makeready.identity.v1\x1a!makeready/common/v1/options.proto\"z\n\x16IssueActorTokenRequest\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\x10\n\x08\x61udience\x18\x02 \x01(\t\x12\x1d\n\x13\x61\x64ministrator_email\x18\x03 \x01(\tH\x00\x12\x12\n\x08staff_id\x18\x04 \x01(\x03H\x00\x42\x07\n\x05\x61\x63tor\"(\n\x17IssueActorTokenResponse\x12\r\n\x05token\x18\x01 \x01(\t\"\'\n\x15\x42\x61tchGetActorsRequest\x12\x0e\n\x06\x61\x63tors\x18\x01 \x03(\t\"K\n\x16\x42\x61tchGetActorsResponse\x12\x31\n\x06\x61\x63tors\x18\x01 \x03(\x0b\x32!.makeready.identity.v1.NamedActor\"9\n\nNamedActor\x12\r\n\x05\x61\x63tor\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x61\x63tive\x18\x03 \x01(\x08\x32\x86\x02\n\rActorsService\x12z\n\x0fIssueActorToken\x12-.makeready.identity.v1.IssueActorTokenRequest\x1a..makeready.identity.v1.IssueActorTokenResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x03\x12y\n\x0e\x42\x61tchGetActors\x12,.makeready.identity.v1.BatchGetActorsRequest\x1a-.makeready.identity.v1.BatchGetActorsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/identity/v1/actors.proto\x12\x15makeready.identity.v1\x1a!makeready/common/v1/options.proto\"z\n\x16IssueActorTokenRequest\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\x10\n\x08\x61udience\x18\x02 \x01(\t\x12\x1d\n\x13\x61\x64ministrator_email\x18\x03 \x01(\tH\x00\x12\x12\n\x08staff_id\x18\x04 \x01(\x03H\x00\x42\x07\n\x05\x61\x63tor\"(\n\x17IssueActorTokenResponse\x12\r\n\x05token\x18\x01 \x01(\t\"\'\n\x15\x42\x61tchGetActorsRequest\x12\x0e\n\x06\x61\x63tors\x18\x01 \x03(\t\"K\n\x16\x42\x61tchGetActorsResponse\x12\x31\n\x06\x61\x63tors\x18\x01 \x03(\x0b\x32!.makeready.identity.v1.NamedActor\"\x91\x01\n\nNamedActor\x12\r\n\x05\x61\x63tor\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x61\x63tive\x18\x03 \x01(\x08\x12\x1a\n\x12\x61\x64ministrator_name\x18\x04 \x01(\t\x12!\n\x14\x61\x64ministrator_active\x18\x05 \x01(\x08H\x00\x88\x01\x01\x42\x17\n\x15_administrator_active2\x86\x02\n\rActorsService\x12z\n\x0fIssueActorToken\x12-.makeready.identity.v1.IssueActorTokenRequest\x1a..makeready.identity.v1.IssueActorTokenResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x03\x12y\n\x0e\x42\x61tchGetActors\x12,.makeready.identity.v1.BatchGetActorsRequest\x1a-.makeready.identity.v1.BatchGetActorsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,8 +44,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BATCHGETACTORSREQUEST']._serialized_end=301
   _globals['_BATCHGETACTORSRESPONSE']._serialized_start=303
   _globals['_BATCHGETACTORSRESPONSE']._serialized_end=378
-  _globals['_NAMEDACTOR']._serialized_start=380
-  _globals['_NAMEDACTOR']._serialized_end=437
-  _globals['_ACTORSSERVICE']._serialized_start=440
-  _globals['_ACTORSSERVICE']._serialized_end=702
+  _globals['_NAMEDACTOR']._serialized_start=381
+  _globals['_NAMEDACTOR']._serialized_end=526
+  _globals['_ACTORSSERVICE']._serialized_start=529
+  _globals['_ACTORSSERVICE']._serialized_end=791
 # @@protoc_insertion_point(module_scope)

@@ -124,23 +124,33 @@ class NamedActor(_message.Message):
     ACTOR_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     ACTIVE_FIELD_NUMBER: _builtins.int
+    ADMINISTRATOR_NAME_FIELD_NUMBER: _builtins.int
+    ADMINISTRATOR_ACTIVE_FIELD_NUMBER: _builtins.int
     actor: _builtins.str
     """As in the request."""
     name: _builtins.str
     """The person's name, or what the administrator called the key."""
     active: _builtins.bool
     """False: deactivated, ended or revoked."""
+    administrator_name: _builtins.str
+    """Of a key: the administrator who minted it or took it over. Empty: none is on record."""
+    administrator_active: _builtins.bool
+    """Of a key. False: that administrator was deactivated. Absent: none is on record."""
     def __init__(
         self,
         *,
         actor: _builtins.str = ...,
         name: _builtins.str = ...,
         active: _builtins.bool = ...,
+        administrator_name: _builtins.str = ...,
+        administrator_active: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_administrator_active", b"_administrator_active", "administrator_active", b"administrator_active"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "actor", b"actor", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_administrator_active", b"_administrator_active", "active", b"active", "actor", b"actor", "administrator_active", b"administrator_active", "administrator_name", b"administrator_name", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__administrator_active: _TypeAlias = _typing.Literal["administrator_active"]  # noqa: Y015
+    _WhichOneofArgType__administrator_active: _TypeAlias = _typing.Literal["_administrator_active", b"_administrator_active"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__administrator_active) -> _WhichOneofReturnType__administrator_active | None: ...
 
 Global___NamedActor: _TypeAlias = NamedActor  # noqa: Y015

@@ -536,6 +536,114 @@ class RevokeKeyResponse(_message.Message):
 Global___RevokeKeyResponse: _TypeAlias = RevokeKeyResponse  # noqa: Y015
 
 @_typing.final
+class TakeOverKeysRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    OF_EMAIL_FIELD_NUMBER: _builtins.int
+    OF_ADMINISTRATOR_ID_FIELD_NUMBER: _builtins.int
+    ADMINISTRATOR_EMAIL_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    key_id: _builtins.int
+    of_email: _builtins.str
+    of_administrator_id: _builtins.int
+    administrator_email: _builtins.str
+    """The email of the administrator who takes them over; empty: the administrator who calls."""
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        key_id: _builtins.int = ...,
+        of_email: _builtins.str = ...,
+        of_administrator_id: _builtins.int = ...,
+        administrator_email: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "keys", b"keys", "of_administrator_id", b"of_administrator_id", "of_email", b"of_email"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["administrator_email", b"administrator_email", "idempotency_key", b"idempotency_key", "key_id", b"key_id", "keys", b"keys", "of_administrator_id", b"of_administrator_id", "of_email", b"of_email"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_keys: _TypeAlias = _typing.Literal["key_id", "of_email", "of_administrator_id"]  # noqa: Y015
+    _WhichOneofArgType_keys: _TypeAlias = _typing.Literal["keys", b"keys"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_keys) -> _WhichOneofReturnType_keys | None: ...
+
+Global___TakeOverKeysRequest: _TypeAlias = TakeOverKeysRequest  # noqa: Y015
+
+@_typing.final
+class TakeOverKeysResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___Key]:
+        """The keys that were taken over, ascending by id."""
+
+    def __init__(
+        self,
+        *,
+        keys: _abc.Iterable[Global___Key] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeOverKeysResponse: _TypeAlias = TakeOverKeysResponse  # noqa: Y015
+
+@_typing.final
+class RevokeKeysRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    OF_EMAIL_FIELD_NUMBER: _builtins.int
+    OF_ADMINISTRATOR_ID_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    key_id: _builtins.int
+    of_email: _builtins.str
+    of_administrator_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        key_id: _builtins.int = ...,
+        of_email: _builtins.str = ...,
+        of_administrator_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "keys", b"keys", "of_administrator_id", b"of_administrator_id", "of_email", b"of_email"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "key_id", b"key_id", "keys", b"keys", "of_administrator_id", b"of_administrator_id", "of_email", b"of_email"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_keys: _TypeAlias = _typing.Literal["key_id", "of_email", "of_administrator_id"]  # noqa: Y015
+    _WhichOneofArgType_keys: _TypeAlias = _typing.Literal["keys", b"keys"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_keys) -> _WhichOneofReturnType_keys | None: ...
+
+Global___RevokeKeysRequest: _TypeAlias = RevokeKeysRequest  # noqa: Y015
+
+@_typing.final
+class RevokeKeysResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___Key]:
+        """The keys, ascending by id; one that had been revoked before is as it was."""
+
+    def __init__(
+        self,
+        *,
+        keys: _abc.Iterable[Global___Key] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RevokeKeysResponse: _TypeAlias = RevokeKeysResponse  # noqa: Y015
+
+@_typing.final
 class ListKeysRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -543,6 +651,7 @@ class ListKeysRequest(_message.Message):
     AFTER_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     ACTIVE_ONLY_FIELD_NUMBER: _builtins.int
+    ADMINISTRATOR_ID_FIELD_NUMBER: _builtins.int
     company_id: _builtins.int
     after_id: _builtins.int
     """Only keys with a higher id; absent: from the first one."""
@@ -550,6 +659,8 @@ class ListKeysRequest(_message.Message):
     """1 to 200; absent: 200."""
     active_only: _builtins.bool
     """Only keys that are neither revoked nor expired."""
+    administrator_id: _builtins.int
+    """Only keys of this administrator."""
     def __init__(
         self,
         *,
@@ -557,15 +668,20 @@ class ListKeysRequest(_message.Message):
         after_id: _builtins.int | None = ...,
         limit: _builtins.int | None = ...,
         active_only: _builtins.bool = ...,
+        administrator_id: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "after_id", b"after_id", "limit", b"limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_administrator_id", b"_administrator_id", "_after_id", b"_after_id", "_limit", b"_limit", "administrator_id", b"administrator_id", "after_id", b"after_id", "limit", b"limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_id", b"_after_id", "_limit", b"_limit", "active_only", b"active_only", "after_id", b"after_id", "company_id", b"company_id", "limit", b"limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_administrator_id", b"_administrator_id", "_after_id", b"_after_id", "_limit", b"_limit", "active_only", b"active_only", "administrator_id", b"administrator_id", "after_id", b"after_id", "company_id", b"company_id", "limit", b"limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__administrator_id: _TypeAlias = _typing.Literal["administrator_id"]  # noqa: Y015
+    _WhichOneofArgType__administrator_id: _TypeAlias = _typing.Literal["_administrator_id", b"_administrator_id"]  # noqa: Y015
     _WhichOneofReturnType__after_id: _TypeAlias = _typing.Literal["after_id"]  # noqa: Y015
     _WhichOneofArgType__after_id: _TypeAlias = _typing.Literal["_after_id", b"_after_id"]  # noqa: Y015
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__administrator_id) -> _WhichOneofReturnType__administrator_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__after_id) -> _WhichOneofReturnType__after_id | None: ...
     @_typing.overload
@@ -619,6 +735,7 @@ class Key(_message.Message):
     LAST_USED_AT_FIELD_NUMBER: _builtins.int
     LAST_USED_ADDRESS_FIELD_NUMBER: _builtins.int
     LAST_USED_FOR_FIELD_NUMBER: _builtins.int
+    ADMINISTRATOR_ACTIVE_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     company_id: _builtins.int
     name: _builtins.str
@@ -626,7 +743,7 @@ class Key(_message.Message):
     """The key's leading characters, for people."""
     scope: Global___Scope.ValueType
     administrator_email: _builtins.str
-    """The minting administrator's email; empty: none is on record."""
+    """The email of the administrator who minted the key or took it over; empty: none is on record."""
     administrator_id: _builtins.int
     """Absent: no administrator is on record."""
     administrator_name: _builtins.str
@@ -638,6 +755,8 @@ class Key(_message.Message):
     """The address that the request came from."""
     last_used_for: _builtins.str
     """The request's method and route, for example "GET /tickets/{ticket_id}"."""
+    administrator_active: _builtins.bool
+    """False: the administrator was deactivated, and the key goes on working. Absent: no administrator is on record."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -669,17 +788,22 @@ class Key(_message.Message):
         last_used_at: _timestamp_pb2.Timestamp | None = ...,
         last_used_address: _builtins.str = ...,
         last_used_for: _builtins.str = ...,
+        administrator_active: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_administrator_id", b"_administrator_id", "_replaced_by", b"_replaced_by", "_replaces", b"_replaces", "administrator_id", b"administrator_id", "created_at", b"created_at", "expires_at", b"expires_at", "last_used_at", b"last_used_at", "replaced_by", b"replaced_by", "replaces", b"replaces", "revoked_at", b"revoked_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_administrator_active", b"_administrator_active", "_administrator_id", b"_administrator_id", "_replaced_by", b"_replaced_by", "_replaces", b"_replaces", "administrator_active", b"administrator_active", "administrator_id", b"administrator_id", "created_at", b"created_at", "expires_at", b"expires_at", "last_used_at", b"last_used_at", "replaced_by", b"replaced_by", "replaces", b"replaces", "revoked_at", b"revoked_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_administrator_id", b"_administrator_id", "_replaced_by", b"_replaced_by", "_replaces", b"_replaces", "administrator_email", b"administrator_email", "administrator_id", b"administrator_id", "administrator_name", b"administrator_name", "company_id", b"company_id", "created_at", b"created_at", "expires_at", b"expires_at", "id", b"id", "last_used_address", b"last_used_address", "last_used_at", b"last_used_at", "last_used_for", b"last_used_for", "name", b"name", "prefix", b"prefix", "replaced_by", b"replaced_by", "replaces", b"replaces", "revoked_at", b"revoked_at", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_administrator_active", b"_administrator_active", "_administrator_id", b"_administrator_id", "_replaced_by", b"_replaced_by", "_replaces", b"_replaces", "administrator_active", b"administrator_active", "administrator_email", b"administrator_email", "administrator_id", b"administrator_id", "administrator_name", b"administrator_name", "company_id", b"company_id", "created_at", b"created_at", "expires_at", b"expires_at", "id", b"id", "last_used_address", b"last_used_address", "last_used_at", b"last_used_at", "last_used_for", b"last_used_for", "name", b"name", "prefix", b"prefix", "replaced_by", b"replaced_by", "replaces", b"replaces", "revoked_at", b"revoked_at", "scope", b"scope"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__administrator_active: _TypeAlias = _typing.Literal["administrator_active"]  # noqa: Y015
+    _WhichOneofArgType__administrator_active: _TypeAlias = _typing.Literal["_administrator_active", b"_administrator_active"]  # noqa: Y015
     _WhichOneofReturnType__administrator_id: _TypeAlias = _typing.Literal["administrator_id"]  # noqa: Y015
     _WhichOneofArgType__administrator_id: _TypeAlias = _typing.Literal["_administrator_id", b"_administrator_id"]  # noqa: Y015
     _WhichOneofReturnType__replaced_by: _TypeAlias = _typing.Literal["replaced_by"]  # noqa: Y015
     _WhichOneofArgType__replaced_by: _TypeAlias = _typing.Literal["_replaced_by", b"_replaced_by"]  # noqa: Y015
     _WhichOneofReturnType__replaces: _TypeAlias = _typing.Literal["replaces"]  # noqa: Y015
     _WhichOneofArgType__replaces: _TypeAlias = _typing.Literal["_replaces", b"_replaces"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__administrator_active) -> _WhichOneofReturnType__administrator_active | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__administrator_id) -> _WhichOneofReturnType__administrator_id | None: ...
     @_typing.overload

@@ -302,6 +302,16 @@ class KeysServiceStub:
                 request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyRequest.SerializeToString,
                 response_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyResponse.FromString,
                 _registered_method=True)
+        self.TakeOverKeys = channel.unary_unary(
+                '/makeready.identity.v1.KeysService/TakeOverKeys',
+                request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.TakeOverKeysRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.TakeOverKeysResponse.FromString,
+                _registered_method=True)
+        self.RevokeKeys = channel.unary_unary(
+                '/makeready.identity.v1.KeysService/RevokeKeys',
+                request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeysRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeysResponse.FromString,
+                _registered_method=True)
         self.GetKey = channel.unary_unary(
                 '/makeready.identity.v1.KeysService/GetKey',
                 request_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.GetKeyRequest.SerializeToString,
@@ -340,6 +350,21 @@ class KeysServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TakeOverKeys(self, request, context):
+        """Records another administrator as the one who minted working keys of a deactivated administrator. The keys
+        themselves, their scopes and their ends stay. Later writes with them name the new administrator.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeKeys(self, request, context):
+        """Revokes a key, or all working keys of an administrator. It takes effect everywhere within a second.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetKey(self, request, context):
         """Returns a key, without the key itself. A key of another company does not exist for an administrator.
         """
@@ -371,6 +396,16 @@ def add_KeysServiceServicer_to_server(servicer, server):
                     servicer.RevokeKey,
                     request_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyRequest.FromString,
                     response_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyResponse.SerializeToString,
+            ),
+            'TakeOverKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.TakeOverKeys,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.TakeOverKeysRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.TakeOverKeysResponse.SerializeToString,
+            ),
+            'RevokeKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeKeys,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeysRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeysResponse.SerializeToString,
             ),
             'GetKey': grpc.unary_unary_rpc_method_handler(
                     servicer.GetKey,
@@ -465,6 +500,60 @@ class KeysService:
             '/makeready.identity.v1.KeysService/RevokeKey',
             makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyRequest.SerializeToString,
             makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TakeOverKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.identity.v1.KeysService/TakeOverKeys',
+            makeready_dot_identity_dot_v1_dot_identity__pb2.TakeOverKeysRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_identity__pb2.TakeOverKeysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevokeKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.identity.v1.KeysService/RevokeKeys',
+            makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeysRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_identity__pb2.RevokeKeysResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -120,6 +120,12 @@ class KeysServiceStub:
     """
     RevokeKey: _grpc.UnaryUnaryMultiCallable[_identity_pb2.RevokeKeyRequest, _identity_pb2.RevokeKeyResponse]
     """Revokes a key. It takes effect everywhere within a second."""
+    TakeOverKeys: _grpc.UnaryUnaryMultiCallable[_identity_pb2.TakeOverKeysRequest, _identity_pb2.TakeOverKeysResponse]
+    """Records another administrator as the one who minted working keys of a deactivated administrator. The keys
+    themselves, their scopes and their ends stay. Later writes with them name the new administrator.
+    """
+    RevokeKeys: _grpc.UnaryUnaryMultiCallable[_identity_pb2.RevokeKeysRequest, _identity_pb2.RevokeKeysResponse]
+    """Revokes a key, or all working keys of an administrator. It takes effect everywhere within a second."""
     GetKey: _grpc.UnaryUnaryMultiCallable[_identity_pb2.GetKeyRequest, _identity_pb2.GetKeyResponse]
     """Returns a key, without the key itself. A key of another company does not exist for an administrator."""
     ListKeys: _grpc.UnaryUnaryMultiCallable[_identity_pb2.ListKeysRequest, _identity_pb2.ListKeysResponse]
@@ -138,6 +144,12 @@ class KeysServiceAsyncStub(KeysServiceStub):
     """
     RevokeKey: _aio.UnaryUnaryMultiCallable[_identity_pb2.RevokeKeyRequest, _identity_pb2.RevokeKeyResponse]  # type: ignore[assignment]
     """Revokes a key. It takes effect everywhere within a second."""
+    TakeOverKeys: _aio.UnaryUnaryMultiCallable[_identity_pb2.TakeOverKeysRequest, _identity_pb2.TakeOverKeysResponse]  # type: ignore[assignment]
+    """Records another administrator as the one who minted working keys of a deactivated administrator. The keys
+    themselves, their scopes and their ends stay. Later writes with them name the new administrator.
+    """
+    RevokeKeys: _aio.UnaryUnaryMultiCallable[_identity_pb2.RevokeKeysRequest, _identity_pb2.RevokeKeysResponse]  # type: ignore[assignment]
+    """Revokes a key, or all working keys of an administrator. It takes effect everywhere within a second."""
     GetKey: _aio.UnaryUnaryMultiCallable[_identity_pb2.GetKeyRequest, _identity_pb2.GetKeyResponse]  # type: ignore[assignment]
     """Returns a key, without the key itself. A key of another company does not exist for an administrator."""
     ListKeys: _aio.UnaryUnaryMultiCallable[_identity_pb2.ListKeysRequest, _identity_pb2.ListKeysResponse]  # type: ignore[assignment]
@@ -171,6 +183,24 @@ class KeysServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_identity_pb2.RevokeKeyResponse, _abc.Awaitable[_identity_pb2.RevokeKeyResponse]]:
         """Revokes a key. It takes effect everywhere within a second."""
+
+    @_abc_1.abstractmethod
+    def TakeOverKeys(
+        self,
+        request: _identity_pb2.TakeOverKeysRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_identity_pb2.TakeOverKeysResponse, _abc.Awaitable[_identity_pb2.TakeOverKeysResponse]]:
+        """Records another administrator as the one who minted working keys of a deactivated administrator. The keys
+        themselves, their scopes and their ends stay. Later writes with them name the new administrator.
+        """
+
+    @_abc_1.abstractmethod
+    def RevokeKeys(
+        self,
+        request: _identity_pb2.RevokeKeysRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_identity_pb2.RevokeKeysResponse, _abc.Awaitable[_identity_pb2.RevokeKeysResponse]]:
+        """Revokes a key, or all working keys of an administrator. It takes effect everywhere within a second."""
 
     @_abc_1.abstractmethod
     def GetKey(
