@@ -69,6 +69,7 @@ STRICT_TRANSPORT = "max-age=31536000"
 HEALTH = ("/healthz", "/readyz")
 FREE = (PREFIX, photos.PREFIX)
 """What is served without a session, as it is: no cookie is read."""
+DISPLACED = "You were signed out here, because you have signed in on many other browsers since."
 _REASONS = {404: "not_found", 405: "method", 413: "large"}
 
 log = structlog.stdlib.get_logger(__name__)
@@ -241,6 +242,7 @@ class Console:
         if visit.who is not None:
             visit.session = text
         else:
+            visit.was_displaced = self.site.sessions.was_displaced(text)
             visitor = request.cookies.get(VISITOR_COOKIE, "")
             visit.visitor = visitor if VISITOR.fullmatch(visitor) else secrets.token_urlsafe(32)
             if visit.visitor != visitor and visit.page is not None and fault is None:
@@ -285,7 +287,7 @@ class Console:
         if not await _read(request, visit):
             return _error_page(visit, 415, "form")
         if visit.who is None and NOBODY not in visit.page.kinds:
-            return _error_page(visit, 401, "signed_out")
+            return _error_page(visit, 401, "signed_out", DISPLACED if visit.was_displaced else "")
         if not acts.is_act(visit.form.get("act", ""), visit.secret, request.path):
             return _error_page(visit, 403, "form")
         refused = await confirming.confirm(visit) if confirming.is_sent(visit) else None
@@ -300,7 +302,10 @@ class Console:
         if visit.kind not in visit.page.kinds:
             if visit.who is None:
                 wanted = request.rel_url.raw_path_qs
-                return visit.redirect("/sign-in" + (f"?next={quote(wanted, safe='/')}" if wanted != "/" else ""))
+                path = "/sign-in" + (f"?next={quote(wanted, safe='/')}" if wanted != "/" else "")
+                if visit.was_displaced:
+                    visit.cookies[SESSION_COOKIE] = "", 0  # it is told once
+                return visit.redirect(path, DISPLACED if visit.was_displaced else "")
             if NOBODY in visit.page.kinds:  # the sign-in, for one who is signed in
                 return visit.redirect("/")
             return _error_page(visit, 403, "kind")

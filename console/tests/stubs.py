@@ -89,6 +89,8 @@ class Stubs:
     calls: list[Called] = field(default_factory=list)
     people: dict[str, Person] = field(default_factory=dict)
     sessions: dict[str, sessions_pb2.Session] = field(default_factory=dict)
+    displaced: set[str] = field(default_factory=set)
+    """Texts of sessions that newer ones displaced."""
     addresses: dict[str, str] = field(default_factory=dict)
     asked: list[Any] = field(default_factory=list)
     """The requests about sessions."""
@@ -207,6 +209,8 @@ class Stubs:
 
     def _GetSession(self, request: Any, _who: Identity) -> Any:
         self.asked.append(request)
+        if request.session in self.displaced:
+            return sessions_pb2.GetSessionResponse(displaced=True)
         return sessions_pb2.GetSessionResponse(session=self.sessions.get(request.session))
 
     def _IssueToken(self, request: Any, _who: Identity) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from chassis.auth.identity import ADMINISTRATOR, REUSE_SECONDS, Identity
 from console.kit.calls import CALL_SECONDS
-from console.kit.sessions import TOKEN_SECONDS
+from console.kit.sessions import SESSION_SECONDS, TOKEN_SECONDS
 from console.kit.visit import SESSION_COOKIE, VISITOR_COOKIE
 
 from .browsing import Browser
@@ -74,6 +74,25 @@ async def test_the_session_is_new_at_the_sign_in(nobody: Browser, stubs: Stubs) 
     assert nobody.cookies[SESSION_COOKIE] != "planted"
     assert nobody.cookies[SESSION_COOKIE] in stubs.sessions
     assert VISITOR_COOKIE not in nobody.cookies
+
+
+async def test_who_was_displaced_by_newer_sessions_is_told_once(administrator: Browser, stubs: Stubs) -> None:
+    await administrator.get("/account")
+    session = administrator.cookies[SESSION_COOKIE]
+    del stubs.sessions[session]
+    stubs.displaced.add(session)
+    await asyncio.sleep(SESSION_SECONDS)  # what the console knows of the session is old by then
+    act = await administrator.post("/account/theme", {"theme": "dark"})
+    assert act.status == 401 and "Nothing was changed" in act.words and "many other browsers" in act.words
+    reply = await administrator.get("/keys?over")
+    assert (reply.status, reply.headers["Location"]) == (303, "/sign-in?next=/keys%3Fover")
+    assert SESSION_COOKIE not in administrator.cookies
+    told = await administrator.follow(reply)
+    assert "You were signed out here, because you have signed in on many other browsers since." in told.words
+    assert "signed out here" not in (await administrator.get("/sign-in")).words
+    # One that ended otherwise says nothing of the kind.
+    administrator.cookies[SESSION_COOKIE] = "x" * 43
+    assert "signed out here" not in (await administrator.follow(await administrator.get("/keys"))).words
 
 
 async def test_signing_out_ends_the_session(administrator: Browser, stubs: Stubs) -> None:

@@ -12,7 +12,7 @@ import contextlib
 import re
 import ssl
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 
 import structlog
@@ -23,6 +23,8 @@ from chassis.messaging.transport import FAULTS, Transport
 TOPIC = re.compile(r"[a-z][a-z_]{0,39}(-[1-9][0-9]{0,18})?")
 TOPICS_MAX = 20
 OF_A_SESSION_MAX = 8  # more than a browser opens to one host
+OF_AN_ACCOUNT_MAX = 24
+OF_A_COMPANY_MAX = 250
 CONNECTIONS_MAX = 1000
 LINGER_SECONDS = 60.0
 REMEMBERED = 2000
@@ -57,8 +59,8 @@ def matching(topics: Iterable[str], kind: str, entity_id: str) -> set[str]:
 class Watch:
     """One open page: which of its topics have news."""
 
-    def __init__(self, company_id: int, topics: frozenset[str]) -> None:
-        self.company_id, self.topics = company_id, topics
+    def __init__(self, session: str, account: str, company_id: int, topics: frozenset[str]) -> None:
+        self.session, self.account, self.company_id, self.topics = session, account, company_id, topics
         self.news: set[str] = set()
         self.woken = asyncio.Event()
         self.is_over = False
@@ -72,6 +74,10 @@ class Watch:
         """The page hangs up: another one takes its place, or the console stops."""
         self.is_over = True
         self.woken.set()
+
+
+def _account(watch: Watch) -> tuple[int, str]:
+    return watch.company_id, watch.account
 
 
 class _Company:
@@ -92,7 +98,8 @@ class Live:
         """url, tls: see `chassis.messaging.transport.Connection`."""
         self._transport = Transport(url, "console", tls, publishes=False) if url else None
         self._companies: dict[int, _Company] = {}
-        self._of_session: dict[str, list[Watch]] = {}
+        self._watches: list[Watch] = []
+        """The oldest first, without those that are over."""
         self._looked = asyncio.Event()
         self._reconnections = 0
 
@@ -122,35 +129,59 @@ class Live:
         return company.heard_since > since or not is_whole
 
     @contextlib.contextmanager
-    def watch(self, session: str, company_id: int, topics: frozenset[str]) -> Iterator[Watch | None]:
-        """One open page, until the block ends. None if all places are taken. A session's oldest page gives way."""
-        if sum(map(len, self._of_session.values())) >= CONNECTIONS_MAX:
+    def watch(self, session: str, account: str, company_id: int, topics: frozenset[str]) -> Iterator[Watch | None]:
+        """One open page, until the block ends. None if there is no place for it.
+
+        account: who looks, as `administrator:7`. The oldest page of a session, and that of an account, gives way to a
+        newer one. Where a company has all its places, or all are taken, the account with the most open pages loses its
+        oldest one, if it has more than this account: so nobody keeps others out.
+        """
+        watch = Watch(session, account, company_id, topics)
+        if not self._has_place(watch):
             yield None
             return
         self.look(company_id)
-        watch = Watch(company_id, topics)
-        own = self._of_session.setdefault(session, [])
-        own.append(watch)
-        if len(own) > OF_A_SESSION_MAX:
-            own[0].end()
+        self._watches.append(watch)
         self._companies[company_id].watches.add(watch)
         WATCHED.inc()
         try:
             yield watch
         finally:
             WATCHED.dec()
-            own.remove(watch)
-            if not own:
-                del self._of_session[session]
+            self._hang_up(watch)
             company = self._companies[company_id]
             company.watches.discard(watch)
             company.left_at = time.monotonic()
 
+    def _has_place(self, new: Watch) -> bool:
+        """Whether the page has a place; others that give way to it are over."""
+        of_session = [one for one in self._watches if one.session == new.session]
+        of_account = [one for one in self._watches if _account(one) == _account(new)]
+        if len(of_session) >= OF_A_SESSION_MAX:
+            self._hang_up(of_session[0])
+            return True
+        if len(of_account) >= OF_AN_ACCOUNT_MAX:
+            self._hang_up(of_account[0])
+            return True
+        of_company = [one for one in self._watches if one.company_id == new.company_id]
+        for watches, most in ((of_company, OF_A_COMPANY_MAX), (self._watches, CONNECTIONS_MAX)):
+            if len(watches) >= most:
+                account, number = Counter(map(_account, watches)).most_common(1)[0]
+                if number <= len(of_account) + 1:
+                    return False
+                self._hang_up(next(one for one in watches if _account(one) == account))
+                return True
+        return True
+
+    def _hang_up(self, watch: Watch) -> None:
+        watch.end()
+        if watch in self._watches:
+            self._watches.remove(watch)
+
     def end_all(self) -> None:
         """Every open page hangs up."""
-        for own in self._of_session.values():
-            for watch in own:
-                watch.end()
+        for watch in list(self._watches):
+            self._hang_up(watch)
 
     async def run(self) -> None:
         """Connects to NATS and listens, until cancelled."""

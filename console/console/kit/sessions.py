@@ -53,6 +53,7 @@ class Sessions:
         self._found = _Cache(SESSION_SECONDS, clock)
         self._watched = _Cache(SESSION_SECONDS, clock)
         self._tokens = _Cache(TOKEN_SECONDS, clock)
+        self._displaced = _Cache(SESSION_SECONDS, clock)
         self._asked: dict[tuple[str, str], asyncio.Task[str]] = {}
 
     async def call(self, rpc: str, request: Any, deadline_seconds: float = 10.0) -> Any:
@@ -70,10 +71,16 @@ class Sessions:
             answer = await self.call("GetSession", pb.GetSessionRequest(session=text, watches=watches))
             if not answer.HasField("session"):
                 self.forget(text)
+                if answer.displaced:
+                    self._displaced.put(text, True, asked)
                 return None
             found = answer.session
             (self._watched if watches else self._found).put(text, found, asked)
         return found
+
+    def was_displaced(self, text: str) -> bool:
+        """Whether the session that was not found just now has ended because its person began newer ones."""
+        return self._displaced.get(text) is not None
 
     async def token(self, text: str, audience: str) -> str:
         """A token with which the session's person calls the service `audience`. Several panels that want it at once

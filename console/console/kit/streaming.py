@@ -38,7 +38,7 @@ async def stream(visit: Visit, headers: dict[str, str]) -> web.StreamResponse:
         since = float(int(visit.request.headers.get("Last-Event-ID") or visit.query.get("since", "0")[:16])) / 1000
     except ValueError:
         raise web.HTTPBadRequest from None
-    with visit.site.live.watch(visit.session, visit.who.company_id, topics) as watch:
+    with visit.site.live.watch(visit.session, visit.who.actor, visit.who.company_id, topics) as watch:
         if watch is None:
             raise web.HTTPTooManyRequests
         response = web.StreamResponse(headers={**headers, "Cache-Control": "no-store", "X-Accel-Buffering": "no"})

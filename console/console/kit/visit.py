@@ -133,6 +133,8 @@ class Visit:
     session: str = ""
     who: sessions_pb2.Session | None = None
     visitor: str = ""
+    was_displaced: bool = False
+    """Whether the session of the browser has ended because its person began newer ones."""
     form: MultiDictProxy[str] = field(default_factory=lambda: MultiDictProxy(MultiDict()))
     uploads: Uploads = field(default_factory=Uploads)
     cookies: dict[str, tuple[str, int | None]] = field(default_factory=dict)

@@ -18,9 +18,10 @@ import pytest
 from chassis.auth.identity import ADMINISTRATOR, SERVICE, Identity, TokenSigner, TokenVerifier
 from chassis.db.database import Database
 from chassis.refusals import Refusal
+from gateway.identity.accounts import rules
 from gateway.identity.accounts.attempts import Attempts
 from makeready.common.v1 import options_pb2
-from makeready.identity.v1 import accounts_pb2, administrators_pb2, identity_pb2
+from makeready.identity.v1 import accounts_pb2, administrators_pb2, identity_pb2, sessions_pb2
 from testkit.gateways import Gateway, GatewayHarness, Operator
 
 from .signing_in import BETTER, GOOD, Console, administrator
@@ -395,3 +396,80 @@ async def test_the_console_alone_opens_sessions_and_opens_nothing_else(
     with pytest.raises(grpc.aio.AioRpcError) as found:
         await console._answer(console._accounts.GetAccount, accounts_pb2.GetAccountRequest(), console._token)
     assert found.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+# How many sessions an account has
+
+
+async def more_sessions(database: Database, like: sessions_pb2.NewSession, number: int, **before: float) -> None:
+    """Sessions of the same account, last used that much earlier than this one. They take no hash."""
+    await execute(
+        database,
+        "INSERT INTO session (account_id, digest, started_at, last_seen_at, ends_at, method, address, user_agent) "
+        "SELECT account_id, sha256(gen_random_uuid()::text::bytea), started_at, last_seen_at - $3::interval, ends_at, "
+        "method, address, user_agent FROM session, generate_series(1, $2) WHERE id = $1",
+        like.session.session_id,
+        number,
+        datetime.timedelta(**before),
+    )
+
+
+async def test_one_session_too_many_ends_the_idlest_one_and_says_so(
+    operator: Operator, company_id: int, console: Console, database: Database
+) -> None:
+    email, colleague = await administrator(operator, company_id), await administrator(operator, company_id)
+    theirs = await console.sign_in(colleague)
+    made = [await console.sign_in(email) for _ in range(5)]
+    await more_sessions(database, made[0], rules.SESSIONS_MAX - len(made), minutes=1)
+    for place, one in enumerate(made):
+        # The first was used last, so the second is the idlest.
+        await age(database, one.text, minutes=5 if place == 0 else 60 - place)
+    newest = await console.sign_in(email)
+    assert await console.session(made[1].text) is None
+    answer = await console("GetSession", session=made[1].text)
+    assert answer.displaced and not answer.HasField("session")
+    for one in (made[0], *made[2:], newest, theirs):
+        assert await console.session(one.text) is not None
+    assert (await refused(console("IssueToken", session=made[1].text, audience="x"))).code == "no_session"
+    listed = await console.account(newest.text, "ListSessions", accounts_pb2.ListSessionsRequest())
+    assert len(listed.sessions) == rules.SESSIONS_MAX
+    ended = await execute(
+        database,
+        "SELECT actor, after FROM audit WHERE company_id = $1 AND action = 'session.ended'",
+        company_id,
+    )
+    assert [one["actor"] for one in ended] == [newest.session.actor]
+    assert str(made[1].session.session_id) in str(ended[0]["after"])
+    # One that ended otherwise was not displaced.
+    await console("SignOut", session=made[2].text)
+    await age(database, made[3].text, hours=9)
+    await age(database, made[4].text, hours=25)
+    for one in (made[2], made[3], made[4]):
+        assert not (await console("GetSession", session=one.text)).displaced
+    # They count as ended.
+    gone = await console.account(newest.text, "EndSession", accounts_pb2.EndSessionRequest(others=True))
+    assert gone.sessions_ended == rules.SESSIONS_MAX - 3  # without this one, made[2] and made[4]
+    assert await console.session(newest.text) is not None
+
+
+async def test_sign_ins_at_once_leave_no_more_than_the_cap(
+    operator: Operator, company_id: int, console: Console, database: Database
+) -> None:
+    email = await administrator(operator, company_id)
+    first = await console.sign_in(email)
+
+    async def numbers(more: int) -> dict[bool, int]:
+        """Adds so many sessions, signs in four times at once, and counts the sessions: those that are open, and not."""
+        await more_sessions(database, first, more, hours=1)
+        await asyncio.gather(*(console.sign_in(email) for _ in range(4)))
+        rows = await execute(
+            database,
+            "SELECT ends_at > clock_timestamp() AS is_open, count(*) AS number FROM session "
+            "WHERE account_id = (SELECT account_id FROM session WHERE id = $1) GROUP BY 1",
+            first.session.session_id,
+        )
+        return {row["is_open"]: row["number"] for row in rows}
+
+    assert await numbers(rules.SESSIONS_MAX - 1) == {True: rules.SESSIONS_MAX, False: 4}
+    # What a script signs in does not fill the table.
+    assert await numbers(5 * rules.SESSIONS_MAX) == {True: rules.SESSIONS_MAX, False: rules.SESSIONS_MAX}

@@ -34,6 +34,11 @@ SEEN_EVERY = datetime.timedelta(minutes=1)
 _IDLE = {"administrator": datetime.timedelta(hours=8), "staff": datetime.timedelta(days=7)}
 _LONGEST = {"administrator": datetime.timedelta(hours=24), "staff": datetime.timedelta(days=30)}
 
+# Sessions of an account at once. One more ends the one that was idle for longest.
+SESSIONS_MAX = 20
+# How long a session that ended stays on record, so that a browser which had it can be told why it ended.
+ENDED_KEPT = datetime.timedelta(days=7)
+
 RECOVERY_CODES = 10
 TOTP_SECONDS = 30
 ADDRESS_CHARACTERS_MAX, USER_AGENT_CHARACTERS_MAX, PASSKEY_NAME_CHARACTERS_MAX = 64, 300, 100
@@ -72,6 +77,18 @@ def has_ended(
 ) -> bool:
     """Whether a session has been idle for too long, or has reached its end."""
     return now >= ends_at or now >= idle_ends_at(kind, last_seen_at)
+
+
+def was_displaced(
+    kind: str,
+    *,
+    started_at: datetime.datetime,
+    last_seen_at: datetime.datetime,
+    ends_at: datetime.datetime,
+    now: datetime.datetime,
+) -> bool:
+    """Whether a session ended because its account had SESSIONS_MAX others. Nothing else brings its end forward."""
+    return ends_at <= now and ends_at < min(started_at + _LONGEST[kind], idle_ends_at(kind, last_seen_at))
 
 
 def password_characters_min(*, has_second_factor: bool) -> int:

@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from asyncpg import Record
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import TIME, Statement, param
+from chassis.db.statements import CLOCK, TIME, Statement, param
+from gateway.identity.accounts import rules
 from gateway.identity.accounts.queries import PEOPLE, PERSON
 from gateway.identity.accounts.sessions.tables import session
 from gateway.identity.accounts.tables import account, ceremony, link, sign_in_delay, sign_in_failure
@@ -61,7 +62,21 @@ _END = Statement(
 )
 _END_BY_DIGEST = Statement(sa.delete(session).where(session.c.digest == _digest).returning(*session.c))
 _END_OTHERS = Statement(
-    sa.delete(session).where(session.c.account_id == _account_id, session.c.id != _session_id).returning(session.c.id)
+    sa.delete(session)
+    .where(session.c.account_id == _account_id, session.c.id != _session_id)
+    .returning(session.c.ends_at > CLOCK)
+)
+# The account's other sessions, those that were idle for longest last.
+_others = sa.select(session.c.id).where(session.c.account_id == _account_id, session.c.id != _session_id)
+_idlest_last = _others.order_by(session.c.last_seen_at.desc(), session.c.id.desc())
+_DISPLACE = Statement(
+    sa.update(session)
+    .where(session.c.id.in_(_idlest_last.where(session.c.ends_at > _now).offset(rules.SESSIONS_MAX - 1)))
+    .values(ends_at=_now)
+    .returning(session.c.id)
+)
+_FORGET_DISPLACED = Statement(
+    sa.delete(session).where(session.c.id.in_(_idlest_last.where(session.c.ends_at <= _now).offset(rules.SESSIONS_MAX)))
 )
 _OF_ACCOUNT = Statement(
     sa.select(session)
@@ -125,8 +140,21 @@ async def end_session_by_digest(connection: Connection, digest: bytes) -> Record
 
 
 async def end_other_sessions(connection: Connection, account_id: int, session_id: int | None) -> int:
-    """Ends all sessions of the account, except this one if it is named; returns how many."""
-    return len(await connection.rows(_END_OTHERS, account_id=account_id, session_id=session_id or 0))
+    """Ends all sessions of the account, except this one if it is named; returns how many had not ended before."""
+    ended = await connection.rows(_END_OTHERS, account_id=account_id, session_id=session_id or 0)
+    return sum(had_not_ended for (had_not_ended,) in ended)
+
+
+async def displace(connection: Connection, account_id: int, session_id: int, now: datetime.datetime) -> list[int]:
+    """Ends the account's idlest sessions, so that SESSIONS_MAX are left with this one; returns their ids.
+
+    They stay on record as ended, the last SESSIONS_MAX of them. The account is locked by this transaction.
+    """
+    values = {"account_id": account_id, "session_id": session_id, "now": now}
+    displaced = [row["id"] for row in await connection.rows(_DISPLACE, **values)]
+    if displaced:
+        await connection.execute(_FORGET_DISPLACED, **values)
+    return displaced
 
 
 async def sessions_of(database: Database, account_id: int) -> list[Record]:
@@ -137,14 +165,14 @@ _idle_since = param("idle_since", TIME)
 _PURGES = (
     Statement(sa.delete(ceremony).where(ceremony.c.expires_at <= _now)),
     Statement(sa.delete(link).where(link.c.expires_at <= _now)),
-    Statement(sa.delete(session).where(session.c.ends_at <= _now)),
+    Statement(sa.delete(session).where(session.c.ends_at <= param("ended_since", TIME))),
     Statement(sa.delete(sign_in_failure).where(sign_in_failure.c.failed_at <= _idle_since)),
     Statement(sa.delete(sign_in_delay).where(sign_in_delay.c.last_at <= _idle_since)),
 )
 
 
-async def purge(database: Database, now: datetime.datetime, failures_until: datetime.datetime) -> None:
-    """Deletes what is over: ceremonies, links, sessions, and failures up to an instant."""
+async def purge(database: Database, now: datetime.datetime) -> None:
+    """Deletes what is over: ceremonies, links, sessions, failures."""
     for statement in _PURGES:
-        values = {"now": now, "idle_since": failures_until}
+        values = {"now": now, "idle_since": now - rules.FAILURES_KEPT, "ended_since": now - rules.ENDED_KEPT}
         await database.execute(statement, **{name: values[name] for name in statement.parameters})

@@ -173,9 +173,9 @@ class SessionsService:
 
     async def GetSession(self, request: pb.GetSessionRequest, _call: Call) -> pb.GetSessionResponse:
         now = self.clock()
-        row = await self._found(request.session, now)
-        if row is None:
-            return pb.GetSessionResponse()
+        row = await self._row(request.session)
+        if row is None or not _is_open(row, now):
+            return pb.GetSessionResponse(displaced=row is not None and _was_displaced(row, now))
         last_seen_at = row["last_seen_at"]
         if not request.watches and now - last_seen_at >= rules.SEEN_EVERY:
             await queries.seen(self.database, row["session_id"], now)
@@ -309,7 +309,7 @@ class SessionsService:
     async def purge(self, now: datetime.datetime) -> None:
         """Deletes what is over. Any number of processes may do so at once."""
         await self.database.check_clock()
-        await queries.purge(self.database, now, now - rules.FAILURES_KEPT)
+        await queries.purge(self.database, now)
 
     # How an attempt ends
 
@@ -389,7 +389,11 @@ class SessionsService:
             address=address,
             user_agent=_stored(client.user_agent, rules.USER_AGENT_CHARACTERS_MAX),
         )
+        # It locks the account, so of two sign-ins at once the later one counts the other's session.
         await accounts.signed_in(connection, account["account_id"], now)
+        for displaced in await queries.displace(connection, account["account_id"], session_id, now):
+            ended = {"session_id": displaced, "why": f"more than {rules.SESSIONS_MAX} sessions"}
+            await self.audit.add(connection, call, account, "session.ended", ended)
         await self.attempts.forget(connection, account["email"], attempt)
         after = {"session_id": session_id, "method": method, "address": address}
         await self.audit.add(connection, call, account, "session.started", after)
@@ -417,21 +421,28 @@ class SessionsService:
 
     # Sessions
 
-    async def _found(self, text: str, now: datetime.datetime) -> Record | None:
-        """The session and its person, unless it is over or they may not sign in any more."""
+    async def _row(self, text: str) -> Record | None:
+        """The session and its person, over or not."""
         if not text or len(text) > rules.SECRET_CHARACTERS_MAX:
             return None
-        row = await queries.session_by_digest(self.database, rules.digest(text))
-        if row is None or not (row["person_active"] and row["company_active"]):
-            return None
-        over = rules.has_ended(row["kind"], last_seen_at=row["last_seen_at"], ends_at=row["ends_at"], now=now)
-        return None if over else row
+        return await queries.session_by_digest(self.database, rules.digest(text))
 
     async def _session(self, text: str, now: datetime.datetime) -> Record:
-        row = await self._found(text, now)
-        if row is None:
+        row = await self._row(text)
+        if row is None or not _is_open(row, now):
             raise rules.no_session()
         return row
+
+
+def _is_open(row: Record, now: datetime.datetime) -> bool:
+    """Whether the session is not over, and its person may still sign in."""
+    over = rules.has_ended(row["kind"], last_seen_at=row["last_seen_at"], ends_at=row["ends_at"], now=now)
+    return row["person_active"] and row["company_active"] and not over
+
+
+def _was_displaced(row: Record, now: datetime.datetime) -> bool:
+    instants = {name: row[name] for name in ("started_at", "last_seen_at", "ends_at")}
+    return rules.was_displaced(row["kind"], **instants, now=now)
 
 
 def _stored(value: str, characters: int) -> str:

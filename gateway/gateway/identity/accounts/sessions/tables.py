@@ -18,7 +18,8 @@ from sqlalchemy import (
 
 from gateway.identity.schema import instant, metadata
 
-# A session that has not been ended. One that is over by its age or idleness is deleted within the hour.
+# A session. One that a person ends is deleted at once, one that is over by its age or idleness, or that newer ones
+# displaced, a week later. `rules.was_displaced` tells from its instants why it ended.
 session = Table(
     "session",
     metadata,

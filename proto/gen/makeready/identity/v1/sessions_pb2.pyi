@@ -402,6 +402,11 @@ class GetSessionResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSION_FIELD_NUMBER: _builtins.int
+    DISPLACED_FIELD_NUMBER: _builtins.int
+    displaced: _builtins.bool
+    """It has ended because its person began newer ones: an account has at most 20 at once, and one more ends the one that
+    was idle for longest. Said for a week.
+    """
     @_builtins.property
     def session(self) -> Global___Session:
         """Absent: there is no such session, or it has ended."""
@@ -410,10 +415,11 @@ class GetSessionResponse(_message.Message):
         self,
         *,
         session: Global___Session | None = ...,
+        displaced: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["session", b"session"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["displaced", b"displaced", "session", b"session"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
