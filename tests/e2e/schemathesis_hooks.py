@@ -101,9 +101,6 @@ def make_true(body: dict[str, Any]) -> None:
         body["destination_url"] = WORLD["destination_url"]
     if "photo_url" in body:  # a schema has no word for an absolute http or https address
         body["photo_url"] = "https://photos.test/1.jpg"
-    for name, value in body.items():
-        if isinstance(value, float):
-            body[name] = int(value)  # 5.0 is an integer to JSON Schema, not here
     if "unit_id" in body:
         body["unit_id"] = WORLD["ids"]["unit_id"]
         body.pop("asset_id", None)

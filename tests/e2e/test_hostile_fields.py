@@ -30,10 +30,34 @@ def test_a_field_of_another_type(world: World, write: str) -> None:
             for kind in bad.LITERALS:
                 if kind not in ({schema["type"]} | ({"null"} if path[-1] not in required(write, path) else set())):
                     for literal in literals(kind, number):
+                        if schema["type"] == "integer" and kind == "number" and is_whole_number(literal):
+                            continue
                         yield f"{path} {literal[:30]!r}", bad.filled(body, path, literal)
 
     for body in world.bodies(write):
         world.refuses(write, body, cases(), is_400_or_names_no_event)
+
+
+@every_write
+def test_an_integer_written_as_a_number_with_a_point(world: World, write: str) -> None:
+    """It is an integer to JSON Schema, and so to the published document; the same request as without the point."""
+    bodies = world.bodies(write)
+    for body in bodies:
+        for path in bad.fields(body):
+            if schema_at(write, path)["type"] != "integer" or bad.value_at(body, path) is None:
+                continue
+            number, once, at = bad.value_at(body, path), next(world.once), world.path(write)
+            key = world.key(2)
+            first = world.send(write, at, key, bad.filled(body, path, b"%d.0" % number), once)
+            again = world.send(write, at, key, bad.filled(body, path, b"%de0" % number), once)
+            assert (first.status, again.status) == (SUCCESS[write], SUCCESS[write]), (path, first, again)
+            assert again.body == first.body and again.headers["X-Idempotent-Replay"] == "1"
+            world.answered[write] += 1
+
+
+def is_whole_number(literal: bytes) -> bool:
+    """1.0 is an integer."""
+    return literal.endswith(b".0") or float(literal).is_integer()
 
 
 def required(write: str, path: Path) -> list[str]:
@@ -163,6 +187,8 @@ def test_a_text_may_have_as_many_characters_as_its_cap_says_whatever_they_are(wo
 
         def expected(name: str, answer: Answer, longest: dict[Path, int] = longest) -> bool:
             (path,) = (path for path in longest if name.startswith(f"{path}"))
+            if path == ("destination_url",):
+                return (answer.status, answer.code) == (422, "invalid_destination_url")
             said = f"{bad.spelled(path)} must be at most {longest[path]} characters."
             status = 422 if path == ("title",) else 400
             return (answer.status, answer.code, answer.json["error"]["message"]) == (status, "invalid_request", said)

@@ -77,16 +77,6 @@ def changed(draw: st.DrawFn, bodies: list[Body]) -> Body:
     return body
 
 
-def holds_a_float(body: Any) -> bool:
-    """To JSON Schema 5.0 is an integer; to the API it is not."""
-    inside = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
-    return isinstance(body, float) or any(map(holds_a_float, inside))
-
-
-def allowed(write: str, body: Body) -> bool:
-    return validator(write).is_valid(body) and not holds_a_float(body)
-
-
 @functools.cache
 def validator(write: str) -> Draft202012Validator:
     verb, _, path = write.partition(" ")
@@ -105,7 +95,7 @@ def test_bodies_changed_at_random(world: World, write: str) -> None:
         answer = world.send(write, world.path(write), world.key(1), bad.raw(body), next(world.once))
         assert answer.status in (SUCCESS[write], 400, 404, 422), answer
         (taken if answer.status < 400 else refused).append(body)
-        assert answer.status >= 400 or allowed(write, body), (body, answer)
+        assert answer.status >= 400 or validator(write).is_valid(body), (body, answer)
         world.answered[write] += 1
 
     run()
@@ -126,7 +116,7 @@ def test_bytes_changed_at_random(world: World, write: str) -> None:
             sent[at : at + length] = put
         answer = world.send(write, world.path(write), world.key(1), bytes(sent), next(world.once))
         assert answer.status in (SUCCESS[write], 400, 404, 422), answer
-        assert answer.status >= 400 or allowed(write, json.loads(sent)), (sent, answer)
+        assert answer.status >= 400 or validator(write).is_valid(json.loads(sent)), (sent, answer)
         world.answered[write] += 1
 
     run()

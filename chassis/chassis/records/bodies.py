@@ -31,6 +31,8 @@ from chassis.schedule.instants import Clock
 BODY_BYTES_MAX = 256 * 1024
 TEXT_POINTS_MAX = 20_000
 ID_MAX = 2**63 - 1
+# A double holds each integer up to this one.
+EXACT_MAX = 2**53
 # An instant of a past event may lie this far ahead, because clocks differ.
 FUTURE = datetime.timedelta(minutes=5)
 
@@ -91,10 +93,22 @@ def _whole_number(digits: str) -> int:
     return int(digits[:4000])
 
 
+def _number_with_point(text: str) -> int | float:
+    """1.0 and 1e2 are integers, as JSON Schema has it, and the same JSON as 1 and 100."""
+    whole, _, fraction = text.partition(".")
+    if fraction and not fraction.strip("0"):
+        return _whole_number(whole)
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) <= EXACT_MAX else number
+
+
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_int=_whole_number)
+_BODY_DECODER = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_constant=_constant, parse_int=_whole_number, parse_float=_number_with_point
+)
 
 
-def parse(raw: bytes, keys_with_nul: Collection[str] = ()) -> dict[str, Any]:
+def parse(raw: bytes, keys_with_nul: Collection[str] = (), decoder: json.JSONDecoder = _DECODER) -> dict[str, Any]:
     """The body's one JSON object. Raises Refusal 400 for anything else.
 
     keys_with_nul: keys whose values may hold NUL, because the field's own rule refuses it.
@@ -102,7 +116,7 @@ def parse(raw: bytes, keys_with_nul: Collection[str] = ()) -> dict[str, Any]:
     if len(raw) > BODY_BYTES_MAX:
         raise invalid_request(f"The body must be at most {BODY_BYTES_MAX} bytes.")
     try:
-        found = _DECODER.decode(raw.decode())
+        found = decoder.decode(raw.decode())
         if b"\\u" in raw:
             _check_escapes(found, keys_with_nul)
     except UnicodeError:
@@ -198,7 +212,7 @@ def _refuse_future(names: tuple[str, ...], values: Mapping[str, Any], clock: Clo
 
 def decode(kind: type[Body], raw: bytes) -> tuple[Body, bytes]:
     """The checked body and its canonical bytes. Raises Refusal 400 or 422."""
-    found = parse(raw, getattr(kind, "keys_with_nul", ()))
+    found = parse(raw, getattr(kind, "keys_with_nul", ()), _BODY_DECODER)
     return check(kind, found), canonical(found)
 
 
@@ -247,6 +261,8 @@ def _id(value: Any, name: str) -> int:
 
 
 def _integer(value: Any, name: str) -> int:
+    if type(value) is float and value.is_integer():
+        return int(value)
     if type(value) is not int:
         raise invalid_request(f"{name} must be an integer.", name)
     return value
@@ -336,14 +352,24 @@ def _date(value: Any, name: str) -> datetime.date:
 
 
 def date_time(value: str) -> datetime.datetime | None:
-    """An ISO 8601 instant with a UTC offset, in UTC; None for any other text."""
+    """An ISO 8601 instant with a UTC offset, in UTC; None for any other text.
+
+    A leap second, 23:59:60 UTC at the end of a month (RFC 3339, 5.7), is the second after it, as in PostgreSQL.
+    """
     # fromisoformat alone also accepts week dates, dates without dashes, and any separator, but no lower-case z.
     value = value.upper()
     if not value.isascii() or value[4:5] + value[7:8] + value[10:11] != "--T":
         return None
+    is_leap = value[16:19] == ":60"
     try:
-        found = datetime.datetime.fromisoformat(value)
-        return None if found.tzinfo is None else found.astimezone(datetime.UTC)
+        found = datetime.datetime.fromisoformat(f"{value[:17]}59{value[19:]}" if is_leap else value)
+        if found.tzinfo is None:
+            return None
+        found = found.astimezone(datetime.UTC)
+        if is_leap:
+            found += datetime.timedelta(seconds=1)
+            return found if (found.day, found.hour, found.minute, found.second) == (1, 0, 0, 0) else None
+        return found
     except (ValueError, OverflowError):
         return None
 

@@ -70,7 +70,9 @@ def test_a_whole_body_becomes_its_struct() -> None:
         ("size", "1", 400),
         ("size", True, 400),
         ("size", 10**400, 400),
-        ("many", 1.0, 400),
+        ("many", 1.5, 400),
+        ("many", float("inf"), 400),
+        ("many", "1.0", 400),
         ("many", True, 400),
         ("fine", 1, 400),
         ("names", "a", 400),
@@ -100,6 +102,48 @@ def test_a_number_of_any_length_is_json() -> None:
 @pytest.mark.parametrize("text", ["2026-02-28T00:00:00Z", "2026-02-28t00:00:00z", "2026-02-28T01:00:00+01:00"])
 def test_an_instant_is_read_in_either_case(text: str) -> None:
     assert bodies.date_time(text) == datetime.datetime(2026, 2, 28, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
+        ("2016-12-31t23:59:60.25z", "2017-01-01T00:00:00.25Z"),
+        ("1990-12-31T15:59:60-08:00", "1991-01-01T00:00:00Z"),
+        ("2015-07-01T01:59:60+02:00", "2015-07-01T00:00:00Z"),
+        ("2016-12-31T23:59:60", None),
+        ("2016-12-31T23:59:61Z", None),
+        ("2016-12-30T23:59:60Z", None),
+        ("2016-12-31T23:58:60Z", None),
+        ("2016-12-31T23:59:60+01:00", None),
+        ("9999-12-31T23:59:60Z", None),
+    ],
+)
+def test_a_leap_second_is_the_second_after_it(text: str, value: str | None) -> None:
+    assert bodies.date_time(text) == (None if value is None else datetime.datetime.fromisoformat(value))
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("1.0", 1), ("1.000", 1), ("1e0", 1), ("10E-1", 1), ("0.1e1", 1), ("1E2", 100), ("-0.0", 0), ("0e0", 0),
+        ("9223372036854775807.0", 2**63 - 1), ("9007199254740993.0", 2**53 + 1), ("1e300", 0), ("-1.0", 0),
+        ("9" * 5000 + ".0", 0),
+    ],
+)  # fmt: skip
+def test_an_integer_is_one_however_it_is_written(literal: str, value: int) -> None:
+    """JSON Schema, and so the OpenAPI document, says that 1.0 is an integer."""
+    raw = b'{"unit_id": %b, "title": "Tap", "level": "Low"}'
+    found, canonical = bodies.decode(Body, raw % literal.encode())
+    assert (found.unit_id, type(found.unit_id)) == (value, int)
+    if value:
+        assert canonical == bodies.decode(Body, raw % b"%d" % value)[1]
+
+
+@pytest.mark.parametrize("literal", ["1.5", "1e-1", "1E400", "-1e400", "0.5"])
+def test_any_other_number_is_none(literal: str) -> None:
+    with pytest.raises(Refusal, match="unit_id must be an integer"):
+        bodies.decode(Body, b'{"unit_id": %b, "title": "Tap", "level": "Low"}' % literal.encode())
 
 
 def test_what_a_caller_sent_is_never_repeated() -> None:

@@ -126,6 +126,7 @@ async def test_status_takes_the_labels_of_the_contract_and_lists_them_otherwise(
         ("1970-01-01T00:00:10.123456Z", 10, 123_456_000),
         ("0001-01-01T00:00:00Z", -62135596800, 0),
         ("9999-12-31T23:59:59.999999Z", 253402300799, 999_999_000),
+        ("2016-12-31T23:59:60Z", 1483228800, 0),
     ],
 )
 async def test_updated_since_is_an_instant(
