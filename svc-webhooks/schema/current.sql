@@ -1,5 +1,13 @@
 CREATE SCHEMA partitions;
 
+CREATE FUNCTION public.end_failed_sweeps() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    NEW.failed_sweeps := '{}';
+    RETURN NEW;
+END $$;
+
 CREATE FUNCTION public.feed_events() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -210,6 +218,8 @@ CREATE TABLE public.subscription (
     pause_reason text DEFAULT ''::text NOT NULL,
     secret_since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     created_by text,
+    failed_sweeps timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[] NOT NULL,
+    delivering_sweep timestamp with time zone,
     CONSTRAINT subscription_events CHECK (((cardinality(events) > 0) AND (events <@ ARRAY['inspection.stale'::text, 'pm.stale'::text, 'property.notice.published'::text, 'ticket.created'::text, 'ticket.stale'::text, 'ticket.status_changed'::text, 'turn.schedule_changed'::text, 'turn.status_changed'::text, 'turn.task.stale'::text, 'vendor.hold'::text]))),
     CONSTRAINT subscription_failures_in_a_row CHECK (((failures_in_a_row = 0) = (health = ANY (ARRAY['healthy'::text, 'paused'::text])))),
     CONSTRAINT subscription_health CHECK ((health = ANY (ARRAY['healthy'::text, 'retrying'::text, 'dead_lettered'::text, 'paused'::text]))),
@@ -309,3 +319,5 @@ CREATE UNIQUE INDEX replay_under_way ON public.replay USING btree (subscription_
 CREATE INDEX subscription_page ON public.subscription USING btree (company_id, id);
 
 CREATE TRIGGER event_is_fed AFTER INSERT ON public.event REFERENCING NEW TABLE AS stored FOR EACH STATEMENT EXECUTE FUNCTION public.feed_events();
+
+CREATE TRIGGER failed_sweeps_end BEFORE UPDATE ON public.subscription FOR EACH ROW WHEN (((new.failures_in_a_row = 0) AND (new.failed_sweeps <> '{}'::timestamp with time zone[]))) EXECUTE FUNCTION public.end_failed_sweeps();

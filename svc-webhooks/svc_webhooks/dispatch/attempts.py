@@ -62,14 +62,22 @@ class Attempts:
         return next(iter(self._sender.opened(claims)), None)
 
     async def make(
-        self, claimed: Claimed, now: datetime.datetime, place: Place, cause: str | None = None, actor: str = ""
+        self,
+        claimed: Claimed,
+        now: datetime.datetime,
+        place: Place,
+        cause: str | None = None,
+        actor: str = "",
+        *,
+        since: datetime.datetime | None = None,
     ) -> rules.Attempt | None:
         """Sends and records a claimed delivery. None if it was not sent, or if it was deleted or claimed anew
         meanwhile.
 
         place: ended here. If it was refused, the delivery goes on waiting as if it had not been claimed. cause: what
         started the attempt; by default derived from the delivery's replay and rung. actor: who requested it; by default
-        the one who requested that the delivery waits again. Raises DatabaseUnavailable.
+        the one who requested that the delivery waits again. since: when the sweep that makes the attempt began; None
+        outside a sweep. Raises DatabaseUnavailable.
         """
         failpoint("delivery-claimed")
         if claimed.delivery.replay_id is not None:
@@ -86,6 +94,8 @@ class Attempts:
         elif attempt is None:
             LOST.labels("sending").inc()
         else:
+            if since is not None:
+                attempt = attempt._replace(sweep=rules.SweepOfAttempt(now, since))
             is_recorded = await self._recorder.record(attempt, claimed.delivery.company_id)
             self.hosts.answered(attempt.answered)
             if not is_recorded:

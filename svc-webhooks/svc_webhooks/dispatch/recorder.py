@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import structlog
 
-from chassis.db.database import Database, DatabaseUnavailable
+from chassis.db.database import Connection, Database, DatabaseUnavailable
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.dispatch.queries import recording as queries
 from svc_webhooks.dispatch.queries.hosts import answers_stored
 from svc_webhooks.dispatch.rules import PARKED, TEST, Attempt
-from svc_webhooks.subscriptions.rules import KIND, SubscriptionHealth, after_failure, after_success
+from svc_webhooks.subscriptions.rules import HEALTHY, KIND, SubscriptionHealth, after_failure, after_success
 
 ATTEMPTS_AT_ONCE = 500
 GATHER_SECONDS = 0.01  # a transaction costs as much as ten of its rows
@@ -107,7 +107,7 @@ class Recorder:
             # Successive successes change no subscription, so they need no lock on its row.
             if not before and any(recorded.values()):
                 before = await queries.healths_for_update(connection, ids)
-            after = dict(before)
+            after = await _with_delivering_sweeps(connection, before, attempts) if any_failed else dict(before)
             for attempt in attempts:
                 if attempt.subscription_id in after and (attempt.event_id, attempt.subscription_id) in recorded:
                     after[attempt.subscription_id] = _after(after[attempt.subscription_id], attempt)
@@ -122,9 +122,29 @@ class Recorder:
         return {*recorded}
 
 
+async def _with_delivering_sweeps(
+    connection: Connection, healths: Mapping[int, SubscriptionHealth], attempts: Sequence[Attempt]
+) -> dict[int, SubscriptionHealth]:
+    """Successes of a healthy subscription change no row. So its first failure looks whether its sweep had some."""
+    asked = {
+        (one.subscription_id, one.sweep)
+        for one in attempts
+        if one.error
+        and one.sweep is not None
+        and (health := healths.get(one.subscription_id)) is not None
+        and (health.health == HEALTHY and health.delivering_sweep != one.sweep.now)
+    }
+    found = dict(healths)
+    if asked:
+        for sub_id, sweep in await queries.delivering_sweeps(connection, asked):
+            found[sub_id] = replace(found[sub_id], delivering_sweep=sweep)
+    return found
+
+
 def _after(health: SubscriptionHealth, attempt: Attempt) -> SubscriptionHealth:
     if attempt.cause == TEST or attempt.is_internal_fault:
         return health
+    sweep = attempt.sweep.now if attempt.sweep else None
     if not attempt.error:
-        return after_success(health)
-    return after_failure(health, parked=attempt.state == PARKED)
+        return after_success(health, sweep)
+    return after_failure(health, parked=attempt.state == PARKED, sweep=sweep)

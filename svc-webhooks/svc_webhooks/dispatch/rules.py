@@ -88,6 +88,14 @@ def cause_of_due(rung: int, ladder: Ladder) -> str:
     return BY_RETRY if rung > len(ladder) else BY_SWEEP
 
 
+class SweepOfAttempt(NamedTuple):
+    """The sweep that makes an attempt. now: its slot, or the operator's instant. since: its attempts began then or
+    later, by the real clock."""
+
+    now: datetime.datetime
+    since: datetime.datetime
+
+
 class Attempt(NamedTuple):
     """An attempt and the state of its delivery after it."""
 
@@ -115,3 +123,4 @@ class Attempt(NamedTuple):
     replay_after: int | None = None  # the replay for which the delivery goes on waiting, after an internal fault
     resumes_after: datetime.datetime | None = None  # likewise
     answered: tuple[str, ...] = ()  # receivers whose first 2xx this is: see hosts.py
+    sweep: SweepOfAttempt | None = None  # not stored; None if a person requested the attempt

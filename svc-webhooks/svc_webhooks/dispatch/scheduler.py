@@ -90,7 +90,7 @@ class Scheduler:
         async with self._asked_for:
             # In a task of its own: a caller that disconnects must not cut attempts off between sending and recording.
             settled: asyncio.Future[Counts] = asyncio.get_running_loop().create_future()
-            task = self._begin(self._sweep(now), settled)
+            task = self._begin(Sweep(self.database, self.attempts, now, self._clock()), settled)
             await asyncio.wait((task, settled), return_when=asyncio.FIRST_COMPLETED)
             return stored, settled.result() if settled.done() else task.result()
 
@@ -149,19 +149,16 @@ class Scheduler:
         await asyncio.gather(end_tasks(self._retries), *(sweep.stop() for sweep in self._sweeps.values()))
         await self.attempts.finish()
 
-    def _sweep(self, now: datetime.datetime) -> Sweep:
-        return Sweep(self.database, self.attempts, now)
-
     async def _sweep_of_slot(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
         """The sweep of `slot`. A sweep that still runs, perhaps for an endpoint that hangs, takes over this slot."""
         sweep = self._of_slots
         task = next((task for task, one in self._sweeps.items() if one is sweep), None)
         if sweep is not None and task is not None:
-            sweep.now = slot
+            sweep.now = sweep.since = slot
             await sweep.look()
             if not task.done():
                 return task
-        self._of_slots = self._sweep(slot)
+        self._of_slots = Sweep(self.database, self.attempts, slot)
         return self._begin(self._of_slots)
 
     async def _slot_is_over(self, slot: datetime.datetime, task: asyncio.Task[Counts]) -> bool:

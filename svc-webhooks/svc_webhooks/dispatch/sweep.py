@@ -116,10 +116,14 @@ def _drop(queue: _OfCompanies, one: _Subscriber) -> bool:
 
 
 class Sweep:
-    """A sweep as of `now`."""
+    """A sweep as of `now`. since: no attempt of any process as of that `now` began before; by default `now`, as for a
+    slot."""
 
-    def __init__(self, database: Database, attempts: Attempts, now: datetime.datetime) -> None:
+    def __init__(
+        self, database: Database, attempts: Attempts, now: datetime.datetime, since: datetime.datetime | None = None
+    ) -> None:
         self.now = now
+        self.since = since or now
         self.counts = Counts()
         self._database = database
         self._attempts = attempts
@@ -310,7 +314,7 @@ class Sweep:
     async def _deliver(self, claimed: Claimed, place: Place) -> bool:
         """True if the delivery waits for its receiver."""
         try:
-            attempt = await self._attempts.make(claimed, self.now, place)
+            attempt = await self._attempts.make(claimed, self.now, place, since=self.since)
             if attempt is None:
                 return bool(place.refused_by)
             self.counts.attempted += 1

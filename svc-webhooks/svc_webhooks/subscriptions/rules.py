@@ -1,7 +1,8 @@
 """The events of a subscription, and its health. Pure."""
 
+import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from chassis.refusals import Refusal, invalid_request
@@ -29,7 +30,7 @@ API, ADMINISTRATOR = SOURCES
 
 KIND = "webhook_subscription"  # in hints and in the audit log
 SUBSCRIPTIONS_MAX = 1000  # of a company; the setting may change it
-DEAD_AFTER_FAILURES = 20  # in a row, over all deliveries of the subscription
+DEAD_AFTER_SWEEPS = 5  # in a row, each with a failure and without a success
 
 
 # Subscribing
@@ -66,10 +67,16 @@ def check_count(subscriptions: int, subscriptions_max: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionHealth:
-    """A subscription's health. failures_in_a_row: attempts that failed since the last success or resume."""
+    """A subscription's health. failures_in_a_row: attempts that failed since the last success or resume.
+
+    failed_sweeps: the sweeps in which they did, by their `now`, as far as they count; the first DEAD_AFTER_SWEEPS.
+    delivering_sweep: one in which an attempt succeeded, so that its failures do not count; noted once there are any.
+    """
 
     health: str
     failures_in_a_row: int
+    failed_sweeps: tuple[datetime.datetime, ...] = ()
+    delivering_sweep: datetime.datetime | None = None
 
 
 HEALTHY_AGAIN = SubscriptionHealth(HEALTHY, 0)
@@ -85,15 +92,28 @@ def resumed() -> SubscriptionHealth:
     return HEALTHY_AGAIN
 
 
-def after_success(standing: SubscriptionHealth) -> SubscriptionHealth:
-    """An attempt that runs while an administrator pauses may still succeed: it does not resume the subscription."""
-    return standing if standing.health == PAUSED else HEALTHY_AGAIN
+def after_success(standing: SubscriptionHealth, sweep: datetime.datetime | None = None) -> SubscriptionHealth:
+    """An attempt that runs while an administrator pauses may still succeed: it does not resume the subscription.
+
+    sweep: the `now` of the sweep that made the attempt; None if a person requested it.
+    """
+    if standing.health in (PAUSED, HEALTHY):
+        return standing
+    return replace(HEALTHY_AGAIN, delivering_sweep=sweep)
 
 
-def after_failure(standing: SubscriptionHealth, *, parked: bool) -> SubscriptionHealth:
-    """healthy → retrying → dead_lettered, when a delivery is parked or after 20 failures in a row."""
+def after_failure(
+    standing: SubscriptionHealth, *, parked: bool, sweep: datetime.datetime | None = None
+) -> SubscriptionHealth:
+    """healthy → retrying → dead_lettered, when a delivery is parked or after failures in five sweeps in a row.
+
+    A sweep counts once, however many deliveries fail in it, and not at all if one succeeds. sweep: see `after_success`.
+    """
     if standing.health == PAUSED:
         return standing
-    failures = standing.failures_in_a_row + 1
-    dead = parked or failures >= DEAD_AFTER_FAILURES or standing.health == DEAD_LETTERED
-    return SubscriptionHealth(DEAD_LETTERED if dead else RETRYING, failures)
+    sweeps = standing.failed_sweeps
+    if sweep is not None and sweep != standing.delivering_sweep and sweep not in sweeps:
+        sweeps = (*sweeps, sweep)[:DEAD_AFTER_SWEEPS]
+    dead = parked or len(sweeps) == DEAD_AFTER_SWEEPS or standing.health == DEAD_LETTERED
+    health = DEAD_LETTERED if dead else RETRYING
+    return SubscriptionHealth(health, standing.failures_in_a_row + 1, sweeps, standing.delivering_sweep)

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Index, Integer, LargeBinary, Sequence, Table, Text, text
+import sqlalchemy
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    Sequence,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from svc_webhooks.schema import Instant, listed, metadata
@@ -21,6 +34,9 @@ subscription = Table(
     Column("failures_in_a_row", Integer, nullable=False, server_default=text("0")),
     # When the first of these failures was recorded. Null where it is not known, as before this column was there.
     Column("failing_since", Instant, server_default=text("NULL")),
+    # See SubscriptionHealth.
+    Column("failed_sweeps", ARRAY(Instant), nullable=False, server_default=text("'{}'")),
+    Column("delivering_sweep", Instant, server_default=text("NULL")),
     Column("paused_at", Instant, server_default=text("NULL")),
     Column("paused_by", Text, nullable=False, server_default=text("''")),
     Column("pause_reason", Text, nullable=False, server_default=text("''")),
@@ -42,6 +58,17 @@ subscription = Table(
     ),
 )
 Index("subscription_page", subscription.c.company_id, subscription.c.id)
+
+# A success, a pause and a resume end the row of failed sweeps, those of the release before too, which knows none.
+_END_FAILED_SWEEPS = """CREATE FUNCTION end_failed_sweeps() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.failed_sweeps := '{}';
+    RETURN NEW;
+END $$"""
+_FAILED_SWEEPS_END = """CREATE TRIGGER failed_sweeps_end BEFORE UPDATE ON subscription FOR EACH ROW
+WHEN (NEW.failures_in_a_row = 0 AND NEW.failed_sweeps <> '{}') EXECUTE FUNCTION end_failed_sweeps()"""
+for statement in (_END_FAILED_SWEEPS, _FAILED_SWEEPS_END):
+    sqlalchemy.event.listen(metadata, "after_create", DDL(statement))  # type: ignore[no-untyped-call]
 
 # Deleted subscriptions whose deliveries and attempts are still being deleted.
 erasure = Table(

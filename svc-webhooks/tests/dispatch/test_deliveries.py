@@ -202,22 +202,58 @@ async def test_a_success_heals(client: Client, tickets: Producer, receivers: dic
     assert await health(client, sub_id) == "healthy"
 
 
-async def test_twenty_failures_in_a_row_dead_letter_and_deliveries_go_on(
+async def test_failures_of_five_sweeps_in_a_row_dead_letter_and_deliveries_go_on(
     client: Client, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
     sub_id, _ = await subscribe(client)
     receivers["receiver.test"].answer = answering(500)
-    for _ in range(19):
+    for _ in range(25):
         await tickets.ticket_created(client.company_id)
     first = now()
-    assert (await client.sweep(first))["failed"] == 19
+    assert (await client.sweep(first))["failed"] == 25  # one sweep, however many deliveries
+    for hours in (1, 2, 4):
+        assert await health(client, sub_id) == "retrying"
+        assert (await client.sweep(first + hours * HOUR))["failed"] == 25
     assert await health(client, sub_id) == "retrying"
-    await tickets.ticket_created(client.company_id)
-    assert (await client.sweep(now()))["failed"] == 1
+    assert (await client.sweep(first + 8 * HOUR))["failed"] == 25
     assert await health(client, sub_id) == "dead_lettered"
     receivers["receiver.test"].answer = answering(200)
-    assert (await client.sweep(first + 2 * HOUR))["succeeded"] == 20
+    assert (await client.sweep(first + 24 * HOUR))["succeeded"] == 25
     assert await health(client, sub_id) == "healthy"
+
+
+@pytest.mark.parametrize("arrives_first", [True, False])
+async def test_a_sweep_in_which_a_delivery_arrives_breaks_the_row(
+    client: Client, tickets: Producer, receivers: dict[str, Receiver], arrives_first: bool
+) -> None:
+    """Also if the others fail after it."""
+    sub_id, _ = await subscribe(client)
+    receiver, first = receivers["receiver.test"], now()
+    answered: list[int] = []
+
+    async def one_arrives(request: Received, writer: asyncio.StreamWriter) -> None:
+        answered.append(200 if len(answered) == (0 if arrives_first else 2) else 500)
+        await answering(answered[-1])(request, writer)
+
+    async def sweep(hour: int, failed: int) -> None:
+        assert (await client.sweep(first + hour * HOUR))["failed"] == failed
+
+    for _ in range(3):
+        await tickets.ticket_created(client.company_id)
+    receiver.answer = answering(500)
+    for hour in (0, 1, 2, 4):
+        await sweep(hour, 3)
+    receiver.answer = one_arrives
+    await sweep(8, 2)
+    assert sorted(answered) == [200, 500, 500] and await health(client, sub_id) in ("retrying", "healthy")
+    receiver.answer = answering(500)
+    for hour in (9, 10, 11, 12):
+        await tickets.ticket_created(client.company_id)
+        await client.sweep(first + hour * HOUR)
+        assert await health(client, sub_id) == "retrying"
+    await tickets.ticket_created(client.company_id)
+    await client.sweep(first + 13 * HOUR)
+    assert await health(client, sub_id) == "dead_lettered"
 
 
 async def test_deliveries_of_a_paused_subscription_wait_and_the_ladder_stands_still(

@@ -84,6 +84,46 @@ async def test_attempts_of_one_batch_count_in_their_order(client: Client, databa
     assert await health(database) == ("retrying", 2)
 
 
+async def failed_sweeps(database: Database) -> list[datetime.datetime]:
+    async with database.connection() as connection:
+        found: list[datetime.datetime] = await connection.raw.fetchval("SELECT failed_sweeps FROM subscription")
+    return found
+
+
+async def test_a_sweep_counts_once_and_not_at_all_if_a_delivery_arrived(client: Client, database: Database) -> None:
+    """Whichever comes first, in one batch or in several: a success of a healthy subscription is noted nowhere else."""
+    rows = iter(await claimed(database, client, 12))
+    recorder = Recorder(database)
+    sweeps = [rules.SweepOfAttempt(now() + hour * HOUR, now()) for hour in range(3)]
+
+    async def record(sweep: rules.SweepOfAttempt, *statuses: int) -> None:
+        batch = [ended(next(rows), status, sweep=sweep) for status in statuses]
+        assert all(await asyncio.gather(*(recorder.record(one, client.company_id) for one in batch)))
+
+    await record(sweeps[0], 500, 500)
+    await record(sweeps[0], 500)
+    assert (await health(database), await failed_sweeps(database)) == (("retrying", 3), [sweeps[0].now])
+    await record(sweeps[1], 200)
+    assert await health(database) == ("healthy", 0)
+    await record(sweeps[1], 500)
+    await record(sweeps[1], 500)
+    assert (await health(database), await failed_sweeps(database)) == (("retrying", 2), [])
+    await record(sweeps[2], 500)
+    assert (await health(database), await failed_sweeps(database)) == (("retrying", 3), [sweeps[2].now])
+    # The release before knows no sweeps: it writes these columns alone.
+    async with database.connection() as connection:
+        await connection.raw.execute("UPDATE subscription SET health = 'healthy', failures_in_a_row = 0")
+    assert await failed_sweeps(database) == []
+    begun = rules.SweepOfAttempt(now() + 3 * HOUR, now())
+    await record(begun, 200)  # of a healthy subscription
+    await record(begun, 500, 500)
+    assert (await health(database), await failed_sweeps(database)) == (("retrying", 2), [])
+    # A success from before a sweep began is none of its own.
+    await record(begun, 200)
+    await record(rules.SweepOfAttempt(now() + 4 * HOUR, now()), 500)
+    assert (await health(database), len(await failed_sweeps(database))) == (("retrying", 1), 1)
+
+
 async def test_a_batch_makes_one_hint_a_subscription(client: Client, database: Database) -> None:
     rows = await claimed(database, client, 3)
     heard: list[Change] = []

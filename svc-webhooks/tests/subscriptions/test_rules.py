@@ -1,5 +1,8 @@
 """The events of a subscription, and its health."""
 
+import datetime
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,24 +11,61 @@ from chassis.refusals import Refusal
 from svc_webhooks.subscriptions import rules
 from svc_webhooks.subscriptions.rules import DEAD_LETTERED, HEALTHY, PAUSED, RETRYING, SubscriptionHealth
 
+BEGIN = datetime.datetime(2026, 5, 1, tzinfo=datetime.UTC)
+SWEEPS = [BEGIN + hour * datetime.timedelta(hours=1) for hour in range(8)]
+
+sweeps = st.integers(0, 4).map(lambda n: tuple(SWEEPS[:n]))
 healths = st.one_of(
     st.just(SubscriptionHealth(HEALTHY, 0)),
     st.just(SubscriptionHealth(PAUSED, 0)),
-    st.integers(1, 19).map(lambda n: SubscriptionHealth(RETRYING, n)),
-    st.integers(1, 500).map(lambda n: SubscriptionHealth(DEAD_LETTERED, n)),
+    st.builds(SubscriptionHealth, st.just(RETRYING), st.integers(4, 500), sweeps),
+    st.builds(SubscriptionHealth, st.just(DEAD_LETTERED), st.integers(5, 500), sweeps),
 )
 
 
+def failed(health: SubscriptionHealth, *sweeps: datetime.datetime) -> SubscriptionHealth:
+    for sweep in sweeps:
+        health = rules.after_failure(health, parked=False, sweep=sweep)
+    return health
+
+
 def test_the_first_failure_makes_retrying() -> None:
-    assert rules.after_failure(SubscriptionHealth(HEALTHY, 0), parked=False) == SubscriptionHealth(RETRYING, 1)
+    assert failed(rules.HEALTHY_AGAIN, BEGIN) == SubscriptionHealth(RETRYING, 1, (BEGIN,))
 
 
-def test_twenty_failures_in_a_row_make_dead_lettered() -> None:
-    health = SubscriptionHealth(HEALTHY, 0)
-    for _ in range(19):
+def test_failures_of_five_sweeps_in_a_row_make_dead_lettered() -> None:
+    health = failed(rules.HEALTHY_AGAIN, *SWEEPS[:4])
+    assert (health.health, health.failures_in_a_row) == (RETRYING, 4)
+    assert failed(health, SWEEPS[4]).health == DEAD_LETTERED
+
+
+def test_many_failures_of_one_sweep_are_one() -> None:
+    health = failed(rules.HEALTHY_AGAIN, *[BEGIN] * 77)
+    assert (health.health, health.failures_in_a_row) == (RETRYING, 77)
+    # Sweeps that run at once take turns; each counts once.
+    assert failed(health, *SWEEPS[:2] * 20).health == RETRYING
+    assert failed(health, *SWEEPS[1:4]).health == RETRYING
+    assert failed(health, *SWEEPS[1:5]).health == DEAD_LETTERED
+
+
+def test_a_sweep_with_a_success_breaks_the_row_and_does_not_count() -> None:
+    mixed, later = SWEEPS[4], SWEEPS[5:]
+    health = failed(
+        rules.HEALTHY_AGAIN,
+        *SWEEPS[:4],
+    )
+    health = failed(rules.after_success(health, mixed), mixed, mixed)
+    assert (health.health, health.failures_in_a_row, health.failed_sweeps) == (RETRYING, 2, ())
+    assert failed(health, *later, mixed, later[0]).health == RETRYING
+    assert failed(health, *later, SWEEPS[0], SWEEPS[1]).health == DEAD_LETTERED
+
+
+def test_what_a_person_requested_is_no_sweep() -> None:
+    health = rules.HEALTHY_AGAIN
+    for _ in range(100):
         health = rules.after_failure(health, parked=False)
-    assert health == SubscriptionHealth(RETRYING, 19)
-    assert rules.after_failure(health, parked=False) == SubscriptionHealth(DEAD_LETTERED, 20)
+    assert health == SubscriptionHealth(RETRYING, 100)
+    assert rules.after_success(health) == rules.HEALTHY_AGAIN
 
 
 @given(healths)
@@ -44,25 +84,25 @@ def test_dead_lettered_stays_until_a_success(health: SubscriptionHealth) -> None
         assert rules.after_success(dead) == SubscriptionHealth(HEALTHY, 0)
 
 
-def happens(what: str, health: SubscriptionHealth) -> SubscriptionHealth:
+def happens(what: str, health: SubscriptionHealth, sweep: datetime.datetime = SWEEPS[4]) -> SubscriptionHealth:
     match what:
         case "success":
-            return rules.after_success(health)
+            return rules.after_success(health, sweep)
         case "pause":
             return rules.paused()
         case "resume":
             return rules.resumed()
         case _:
-            return rules.after_failure(health, parked=what == "parks")
+            return rules.after_failure(health, parked=what == "parks", sweep=sweep)
 
 
 HAPPENINGS = ("success", "failure", "parks", "pause", "resume")
-# Every health and every action. `retrying` has two rows, because the twentieth failure in a row makes a difference.
+# Every health and every action. `retrying` has two rows, because the fifth sweep in a row makes a difference.
 TRANSITIONS = {
     SubscriptionHealth(HEALTHY, 0): (HEALTHY, RETRYING, DEAD_LETTERED, PAUSED, HEALTHY),
-    SubscriptionHealth(RETRYING, 1): (HEALTHY, RETRYING, DEAD_LETTERED, PAUSED, HEALTHY),
-    SubscriptionHealth(RETRYING, 19): (HEALTHY, DEAD_LETTERED, DEAD_LETTERED, PAUSED, HEALTHY),
-    SubscriptionHealth(DEAD_LETTERED, 20): (HEALTHY, DEAD_LETTERED, DEAD_LETTERED, PAUSED, HEALTHY),
+    SubscriptionHealth(RETRYING, 77, tuple(SWEEPS[:3])): (HEALTHY, RETRYING, DEAD_LETTERED, PAUSED, HEALTHY),
+    SubscriptionHealth(RETRYING, 4, tuple(SWEEPS[:4])): (HEALTHY, DEAD_LETTERED, DEAD_LETTERED, PAUSED, HEALTHY),
+    SubscriptionHealth(DEAD_LETTERED, 5, tuple(SWEEPS[:5])): (HEALTHY, DEAD_LETTERED, DEAD_LETTERED, PAUSED, HEALTHY),
     SubscriptionHealth(DEAD_LETTERED, 1): (HEALTHY, DEAD_LETTERED, DEAD_LETTERED, PAUSED, HEALTHY),
     SubscriptionHealth(PAUSED, 0): (PAUSED, PAUSED, PAUSED, PAUSED, HEALTHY),
 }
@@ -78,30 +118,38 @@ def test_the_table_of_transitions_names_every_health() -> None:
     assert {health.health for health in TRANSITIONS} == set(rules.HEALTHS)
 
 
-@given(st.lists(st.sampled_from(HAPPENINGS), max_size=60))
-def test_health_follows_from_what_happened_since_the_last_turning_point(story: list[str]) -> None:
-    """A pause lasts until the resume; a success or a resume resets all earlier failures."""
+@given(st.lists(st.tuples(st.sampled_from(HAPPENINGS), st.sampled_from(SWEEPS)), max_size=60))
+def test_health_follows_from_what_happened_since_the_last_turning_point(story: list[tuple[str, Any]]) -> None:
+    """A pause lasts until the resume; a success or a resume resets all earlier failures. Sweeps are over in turn."""
+    story = sorted(story, key=lambda one: one[1])
     health = rules.HEALTHY_AGAIN
-    for what in story:
-        health = happens(what, health)
+    for what, sweep in story:
+        health = happens(what, health, sweep)
     paused = False
     since: list[str] = []
-    for what in story:
+    counted: set[Any] = set()
+    delivering: Any = None
+    for what, sweep in story:
         if what in ("pause", "resume"):
-            paused, since = what == "pause", []
+            paused, since, counted, delivering = what == "pause", [], set(), None
+        elif not paused and what == "success":
+            delivering = sweep if since else delivering
+            since, counted = [], set()
         elif not paused:
-            since = [] if what == "success" else [*since, what]
-    dead = "parks" in since or len(since) >= 20
+            since.append(what)
+            counted |= {sweep} - {delivering}
+    dead = "parks" in since or len(counted) >= 5
     expected = PAUSED if paused else HEALTHY if not since else DEAD_LETTERED if dead else RETRYING
-    assert health == SubscriptionHealth(expected, 0 if paused else len(since))
+    assert (health.health, health.failures_in_a_row) == (expected, 0 if paused else len(since))
 
 
-@given(healths, st.lists(st.sampled_from(HAPPENINGS)))
-def test_health_and_failures_always_agree(health: SubscriptionHealth, story: list[str]) -> None:
-    for what in story:
-        health = happens(what, health)
+@given(healths, st.lists(st.tuples(st.sampled_from(HAPPENINGS), st.sampled_from(SWEEPS))))
+def test_health_and_failures_always_agree(health: SubscriptionHealth, story: list[tuple[str, Any]]) -> None:
+    for what, sweep in story:
+        health = happens(what, health, sweep)
         assert (health.failures_in_a_row == 0) == (health.health in (HEALTHY, PAUSED))
-        assert health.health != RETRYING or health.failures_in_a_row < 20
+        assert len(health.failed_sweeps) <= min(5, health.failures_in_a_row)
+        assert health.health != RETRYING or len(health.failed_sweeps) < 5
 
 
 def test_the_set_of_events_is_sorted_and_deduplicated() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import (
     BigInteger,
@@ -12,20 +13,24 @@ from sqlalchemy import (
     SmallInteger,
     Text,
     case,
+    cast,
+    exists,
     func,
     literal_column,
     null,
     select,
     text,
+    type_coerce,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.types import NullType
 
 from chassis.db.database import Connection
 from chassis.db.rows import array_rows, columns_of_tuples
 from chassis.db.statements import Statement, param
 from svc_webhooks.by_index import same_delivery
-from svc_webhooks.dispatch.rules import Attempt
+from svc_webhooks.dispatch.rules import TEST, Attempt, SweepOfAttempt
 from svc_webhooks.dispatch.tables import attempt, delivery
 from svc_webhooks.schema import Instant, Uuid
 from svc_webhooks.subscriptions.rules import SubscriptionHealth
@@ -104,18 +109,36 @@ def _record_attempts() -> Statement:
 
 _RECORD_ATTEMPTS = _record_attempts()
 _HEALTHS = Statement(
-    select(subscription.c.id, subscription.c.health, subscription.c.failures_in_a_row)
+    select(
+        subscription.c.id,
+        subscription.c.health,
+        subscription.c.failures_in_a_row,
+        type_coerce(subscription.c.failed_sweeps, NullType()).label("failed_sweeps"),  # keeps asyncpg's own list
+        subscription.c.delivering_sweep,
+    )
     .where(subscription.c.id == func.any(param("ids", ARRAY(BigInteger))))
     .order_by(subscription.c.id)
     .with_for_update(key_share=True)
 )
-_moved = array_rows("moved", {"id": BigInteger, "health": Text, "failures_in_a_row": Integer})
+# The sweeps as one text a row: unnest would flatten an array of arrays.
+_moved = array_rows(
+    "moved",
+    {
+        "id": BigInteger,
+        "health": Text,
+        "failures_in_a_row": Integer,
+        "failed_sweeps": Text,
+        "delivering_sweep": Instant,
+    },
+)
 _SAVE_HEALTHS = Statement(
     update(subscription)
     .where(subscription.c.id >= _moved.c.id, subscription.c.id <= _moved.c.id)
     .values(
         health=_moved.c.health,
         failures_in_a_row=_moved.c.failures_in_a_row,
+        failed_sweeps=cast(_moved.c.failed_sweeps, ARRAY(Instant)),
+        delivering_sweep=_moved.c.delivering_sweep,
         # If the count of failures has not grown, a success interrupted it within these attempts: the row began anew.
         failing_since=case(
             (_moved.c.failures_in_a_row == literal_column("0"), null()),
@@ -129,11 +152,24 @@ _SAVE_HEALTHS = Statement(
 )
 
 
+_asked = array_rows("asked", {"subscription_id": BigInteger, "now": Instant, "since": Instant})
+_DELIVERING_SWEEPS = Statement(
+    select(_asked.c.subscription_id, _asked.c.now).where(
+        exists().where(
+            attempt.c.subscription_id == _asked.c.subscription_id,
+            attempt.c.started_at >= _asked.c.since,
+            attempt.c.error == text("''"),
+            attempt.c.cause != text(f"'{TEST}'"),
+        )
+    )
+)
+
+
 async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt]) -> dict[tuple[uuid.UUID, int], bool]:
     """Records the attempts that the fences allow. Returns by (event_id, subscription_id) whether the subscription has
     failures."""
     columns = columns_of_tuples(attempts)
-    del columns["is_internal_fault"], columns["answered"]
+    del columns["is_internal_fault"], columns["answered"], columns["sweep"]
     rows = await connection.rows(_RECORD_ATTEMPTS, **columns)
     return {(row["event_id"], row["subscription_id"]): row["has_failures"] for row in rows}
 
@@ -141,7 +177,25 @@ async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt])
 async def healths_for_update(connection: Connection, ids: Sequence[int]) -> dict[int, SubscriptionHealth]:
     """Locks the rows in the order of ids; fan-outs proceed meanwhile."""
     rows = await connection.rows(_HEALTHS, ids=ids)
-    return {row["id"]: SubscriptionHealth(row["health"], row["failures_in_a_row"]) for row in rows}
+    return {
+        row["id"]: SubscriptionHealth(
+            row["health"], row["failures_in_a_row"], tuple(row["failed_sweeps"]), row["delivering_sweep"]
+        )
+        for row in rows
+    }
+
+
+async def delivering_sweeps(
+    connection: Connection, asked: Collection[tuple[int, SweepOfAttempt]]
+) -> list[tuple[int, datetime.datetime]]:
+    """Those of some subscriptions' sweeps since whose beginning an attempt has succeeded."""
+    rows = await connection.rows(
+        _DELIVERING_SWEEPS,
+        subscription_id=[sub_id for sub_id, _ in asked],
+        now=[sweep.now for _, sweep in asked],
+        since=[sweep.since for _, sweep in asked],
+    )
+    return [(row["subscription_id"], row["now"]) for row in rows]
 
 
 async def save_healths(connection: Connection, healths: dict[int, SubscriptionHealth]) -> None:
@@ -150,4 +204,8 @@ async def save_healths(connection: Connection, healths: dict[int, SubscriptionHe
         id=list(healths),
         health=[health.health for health in healths.values()],
         failures_in_a_row=[health.failures_in_a_row for health in healths.values()],
+        failed_sweeps=[
+            "{" + ",".join(sweep.isoformat() for sweep in health.failed_sweeps) + "}" for health in healths.values()
+        ],
+        delivering_sweep=[health.delivering_sweep for health in healths.values()],
     )
