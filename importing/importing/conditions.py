@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from importing.patterns import Pattern
 from importing.values import Columns
 
 _ZERO = re.compile(r"[+-]?0*(?:[.,]0*)?")
@@ -51,10 +52,9 @@ def _among(wanted: Collection[str]) -> Callable[[str], bool]:
 
 def _matching(pattern: str) -> Callable[[str], bool]:
     try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"pattern is no regular expression: {error}") from None
-    return lambda text: compiled.fullmatch(text) is not None
+        return Pattern(pattern).matches
+    except ValueError as error:
+        raise ValueError(f"pattern {error}") from None
 
 
 def _negated(inner: Callable[[str], bool]) -> Callable[[str], bool]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -58,7 +57,7 @@ class FileMapping:
         return next((one.columns for one in self.fields if one.name == field), ())
 
     def ignores(self, column: str) -> bool:
-        return any(re.fullmatch(re.escape(name).replace(r"\*", ".*"), column, re.DOTALL) for name in self.ignore)
+        return any(_is_like(name, column) for name in self.ignore)
 
     def takes(self, row: values.Columns) -> bool:
         """Whether the row is imported. Raises Faulty."""
@@ -89,6 +88,21 @@ class Texts(dict[str, str]):
         value = self._source.get(column)
         self[column] = text = value if isinstance(value, str) else _text(value, column)
         return text
+
+
+def _is_like(form: str, name: str) -> bool:
+    """Whether a name has the form, in which * stands for any text."""
+    first, *pieces = form.split("*")
+    if not pieces:
+        return name == form
+    place, end = len(first), len(name) - len(pieces[-1])
+    if place > end or not name.startswith(first) or not name.endswith(pieces[-1]):
+        return False
+    for piece in pieces[:-1]:
+        place = name.find(piece, place, end) + len(piece)
+        if place < len(piece):
+            return False
+    return True
 
 
 def _text(value: Any, column: str) -> str:

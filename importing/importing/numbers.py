@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from importing.patterns import Pattern, escaped
 from importing.values import Unreadable
 
 DECIMALS = (".", ",")
 # A blank stands for every space that separates thousands: the usual one, and those that do not break a line.
 THOUSANDS = (".", ",", "'", "\u2019", " ")
 _SPACES = "[ \u00a0\u202f\u2009]"
+_MINUS = "\u2212"
 
 
 class Number:
@@ -21,26 +23,25 @@ class Number:
         """Raises ValueError if the two separators are the same."""
         if decimal == thousands:
             raise ValueError(f'has "{decimal}" as both decimal and thousands')
-        group = _SPACES if thousands == " " else re.escape(thousands)
+        group = _SPACES if thousands == " " else escaped(thousands)
         # Groups of two occur in India; the last one always has three digits.
         whole = rf"[0-9]{{1,3}}(?:{group}[0-9]{{2,3}})*{group}[0-9]{{3}}|[0-9]+" if thousands else "[0-9]+"
-        signs = "|".join(re.escape(one) for one in sorted(currency, key=len, reverse=True))
+        signs = "|".join(escaped(one) for one in sorted(currency, key=len, reverse=True))
         sign = rf"(?:(?:{signs}){_SPACES}*)?" if signs else ""
         behind = rf"(?:{_SPACES}*(?:{signs}))?" if signs else ""
-        self._pattern = re.compile(
-            rf"(?P<open>\()?(?P<minus>[+\u2212-])?{_SPACES}*{sign}(?P<inner>[+\u2212-])?"
-            rf"(?P<whole>{whole})?(?:{re.escape(decimal)}(?P<part>[0-9]*))?{behind}(?P<last>[\u2212-])?(?P<close>\))?"
+        self._pattern = Pattern(
+            rf"(\()?([+{_MINUS}-])?{_SPACES}*{sign}([+{_MINUS}-])?"
+            rf"({whole})?(?:{escaped(decimal)}([0-9]*))?{behind}([{_MINUS}-])?(\))?"
         )
 
     def read(self, text: str) -> str:
         """`1.234,50 €` as `1234.50`. A minus may stand on either side; so may brackets, which mean one too. Raises
         Unreadable."""
-        found = self._pattern.fullmatch(text)
-        if found is None or not (found["whole"] or found["part"]) or bool(found["open"]) != bool(found["close"]):
+        bracket, minus, inner, whole, part, last, close = self._pattern.groups_of(text) or [""] * 7
+        if not (whole or part) or bool(bracket) != bool(close):
             raise Unreadable("is not a number in the format of the mapping")
-        signs = [sign for sign in (found["minus"], found["inner"], found["last"], found["open"]) if sign]
+        signs = [sign for sign in (minus, inner, last, bracket) if sign]
         if len(signs) > 1:
             raise Unreadable("has more than one sign")
-        whole = re.sub(r"[^0-9]", "", found["whole"] or "0")
-        part = f".{found['part']}" if found["part"] else ""
-        return f"{'-' if signs and signs != ['+'] else ''}{whole}{part}"
+        digits = re.sub(r"[^0-9]", "", whole or "0")
+        return f"{'-' if signs and signs != ['+'] else ''}{digits}{'.' if part else ''}{part}"

@@ -1,4 +1,4 @@
-"""Makes one field's value from the columns of a row, by the rules of a mapping. Standard library only.
+"""Makes one field's value from the columns of a row, by the rules of a mapping.
 
 The steps, in order: take the text (from a column, the first non-blank of several, a template, or a constant); strip
 spaces; blank the texts that mean nothing; apply at most one of a table of values, steps, date formats, digits and a
@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from zoneinfo import ZoneInfo
+
+from importing import patterns
 
 Columns = Mapping[str, str]
 Read = Callable[[Columns], str]
@@ -67,14 +69,14 @@ class FileName:
         if len(set(self.parts)) < len(self.parts):
             raise ValueError("has a part twice")
         pieces = [*(literal for literal, _ in template.pieces), template.end]
-        self._pattern = re.compile("(.+?)".join(map(re.escape, pieces)), re.DOTALL)
+        self._pattern = patterns.Pattern("(?s)" + "(.+?)".join(map(patterns.escaped, pieces)))
 
     def read(self, name: str) -> dict[str, str] | None:
         """The parts of a file's name; None if the name has another form. It may end with .csv, .jsonl, .ndjson, .xlsx
         or .gz, and may be that of a rejects file."""
         plain = re.sub(r"\.(csv|jsonl|ndjson|xlsx)$", "", name.removesuffix(".gz"), flags=re.IGNORECASE)
-        found = self._pattern.fullmatch(re.sub(REJECTS_ENDING, "", plain))
-        return None if found is None else dict(zip(self.parts, found.groups(), strict=True))
+        found = self._pattern.groups_of(re.sub(REJECTS_ENDING, "", plain))
+        return None if found is None else dict(zip(self.parts, found, strict=True))
 
 
 class Template:
@@ -199,19 +201,16 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         """Raises ValueError if it is not a valid expression, or has no group."""
-        try:
-            self._pattern = re.compile(text)
-        except re.error as error:
-            raise ValueError(f"is no regular expression: {error}") from None
+        self._pattern = patterns.Pattern(text)
         if not self._pattern.groups:
             raise ValueError("has no group; put what is wanted into ( and )")
 
     def read(self, text: str) -> str:
         """Raises Unreadable if the expression does not match the whole text."""
-        match = self._pattern.fullmatch(text)
-        if match is None:
+        groups = self._pattern.groups_of(text)
+        if groups is None:
             raise Unreadable("does not match the pattern of the mapping")
-        return "".join(group or "" for group in match.groups())
+        return "".join(groups)
 
 
 class Steps:
