@@ -81,6 +81,9 @@ class Import:
         """
         try:
             for batch in self._batches():
+                if not batch:
+                    await asyncio.sleep(0)
+                    continue
                 await self._settle_away(progress)
                 self._away = batch, asyncio.create_task(self._sender.send(batch))
                 for _ in range(STEPS_TO_LEAVE):
@@ -103,9 +106,13 @@ class Import:
             await progress(self.counts)
 
     def _batches(self) -> Iterator[list[Entry]]:
+        """The batches to send. An empty one after every ROWS_MAX rows: rows that are not sent may be many, and other
+        tasks of the event loop must run meanwhile."""
         batch: list[Entry] = []
         size = read = 0
-        for row in self._source.rows():
+        for number, row in enumerate(self._source.rows(), 1):
+            if number % ROWS_MAX == 0:
+                yield []
             entry = self._entry(row)
             if entry is None:
                 self.counts.skipped += 1

@@ -83,8 +83,29 @@ _now = param("now", TIME)
 _mine = (job.c.company_id == _number("company_id"), job.c.id == _number("job_id"))
 _led = (job.c.id == _number("job_id"), job.c.runner == _text("held_by"), job.c.lease_until > sa.func.clock_timestamp())
 _lease = sa.func.clock_timestamp() + sa.literal_column(f"interval '{LEASE.seconds} seconds'")
-_under_way: Any = sa.or_(*(job.c.state == sa.literal_column(f"'{one}'") for one in UNDER_WAY))
+
+
+def _under_way(row: Any = job) -> Any:
+    return sa.or_(*(row.c.state == sa.literal_column(f"'{one}'") for one in UNDER_WAY))
+
+
 _free = {"runner": "", "lease_until": None, "permit": "", "cancels": False}
+
+
+def _has_lease(row: Any) -> Any:
+    return sa.and_(row.c.lease_until.is_not(None), row.c.lease_until > sa.func.clock_timestamp())
+
+
+def _tasks_of(row: Any) -> Any:
+    """How many tasks of the row's company are worked on."""
+    other = job.alias()
+    return (
+        sa.select(sa.func.count())
+        .select_from(other)
+        .where(_under_way(other), other.c.company_id == row.c.company_id, _has_lease(other))
+        .scalar_subquery()
+    )
+
 
 _NEW = Statement(
     insert(job)
@@ -118,7 +139,7 @@ _LIST = Query(
 )
 _MAP = Statement(
     sa.update(job)
-    .where(*_mine, sa.not_(_under_way), job.c.facts != "{}")
+    .where(*_mine, sa.not_(_under_way()), job.c.facts != "{}")
     .values(
         state=CHECKING,
         kind=_text("kind"),
@@ -161,18 +182,14 @@ _GO_ON = Statement(
     .values(state=RUNNING, permit=_text("permit"), fault="", stopped_in="", attempts=0, ended_at=None)
     .returning(job.c.id)
 )
-_CANCEL = Statement(sa.update(job).where(*_mine, _under_way).values(cancels=True).returning(job.c.id))
-_DELETE = Statement(sa.delete(job).where(*_mine, sa.not_(_under_way)).returning(job.c.stored_as))
+_CANCEL = Statement(sa.update(job).where(*_mine, _under_way()).values(cancels=True).returning(job.c.id))
+_DELETE = Statement(sa.delete(job).where(*_mine, sa.not_(_under_way())).returning(job.c.stored_as))
 _OLD = Query(
-    Job, sa.select(job).where(job.c.uploaded_at < _now, sa.not_(_under_way)).order_by(job.c.uploaded_at).limit(100)
+    Job, sa.select(job).where(job.c.uploaded_at < _now, sa.not_(_under_way())).order_by(job.c.uploaded_at).limit(100)
 )
-_DUE = (
-    sa.select(job.c.id)
-    .where(_under_way, sa.or_(job.c.lease_until.is_(None), job.c.lease_until <= sa.func.clock_timestamp()))
-    .order_by(job.c.id)
-    .limit(1)
-    .with_for_update(skip_locked=True)
-)
+_is_due = sa.and_(_under_way(), sa.not_(job.c.cancels), sa.not_(_has_lease(job)))
+# The first of the company that has the fewest under way, so that none waits for all the tasks of another.
+_DUE = sa.select(job.c.id).where(_is_due).order_by(_tasks_of(job), job.c.id).limit(1).with_for_update(skip_locked=True)
 _CLAIM = Statement(
     sa.update(job)
     .where(job.c.id == _DUE.scalar_subquery())
@@ -181,6 +198,29 @@ _CLAIM = Statement(
 )
 _RENEW = Statement(sa.update(job).where(*_led).values(lease_until=_lease).returning(job.c.cancels))
 _RELEASE = Statement(sa.update(job).where(job.c.runner == _text("held_by")).values(lease_until=None))
+_leaving = job.alias()
+# The newest of these runners' tasks whose company has another one, if a company waits that has none.
+_MAKE_ROOM = Statement(
+    sa.select(_leaving.c.runner)
+    .where(
+        _leaving.c.runner == sa.func.any(param("runners", sa.ARRAY(sa.Text))),
+        _has_lease(_leaving),
+        _tasks_of(_leaving) > 1,
+        sa.exists(sa.select(job.c.id).where(_is_due, _tasks_of(job) == 0)),
+    )
+    .order_by(_leaving.c.id.desc())
+    .limit(1)
+)
+_END_CANCELLED = Statement(
+    sa.update(job)
+    .where(_under_way(), job.c.cancels, sa.not_(_has_lease(job)))
+    .values(state=CANCELLED, stopped_in=job.c.state, ended_at=sa.func.clock_timestamp(), **_free)
+)
+_STOP = Statement(
+    sa.update(job)
+    .where(_under_way(), job.c.runner == _text("held_by"))
+    .values(state=STOPPED, stopped_in=job.c.state, fault=_text("fault"), ended_at=sa.func.clock_timestamp(), **_free)
+)
 _FORGIVE = Statement(
     sa.update(job)
     .where(job.c.runner == _text("held_by"))
@@ -325,8 +365,22 @@ class Jobs:
             raise LeaseLost
         return found
 
+    async def room(self, runners: Sequence[str]) -> str | None:
+        """The runner, of these, that is to make room: its company has another task under way, while a company waits
+        that has none. None if none is."""
+        found: str | None = await self.database.value(_MAKE_ROOM, runners=list(runners))
+        return found
+
+    async def end_cancelled(self) -> None:
+        """Ends the tasks that were cancelled and that nobody works on."""
+        await self.database.execute(_END_CANCELLED)
+
+    async def stop(self, runner: str, fault: str) -> None:
+        """The runner has ended and nobody should go on by themselves: the job stops with the outcome that is stored."""
+        await self.database.execute(_STOP, held_by=runner, fault=fault)
+
     async def renew(self, job_id: int, runner: str) -> bool:
-        """Whether the task is to be cancelled. Raises LeaseLost."""
+        """Keeps the lease. Returns whether the task is to be cancelled. Raises LeaseLost."""
         row = await self.database.row(_RENEW, job_id=job_id, held_by=runner)
         if row is None:
             raise LeaseLost

@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from chassis.runtime import pdeathsig
 from makeready_local.forks import Forked, Forks
 
 LOOPBACK = "127.0.0.1"
-PDEATHSIG = Path(__file__).with_name("pdeathsig.py")
+PDEATHSIG = Path(pdeathsig.__file__)
 LOG_TAIL_BYTES = 8192
 LOG_BYTES_MAX = 10_000_000
 _keepers: list[socket.socket] = []
@@ -65,7 +66,7 @@ class Child:
         self.name = name
         self.log = log
         uid, gid = (account.uid, account.gid) if account else (-1, -1)
-        pdeathsig = [str(number) for number in (os.getpid(), int(orphan_signal), uid, gid)]
+        words = [str(number) for number in (os.getpid(), int(orphan_signal), uid, gid)]
         with log.open("ab") as output:
             self._log_start = output.tell()
             self._process: Forked | subprocess.Popen[bytes]
@@ -73,7 +74,7 @@ class Child:
                 self._process = forks.fork(name, program, environment, output.fileno(), folder)
                 return
             self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-I", "-S", str(PDEATHSIG), *pdeathsig, *program],
+                [sys.executable, "-I", "-S", str(PDEATHSIG), *words, *program],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

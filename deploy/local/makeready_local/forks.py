@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from makeready_local.pdeathsig import die_with, name_process
+from chassis.runtime.pdeathsig import die_with, name_process
 
 # What the services, the console and their migrations import. None of these modules reads a setting, starts a thread or
 # opens a connection at its import.

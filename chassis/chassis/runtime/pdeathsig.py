@@ -2,7 +2,7 @@
 
 Run as a script: `python -I -S pdeathsig.py PARENT SIGNAL UID GID PROGRAM ARGUMENT…` (UID -1: keep the user). The kernel
 sends SIGNAL to PROGRAM when PARENT ends, however it ends. This is a program of its own because code between fork and
-exec is not safe in a parent with threads.
+exec is not safe in a parent with threads. A Python program can call `die_with` first instead.
 """
 
 import ctypes
@@ -25,7 +25,8 @@ def main(parent: int, signal: int, uid: int, gid: int, program: list[str]) -> No
 
 
 def die_with(parent: int, signal: int) -> None:
-    """The kernel sends the signal to this process when its parent ends. Raises OSError."""
+    """The kernel sends the signal to this process when its parent ends, or only the thread that started it. Raises
+    OSError."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
     if os.getppid() != parent:  # the parent ended before the setting took effect
