@@ -35,7 +35,16 @@ def identity_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _reset(stubs: Stubs) -> None:
     """As at the start: a company's worth of answers, and people who can sign in."""
-    for part in (stubs.answers, stubs.calls, stubs.people, stubs.sessions, stubs.displaced, stubs.slow, stubs.asked):
+    for part in (
+        stubs.answers,
+        stubs.calls,
+        stubs.people,
+        stubs.sessions,
+        stubs.displaced,
+        stubs.slow,
+        stubs.asked,
+        stubs.clients,
+    ):
         part.clear()
     for person in (
         Person("administrator", 1, "Dana Adler", "dana@demo.example"),

@@ -92,6 +92,8 @@ class Stubs:
     displaced: set[str] = field(default_factory=set)
     """Texts of sessions that newer ones displaced."""
     addresses: dict[str, str] = field(default_factory=dict)
+    clients: list[Any] = field(default_factory=list)
+    """The browsers that tried to sign in."""
     asked: list[Any] = field(default_factory=list)
     """The requests about sessions."""
     slow: set[str] = field(default_factory=set)
@@ -192,9 +194,10 @@ class Stubs:
 
     def _new(self, person: Person, *, confirmed: bool = True) -> sessions_pb2.NewSession:
         text = self.begin(person, confirmed=confirmed)
-        return sessions_pb2.NewSession(text=text, session=self.sessions[text])
+        return sessions_pb2.NewSession(known=f"known-{person.person_id}", text=text, session=self.sessions[text])
 
     def _SignIn(self, request: Any, _who: Identity) -> Any:
+        self.clients.append(request.client)
         person = self.people.get(request.email)
         if person is None or request.password != PASSWORD:
             raise Refusal(401, "sign_in_failed", "E-mail or password is wrong.")

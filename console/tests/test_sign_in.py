@@ -11,7 +11,7 @@ import pytest
 from chassis.auth.identity import ADMINISTRATOR, REUSE_SECONDS, Identity
 from console.kit.calls import CALL_SECONDS
 from console.kit.sessions import SESSION_SECONDS, TOKEN_SECONDS
-from console.kit.visit import SESSION_COOKIE, VISITOR_COOKIE
+from console.kit.visit import KNOWN_COOKIE, SESSION_COOKIE, VISITOR_COOKIE
 
 from .browsing import Browser
 from .stubs import CODE, PASSWORD, Stubs
@@ -34,6 +34,28 @@ async def test_a_wrong_password_says_so_and_keeps_the_email(nobody: Browser) -> 
     assert 'value="dana@demo.example"' in reply.text
     assert 'wrong"' not in reply.text
     assert SESSION_COOKIE not in nobody.cookies
+
+
+async def test_the_browser_keeps_who_has_signed_in_with_it(nobody: Browser, stubs: Stubs) -> None:
+    await nobody.get("/sign-in")
+    await nobody.send("/sign-in", email="dana@demo.example", password="wrong")
+    assert stubs.clients[-1].known == "" and KNOWN_COOKIE not in nobody.cookies
+    await nobody.get("/sign-in")
+    done = await nobody.send("/sign-in", email="dana@demo.example", password=PASSWORD)
+    (cookie,) = [one for one in done.headers.getall("Set-Cookie") if one.startswith(KNOWN_COOKIE)]
+    assert "HttpOnly" in cookie and "Secure" in cookie and "SameSite=Lax" in cookie and "Max-Age=7776000" in cookie
+    known = nobody.cookies[KNOWN_COOKIE]
+    await nobody.get("/account")
+    await nobody.send("/sign-out")
+    assert nobody.cookies[KNOWN_COOKIE] == known
+    await nobody.get("/sign-in")
+    await nobody.send("/sign-in", email="dana@demo.example", password="wrong")
+    assert stubs.clients[-1].known == known
+    for strange in ("x" * 601, "é"):
+        nobody.cookies[KNOWN_COOKIE] = strange
+        await nobody.get("/sign-in")
+        await nobody.send("/sign-in", email="dana@demo.example", password="wrong")
+        assert stubs.clients[-1].known == ""
 
 
 async def test_a_second_factor_comes_before_the_session(nobody: Browser) -> None:

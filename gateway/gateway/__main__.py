@@ -34,6 +34,7 @@ from gateway.identity.accounts.passwords import Passwords
 from gateway.identity.accounts.people import AccountAudit
 from gateway.identity.accounts.service import AccountsService
 from gateway.identity.accounts.sessions.service import SessionsService
+from gateway.identity.accounts.signed_texts import SignedTexts
 from gateway.identity.accounts.totp import TotpSecrets
 from gateway.identity.actors.service import ActorsService
 from gateway.identity.administrators.service import AdministratorsService
@@ -92,7 +93,9 @@ def assemble(settings: config.Config) -> App:
     factors = passwords, TotpSecrets(settings.totp_keys), Passkeys(settings.console_url)
     accounts = AccountsService(app.database, commands.audit, instants.now, *factors)
     app.serve(accounts_pb2.DESCRIPTOR.services_by_name["AccountsService"], accounts)
-    sessions = SessionsService(app.database, app.issuer, commands.audit, instants.now, *factors)
+    sessions = SessionsService(
+        app.database, app.issuer, commands.audit, instants.now, *factors, SignedTexts(settings.totp_keys)
+    )
     app.serve(sessions_pb2.DESCRIPTOR.services_by_name["SessionsService"], sessions)
     app.on_start(accounts.adopt)
     app.background("sessions", functools.partial(every_slot, sessions.purge))

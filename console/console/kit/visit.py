@@ -33,6 +33,9 @@ from makeready.identity.v1 import sessions_pb2
 SESSION_COOKIE = "__Host-makeready"
 VISITOR_COOKIE = "__Host-makeready-visitor"
 """Before the sign-in, the secret that its forms are bound to."""
+KNOWN_COOKIE = "__Host-makeready-known"
+"""Who has signed in with this browser before, for the gateway: it then makes them wait for no failures of others."""
+KNOWN_SECONDS, KNOWN_CHARACTERS_MAX = 90 * 86400, 600
 SAID_COOKIE = "__Host-makeready-said"
 THEME_COOKIE = "__Host-makeready-theme"
 THEMES = ("auto", "light", "dark")
@@ -194,7 +197,12 @@ class Visit:
         address = client_address(
             self.request.remote or "", self.request.headers.get("X-Forwarded-For", ""), self.site.trusted_proxies
         )
-        return sessions_pb2.Client(address=address, user_agent=self.request.headers.get("User-Agent", "")[:400])
+        known = self.request.cookies.get(KNOWN_COOKIE, "")
+        return sessions_pb2.Client(
+            address=address,
+            user_agent=self.request.headers.get("User-Agent", "")[:400],
+            known=known if len(known) <= KNOWN_CHARACTERS_MAX and known.isascii() else "",
+        )
 
     async def call(self, rpc: str, request: Any, *, service: str = "", deadline_seconds: float = 0.0) -> Any:
         """An RPC as the person who is signed in: `await visit.call("webhooks.DeliveriesService/GetDelivery", pb.…)`.
@@ -323,6 +331,8 @@ class Visit:
         age = max(0, int(new.session.ends_at.seconds - self.site.now().timestamp()))
         self.cookies[SESSION_COOKIE] = new.text, age
         self.cookies[VISITOR_COOKIE] = "", 0
+        if new.known:
+            self.cookies[KNOWN_COOKIE] = new.known, KNOWN_SECONDS
 
     def end(self) -> None:
         """The browser has no session any more."""

@@ -20,6 +20,7 @@ from chassis.db.database import Database
 from chassis.refusals import Refusal
 from gateway import tables
 from gateway.identity.accounts.passwords import Passwords
+from gateway.identity.accounts.turns import Line
 from gateway.identity.keys import rules, service
 from gateway.identity.keys.tables import api_key
 from makeready.common.v1 import options_pb2
@@ -35,6 +36,8 @@ from makeready.identity.v1 import (
 from makeready.identity.v1 import identity_pb2 as pb
 from testkit.gateways import Gateway, Operator
 from testkit.revise import differences
+
+LINE = Line("10.1.2.0/24")
 
 
 async def refused(operator: Operator, rpc: str, request: object) -> Refusal:
@@ -121,14 +124,14 @@ async def test_a_password_is_stored_as_argon2id_alone(operator: Operator, compan
     found = await operator("CreateAdministrator", request)
     (row,) = await rows(database, "SELECT password FROM account WHERE administrator_id = $1", found.administrator_id)
     assert row["password"].startswith("$argon2id$v=19$m=47104,t=1,p=1$")
-    assert await Passwords().matches(password, row["password"])
-    assert not await Passwords().matches(password + " ", row["password"])
+    assert await Passwords().matches(password, row["password"], LINE)
+    assert not await Passwords().matches(password + " ", row["password"], LINE)
     request.email, request.password = "short@example.com", "short"
     assert (await refused(operator, "CreateAdministrator", request)).status == 400
 
 
 async def test_two_hashes_of_one_password_differ() -> None:
-    assert await Passwords().hashed("the same again") != await Passwords().hashed("the same again")
+    assert await Passwords().hashed("the same again", LINE) != await Passwords().hashed("the same again", LINE)
 
 
 async def test_a_key_is_256_random_bits_and_stored_as_its_digest(

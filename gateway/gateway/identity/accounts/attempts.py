@@ -2,6 +2,8 @@
 
 An attempt counts as a failure before it is checked, in a transaction of its own, and is taken back if it succeeds. So a
 hundred attempts at once are not checked before the first of them counts, and one that is cut off counts.
+
+An attempt in a browser that is known for its person counts for that browser alone, and waits for no others.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import TIME, Statement, param
 from gateway.identity.accounts import rules
 from gateway.identity.accounts.tables import sign_in_delay, sign_in_failure
+from gateway.identity.accounts.turns import Line
 
 _email = param("email_digest", sa.LargeBinary)
 _network = param("network", sa.Text)
@@ -55,12 +58,21 @@ _TAKE_BACK = Statement(
 class Attempt:
     """An attempt that counts as a failure until it is taken back."""
 
-    email_digest: bytes
-    failure_id: int
+    counted_for: bytes
+    """The digest of the email, or of the browser that is known."""
+    line: Line
+    """Where the check of the password waits for its turn."""
+    failure_id: int | None
+    """Of the network's failures; None: the browser is known."""
 
 
 def _digest(email: str) -> bytes:
     return hashlib.sha256(email.encode()).digest()
+
+
+def _digest_of_browser(browser: bytes) -> bytes:
+    # No email has a NUL.
+    return hashlib.sha256(b"browser\0" + browser).digest()
 
 
 class Attempts:
@@ -69,31 +81,42 @@ class Attempts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin(self, email: str, address: str, now: datetime.datetime) -> Attempt:
-        """Counts an attempt for an email, whether it is known or not. Raises Refusal 429 if it has to wait."""
-        network, email_digest = rules.network(address), _digest(email)
+    async def begin(self, email: str, address: str, now: datetime.datetime, browser: bytes | None = None) -> Attempt:
+        """Counts an attempt for an email, whether it is known or not. Raises Refusal 429 if it has to wait.
+
+        browser: the id of one that is known for the email's person.
+        """
         async with self._database.transaction() as connection:
+            if browser is not None:
+                counted_for = _digest_of_browser(browser)
+                await self._count(connection, counted_for, now)
+                return Attempt(counted_for, Line(counted_for.hex(), is_known=True), None)
+            network = rules.network(address)
             await connection.execute(_LOCK_NETWORK, network=network)
             filled = await connection.value(_FILLED, network=network, since=now - rules.NETWORK_WINDOW)
             if filled is not None:
                 raise rules.sign_in_delayed(filled + rules.NETWORK_WINDOW - now)
-            await connection.execute(_BEGUN, email_digest=email_digest, now=now)
-            row = await connection.row(_DELAY, email_digest=email_digest)
-            assert row is not None
-            # Concurrent attempts may arrive here out of the order of their instants. One whose delay is zero is let in.
-            if row["next_at"] > now and rules.delay(row["failures"]):
-                raise rules.sign_in_delayed(row["next_at"] - now)
-            failures = row["failures"] + 1 if now - row["last_at"] < rules.FAILURES_KEPT else 1
-            next_at = now + rules.delay(failures)
-            await connection.execute(
-                _COUNT, email_digest=email_digest, new_failures=failures, new_next_at=next_at, now=now
-            )
-            return Attempt(email_digest, await connection.value(_NEW_FAILURE, network=network, now=now))
+            await self._count(connection, _digest(email), now)
+            failure_id = await connection.value(_NEW_FAILURE, network=network, now=now)
+            return Attempt(_digest(email), Line(network), failure_id)
+
+    @staticmethod
+    async def _count(connection: Connection, counted_for: bytes, now: datetime.datetime) -> None:
+        await connection.execute(_BEGUN, email_digest=counted_for, now=now)
+        row = await connection.row(_DELAY, email_digest=counted_for)
+        assert row is not None
+        # Concurrent attempts may arrive here out of the order of their instants. One whose delay is zero is let in.
+        if row["next_at"] > now and rules.delay(row["failures"]):
+            raise rules.sign_in_delayed(row["next_at"] - now)
+        failures = row["failures"] + 1 if now - row["last_at"] < rules.FAILURES_KEPT else 1
+        next_at = now + rules.delay(failures)
+        await connection.execute(_COUNT, email_digest=counted_for, new_failures=failures, new_next_at=next_at, now=now)
 
     async def take_back(self, attempt: Attempt, now: datetime.datetime) -> None:
-        """The attempt was right, and the sign-in goes on to its second factor: what failed before still counts."""
+        """The attempt is no failure: it was right, and goes on to its second factor, or nobody could check it. What
+        failed before still counts."""
         async with self._database.transaction() as connection:
-            await connection.execute(_TAKE_BACK, email_digest=attempt.email_digest, now=now)
+            await connection.execute(_TAKE_BACK, email_digest=attempt.counted_for, now=now)
             await connection.execute(_FORGET_FAILURE, id=attempt.failure_id)
 
     @staticmethod
@@ -101,4 +124,5 @@ class Attempts:
         """The person has signed in: nothing that failed before makes them wait."""
         await connection.execute(_FORGET_DELAY, email_digest=_digest(email))
         if attempt is not None:
+            await connection.execute(_FORGET_DELAY, email_digest=attempt.counted_for)
             await connection.execute(_FORGET_FAILURE, id=attempt.failure_id)

@@ -1,25 +1,22 @@
 """Passwords: argon2id in its usual text form. scrypt, in which release 0.2.0 stored them, is verified and replaced.
 
-Hashing runs in two threads of its own: two at a time, beside the event loop, so that neither an attack on the sign-in
-nor a busy morning starves the API. Further ones wait in line, and leave it if their caller gives up.
+Hashing runs in two threads of its own, beside the event loop, so that neither an attack on the sign-in nor a busy
+morning starves the API. Further ones wait in line (`turns`).
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Sequence
 
 import argon2
 
 from chassis.refusals import invalid_request
 from gateway.identity.accounts import rules
+from gateway.identity.accounts.turns import Line, Turns
 
-AT_A_TIME = 2
 # One of OWASP's choices: 46 MiB and some 100 ms of one core a guess.
 _HASHER = argon2.PasswordHasher(time_cost=1, memory_cost=46 * 1024, parallelism=1, type=argon2.Type.ID)
 # What an unknown email is compared with. No password has this hash: it is of random bytes that were thrown away.
@@ -30,30 +27,25 @@ SCORE_MIN = 3
 _SCORED_CHARACTERS = 32  # only the first ones are scored: the worst 32 cost 0.8 s, the worst 72 cost 2.4 s
 _PRODUCT = ("makeready", "make ready")
 
-Result = TypeVar("Result")
-
 
 class Passwords:
-    """Hashes and compares passwords."""
+    """Hashes and compares passwords. Each method waits for its turn in a line, and raises Refusal 503 if it is long."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="password")
+        self._turns = Turns()
 
-    async def _run(self, work: Callable[..., Result], *arguments: object) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
-
-    async def hashed(self, password: str) -> str:
+    async def hashed(self, password: str, line: Line) -> str:
         """The text to store for a password."""
-        return await self._run(_HASHER.hash, password)
+        return await self._turns.run(line, _HASHER.hash, password)
 
-    async def matches(self, password: str, stored: str | None) -> bool:
+    async def matches(self, password: str, stored: str | None, line: Line) -> bool:
         """Whether the password matches the stored text. Without one it takes as long, and the answer is no."""
         if len(password) > rules.PASSWORD_CHARACTERS_MAX:
             password, stored = password[: rules.PASSWORD_CHARACTERS_MAX], None
-        return await self._run(_matches, password, stored or NO_PASSWORD) and stored is not None
+        return await self._turns.run(line, _matches, password, stored or NO_PASSWORD) and stored is not None
 
     async def new(
-        self, password: str, *, has_second_factor: bool, known: Sequence[str], status: int = 422
+        self, password: str, line: Line, *, has_second_factor: bool, known: Sequence[str], status: int = 422
     ) -> tuple[str, bool]:
         """The text to store for a new password, and whether it is long enough without a second factor.
 
@@ -64,13 +56,13 @@ class Passwords:
         except ValueError as error:
             raise invalid_request(str(error), "password", status=status) from None
         words = _words([*_PRODUCT, *known])
-        if rules.is_made_of(password, words) or await self._run(_score, password, words) < SCORE_MIN:
+        if rules.is_made_of(password, words) or await self._turns.run(line, _score, password, words) < SCORE_MIN:
             raise invalid_request(
                 "That password is easily guessed; choose another, for example four or five random words.",
                 "password",
                 status=status,
             )
-        return await self.hashed(password), characters >= rules.PASSWORD_CHARACTERS_MIN
+        return await self.hashed(password, line), characters >= rules.PASSWORD_CHARACTERS_MIN
 
 
 def is_old(stored: str) -> bool:

@@ -347,6 +347,15 @@ _NEW_CEREMONY = Statement(
         }
     )
 )
+_USE_CHALLENGE = Statement(
+    upsert(ceremony)
+    .values(
+        {name: param(name, ceremony.c[name].type) for name in ("digest", "purpose", "expires_at")}
+        | {"data": sa.literal(b"", sa.LargeBinary), "method": sa.literal("", sa.Text)}
+    )
+    .on_conflict_do_nothing()
+    .returning(ceremony.c.digest)
+)
 _CEREMONY = Statement(
     sa.select(ceremony).where(
         ceremony.c.digest == _digest,
@@ -394,6 +403,13 @@ async def new_ceremony(
         method=method,
         expires_at=expires_at,
     )
+
+
+async def uses_challenge(connection: Connection, digest: bytes, expires_at: datetime.datetime, session_id: int) -> bool:
+    """Whether a passkey's challenge is used for the first time. session_id: the one to confirm; 0: it signs in."""
+    purpose = "passkey_step_up" if session_id else "passkey_sign_in"
+    values = {"digest": digest, "purpose": purpose, "expires_at": expires_at}
+    return await connection.row(_USE_CHALLENGE, **values) is not None
 
 
 async def ceremony_by_digest(

@@ -152,6 +152,10 @@ def sign_in_delayed(wait: datetime.timedelta) -> Refusal:
     return Refusal(429, "sign_in_delayed", f"There were too many failures; wait {some}, then try again.")
 
 
+def sign_in_busy() -> Refusal:
+    return Refusal(503, "sign_in_busy", "Too many people sign in at this moment; try again in a few seconds.")
+
+
 def no_session() -> Refusal:
     return Refusal(401, "no_session", "The session has ended; sign in again.")
 

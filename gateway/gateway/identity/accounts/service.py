@@ -20,6 +20,7 @@ from gateway.identity.accounts.passwords import Passwords
 from gateway.identity.accounts.people import AccountAudit, account_of_caller
 from gateway.identity.accounts.sessions import queries as sessions
 from gateway.identity.accounts.totp import TotpSecrets
+from gateway.identity.accounts.turns import Line
 from gateway.identity.rules import checked
 from makeready.identity.v1 import accounts_pb2 as pb
 
@@ -75,7 +76,10 @@ class AccountsService:
     async def ChangePassword(self, request: pb.ChangePasswordRequest, call: Call) -> pb.ChangePasswordResponse:
         account = await account_of_caller(self.database, call)
         hashed, stands_alone = await self.passwords.new(
-            request.password, has_second_factor=account["totp_since"] is not None, known=people.known_of(account)
+            request.password,
+            Line(call.identity.actor, is_known=True),
+            has_second_factor=account["totp_since"] is not None,
+            known=people.known_of(account),
         )
         async with self.database.transaction() as connection:
             locked = await self._locked(connection, call)

@@ -109,8 +109,9 @@ link = Table(
     CheckConstraint("purpose IN ('invitation', 'reset')", name="link_purpose"),
 )
 
-# A step that waits for the next one: a right password for the second factor, a challenge for a passkey, a new secret of
-# an authenticator app for its first code, a permit for the work that it was made for.
+# A step that waits for the next one: a right password for the second factor, a challenge for a new passkey, a new
+# secret of an authenticator app for its first code, a permit for the work that it was made for. And the challenges with
+# which a passkey has signed in or confirmed, each until it is over, so that none is used twice.
 ceremony = Table(
     "ceremony",
     metadata,
@@ -132,7 +133,7 @@ Index("ceremony_of_account", ceremony.c.account_id)
 Index("ceremony_of_session", ceremony.c.session_id)
 Index("ceremony_expires", ceremony.c.expires_at)
 
-# Failures in a row by the SHA-256 of the email, also of emails that nobody has.
+# Failures in a row by the SHA-256 of the email, also of emails that nobody has, or of a browser that is known.
 sign_in_delay = Table(
     "sign_in_delay",
     metadata,

@@ -17,6 +17,7 @@ from chassis.writes.audit import Audit
 from gateway.identity import invalidation, rules
 from gateway.identity.accounts import queries as accounts
 from gateway.identity.accounts.passwords import Passwords
+from gateway.identity.accounts.turns import Line
 from gateway.identity.administrators import queries as administrators
 from gateway.identity.companies import queries
 from gateway.identity.companies.rules import external_id as external_id_rule
@@ -135,7 +136,11 @@ class CompaniesService:
         password = None
         if request.password:
             password, _ = await self.passwords.new(
-                request.password, has_second_factor=False, known=(email, name), status=400
+                request.password,
+                Line(call.identity.actor, is_known=True),
+                has_second_factor=False,
+                known=(email, name),
+                status=400,
             )
         try:
             async with self.database.transaction() as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import struct
 from dataclasses import dataclass
 from typing import Never
 
@@ -19,16 +20,23 @@ from gateway.identity.accounts import passwords as password_hashes
 from gateway.identity.accounts import people, rules
 from gateway.identity.accounts import queries as accounts
 from gateway.identity.accounts.attempts import Attempt, Attempts
+from gateway.identity.accounts.known_browsers import KnownBrowsers
 from gateway.identity.accounts.passkeys import Passkeys
 from gateway.identity.accounts.passwords import Passwords
 from gateway.identity.accounts.people import AccountAudit
 from gateway.identity.accounts.sessions import queries
+from gateway.identity.accounts.signed_texts import SignedTexts
 from gateway.identity.accounts.totp import TotpSecrets
+from gateway.identity.accounts.turns import Line
 from makeready.identity.v1 import accounts_pb2
 from makeready.identity.v1 import sessions_pb2 as pb
 
 EMAIL_CHARACTERS_MAX = 200
 _ACCOUNTS_SERVICE: str = accounts_pb2.DESCRIPTOR.services_by_name["AccountsService"].full_name
+_PASSKEY = "passkey"
+# When the ceremony is over, in seconds since 1970, and the session that it is to confirm, 0 for a sign-in. The
+# challenge follows.
+_CEREMONY = struct.Struct(">QQ")
 _PURPOSES = {"invitation": pb.LINK_PURPOSE_INVITATION, "reset": pb.LINK_PURPOSE_RESET}
 
 log = structlog.stdlib.get_logger(__name__)
@@ -55,6 +63,7 @@ class SessionsService:
         passwords: Passwords,
         totp: TotpSecrets,
         passkeys: Passkeys,
+        texts: SignedTexts,
     ) -> None:
         self.database = database
         self.issuer = issuer
@@ -63,24 +72,26 @@ class SessionsService:
         self.passwords = passwords
         self.totp = totp
         self.passkeys = passkeys
+        self.texts = texts
         self.attempts = Attempts(database)
+        self.browsers = KnownBrowsers(texts)
 
     async def SignIn(self, request: pb.SignInRequest, call: Call) -> pb.SignInResponse:
         email = request.email.strip().lower()[:EMAIL_CHARACTERS_MAX]
-        attempt = await self._begin(email, request.client.address)
         # NUL can't be stored, so no email contains it.
         account = None if "\0" in email else await accounts.account_by_email(self.database, email)
         if account is not None and not account["person_active"]:
             account = None
+        attempt = await self._begin(email, request.client, account)
         stored = None if account is None else account["password"]
-        if not await self.passwords.matches(request.password, stored):
+        if not await self._matches(request.password, stored, attempt):
             await self._failed(call, account, request.client, "password")
         assert account is not None
         assert stored is not None
         self._check_may_enter(account)
         if password_hashes.is_old(stored):
             stands_alone = len(request.password) >= rules.PASSWORD_CHARACTERS_MIN
-            hashed = await self.passwords.hashed(request.password)
+            hashed = await self.passwords.hashed(request.password, attempt.line)
             await accounts.rehash(self.database, account["account_id"], stored, hashed, stands_alone)
         opened = await self._open(call, account, request.client, "password", attempt)
         if opened.session is None:
@@ -96,7 +107,7 @@ class SessionsService:
         account = await accounts.account_by_id(self.database, step["account_id"])
         if account is None:
             raise rules.sign_in_failed()
-        attempt = await self._begin(account["email"], request.client.address)
+        attempt = await self._begin(account["email"], request.client, account)
         async with self.database.transaction() as connection:
             locked = await accounts.account_for_update(connection, account["account_id"])
             used = None
@@ -118,9 +129,8 @@ class SessionsService:
         return await self._failed(call, account, request.client, "second factor")
 
     async def StartPasskey(self, request: pb.StartPasskeyRequest, _call: Call) -> pb.StartPasskeyResponse:
-        now = self.clock()
-        text = rules.new_secret()
-        session_id: int | None = None
+        # The challenge is in the text, which a stranger may ask for as often as they like: nothing is stored for it.
+        now, session_id = self.clock(), 0
         present: list[Record] = []
         if request.session:
             session = await self._session(request.session, now)
@@ -129,24 +139,18 @@ class SessionsService:
             if not present:
                 raise rules.sign_in_failed()
         challenge, options = self.passkeys.options_to_use(present)
-        await accounts.new_ceremony(
-            self.database,
-            rules.digest(text),
-            "passkey_step_up" if request.session else "passkey_sign_in",
-            now + rules.CEREMONY,
-            session_id=session_id,
-            data=challenge,
-        )
-        return pb.StartPasskeyResponse(ceremony=text, options_json=options)
+        content = _CEREMONY.pack(int((now + rules.CEREMONY).timestamp()), session_id) + challenge
+        return pb.StartPasskeyResponse(ceremony=self.texts.sign(_PASSKEY, content), options_json=options)
 
     async def FinishPasskey(self, request: pb.FinishPasskeyRequest, call: Call) -> pb.FinishPasskeyResponse:
         # A passkey cannot be guessed, so no attempt is counted and none has to wait.
         now = self.clock()
-        purposes = ("passkey_sign_in", "passkey_step_up")
-        ceremony = await accounts.take_ceremony(self.database, rules.digest(request.ceremony), now, *purposes)
-        credential_id = self.passkeys.credential_id(request.credential_json)
-        if ceremony is None:
+        content = self.texts.content(_PASSKEY, request.ceremony) or _CEREMONY.pack(0, 0)
+        ends_at, session_id = _CEREMONY.unpack_from(content)
+        challenge = content[_CEREMONY.size :]
+        if now.timestamp() >= ends_at:
             raise rules.sign_in_failed()
+        credential_id = self.passkeys.credential_id(request.credential_json)
         account = None
         try:
             async with self.database.transaction() as connection:
@@ -155,15 +159,18 @@ class SessionsService:
                     raise rules.sign_in_failed()
                 account = await accounts.account_for_update(connection, passkey["account_id"])
                 assert account is not None
-                used = self.passkeys.used(request.credential_json, ceremony["data"], passkey, account["handle"])
+                used = self.passkeys.used(request.credential_json, challenge, passkey, account["handle"])
                 if not account["person_active"]:
                     raise rules.sign_in_failed()
                 self._check_may_enter(account)
+                over_at = datetime.datetime.fromtimestamp(ends_at, datetime.UTC)
+                if not await accounts.uses_challenge(connection, rules.digest(request.ceremony), over_at, session_id):
+                    raise rules.sign_in_failed()
                 await accounts.passkey_used(connection, passkey["id"], used.sign_count, used.synced, now)
-                if ceremony["purpose"] == "passkey_sign_in":
-                    session = await self._new(connection, call, account, request.client, "passkey")
+                if session_id:
+                    session = await self._confirmed_by_passkey(connection, call, account, session_id)
                 else:
-                    session = await self._confirmed_by_passkey(connection, call, account, ceremony["session_id"])
+                    session = await self._new(connection, call, account, request.client, "passkey")
         except Refusal as refused:
             if refused.code == "sign_in_failed" and account is not None:
                 await self._failed(call, account, request.client, "passkey")
@@ -185,11 +192,11 @@ class SessionsService:
     async def StepUp(self, request: pb.StepUpRequest, call: Call) -> pb.StepUpResponse:
         now = self.clock()
         session = await self._session(request.session, now)
-        attempt = await self._begin(session["email"], request.client.address)
         account = await accounts.account_by_id(self.database, session["account_id"])
         if account is None:
             raise rules.no_session()
-        if await self.passwords.matches(request.password, account["password"]):
+        attempt = await self._begin(session["email"], request.client, account)
+        if await self._matches(request.password, account["password"], attempt):
             async with self.database.transaction() as connection:
                 locked = await accounts.account_for_update(connection, account["account_id"])
                 if locked is None:
@@ -276,7 +283,10 @@ class SessionsService:
         if not request.HasField("password"):
             return answer
         hashed, stands_alone = await self.passwords.new(
-            request.password, has_second_factor=has_second_factor, known=people.known_of(account)
+            request.password,
+            Line(rules.network(request.client.address)),
+            has_second_factor=has_second_factor,
+            known=people.known_of(account),
         )
         async with self.database.transaction() as connection:
             locked = await accounts.account_for_update(connection, account["account_id"])
@@ -313,11 +323,22 @@ class SessionsService:
 
     # How an attempt ends
 
-    async def _begin(self, email: str, address: str) -> Attempt:
+    async def _begin(self, email: str, client: pb.Client, account: Record | None) -> Attempt:
+        """account: whose email it is, if anybody's."""
+        now = self.clock()
+        browser = None if account is None else self.browsers.browser_of(client.known, account, now)
         try:
-            return await self.attempts.begin(email, address[: rules.ADDRESS_CHARACTERS_MAX], self.clock())
+            return await self.attempts.begin(email, client.address[: rules.ADDRESS_CHARACTERS_MAX], now, browser)
         except Refusal:
             SIGN_INS.labels("delayed").inc()
+            raise
+
+    async def _matches(self, password: str, stored: str | None, attempt: Attempt) -> bool:
+        try:
+            return await self.passwords.matches(password, stored, attempt.line)
+        except Refusal:  # it was not compared
+            SIGN_INS.labels("busy").inc()
+            await self.attempts.take_back(attempt, self.clock())
             raise
 
     async def _failed(self, call: Call, account: Record | None, client: pb.Client, at: str) -> Never:
@@ -397,7 +418,9 @@ class SessionsService:
         await self.attempts.forget(connection, account["email"], attempt)
         after = {"session_id": session_id, "method": method, "address": address}
         await self.audit.add(connection, call, account, "session.started", after)
-        return await self._with_text(connection, text, now)
+        made = await self._with_text(connection, text, now)
+        made.known = self.browsers.text_for(client.known, account, now)
+        return made
 
     async def _confirmed_by_passkey(
         self, connection: Connection, call: Call, account: Record, session_id: int

@@ -49,19 +49,23 @@ class Client(_message.Message):
 
     ADDRESS_FIELD_NUMBER: _builtins.int
     USER_AGENT_FIELD_NUMBER: _builtins.int
+    KNOWN_FIELD_NUMBER: _builtins.int
     address: _builtins.str
     """Its IP address."""
     user_agent: _builtins.str
     """Its User-Agent header; longer ones are cut."""
+    known: _builtins.str
+    """What it keeps of NewSession.known; empty: nothing."""
     def __init__(
         self,
         *,
         address: _builtins.str = ...,
         user_agent: _builtins.str = ...,
+        known: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "user_agent", b"user_agent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "known", b"known", "user_agent", b"user_agent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -159,8 +163,13 @@ class NewSession(_message.Message):
 
     TEXT_FIELD_NUMBER: _builtins.int
     SESSION_FIELD_NUMBER: _builtins.int
+    KNOWN_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The text for the cookie. Nothing else returns it."""
+    known: _builtins.str
+    """After a sign-in: what the browser keeps for 90 days, at most 600 characters. It says in which browsers a person has
+    signed in before: failures of others do not make them wait. It signs nobody in, and a new password ends it.
+    """
     @_builtins.property
     def session(self) -> Global___Session: ...
     def __init__(
@@ -168,10 +177,11 @@ class NewSession(_message.Message):
         *,
         text: _builtins.str = ...,
         session: Global___Session | None = ...,
+        known: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["session", b"session", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["known", b"known", "session", b"session", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
