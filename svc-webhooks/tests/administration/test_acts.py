@@ -229,8 +229,8 @@ async def test_an_attempt_now_leaves_the_ladder_as_it_stands(
 ) -> None:
     sub_id = (await subscribed(desk)).subscription.sub_id
     receivers["receiver.test"].answer = answering(500)
-    start = now()
     event_id = await tickets.ticket_created(desk.client.company_id)
+    start = now()  # a sweep as of an earlier second would not find it due
     await desk.client.sweep(start)
     ids = {"event_id": event_id, "sub_id": sub_id}
     one_key = key()
@@ -293,12 +293,13 @@ async def test_two_resends_at_once_are_two_attempts_with_their_own_numbers(
 async def parked(desk: Desk, tickets: Producer, many: int) -> tuple[int, list[str]]:
     """A subscription and its parked events, oldest first; the receiver answers 200 after that."""
     sub_id = (await subscribed(desk, events=["ticket.created", "pm.stale"])).subscription.sub_id
-    start = now()
     events = [
         await tickets.ticket_created(desk.client.company_id, event="pm.stale" if number % 2 else "ticket.created")
         for number in range(many)
     ]
-    await desk.administrator.walk_the_ladder(start)
+    # From an instant after the last event: an event of a later second than the ladder's begin would miss its first
+    # sweep, and not be parked at the end.
+    await desk.administrator.walk_the_ladder(now())
     return sub_id, events
 
 

@@ -228,7 +228,10 @@ async def test_a_sweep_in_which_a_delivery_arrives_breaks_the_row(
 ) -> None:
     """Also if the others fail after it."""
     sub_id, _ = await subscribe(client)
-    receiver, first = receivers["receiver.test"], now()
+    receiver = receivers["receiver.test"]
+    for _ in range(3):
+        await tickets.ticket_created(client.company_id)
+    first = now()
     answered: list[int] = []
 
     async def one_arrives(request: Received, writer: asyncio.StreamWriter) -> None:
@@ -238,8 +241,6 @@ async def test_a_sweep_in_which_a_delivery_arrives_breaks_the_row(
     async def sweep(hour: int, failed: int) -> None:
         assert (await client.sweep(first + hour * HOUR))["failed"] == failed
 
-    for _ in range(3):
-        await tickets.ticket_created(client.company_id)
     receiver.answer = answering(500)
     for hour in (0, 1, 2, 4):
         await sweep(hour, 3)

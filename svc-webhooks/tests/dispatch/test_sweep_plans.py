@@ -216,3 +216,22 @@ async def test_what_waits_is_counted_through_the_index_of_what_is_due(waiting: D
     plan = await statement_plan(waiting, queries._WAITING, BY_INDEX, **values)
     assert plan.rows_met <= (DUE + DAYS) * 8 and not plan.whole_tables
     assert await queries.waiting(waiting, ids, values["now"]) == DUE * 8
+
+
+async def test_a_success_of_a_sweep_is_found_among_attempts_of_a_month(waiting: Database) -> None:
+    ids = range(17, SUBSCRIPTIONS + 1)
+    async with waiting.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO attempt (event_id, subscription_id, number, started_at, duration_milliseconds, status, error,"
+            " response_excerpt, state) SELECT event_id, subscription_id, 9, now() - interval '1 hour', 1, 200, '', '',"
+            " 'succeeded' FROM delivery WHERE subscription_id = ANY ($1)",
+            list(ids),
+        )
+    since = now(all_due=False)
+    values = {"subscription_id": list(ids), "now": [since] * len(ids), "since": [since] * len(ids)}
+    plan = await statement_plan(waiting, recording._DELIVERING_SWEEPS, BY_INDEX, **values)
+    assert plan.returned == 0 and plan.rows_met <= 3 * len(ids) and not plan.whole_tables
+    values["since"] = [since - DAY] * len(ids)
+    plan = await statement_plan(waiting, recording._DELIVERING_SWEEPS, BY_INDEX, **values)
+    assert plan.returned == len(ids)
+    assert plan.rows_met <= (DAYS + 3) * len(ids) and not plan.whole_tables
