@@ -21,7 +21,7 @@ from svc_occupancy.board.commands import TurnBoardService
 from svc_occupancy.replicas import consumers
 from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.residencies.commands import ResidencyCommandsService
-from svc_occupancy.residencies.forgetting import PartiesService
+from svc_occupancy.residencies.forgetting import PartiesService, removed_words
 from svc_occupancy.residencies.service import ResidenciesService
 from svc_occupancy.turn_tasks.commands import TurnTasksService
 from svc_occupancy.turn_tasks.records import STALE_TASK
@@ -45,7 +45,7 @@ def assemble(settings: config.Config) -> App:
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
     fetcher = ReplicaFetcher(app.database, app.peer("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, schema.idempotency, instants.now)
-    commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF)
+    commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF, removed_words)
     links_url = settings.service.links_url
     turns = TURN.renderer(links_url)
     turns_service = TurnsService(app.database, outbox, importer, fetcher, turns)

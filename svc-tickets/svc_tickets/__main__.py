@@ -14,7 +14,7 @@ from svc_tickets.replicas.fetch import ReplicaFetcher
 from svc_tickets.search.fill import SearchFiller
 from svc_tickets.search.service import TicketViewsService
 from svc_tickets.tickets.commands import TicketCommandsService
-from svc_tickets.tickets.forgotten import ForgottenPeople
+from svc_tickets.tickets.forgotten import ForgottenPeople, removed_texts
 from svc_tickets.tickets.from_inspection import FailedInspectionRows
 from svc_tickets.tickets.opening import TicketOpener
 from svc_tickets.tickets.queries.read import TICKET_CHANGES
@@ -32,7 +32,7 @@ def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     links_url = settings.service.links_url
     outbox = app.produces(tables.outbox, consumers=CONSUMERS)
-    commands = app.commands(tables.idempotency, tables.audit, outbox, FOR_STAFF)
+    commands = app.commands(tables.idempotency, tables.audit, outbox, FOR_STAFF, removed_texts)
     ticket = TICKET.renderer(links_url)
     app.follows(TICKET_CHANGES)
     opener = TicketOpener(outbox, commands.audit, ticket)

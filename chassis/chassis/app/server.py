@@ -48,7 +48,7 @@ from chassis.runtime.settings import Environment, ServiceSettings, SettingsError
 from chassis.schedule import instants
 from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
 from chassis.schedule.sweeps import ScheduledSweeps, Sweep
-from chassis.writes.audit import AUDIT, Audit, SweepsAhead
+from chassis.writes.audit import AUDIT, Audit, Removed, SweepsAhead
 from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import LEDGER
 from chassis.writes.retention import Drop, Retention, every_slot
@@ -292,15 +292,22 @@ class App:
         self.background("retention", functools.partial(every_slot, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
 
-    def audits(self, table: Table, for_staff: Collection[str] = ()) -> Audit:
-        """This process writes an audit log and serves it. for_staff: see `Audit`."""
-        audit = Audit(table, self.database, for_staff)
+    def audits(self, table: Table, for_staff: Collection[str] = (), removed: Removed | None = None) -> Audit:
+        """This process writes an audit log and serves it. for_staff, removed: see `Audit`."""
+        audit = Audit(table, self.database, for_staff, removed)
         self.serve(audit_pb2.DESCRIPTOR.services_by_name["AuditService"], audit)
         return audit
 
-    def commands(self, claims: Table, audit: Table, outbox: Outbox, for_staff: Collection[str] = ()) -> CommandRunner:
-        """This process has a back office; claims: its ledger, audit: its log. for_staff: see `Audit`."""
-        return CommandRunner(self.database, claims, self.audits(audit, for_staff), outbox)
+    def commands(
+        self,
+        claims: Table,
+        audit: Table,
+        outbox: Outbox,
+        for_staff: Collection[str] = (),
+        removed: Removed | None = None,
+    ) -> CommandRunner:
+        """This process has a back office; claims: its ledger, audit: its log. for_staff, removed: see `Audit`."""
+        return CommandRunner(self.database, claims, self.audits(audit, for_staff, removed), outbox)
 
     def sweeps(self, *sweeps: Sweep) -> None:
         """This process runs these sweeps on schedule."""

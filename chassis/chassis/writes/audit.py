@@ -1,18 +1,21 @@
 """The audit log of a context: the actor, the action, the record, its values before and after, and the request.
 
-An entry is a row, written in the transaction of the action, and is never changed after that.
+An entry is a row, written in the transaction of the action, and is never changed after that. What was removed from a
+record since then, because a person is forgotten, stays in the row and is left out of what AuditService returns.
 """
 
 from __future__ import annotations
 
 import datetime
 import itertools
+import json
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from asyncpg import Record
 from sqlalchemy.dialects.postgresql import JSONB
 
 from chassis.auth import identity
@@ -35,6 +38,10 @@ _FILTERS = ("actor", "subject", "subject_id", "request_id")
 _ACTOR_AND_KIND = ("actor", "subject")
 _INDEXED = (("request_id",), ("subject", "subject_id"), _ACTOR_AND_KIND, ("actor",), ("subject",), ())
 _ONE = sa.literal_column("1", sa.Integer)
+
+Removed = Callable[[Database, int, Sequence[Record]], Awaitable[Mapping[int, Collection[str]]]]
+"""Which values of a company's entries were removed from their records: names by the entry's id. Entries that lack
+nothing are left out. An entry has id, recorded_at, action, subject, subject_id, and before and after as JSON texts."""
 
 _NAMES = ("company_id", "actor", "action", "subject", "subject_id", "before", "after", "request_id")
 
@@ -78,9 +85,13 @@ def _actor_and_kind(of: Any) -> sa.ColumnElement[int]:
 class Audit:
     """Writes the entries of one context, and serves them (AuditService)."""
 
-    def __init__(self, table: sa.Table, database: Database, for_staff: Collection[str] = ()) -> None:
-        """for_staff: the kinds of records that staff may open, and whose entries they see."""
+    def __init__(
+        self, table: sa.Table, database: Database, for_staff: Collection[str] = (), removed: Removed | None = None
+    ) -> None:
+        """for_staff: the kinds of records that staff may open, and whose entries they see. removed: finds the values
+        that nobody sees any more; None: no record of this context loses any."""
         self._database = database
+        self._removed = removed
         self._for_staff = frozenset(for_staff)
         self._insert = Statement(sa.insert(table).values({name: param(name, table.c[name].type) for name in _NAMES}))
         names = ("id", "recorded_at", "actor", "action", "subject", "subject_id", "request_id")
@@ -178,7 +189,9 @@ class Audit:
         }
         async with self._database.transaction(IN_ORDER, writes=False) as connection:
             rows = await connection.rows(self._pages[frozenset(filters)], **values, **filters)
-        answer = pb.ListAuditResponse(entries=map(_entry, rows[: request.limit]))
+        shown = rows[: request.limit]
+        removed = await self._removed(self._database, company_id, shown) if self._removed and shown else {}
+        answer = pb.ListAuditResponse(entries=(_entry(row, removed.get(row["id"], ())) for row in shown))
         if len(rows) > request.limit:
             answer.next_before_id = rows[request.limit - 1]["id"]
         return answer
@@ -225,9 +238,16 @@ class SweepsAhead:
         await self._database.execute(self._insert, actor=call.identity.actor, after=after, request_id=call.request_id)
 
 
-def _entry(row: Any) -> pb.AuditEntry:
+def without(values: str, removed: Collection[str]) -> str:
+    """The JSON object without the values of these names."""
+    return json.dumps({name: value for name, value in json.loads(values).items() if name not in removed})
+
+
+def _entry(row: Any, removed: Collection[str]) -> pb.AuditEntry:
     values = dict(row)
     recorded_at = values.pop("recorded_at")
+    if removed:
+        values |= {name: without(values[name], removed) for name in ("before", "after")}
     entry = pb.AuditEntry(**values | {name: values[name].encode() for name in ("before", "after")})
     entry.recorded_at.FromDatetime(recorded_at)
     return entry

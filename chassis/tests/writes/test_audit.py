@@ -293,3 +293,34 @@ async def test_a_time_long_ago_costs_its_own_entries_alone(database: Database, l
     values["before_id"] = await log._id_after(COMPANY, until)
     plan = await statement_plan(database, log._pages[frozenset()], **values)
     assert plan.returned == 5 and plan.rows_met <= 5 + 2 * 11 and not plan.whole_tables
+
+
+async def test_values_that_were_removed_from_a_record_are_not_returned(database: Database) -> None:
+    """The context finds them, and each page asks once for all of its entries. The rows stay as they are."""
+    asked: list[tuple[int, list[int]]] = []
+
+    async def removed(of: Database, company_id: int, entries: Sequence[Any]) -> dict[int, Sequence[str]]:
+        assert of is database
+        asked.append((company_id, [one["subject_id"] for one in entries]))
+        return {one["id"]: ("words", "size") for one in entries if one["subject_id"] == 12}
+
+    log = Audit(audit, database, removed=removed)
+    for subject_id in (12, 13):
+        values = {"words": "Ada has the key", "size": 4, "colour": "red"}
+        await add(
+            database, log, "parcel", subject_id, before=values, after=values | {"words": "x", "size": 5, "colour": None}
+        )
+    found = await log.ListAudit(pb.ListAuditRequest(limit=10), person())
+    assert [(json.loads(one.before), json.loads(one.after)) for one in found.entries] == [
+        (
+            {"words": "Ada has the key", "size": 4, "colour": "red"},
+            {"words": "x", "size": 5, "colour": None},
+        ),
+        ({"colour": "red"}, {"colour": None}),
+    ]
+    assert asked == [(COMPANY, [13, 12])]
+    async with database.connection() as connection:
+        (row,) = await connection.raw.fetch(f"SELECT before::text FROM {audit.name} WHERE subject_id = 12")
+    assert "Ada has the key" in row["before"]
+    await log.ListAudit(pb.ListAuditRequest(limit=10, subject="crate"), person())
+    assert len(asked) == 1, "an empty page has nothing to ask for"

@@ -7,9 +7,11 @@ an event. That event names texts and has none of them, so NATS and the outboxes 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from asyncpg import Record
 from google.protobuf.message import DecodeError
 
 from chassis.auth import identity
@@ -134,3 +136,22 @@ def _without_party(reply: bytes, turn_id: int, party_id: int, *, is_command: boo
         return encode(record)
     message.document.json = encode(record)
     return message.SerializeToString()
+
+
+async def removed_words(
+    database: Database, company_id: int, entries: Sequence[Record]
+) -> Mapping[int, Collection[str]]:
+    """The words of notices that entries of the audit log quote, of people who were forgotten since: see `Removed`."""
+    quoting = [one for one in entries if one["subject"] == "turn" and _quotes(one)]
+    if not quoting:
+        return {}
+    forgotten = await queries.forgotten_at(database, company_id, list({one["subject_id"] for one in quoting}))
+    return {
+        one["id"]: queries.NOTICE_WORDS
+        for one in quoting
+        if one["subject_id"] in forgotten and one["recorded_at"] <= forgotten[one["subject_id"]]
+    }
+
+
+def _quotes(entry: Record) -> bool:
+    return any(f'"{name}"' in entry[side] for name in queries.NOTICE_WORDS for side in ("before", "after"))

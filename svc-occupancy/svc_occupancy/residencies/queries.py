@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Integer, Text, and_, func, literal_column, null, select, update
+from sqlalchemy import BigInteger, Integer, Text, and_, cast, func, literal_column, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
@@ -162,12 +162,12 @@ _FORGET = Statement(
     .where(_party.c.company_id == _company_id, _party.c.id == _party_id)
     .values({name: null() for name in tables.PERSONAL} | {"forgotten_at": param("at", TIME)})
 )
-_NOTICE_WORDS = ("ntv_reason_code", "departure_destination_code", "notes")
+NOTICE_WORDS = ("ntv_reason_code", "departure_destination_code", "notes")
 # The public record has none of these columns: neither its version nor its updated_at changes.
 _FORGET_NOTICE = Statement(
     update(_turn)
     .where(_turn.c.company_id == _company_id, _turn.c.id == param("turn_id", BigInteger))
-    .values({name: null() for name in _NOTICE_WORDS})
+    .values({name: null() for name in NOTICE_WORDS})
 )
 _ledger = schema.idempotency
 _REPLIES = Statement(
@@ -215,7 +215,31 @@ async def forget(connection: Connection, company_id: int, party_id: int, at: dat
 
 def has_notice_words(turn: Any) -> bool:
     """Whether a turn has words of a notice."""
-    return any(getattr(turn, name) is not None for name in _NOTICE_WORDS)
+    return any(getattr(turn, name) is not None for name in NOTICE_WORDS)
+
+
+_audit = schema.audit
+_forgotten_turn = cast(_audit.c.after["turn_id"].astext, BigInteger)
+_turn_ids = param("turn_ids", ARRAY(BigInteger))
+_FORGOTTEN_AT = Statement(
+    select(_forgotten_turn.label("turn_id"), func.max(_audit.c.recorded_at).label("forgotten_at"))
+    .where(
+        _audit.c.company_id == _company_id,
+        _audit.c.subject == literal_column("'unit'"),
+        _audit.c.subject_id.in_(
+            select(_turn.c.unit_id).where(_turn.c.company_id == _company_id, _turn.c.id == func.any(_turn_ids))
+        ),
+        _audit.c.action == literal_column("'unit.person_forgotten'"),
+        _forgotten_turn == func.any(_turn_ids),
+    )
+    .group_by(_forgotten_turn)
+)
+
+
+async def forgotten_at(database: Database, company_id: int, turn_ids: Sequence[int]) -> dict[int, datetime.datetime]:
+    """When a person of these turns was forgotten last, by turn; without those of which nobody was."""
+    rows = await database.rows(_FORGOTTEN_AT, company_id=company_id, turn_ids=list(turn_ids))
+    return {row["turn_id"]: row["forgotten_at"] for row in rows}
 
 
 async def forget_notice(connection: Connection, company_id: int, turn_id: int) -> None:

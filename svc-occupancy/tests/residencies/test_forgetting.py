@@ -14,6 +14,7 @@ from chassis.auth.identity import ADMINISTRATOR, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.refusals import Refusal
+from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.occupancy.v1 import parties_pb2 as pb
 from makeready.occupancy.v1 import residencies_pb2
 from svc_occupancy import tables as t
@@ -102,6 +103,41 @@ async def test_nothing_of_the_person_is_left(company: Company, served: Database,
     after = {"party_id": bea["id"], "turn_id": left.turn_id, "ticket_texts": 2, "notice": True}
     entries = [one for one in await company.audited() if one[1] == "unit.person_forgotten"]
     assert entries == [("administrator:9", "unit.person_forgotten", unit_id, {}, after)]
+
+
+async def test_the_audit_log_that_people_see_does_not_repeat_the_words_of_the_notice(
+    company: Company, served: Database, boss: Identity
+) -> None:
+    """Those that the turn had when the person was forgotten, and those that a cancelled notice had."""
+    unit_id = await company.known_unit(served)
+    await company.make_units("U2")
+    other_id = (await company.unit_ids())["U2"]
+    for one in (unit_id, other_id):
+        await company.move_in(one, parties=[BEA])
+        words: dict[str, Any] = WORDS
+        await company.command("AddNotice", unit_id=one, move_out_date="2999-01-31", **words)
+        await company.command("CancelNotice", unit_id=one)
+        await company.command("AddNotice", unit_id=one, move_out_date="2999-02-28", notes=f"{MARK} again")
+    turn_id = (await residency(company, unit_id)).turn_id
+
+    async def seen(turn_id: int, who: Identity) -> str:
+        request = ListAuditRequest(subject="turn", subject_id=turn_id, limit=200)
+        entries = (await company.house("ListAudit", request, who)).entries
+        return "\n".join(f"{one.action} {one.before.decode()} {one.after.decode()}" for one in entries)
+
+    for who in (boss, company.staff, company.operator):
+        assert (await seen(turn_id, who)).count(f"{MARK} moves to her sister") == 2
+    (party,) = (await residency(company, unit_id)).parties
+    await forget(company, boss, party.id, with_notice=True)
+    for who in (boss, company.staff, company.operator):
+        entries = await seen(turn_id, who)
+        assert MARK not in entries and "2999-01-31" in entries and "2999-02-28" in entries
+    assert f"{MARK} again" in await seen((await residency(company, other_id)).turn_id, boss)
+    assert not any(MARK in str(one) for one in await company.audited() if one[2] == turn_id)
+    # What is written later is no secret, and the log itself is as it was.
+    await company.command("AddNotice", unit_id=unit_id, move_out_date="2999-03-31", notes="They want the deposit back")
+    assert "They want the deposit back" in await seen(turn_id, boss)
+    assert (await rows_with_mark(served))["audit"] >= 3
 
 
 async def test_forgetting_again_removes_further_texts_alone(company: Company, served: Database, boss: Identity) -> None:

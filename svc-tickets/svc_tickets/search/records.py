@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chassis.writes.audit import without
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 from svc_tickets.search.queries import AUDIT, CHANGES, COMMENTS, OPENED, Event, Summary, Whole
 from svc_tickets.tickets.queries.texts import Comment, TicketTexts
@@ -113,13 +114,9 @@ def without_removed_texts(event: Event, removed_at: datetime.datetime | None) ->
 
     removed_at: of the last removal.
     """
-    if removed_at is None or event.occurred_at > removed_at or not has_texts(event):
+    if not (rules.is_removed(event.occurred_at, removed_at) and has_texts(event)):
         return event
-    sides = (
-        {name: value for name, value in json.loads(side or "{}").items() if name not in rules.FIELDS}
-        for side in (event.before, event.after)
-    )
-    before, after = map(json.dumps, sides)
+    before, after = (without(side or "{}", rules.FIELDS) for side in (event.before, event.after))
     return event._replace(before=before, after=after)
 
 

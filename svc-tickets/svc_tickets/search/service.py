@@ -139,8 +139,9 @@ class TicketViewsService:
         shown = found[:limit]
         names = await self._names_in(company, shown)
         if any(map(records.has_texts, shown)):
-            removed = await text_queries.removed_at(self._database, company, request.ticket_id)
-            shown = [records.without_removed_texts(one, removed) for one in shown]
+            removals = await text_queries.removals(self._database, company, [request.ticket_id])
+            removed_at = removals.get(request.ticket_id)
+            shown = [records.without_removed_texts(one, removed_at) for one in shown]
         entries = (records.entry(one, names) for one in shown)
         answer = pb.ListTicketTimelineResponse(entries=(one for one in entries if one.kind in wanted))
         if len(found) > limit:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+
+from asyncpg import Record
+
 from chassis.auth.identity import SERVICE, Call, Identity
-from chassis.db.database import Connection
+from chassis.db.database import Connection, Database
 from chassis.schedule import instants
 from chassis.schedule.instants import Clock
 from chassis.writes.audit import Audit
@@ -40,3 +44,22 @@ class ForgottenPeople:
             await queries.save(connection, company_id, ticket, values, at)
             after = {"texts_removed": texts.in_words(values, len(comments))}
             await self._audit.add(connection, call, company_id, queries.REMOVED_ACTION, "ticket", ticket_id, {}, after)
+
+
+async def removed_texts(
+    database: Database, company_id: int, entries: Sequence[Record]
+) -> Mapping[int, Collection[str]]:
+    """The texts that entries of the audit log quote and that were removed from their tickets since: see `Removed`."""
+    quoting = [one for one in entries if one["subject"] == "ticket" and _quotes(one)]
+    if not quoting:
+        return {}
+    removals = await queries.removals(database, company_id, list({one["subject_id"] for one in quoting}))
+    return {
+        one["id"]: texts.FIELDS.keys()
+        for one in quoting
+        if texts.is_removed(one["recorded_at"], removals.get(one["subject_id"]))
+    }
+
+
+def _quotes(entry: Record) -> bool:
+    return any(f'"{name}"' in entry[side] for name in texts.FIELDS for side in ("before", "after"))

@@ -12,11 +12,13 @@ import nats
 import pytest
 from sqlalchemy import text
 
-from chassis.auth.identity import ADMINISTRATOR, Identity
+from chassis.auth.identity import ADMINISTRATOR, OPERATOR, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.outbox import uuid7
 from chassis.refusals import Refusal
+from makeready.common.v1 import audit_pb2
+from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets.tickets.rules import texts
 from testkit.patience import PATIENCE_SECONDS
@@ -128,6 +130,57 @@ async def test_a_timeline_does_not_repeat_what_was_removed(
     await publish(own_nats, event)
     await applied(database, event)
     assert sorted(await changes()) == [("priority", "Low"), ("texts_removed", "")]
+
+
+async def test_the_audit_log_that_people_see_does_not_repeat_what_was_removed(
+    client: Any, staff: Any, administrator: Any, database: Database, service: Any, own_nats: Any
+) -> None:
+    ticket_id = (await open_ticket(client, staff, title=f"Tap of {NAME}", unit_id=100))["entity_id"]
+    other = (await open_ticket(client, staff, title=f"Lamp of {NAME}", unit_id=101))["entity_id"]
+    for one in (ticket_id, other):
+        await run_command(
+            client, "UpdateTicket", administrator, ticket_id=one, description=f"{NAME} has a key", priority="High"
+        )
+
+    async def seen(who: Any, **filters: Any) -> dict[int, str]:
+        """What the entries say, by ticket. Staff may ask for one record alone."""
+        async with service.channel() as channel:
+            request = audit_pb2.ListAuditRequest(limit=200, **filters)
+            answer = await service.call(AuditServiceStub(channel).ListAudit, request, who)
+        found: dict[int, str] = {}
+        for one in answer.entries:
+            if one.subject == "ticket":
+                said = f"{one.action} {one.before.decode()} {one.after.decode()}\n"
+                found[one.subject_id] = found.get(one.subject_id, "") + said
+        return found
+
+    operator = Identity(OPERATOR, "operator", 7)
+    of_one = {"subject": "ticket", "subject_id": ticket_id}
+    ways: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (administrator, {}),
+        (administrator, {"subject": "ticket"}),
+        (administrator, {"actor": administrator.actor}),
+        (administrator, of_one),
+        (staff, of_one),
+        (operator, of_one),
+    )
+    for who, filters in ways:
+        assert NAME in (await seen(who, **filters))[ticket_id], filters
+    event = forgotten(f"{ticket_id}.title", f"{ticket_id}.description")
+    await publish(own_nats, event)
+    await applied(database, event)
+    for who, filters in ways:
+        entries = await seen(who, **filters)
+        assert NAME not in entries[ticket_id], filters
+        # That there was an act, and its other values, stay.
+        assert "ticket.updated" in entries[ticket_id] and '"High"' in entries[ticket_id], filters
+        assert other not in entries or NAME in entries[other]
+    assert "ticket.texts_removed" in entries[ticket_id]
+    # What is written later is no secret, and the log itself is as it was.
+    await run_command(client, "UpdateTicket", administrator, ticket_id=ticket_id, description="A new washer")
+    assert "A new washer" in (await seen(staff, **of_one))[ticket_id]
+    stored = f"SELECT count(*) FROM audit WHERE subject_id = {ticket_id} AND after::text LIKE '%{NAME}%'"
+    assert await database.value(Statement(text(stored))) >= 2
 
 
 async def test_texts_of_another_companys_unit_are_nobodys(service: Any, administrator: Any) -> None:

@@ -162,17 +162,19 @@ async def remove_comments(
 
 
 _audit = schema.audit
-_REMOVED_AT = Statement(
-    select(func.max(_audit.c.recorded_at)).where(
+_REMOVALS = Statement(
+    select(_audit.c.subject_id, func.max(_audit.c.recorded_at).label("removed_at"))
+    .where(
         _audit.c.company_id == _company_id,
         _audit.c.subject == literal_column("'ticket'"),
-        _audit.c.subject_id == param("ticket_id", BigInteger),
+        _audit.c.subject_id == func.any(param("ticket_ids", ARRAY(BigInteger))),
         _audit.c.action == literal_column(f"'{REMOVED_ACTION}'"),
     )
+    .group_by(_audit.c.subject_id)
 )
 
 
-async def removed_at(database: Database, company_id: int, ticket_id: int) -> datetime.datetime | None:
-    """When texts of the ticket were removed last; None if none was."""
-    found: datetime.datetime | None = await database.value(_REMOVED_AT, company_id=company_id, ticket_id=ticket_id)
-    return found
+async def removals(database: Database, company_id: int, ticket_ids: Sequence[int]) -> dict[int, datetime.datetime]:
+    """When texts of these tickets were removed last, by ticket; without those of which none was."""
+    rows = await database.rows(_REMOVALS, company_id=company_id, ticket_ids=list(ticket_ids))
+    return {row["subject_id"]: row["removed_at"] for row in rows}

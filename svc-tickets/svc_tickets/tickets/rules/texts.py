@@ -5,6 +5,7 @@ A text's name is the ticket's id and the field, such as "41.description"; of a c
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,6 +49,12 @@ def marked(names: Iterable[str]) -> dict[int, Marked]:
 def removal(ticket: Mapping[str, Any], fields: Iterable[str]) -> dict[str, str | None]:
     """The new values of those fields that have a text: empty ones stay, and so do removed ones."""
     return {name: FIELDS[name] for name in FIELDS if name in fields and ticket[name] and ticket[name] != FIELDS[name]}
+
+
+def is_removed(written_at: datetime.datetime, removed_at: datetime.datetime | None) -> bool:
+    """Whether an entry of the audit log was written before texts of its ticket were removed: nobody sees the texts that
+    it quotes any more. removed_at: of the last removal."""
+    return removed_at is not None and written_at <= removed_at
 
 
 def in_words(fields: Iterable[str], comments: int) -> str:
