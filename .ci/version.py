@@ -2,6 +2,9 @@
 
 Its one source is the workspace's pyproject.toml. The projects, the client libraries, the image's labels, the manifests
 and the handbook's commands repeat it. The API's document does not: the contract has a date of its own.
+
+`… images NAME=sha256:DIGEST …` writes digests of images into the manifests, once the release's image is pushed: a tag
+can be moved, a digest cannot. Another version takes the digest of our image away, which is that of the last release.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 SOURCE = "pyproject.toml"
@@ -27,10 +30,19 @@ PLACES = {
 }
 # The version in these is that of another program.
 OTHERS = {"deploy/k8s/base/nats.yaml"}
+OWN_IMAGE = "makeready"
+DIGEST = r"sha256:[0-9a-f]{64}"
+# An image in a kustomization, as the manifests write it.
+IMAGE = re.compile(
+    r"(?P<head>^  - name: (?P<name>[a-z]+)\n    newName: .+\n    newTag: .+\n)(?:    digest: (?P<digest>.*)\n)?",
+    re.MULTILINE,
+)
 
 
 def main(words: list[str], root: Path) -> int:
     """Checks or writes; returns the exit status."""
+    if words[:1] == ["images"]:
+        return _pin_images(root, words[1:])
     if words != ["check"]:
         if len(words) != 1 or not re.fullmatch(NUMBER, words[0]):
             sys.stderr.write(f"{__doc__}")
@@ -47,8 +59,55 @@ def main(words: list[str], root: Path) -> int:
         for pattern, before in patterns(root).items()
         if not _found(root, pattern, before)
     ]
+    different += [
+        f"{name}: has {' and '.join(sorted(one or 'no digest' for one in digests))} in the kustomizations"
+        for name, digests in images(root).items()
+        if len(digests) > 1 or not all(one is None or re.fullmatch(DIGEST, one) for one in digests)
+    ]
     sys.stdout.write("".join(f"{line}\n" for line in different))
     return 1 if different else 0
+
+
+def images(root: Path) -> dict[str, set[str | None]]:
+    """By the name of an image: its digests in all kustomizations; None where it has none."""
+    found: dict[str, set[str | None]] = {}
+    for path in _kustomizations(root):
+        for match in IMAGE.finditer(path.read_text()):
+            found.setdefault(match["name"], set()).add(match["digest"])
+    return found
+
+
+def _kustomizations(root: Path) -> list[Path]:
+    return sorted((root / "deploy/k8s").rglob("kustomization.yaml"))
+
+
+def _pin_images(root: Path, words: list[str]) -> int:
+    known, digests = images(root), dict[str, str]()
+    for word in words:
+        name, _, digest = word.partition("=")
+        if name not in known or not re.fullmatch(DIGEST, digest):
+            sys.stderr.write(f"{word}: not NAME=sha256:… with a NAME of {', '.join(sorted(known))}\n")
+            return 2
+        digests[name] = digest
+    if not digests:
+        sys.stderr.write(f"{__doc__}")
+        return 2
+    pin(root, digests)
+    return 0
+
+
+def pin(root: Path, digests: Mapping[str, str]) -> None:
+    """Writes the digests of images into all kustomizations. An empty one goes; an image that is not named stays."""
+
+    def image(match: re.Match[str]) -> str:
+        digest = digests.get(match["name"], match["digest"])
+        return match["head"] + (f"    digest: {digest}\n" if digest else "")
+
+    for path in _kustomizations(root):
+        text = path.read_text()
+        new = IMAGE.sub(image, text)
+        if new != text:
+            path.write_text(new)
 
 
 def patterns(root: Path) -> dict[str, str]:
@@ -85,6 +144,7 @@ def write(root: Path, version: str) -> None:
             new = re.sub(rf"({before}){NUMBER}", rf"\g<1>{version}", text, flags=re.MULTILINE)
             if new != text:
                 path.write_text(new)
+    pin(root, {OWN_IMAGE: ""})
 
 
 if __name__ == "__main__":

@@ -61,7 +61,9 @@ def test_an_artefact_with_another_version_is_named(tree: Path, place: str) -> No
 
 
 def test_a_new_version_is_written_into_every_artefact(tree: Path) -> None:
-    before = {path: path.read_text() for path in tree.rglob("*") if path.suffix in (".yaml", ".toml", ".md", ".json")}
+    kinds = (".yaml", ".toml", ".md", ".json", ".ts", ".py")
+    files = (path for path in tree.rglob("*") if path.suffix in kinds or path.name == "Dockerfile")
+    before = {path: path.read_text() for path in files}
     assert run(tree, "version.py", "1.2")[0] == 2
     assert run(tree, "version.py", OTHER) == (0, "")
     assert run(tree, "version.py", "check") == (0, "")
@@ -69,6 +71,40 @@ def test_a_new_version_is_written_into_every_artefact(tree: Path) -> None:
     assert {"pyproject.toml", "cli/pyproject.toml", "deploy/k8s/base/gateway.yaml"} <= changed
     assert not [name for name in changed if "nats.yaml" in name or name.endswith(("CHANGELOG.md", "changes.md"))]
     assert run(tree, "sbom.py", "check")[0] == 1
+    for path, text in before.items():
+        path.write_text(text)
+
+
+def test_digests_of_images_are_written_and_those_of_another_release_go(tree: Path) -> None:
+    before = {path: path.read_text() for path in (tree / "deploy/k8s").rglob("kustomization.yaml")}
+    ours, nats = "sha256:" + "1" * 64, "sha256:" + "2" * 64
+    for words in ([], ["makeready"], ["makeready=1"], ["redis=" + ours], ["makeready=" + ours, "nats=sha256:x"]):
+        status, said = run(tree, "version.py", "images", *words)
+        assert status == 2 and said, words
+    assert {path: path.read_text() for path in before} == before
+    assert run(tree, "version.py", "images", f"makeready={ours}", f"nats={nats}") == (0, "")
+    assert run(tree, "version.py", "check") == (0, "")
+    texts = {str(path.relative_to(tree / "deploy/k8s")): path.read_text() for path in before}
+    named = [name for name, text in texts.items() if "name: makeready\n    newName" in text]
+    assert len(named) == 2 and all(f"    newTag: 0.2.0\n    digest: {ours}\n" in texts[name] for name in named)
+    assert texts["base/kustomization.yaml"].count(f"    digest: {nats}\n") == 1
+
+    # The same image has one digest everywhere, and another one replaces it.
+    (place, *_) = (path for path, text in before.items() if "name: makeready\n    newName" in text)
+    place.write_text(place.read_text().replace("1" * 64, "3" * 64))
+    status, said = run(tree, "version.py", "check")
+    assert status == 1 and said.startswith("makeready: has sha256:111")
+    place.write_text(place.read_text().replace("3" * 64, "x"))
+    assert run(tree, "version.py", "check")[0] == 1
+    assert run(tree, "version.py", "images", f"makeready={ours}") == (0, "")
+    assert run(tree, "version.py", "check") == (0, "")
+
+    # With the digest of the release before, the pods of a new version would run the old image.
+    version = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["version"]
+    assert run(tree, "version.py", OTHER) == (0, "")
+    texts = {str(path): path.read_text() for path in before}
+    assert not any(ours in text for text in texts.values()) and any(nats in text for text in texts.values())
+    assert run(tree, "version.py", version) == (0, "")
     for path, text in before.items():
         path.write_text(text)
 

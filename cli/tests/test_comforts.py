@@ -210,6 +210,9 @@ def test_csv_has_a_header_every_column_and_no_formula() -> None:
         ["8", "a,b", "", "", "[]", "true", "-1.5"],
     ]
     assert csv_of(["unit_id", "name"], []) == "unit_id,name"
+    hostile = [{"name": "\uff1d1+1", "note": "Hello\n=cmd|' /C calc'!A0", "said": {"text": "-1"}}]
+    (row,) = csv.DictReader(io.StringIO(csv_of([], hostile)))
+    assert (row["name"], row["note"], row["said"]) == ("'\uff1d1+1", "Hello\n'=cmd|' /C calc'!A0", '{"text": "-1"}')
 
 
 def test_columns_of_wide_signs_stand_side_by_side() -> None:

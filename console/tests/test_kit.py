@@ -266,6 +266,9 @@ def test_an_address_presets_what_fits() -> None:
 async def test_a_csv_runs_no_formula() -> None:
     answer = csv_files.answer("keys", ("a", "b"), [("=1+1", -5), ("@x", None)])
     assert answer.body == b"\xef\xbb\xbfa,b\r\n'=1+1,-5\r\n'@x,\r\n"
+    hostile = csv_files.answer("keys", ("a", "b"), [("\uff201", "Hello\n=cmd|' /C calc'!A0")])
+    assert isinstance(hostile.body, bytes)
+    assert hostile.body.decode("utf-8-sig").splitlines()[1:] == ["'\uff201,\"Hello", "'=cmd|' /C calc'!A0\""]
 
 
 def test_usage_is_by_hour() -> None:

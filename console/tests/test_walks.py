@@ -383,6 +383,16 @@ async def test_an_address_leads_to_the_name(nobody: Browser) -> None:
     assert (await nobody.post("/sign-in", {})).status == 403
 
 
+async def test_an_administrator_is_not_told_to_become_one(administrator: Browser, staff: Browser) -> None:
+    """What only staff do, such as taking a ticket, is refused in other words than what only administrators do."""
+    path = "/tickets/41/take"
+    reply = await administrator.post(path, {"act": await act(administrator, path)})
+    assert reply.status == 403 and reply.title == "This is for members of staff"
+    assert "administrators" not in reply.words.partition("This is for members of staff")[2].partition("Status")[0]
+    reply = await staff.get("/keys")
+    assert reply.status == 403 and reply.title == "This page is for administrators"
+
+
 async def test_the_same_form_twice_is_one_act(administrator: Browser, stubs: Stubs) -> None:
     await administrator.get("/keys/new")
     form = {**administrator.form("/keys/new"), "name": "Leasing sync", "scope": "read"}

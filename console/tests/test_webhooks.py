@@ -145,6 +145,24 @@ async def test_a_refusal_stands_beside_its_field(administrator: Browser, stubs: 
     assert 'value="http://a.example"' in reply.text
 
 
+async def test_a_new_destination_is_confirmed_and_nothing_of_the_form_is_lost(
+    administrator: Browser, stubs: Stubs
+) -> None:
+    """As a new secret: who stands at an open desk sends nobody's events elsewhere."""
+
+    def confirm_first(_request: Any, _who: Any) -> Any:
+        raise Refusal(403, "step_up_required", "Confirm who you are first.")
+
+    stubs.answers[f"{ADMINISTRATION}/UpdateSubscription"] = confirm_first
+    await administrator.get("/webhooks/7/change")
+    form = {**administrator.form("/webhooks/7/change"), "destination_url": "https://elsewhere.example/"}
+    fields = [*((name, value) for name, value in form.items() if name != "events")]
+    fields += [("events", "ticket.created"), ("events", "ticket.stale")]
+    asked = await administrator.post("/webhooks/7/change", fields)
+    assert asked.title == "Confirm that it is you"
+    assert asked.text.count('name="events"') == 2 and "https://elsewhere.example/" in asked.text
+
+
 async def test_a_change_sends_what_was_changed_alone(administrator: Browser, stubs: Stubs) -> None:
     await administrator.get("/webhooks/7/change")
     await administrator.send("/webhooks/7/change", events="ticket.stale")

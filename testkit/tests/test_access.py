@@ -173,6 +173,7 @@ STEP_UP = {
     "AccountsService/RemoveTotp",
     "AccountsService/StartAddingPasskey",
     "AdministrationService/RotateSecret",
+    "AdministrationService/UpdateSubscription",
     "AdministratorsService/DeactivateAdministrator",
     "AdministratorsService/InviteAdministrator",
     "AdministratorsService/MakeLink",

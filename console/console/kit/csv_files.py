@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from aiohttp import web
 from google.protobuf.timestamp_pb2 import Timestamp
 
-# A spreadsheet runs a cell that begins with one of these as a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+from chassis.records.spreadsheets import defused
 
 
 def answer(name: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> web.Response:
@@ -34,4 +33,4 @@ def stamp(instant: Timestamp) -> str:
 
 def _cell(value: object) -> str:
     text = "" if value is None else str(value)
-    return "'" + text if text.startswith(FORMULA) and not isinstance(value, (int, float)) else text
+    return text if isinstance(value, (int, float)) else defused(text)

@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from kubernetes_validate.utils import major_minor
 from testkit.requirements import lacks
 
 from . import schemas
+from .conftest import PARTS
 from .manifests import GENERATED, Bundle, Manifest, build, documents, kustomization, render, renderer
 
 FIELDS = {
@@ -112,6 +116,31 @@ def test_every_image_is_pinned(k8s: Path, as_read: Bundle) -> None:
 def test_rendered_images_have_a_registry_and_a_version(as_rendered: Bundle) -> None:
     for workload in as_rendered.workloads():
         assert re.fullmatch(r"[a-z.]+\.[a-z]+/[a-z/]+:\d+\.\d+\.\d+(-alpine)?", workload.container["image"])
+
+
+def test_digests_that_the_release_writes_reach_every_pod(k8s: Path, tmp_path: Path) -> None:
+    """A tag can be moved to another image, a digest cannot."""
+    command = renderer()
+    if command is None:
+        lacks("kubectl", "neither kubectl nor kustomize is on this machine")
+    copied = shutil.copytree(k8s, tmp_path / "deploy/k8s")
+    digests = {"makeready": "sha256:" + "a1" * 32, "nats": "sha256:" + "b2" * 32, "valkey": "sha256:" + "c3" * 32}
+    script = tmp_path / ".ci/version.py"
+    script.parent.mkdir()
+    shutil.copy(Path(__file__).parents[3] / ".ci/version.py", script)
+    words = [sys.executable, "-P", str(script), "images", *(f"{name}={digest}" for name, digest in digests.items())]
+    subprocess.run(words, check=True, timeout=60)
+    overlays = [copied / "overlays" / one for one in ("example", "example-ha", "example-external-secrets")]
+    parts = [folder / part for folder in overlays for part in PARTS if (folder / part / "kustomization.yaml").exists()]
+    assert len(parts) > len(overlays)
+    found = set()
+    for part in parts:
+        for workload in render(command, part).workloads():
+            image, _, digest = workload.container["image"].partition("@")
+            name = image.rpartition("/")[2].partition(":")[0]
+            assert digest == digests[name], (part, workload.name)
+            found.add(name)
+    assert found == digests.keys()
 
 
 @pytest.mark.parametrize("version", schemas.VERSIONS)
