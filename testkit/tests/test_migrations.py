@@ -8,11 +8,12 @@ import importlib.resources
 from collections.abc import Callable
 
 import pytest
-from alembic.script import ScriptDirectory
-from sqlalchemy import MetaData
+from alembic import command
+from alembic.script import Script, ScriptDirectory
+from sqlalchemy import Connection, MetaData
 
 from chassis.db import migrations
-from chassis.db.revisions import head_of
+from chassis.db.revisions import OF_MIGRATIONS, head_of
 from testkit.expansion import breakages
 from testkit.plugin import PostgresServer
 from testkit.revise import differences
@@ -48,6 +49,41 @@ async def test_a_migrated_database_equals_the_tables_and_migrating_twice_changes
     assert found == await schema(declared)
     await asyncio.to_thread(migrations.migrate, url, name, metadata)
     assert await schema(url) == found
+
+
+# Tables, not partitions, that this transaction has locked against writers at least, with their modes.
+_LOCKED = """
+SELECT DISTINCT c.oid, c.relname, mode FROM pg_locks JOIN pg_class c ON c.oid = relation
+WHERE pid = pg_backend_pid() AND relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+"""
+_THERE = "SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname <> ALL ($1::text[])"
+# The weakest first.
+MODES = {
+    "ShareLock": "SHARE",
+    "ShareRowExclusiveLock": "SHARE ROW EXCLUSIVE",
+    "ExclusiveLock": "EXCLUSIVE",
+    "AccessExclusiveLock": "ACCESS EXCLUSIVE",
+}
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+def test_a_migration_of_several_tables_names_its_locks(postgres_server: PostgresServer, project: str) -> None:
+    """Otherwise it may hold one while it waits for another, and a statement on both ends in a deadlock."""
+    url = postgres_server.create_database(f"{package(project)}_locks")
+    metadata = metadata_of(project)
+    scripts = ScriptDirectory(str(importlib.resources.files(package(project)) / "migrations"))
+    for script in reversed(list(scripts.walk_revisions())):
+
+        def upgrade(connection: Connection, script: Script = script) -> dict[str, str]:
+            """The strongest lock of each table that was there."""
+            there = set(connection.exec_driver_sql(_THERE, (list(OF_MIGRATIONS),)).scalars())
+            command.upgrade(migrations.alembic_config(package(project), connection, metadata), script.revision)
+            found = [(mode, name) for oid, name, mode in connection.exec_driver_sql(_LOCKED) if oid in there]
+            return {name: word for mode, word in MODES.items() for one, name in found if one == mode}
+
+        locked = asyncio.run(migrations.with_connection(url, upgrade))
+        named = getattr(script.module, "locks", {})
+        assert named == (locked if named or len(locked) > 1 else {}), (script.revision, locked)
 
 
 @pytest.mark.parametrize("project", PROJECTS)

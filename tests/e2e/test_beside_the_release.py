@@ -1,20 +1,29 @@
 """Services of the release before beside this one's, both ways round, as during a rollout. `make platform` runs it.
 
-Their code comes from git; `deploy/settings/released.json` names the commit. They run with today's dependencies.
+The release before also serves under load while this one's migrations change its databases. Its code comes from git;
+`deploy/settings/released.json` names the commit. It runs with today's dependencies.
 """
 
 from __future__ import annotations
 
+import collections
 import json
+import os
+import re
 import subprocess
 import sys
 import tarfile
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from testkit.patience import took, until
 from testkit.prepared import prepare_state
 from testkit.requirements import ALL, lacks, required
 
@@ -23,6 +32,9 @@ from .system import System
 
 ROOT = Path(__file__).parents[2]
 BEHIND = "svc-catalog,svc-tickets,svc-occupancy,svc-webhooks"
+SERVICES = ("gateway", *BEHIND.split(","))
+READERS, WRITERS, KEYS_A_COMPANY, REQUESTS_MIN = 6, 2, 40, 300
+PAUSE_SECONDS = 0.02  # of each of them after a request: the machine is not to be busy with them alone
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +107,109 @@ def test_a_ticket_and_its_event_cross_both_releases(mixed: System, receiver: Rec
     assert all(one.is_signed_with(subscribed.json["secret"]) for one in arrived)
     assert arrived[-1].json["data"]["entity_id"] == made.json["entity_id"]
     assert mixed.get(ticket, company.keys["read"]).json["status"] == "In Progress"
+
+
+@pytest.fixture
+def released(tree: Path, states: Path) -> Iterator[System]:
+    """A system of the release before, on databases that its own migrations made."""
+    projects = [str(path.parent) for path in sorted(tree.glob("**/pyproject.toml"))]
+    path = os.pathsep.join([*projects, str(tree / "proto" / "gen")])
+    made = System(states / "released", MAKEREADY_DEMO="0", PYTHONPATH=path)
+    made.run_as([sys.executable, "-P", "-m", "makeready_local"])
+    try:
+        made.launch()
+        made.wait_until(made._answers)
+        made.wait_until(made._has_written_runtime)
+        yield made
+    finally:
+        made.stop()
+
+
+class Load:
+    """Requests with many keys, some of which create tickets, until it is left."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self.answers: collections.Counter[int] = collections.Counter()
+        self.refused: list[str] = []
+        self._ends = threading.Event()
+        self._pool = ThreadPoolExecutor(READERS + WRITERS)
+        self._companies = [system.company(f"Load {number}") for number in range(2)]
+        self._units: list[int] = []
+        self._keys: list[list[str]] = []
+        for company in self._companies:
+            company.import_rows("properties", [{"external_id": "P", "name": "Elm", "address": "1 Elm St"}])
+            company.import_rows("units", [{"external_id": "U", "property": "P", "name": "1"}])
+            keys = [system.mint(company.company_id, "write", company.email) for _ in range(KEYS_A_COMPANY)]
+            self._keys.append(keys)
+            (unit,) = system.get("/units", company.keys["read"]).json["data"]
+            self._units.append(unit["entity_id"])
+
+    def __enter__(self) -> Load:
+        self._running = [self._pool.submit(self._read, number) for number in range(READERS)]
+        self._running += [self._pool.submit(self._write, number) for number in range(WRITERS)]
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ends.set()
+        self._pool.shutdown()
+        for one in self._running:
+            one.result()
+
+    def _answered(self, what: str, status: int, body: bytes) -> None:
+        time.sleep(PAUSE_SECONDS)
+        self.answers[status] += 1
+        if status not in (200, 201, 429):
+            self.refused.append(f"{what}: {status} {body[:300]!r}")
+
+    def _read(self, number: int) -> None:
+        count = number
+        while not self._ends.is_set():
+            count += 1
+            key = self._keys[count % 2][count // 2 % KEYS_A_COMPANY]
+            path = ("/whoami", "/tickets", "/units", "/vendors", "/inspections")[count % 5]
+            answer = self._system.get(path, key)
+            self._answered(path, answer.status, answer.body)
+
+    def _write(self, number: int) -> None:
+        count = 0
+        while not self._ends.is_set():
+            count += 1
+            side = (number + count) % 2
+            body = {"unit_id": self._units[side], "title": "Leak", "category": "Plumbing"}
+            key = self._keys[side][count % KEYS_A_COMPANY]
+            answer = self._system.post("/tickets", key, body, f"{number}-{count}")
+            self._answered("POST /tickets", answer.status, answer.body)
+
+
+def test_the_release_before_serves_while_its_databases_are_migrated(released: System) -> None:
+    """Every answer is the one that the request deserves, and each migration ends at its first start."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKEREADY_")}
+    secrets = json.loads((released.state / "secrets.json").read_text())
+    server = urlsplit(released.runtime["database_url"])
+    with Load(released) as load:
+        until(lambda: load.answers.total() > REQUESTS_MIN)
+        said = ""
+        for name in SERVICES:
+            context = name.removeprefix("svc-")
+            role = f"{context}:{secrets[f'database_{context}']}@{server.hostname}:{server.port}"
+            url = server._replace(netloc=role, path=f"/{context}").geturl()
+            words = [sys.executable, "-P", "-m", name.replace("-", "_"), "migrate"]
+            own = {**environment, "MAKEREADY_DATABASE_URL": url}
+            done = subprocess.run(
+                words, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            )
+            assert done.returncode == 0, done.stdout
+            said += done.stdout
+        before = load.answers.total()
+        until(lambda: load.answers.total() > before + REQUESTS_MIN)
+    longest = max(float(seconds) for seconds in re.findall(r'"seconds": ([0-9.]+)', said))
+    waits = said.count("migration_gives_way")
+    took(f"the longest migration was through, beside {dict(load.answers)}; {waits} gave way", longest)
+    assert load.refused == [], _errors(released)
+
+
+def _errors(system: System) -> str:
+    """What the services say about failures."""
+    logs = [line for path in sorted(system.state.glob("**/*.log")) for line in path.read_text().splitlines()]
+    return "\n".join(line[-1500:] for line in logs if "rror" in line)[:20_000]

@@ -181,7 +181,7 @@ def migrate(
             done[service.name] = {"digest": digests[service.name], "revision": revision(service.database_url)}
     finally:
         for child in children.values():
-            child.kill()  # each migrates in one transaction, so none is half done
+            child.kill()  # each revision is a transaction, so none is half done
     if children:
         state.write("migrated.json", done)
 

@@ -13,6 +13,11 @@ revision: str = "0002_accounts"
 down_revision: str | None = "0001_initial"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {
+    "company": "ACCESS EXCLUSIVE",
+    "administrator": "ACCESS EXCLUSIVE",
+    "staff": "ACCESS EXCLUSIVE",
+}
 
 
 def upgrade() -> None:

@@ -13,6 +13,7 @@ revision: str = "0003_key_usage"
 down_revision: str | None = "0002_accounts"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {"api_key": "ACCESS EXCLUSIVE", "audit": "SHARE"}
 
 
 def upgrade() -> None:

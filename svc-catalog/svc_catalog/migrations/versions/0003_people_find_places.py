@@ -16,6 +16,13 @@ revision: str = "0003_people_find_places"
 down_revision: str | None = "0002_audit_filters"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {
+    "property": "ACCESS EXCLUSIVE",
+    "unit": "ACCESS EXCLUSIVE",
+    "asset": "ACCESS EXCLUSIVE",
+    "meter": "ACCESS EXCLUSIVE",
+    "reading": "SHARE",
+}
 
 NAME_ORDER = sa.literal_column(
     r"regexp_replace(regexp_replace(lower(name), '(\d+)', '00000000\1', 'g'), '\d*(\d{9})', '\1', 'g')"

@@ -13,6 +13,7 @@ revision: str = "0004_people_search_vendors"
 down_revision: str | None = "0003_people_find_places"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {"business": "SHARE", "inspection": "SHARE", "notice": "SHARE", "vendor": "SHARE"}
 
 _INSPECTION_STATE = "textcat(published_status, textcat(' ', coalesce(result, '')))"
 _INSPECTION_LEADS = {

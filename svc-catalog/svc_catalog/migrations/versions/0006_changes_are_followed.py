@@ -17,6 +17,21 @@ revision: str = "0006_changes_are_followed"
 down_revision: str | None = "0005_inspections_are_cancelled"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {
+    "property": "ACCESS EXCLUSIVE",
+    "unit": "ACCESS EXCLUSIVE",
+    "asset": "ACCESS EXCLUSIVE",
+    "inspection": "ACCESS EXCLUSIVE",
+    "meter": "ACCESS EXCLUSIVE",
+    "reading": "ACCESS EXCLUSIVE",
+    "vendor": "ACCESS EXCLUSIVE",
+    "building": "SHARE ROW EXCLUSIVE",
+    "business": "SHARE ROW EXCLUSIVE",
+    "floor": "SHARE ROW EXCLUSIVE",
+    "floorplan": "SHARE ROW EXCLUSIVE",
+    "location": "SHARE ROW EXCLUSIVE",
+    "staff": "SHARE ROW EXCLUSIVE",
+}
 
 # Each table of records, and the columns that no record shows.
 _TABLES = {

@@ -13,6 +13,7 @@ revision: str = "0003_board_for_people"
 down_revision: str | None = "0002_audit_filters"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {"turn_task": "ACCESS EXCLUSIVE", "unit_state": "ACCESS EXCLUSIVE"}
 
 
 def upgrade() -> None:

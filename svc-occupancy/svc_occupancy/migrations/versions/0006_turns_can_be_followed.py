@@ -13,6 +13,11 @@ revision: str = "0006_turns_can_be_followed"
 down_revision: str | None = "0005_people_forgotten"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {
+    "transition": "ACCESS EXCLUSIVE",
+    "property": "SHARE ROW EXCLUSIVE",
+    "unit": "SHARE ROW EXCLUSIVE",
+}
 
 
 def upgrade() -> None:

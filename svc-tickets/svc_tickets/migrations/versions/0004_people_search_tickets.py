@@ -14,6 +14,7 @@ revision: str = "0004_people_search_tickets"
 down_revision: str | None = "0003_audit_filters"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {"pm_task": "SHARE", "ticket_of_inspection_row": "SHARE"}
 
 
 def upgrade() -> None:

@@ -13,6 +13,13 @@ revision: str = "0005_tickets_are_followed"
 down_revision: str | None = "0004_people_search_tickets"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {
+    "ticket": "ACCESS EXCLUSIVE",
+    "property": "SHARE ROW EXCLUSIVE",
+    "unit": "SHARE ROW EXCLUSIVE",
+    "staff": "SHARE ROW EXCLUSIVE",
+    "vendor": "SHARE ROW EXCLUSIVE",
+}
 
 RECORD_CHANGE = """
 CREATE FUNCTION record_change() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -12,6 +12,12 @@ revision: str = "0004_administrator_interface"
 down_revision: str | None = "0003_audit_filters"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {
+    "delivery": "ACCESS EXCLUSIVE",
+    "attempt": "ACCESS EXCLUSIVE",
+    "subscription": "ACCESS EXCLUSIVE",
+    "event": "SHARE",
+}
 
 
 def upgrade() -> None:

@@ -14,6 +14,7 @@ revision: str = "0005_feed"
 down_revision: str | None = "0004_administrator_interface"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {"delivery": "ACCESS EXCLUSIVE", "attempt": "ACCESS EXCLUSIVE", "event": "SHARE ROW EXCLUSIVE"}
 
 
 def upgrade() -> None:
