@@ -90,14 +90,13 @@ def migrate(url: str, package: str, metadata: MetaData, service_role: str = "") 
         scripts = ScriptDirectory.from_config(config)
         known = [script.revision for script in scripts.walk_revisions()]
         current = MigrationContext.configure(connection).get_current_revision()
-        unknown = {current} - {*known, None}
         connection.exec_driver_sql(revisions.CREATE)
-        if unknown:
-            revision, head = min(unknown), scripts.get_current_head()
+        if current is not None and current not in known:
+            head = scripts.get_current_head()
             if connection.exec_driver_sql(revisions.IS_RECORDED, (head,)).scalar():
-                log.info("schema_is_newer", head=head, revision=revision)
+                log.info("schema_is_newer", head=head, revision=current)
                 return False
-            raise DatabaseUnavailable(f"revision {revision} of the database is unknown here: a later release made it")
+            raise DatabaseUnavailable(f"revision {current} of the database is unknown here: a later release made it")
         to_do = list(reversed([*scripts.iterate_revisions("head", current or "base")]))
         for script in to_do[:1]:
             config.attributes["locks"] = getattr(script.module, "locks", {})

@@ -133,7 +133,7 @@ async def test_one_that_is_killed_between_two_migrations_goes_on_at_the_next_sta
     killed = await asyncio.create_subprocess_exec(sys.executable, "-P", "-c", PROGRAM, url, env=environment)
 
     async def is_at_the_third() -> bool:
-        return await holder.fetchval(AT) == "0003_things_have_weights"
+        return bool(await holder.fetchval(AT) == "0003_things_have_weights")
 
     await eventually(is_at_the_third)
     killed.kill()

@@ -78,6 +78,32 @@ def test_kubectl_renders_what_is_built_here(folders: dict[str, Path], built: dic
     assert ours == sorted(comparable(one, generated) for one in rendered.manifests)
 
 
+def after_a_restore(bundle: Bundle, commands: list[str]) -> dict[str, int]:
+    """The number of pods that each Deployment stands at once docs/restore.md was followed. As Kubernetes does it: an
+    `apply` sets the number if the manifest has one, and an autoscaler leaves 0 alone."""
+    manifests = {one.name: one.manifest["spec"] for one in bundle.workloads("Deployment")}
+    pods = {name: spec.get("replicas", 1) for name, spec in manifests.items()}
+    for command in commands:
+        if scaled := re.search(r"scale deployment --all --replicas=(\d+)", command):
+            pods = dict.fromkeys(pods, int(scaled[1]))
+        if re.search(r"kubectl apply -k \.(?:$|\s)", command):
+            pods |= {name: spec["replicas"] for name, spec in manifests.items() if "replicas" in spec}
+    for scaler in bundle.of("HorizontalPodAutoscaler"):
+        name = scaler["spec"]["scaleTargetRef"]["name"]
+        pods[name] = pods[name] and max(pods[name], scaler["spec"]["minReplicas"])
+    return pods
+
+
+def test_after_a_restore_everything_runs_again(built: dict[str, Bundle]) -> None:
+    page = (ROOT / "docs/restore.md").read_text()
+    commands = re.findall(r"`(kubectl [^`]+)`|^ *(kubectl .+)$", page, re.MULTILINE)
+    steps = [inline or line for inline, line in commands]
+    assert "--replicas=0" in steps[0] and any("apply -k ." in one for one in steps)
+    for name, bundle in built.items():
+        normal = after_a_restore(bundle, [])
+        assert after_a_restore(bundle, steps) == normal and all(normal.values()), name
+
+
 def every(built: dict[str, Bundle]) -> list[dict[str, Any]]:
     return [manifest for bundle in built.values() for manifest in bundle.manifests]
 
