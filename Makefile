@@ -84,8 +84,8 @@ soak-sdk: install-test  ## Client libraries: 10,000 tickets walked with one key;
 	@MAKEREADY_SDK_TICKETS=10000 MAKEREADY_SDK_CREATES=500 MAKEREADY_SDK_KILLS=20 .venv/bin/python -m pytest -q \
 	  tests/e2e/test_sdk_python.py tests/chaos/test_sdk_python.py $(ARGS)
 
-hostile: install-test  ## Memory under 5,000 hostile connections of five kinds, with known keys beside them (minutes)
-	@MAKEREADY_HOSTILE_CONNECTIONS=5000 .venv/bin/python -m pytest -q -s gateway/tests/http/test_hostile_connections.py
+hostile: install-test  ## Memory of the gateway and of the console under 5,000 hostile connections, and floods of forms and pages (minutes)
+	@MAKEREADY_HOSTILE_CONNECTIONS=5000 .venv/bin/python -m pytest -q -s gateway/tests/http/test_hostile_connections.py console/tests/test_hostile_connections.py
 
 install:
 	@. .ci/python && "$$PYTHON" deploy/local/install.py run

@@ -10,7 +10,6 @@ import sys
 
 import structlog
 import uvloop
-from aiohttp import web
 from prometheus_client import start_http_server
 
 from chassis.app.health import SERVING
@@ -22,9 +21,9 @@ from chassis.runtime.scheduling import batch_scheduling
 from chassis.runtime.settings import Environment, SettingsError
 from console import config, tables
 from console.app import Console
+from console.kit.serving import Server
 
 NAME = "console"
-GRACE_SECONDS = 10.0
 log = structlog.stdlib.get_logger(__name__)
 
 
@@ -34,23 +33,11 @@ async def serve(settings: config.Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     console = Console(settings)
-    runner = web.AppRunner(
-        console.application(),
-        access_log=None,
-        handle_signals=False,
-        shutdown_timeout=GRACE_SECONDS,
-        keepalive_timeout=75,
-    )
-    await runner.setup()
+    server = Server(console.application(), settings)
     report = asyncio.create_task(logs.report_left_out())
     opening, signalled = asyncio.create_task(console.open()), asyncio.create_task(stopping.wait())
     try:
-        site = web.TCPSite(runner, settings.host, settings.port, ssl_context=settings.tls)
-        try:
-            await site.start()
-        except OSError as error:
-            place = f"{settings.host}:{settings.port}"
-            raise SettingsError(f"MAKEREADY_ADMIN_PORT: {place} can't be listened on: {error.strerror}.") from None
+        await server.open()
         await asyncio.wait({opening, signalled}, return_when=asyncio.FIRST_COMPLETED)
         if opening.done():
             opening.result()
@@ -66,7 +53,7 @@ async def serve(settings: config.Config) -> None:
         for task in (opening, signalled, report):
             task.cancel()
         await asyncio.wait({opening, signalled, report})
-        await runner.cleanup()
+        await server.close()
 
 
 def main() -> None:

@@ -1,15 +1,15 @@
 """The application: middlewares around the pages.
 
-From the outside in: the request's id and the security headers, the session, errors as pages, the same origin and the
-act of a form, the permission, the page.
+From the outside in: the security headers, the session, errors as pages, the same origin and the permission, the form
+and its act, the page. So nothing of a form is read for somebody who may not send it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime
 import gzip
+import logging
 import re
 import secrets
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 import structlog
 from aiohttp import web
 from markupsafe import Markup
-from multidict import MultiDict, MultiDictProxy
+from multidict import MultiDictProxy
 from prometheus_client import Counter, Histogram
 
 from chassis.auth.clients import ServiceClient, ServiceUnavailable
@@ -33,9 +33,19 @@ from console.imports.keeper import KEEPER, Keeper
 from console.kit import acts, confirming, links, photos, streaming, templating
 from console.kit.calls import Calls
 from console.kit.live import Live
+from console.kit.serving import REQUEST
 from console.kit.sessions import Sessions
 from console.kit.statics import PREFIX, Statics, accepts_gzip
-from console.kit.uploads import UploadError, begin
+from console.kit.turns import Turns
+from console.kit.uploads import (
+    FIELDS_BYTES_MAX,
+    STRANGERS_BYTES_MAX,
+    FormError,
+    UploadError,
+    UploadPlaces,
+    begin,
+    fields,
+)
 from console.kit.visit import (
     COOKIE_FLAGS,
     NOBODY,
@@ -47,7 +57,6 @@ from console.kit.visit import (
     needs_confirmation,
 )
 
-FORM_BYTES_MAX = 256 * 1024
 SECRET_LENGTH = 43  # of 256 bits in base64
 VISITOR = re.compile(rf"[A-Za-z0-9_-]{{{SECRET_LENGTH}}}")
 COMPRESSED_FROM = 1024
@@ -70,6 +79,12 @@ HEALTH = ("/healthz", "/readyz")
 FREE = (PREFIX, photos.PREFIX)
 """What is served without a session, as it is: no cookie is read."""
 DISPLACED = "You were signed out here, because you have signed in on many other browsers since."
+IDENTITY = ("", "identity")
+_FAULTS: dict[type[Exception], tuple[int, int, str]] = {
+    Unavailable: (logging.WARNING, 503, "unavailable"),
+    UploadError: (logging.INFO, 400, "upload"),
+    FormError: (logging.INFO, 415, "encoding"),
+}
 _REASONS = {404: "not_found", 405: "method", 413: "large"}
 
 log = structlog.stdlib.get_logger(__name__)
@@ -101,7 +116,6 @@ class Console:
         self.site = Site(
             url=settings.url,
             api_url=settings.api_url,
-            trusted_proxies=settings.trusted_proxies,
             sessions=sessions,
             calls=Calls(self._clients, sessions),
             templates=templating.environment(statics),
@@ -114,6 +128,7 @@ class Console:
         self.keeper = Keeper(Jobs(database), store, clock, settings.import_tasks)
         self.is_ready = False
         """Whether the start is over and the stop has not begun."""
+        self._uploads, self._turns = UploadPlaces(), Turns()
         self._background: set[asyncio.Task[None]] = set()
         self._secure = settings.url.startswith("https")
         self._origin = settings.url
@@ -121,8 +136,7 @@ class Console:
 
     def application(self) -> web.Application:
         app = web.Application(
-            middlewares=[self._identified, self._sessions, self._errors, self._forms, self._permitted],
-            client_max_size=FORM_BYTES_MAX,
+            middlewares=[self._identified, self._sessions, self._errors, self._permitted, self._forms]
         )
         app[KEEPER] = self.keeper
         for path in HEALTH:
@@ -132,9 +146,8 @@ class Console:
         app.router.add_get(streaming.PATH, self._live, allow_head=False)
         for page in pages.PAGES:
             add = app.router.add_get if page.method == "GET" else app.router.add_post
-            add(pattern(page.path), _runner(page))
+            add(pattern(page.path), _runner(page), expect_handler=_not_yet)
         app.on_startup.append(self._listen)
-        app.on_shutdown.append(self._hang_up)
         app.on_cleanup.append(self._close)
         return app
 
@@ -149,9 +162,6 @@ class Console:
     async def _listen(self, _app: web.Application) -> None:
         self._background.add(asyncio.create_task(self.site.live.run()))
 
-    async def _hang_up(self, _app: web.Application) -> None:
-        self.site.live.end_all()
-
     async def _photo(self, request: web.Request) -> web.StreamResponse:
         try:
             return await photos.answer(request, self.site.files)
@@ -160,7 +170,7 @@ class Console:
             raise web.HTTPServiceUnavailable from None
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
-        return await streaming.stream(request[VISIT], self._headers(request[VISIT]))
+        return await streaming.stream(request[VISIT])
 
     async def _close(self, _app: web.Application) -> None:
         for task in self._background:
@@ -181,7 +191,7 @@ class Console:
             return await handler(request)
         if elsewhere := self._at_its_name(request):
             return elsewhere
-        request_id = secrets.token_hex(12)
+        request_id = request[REQUEST].id
         structlog.contextvars.bind_contextvars(request_id=request_id)
         traces.enter(request.headers.getall(traces.HEADER, ()))
         page = _page_of(request)
@@ -189,7 +199,7 @@ class Console:
         visit = request[VISIT] = Visit(request, self.site, page, request_id)
         if request.path == streaming.PATH and request.method == "GET":
             name = streaming.PATH
-        with SECONDS.labels(name).time() if name != streaming.PATH else contextlib.nullcontext():
+        with SECONDS.labels(name).time():
             try:
                 response = await handler(request)
             except web.HTTPException as error:
@@ -197,10 +207,10 @@ class Console:
                     raise
                 response = web.Response(status=error.status, text=f"{error.reason}\n")
         ANSWERS.labels(name, str(response.status)).inc()
-        if response.prepared:  # a stream that has ended
-            return response
         own = response.headers.copy()
-        response.headers.update(self._headers(visit))
+        response.headers.update(HEADERS)
+        if self._secure:
+            response.headers["Strict-Transport-Security"] = STRICT_TRANSPORT
         if request.path.startswith(photos.PREFIX) and response.status == 200:
             response.headers.update(own)
         elif not request.path.startswith(PREFIX):
@@ -210,12 +220,6 @@ class Console:
         if isinstance(response, web.Response):
             _compress(request, response)
         return response
-
-    def _headers(self, visit: Visit) -> dict[str, str]:
-        own = {"X-Request-Id": visit.request_id} | (
-            {"Strict-Transport-Security": STRICT_TRANSPORT} if self._secure else {}
-        )
-        return HEADERS | own
 
     def _at_its_name(self, request: web.Request) -> web.Response | None:
         """Leads from an IP address to the console's name, which its forms and passkeys are bound to."""
@@ -241,6 +245,7 @@ class Console:
                 fault = error
         if visit.who is not None:
             visit.session = text
+            request[REQUEST].is_known = True
         else:
             visit.was_displaced = self.site.sessions.was_displaced(text)
             visitor = request.cookies.get(VISITOR_COOKIE, "")
@@ -249,8 +254,8 @@ class Console:
                 visit.cookies[VISITOR_COOKIE] = visit.visitor, None
         if fault is not None:
             log.warning("session_unknown", reason=str(fault))
-            return _error_page(visit, 503, "unavailable")
-        return await handler(request)
+        await self._turns.turn(request[REQUEST].address if visit.who is None else visit.who.actor)
+        return _error_page(visit, 503, "unavailable") if fault else await handler(request)
 
     @web.middleware
     async def _errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -262,13 +267,14 @@ class Console:
             return await handler(request)
         except Refusal as refusal:
             return _refused(visit, refusal)
-        except (Unavailable, UploadError) as error:
-            log.warning("unavailable", page=request.path, reason=str(error))
-            return _error_page(visit, *((400, "upload") if isinstance(error, UploadError) else (503, "unavailable")))
+        except (Unavailable, UploadError, FormError) as error:
+            level, status, reason = next(how for kind, how in _FAULTS.items() if isinstance(error, kind))
+            log.log(level, reason, page=request.path, reason=str(error))
+            return _error_page(visit, status, reason)
         except web.HTTPException as error:
             if error.status < 400:
                 raise
-            page = _error_page(visit, error.status, _REASONS.get(error.status, ""))
+            page = _error_page(visit, error.status, _REASONS.get(error.status, ""), _too_large(visit, error))
             if "Allow" in error.headers:
                 page.headers["Allow"] = error.headers["Allow"]
             return page
@@ -277,41 +283,46 @@ class Console:
             return _error_page(visit, 500, "fault")
 
     @web.middleware
+    async def _permitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Lets only those in whom the page's line in pages.py names, and forms of this site alone. Nothing of a form
+        has been read."""
+        visit: Visit | None = request.get(VISIT)
+        if visit is None or visit.page is None:
+            return await handler(request)
+        if request.method == "POST" and not self._is_own(request):
+            return _error_page(visit, 403, "origin")
+        if visit.kind not in visit.page.kinds:
+            return _not_for(visit, visit.page)
+        if visit.who is not None and visit.who.second_factor_due and not visit.page.due:
+            return visit.redirect("/account")
+        return await handler(request)
+
+    @web.middleware
     async def _forms(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Reads a form that is of this site, of this session and of this path; refuses others."""
+        """Reads a form, and refuses one that is not of this session and of this path."""
         visit: Visit | None = request.get(VISIT)
         if request.method != "POST" or visit is None or visit.page is None:
             return await handler(request)
-        if not self._is_own(request):
-            return _error_page(visit, 403, "origin")
-        if not await _read(request, visit):
-            return _error_page(visit, 415, "form")
-        if visit.who is None and NOBODY not in visit.page.kinds:
-            return _error_page(visit, 401, "signed_out", DISPLACED if visit.was_displaced else "")
+        if not _is_form(request):
+            return _error_page(visit, 415, "encoding")
+        if not visit.page.uploads or request.content_type != "multipart/form-data":
+            bytes_max = FIELDS_BYTES_MAX if visit.who is not None else STRANGERS_BYTES_MAX
+            visit.form = MultiDictProxy(await fields(request[REQUEST], bytes_max))
+            return await self._sent(visit, request, handler)
+        assert visit.who is not None
+        with self._uploads.place(visit.who.actor) as has_place:
+            if not has_place:
+                return _error_page(visit, 503, "busy")
+            found, visit.uploads = await begin(request[REQUEST], visit.page.uploads)
+            visit.form = MultiDictProxy(found)
+            return await self._sent(visit, request, handler)
+
+    async def _sent(self, visit: Visit, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """The answer to a form whose fields are read."""
         if not acts.is_act(visit.form.get("act", ""), visit.secret, request.path):
             return _error_page(visit, 403, "form")
         refused = await confirming.confirm(visit) if confirming.is_sent(visit) else None
         return refused or await handler(request)
-
-    @web.middleware
-    async def _permitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Lets only those in whom the page's line in pages.py names."""
-        visit: Visit | None = request.get(VISIT)
-        if visit is None or visit.page is None:
-            return await handler(request)
-        if visit.kind not in visit.page.kinds:
-            if visit.who is None:
-                wanted = request.rel_url.raw_path_qs
-                path = "/sign-in" + (f"?next={quote(wanted, safe='/')}" if wanted != "/" else "")
-                if visit.was_displaced:
-                    visit.cookies[SESSION_COOKIE] = "", 0  # it is told once
-                return visit.redirect(path, DISPLACED if visit.was_displaced else "")
-            if NOBODY in visit.page.kinds:  # the sign-in, for one who is signed in
-                return visit.redirect("/")
-            return _error_page(visit, 403, "kind")
-        if visit.who is not None and visit.who.second_factor_due and not visit.page.due:
-            return visit.redirect("/account")
-        return await handler(request)
 
     def _is_own(self, request: web.Request) -> bool:
         """Whether a page of this site sent the form, as the browser says."""
@@ -346,23 +357,42 @@ def _page_of(request: web.Request) -> Page | None:
     return found
 
 
-async def _read(request: web.Request, visit: Visit) -> bool:
-    """Reads the form, with files only where the page takes them; returns whether it could be read."""
-    if request.content_type not in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        return False
-    if request.charset not in (None, "utf-8", "UTF-8"):  # no browser sends another one to these pages
-        return False
-    try:
-        if visit.page is not None and visit.page.uploads and request.content_type == "multipart/form-data":
-            sent, visit.uploads = await begin(request)
-            visit.form = MultiDictProxy(sent)
-            return True
-        form = await request.post()
-    except (UploadError, ValueError):  # a body that is not as its headers say
-        return False
-    fields = [(name, value) for name, value in form.items() if isinstance(value, str)]
-    visit.form = MultiDictProxy(MultiDict(fields))
-    return len(fields) == len(form)
+def _too_large(visit: Visit, error: web.HTTPException) -> str:
+    """How much a page takes, where that was too little; otherwise nothing."""
+    if not isinstance(error, web.HTTPRequestEntityTooLarge) or visit.page is None:
+        return ""
+    files = f", {visit.page.uploads // 1_000_000} MB with its files" if visit.page.uploads else ""
+    fields_max = FIELDS_BYTES_MAX if visit.who is not None else STRANGERS_BYTES_MAX
+    return f"Nothing was changed. A form may have {fields_max // 1024} KB of text{files}."
+
+
+def _not_for(visit: Visit, page: Page) -> web.Response:
+    """The answer to somebody whom a page is not for."""
+    if visit.who is None:
+        why = DISPLACED if visit.was_displaced else ""
+        if page.method == "POST":
+            return _error_page(visit, 401, "signed_out", why)
+        wanted = visit.request.rel_url.raw_path_qs
+        if visit.was_displaced:
+            visit.cookies[SESSION_COOKIE] = "", 0  # it is told once
+        return visit.redirect("/sign-in" + (f"?next={quote(wanted, safe='/')}" if wanted != "/" else ""), why)
+    if NOBODY in page.kinds:  # the sign-in, for one who is signed in
+        return visit.redirect("/")
+    return _error_page(visit, 403, "kind")
+
+
+def _is_form(request: web.Request) -> bool:
+    """Whether the headers say that the body is a form, as browsers send one to these pages."""
+    return (
+        request.content_type in ("application/x-www-form-urlencoded", "multipart/form-data")
+        and request.charset in (None, "utf-8", "UTF-8")
+        # A compressed form may be a thousand times as long as it is on its way.
+        and request.headers.get("Content-Encoding", "").strip().lower() in IDENTITY
+    )
+
+
+async def _not_yet(_request: web.Request) -> None:
+    """No `100 Continue` before it is known who asks: it is sent when the body is read."""
 
 
 def _refused(visit: Visit, refusal: Refusal) -> web.Response:

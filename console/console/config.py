@@ -11,6 +11,8 @@ from chassis.runtime import settings
 from chassis.runtime.settings import Environment, Network
 
 GATEWAY, WEBHOOKS, TICKETS = "gateway", "svc-webhooks", "svc-tickets"
+# A browser has up to six connections and a live stream for each open page; an office's browsers share an address.
+CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX = 6_000, 600
 SERVICES = (GATEWAY, WEBHOOKS, "svc-catalog", TICKETS, "svc-occupancy")
 
 
@@ -19,6 +21,8 @@ class Config:
     host: str
     port: int
     tls: ssl.SSLContext | None
+    connections_max: int
+    connections_per_address_max: int
     trusted_proxies: tuple[Network, ...]
     """The networks of proxies whose X-Forwarded-For says who the browser is."""
     url: str
@@ -50,6 +54,10 @@ def read(environment: Environment) -> Config:
         host=place.host,
         port=port,
         tls=place.tls,
+        connections_max=environment.integer("MAKEREADY_CONNECTIONS_MAX", CONNECTIONS_MAX, 1, 1_000_000),
+        connections_per_address_max=environment.integer(
+            "MAKEREADY_CONNECTIONS_PER_ADDRESS_MAX", CONNECTIONS_PER_ADDRESS_MAX, 1, 1_000_000
+        ),
         trusted_proxies=settings.trusted_proxies(environment),
         url=settings.console_url(environment, f"{place.scheme}://localhost:{port}"),
         api_url=settings.api_url(environment, place, environment.integer("MAKEREADY_API_PORT", 8080, 1, 65535)),

@@ -45,6 +45,7 @@ from console.areas.vendors import picking as vendors_picking
 from console.areas.webhooks import acts as hooks
 from console.areas.webhooks import deliveries, endpoint
 from console.areas.webhooks import pages as webhooks
+from console.kit import photos
 from console.kit.visit import ADMINISTRATORS, EVERYBODY, NOBODY, PEOPLE, STAFF, Page
 
 STRANGERS, STAFF_ALONE = frozenset({NOBODY}), frozenset({STAFF})
@@ -87,7 +88,7 @@ PAGES = (
     # photos of tickets
     Page("GET", "/tickets/{ticket_id}/photos", ticket_photos.show, PEOPLE, ticket_photos.SHOWS),
     Page("POST", "/tickets/{ticket_id}/photos", ticket_photos.add, PEOPLE, (ticket_photos.ADD, *ticket_photos.SHOWS),
-         uploads=True),
+         uploads=photos.FORM_BYTES_MAX),
     Page("POST", "/tickets/{ticket_id}/photos/remove", ticket_photos.remove, PEOPLE,
          (ticket_photos.REMOVE, ticket_photos.GET)),
     # board
@@ -311,9 +312,10 @@ PAGES = (
     # imports
     Page("GET", imports.PATH, imports.list_imports, ADMINISTRATORS, menu=(INTEGRATIONS, imports.HERE, "down")),
     Page("GET", "/imports/new", imports.show_new, ADMINISTRATORS),
-    Page("POST", "/imports/new", imports.upload, ADMINISTRATORS, uploads=True),
+    Page("POST", "/imports/new", imports.upload, ADMINISTRATORS, uploads=imports.FORM_BYTES_MAX),
     Page("GET", "/imports/{import_id}", imports.show_import, ADMINISTRATORS),
-    Page("POST", "/imports/{import_id}/check", imports.check, ADMINISTRATORS, imports.RUNS, uploads=True),
+    Page("POST", "/imports/{import_id}/check", imports.check, ADMINISTRATORS, imports.RUNS,
+         uploads=imports.MAPPING_FORM_BYTES_MAX),
     Page("POST", "/imports/{import_id}/check-plain", imports.check_plain, ADMINISTRATORS, imports.RUNS),
     Page("POST", "/imports/{import_id}/run", imports.run, ADMINISTRATORS, imports.RUNS),
     Page("POST", "/imports/{import_id}/go-on", imports.go_on, ADMINISTRATORS, imports.RUNS),

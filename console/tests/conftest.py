@@ -10,13 +10,13 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from chassis.auth.identity import TokenSigner, make_keys
 from chassis.db import migrations
 from chassis.runtime.settings import Environment
 from console import config, tables
 from console.app import Console
+from console.kit.serving import Server
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
 
@@ -75,10 +75,10 @@ async def _started(
         "MAKEREADY_FILES_URL": (identity_keys / "files").as_uri(),
         **{f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS": at for name, at in stubs.addresses.items()},
     }
-    made = Console(config.read(Environment(environment)), lambda: NOW)
-    runner = web.AppRunner(made.application(), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
+    settings = config.read(Environment(environment))
+    made = Console(settings, lambda: NOW)
+    server = Server(made.application(), settings)
+    await server.open()
     opening = asyncio.create_task(made.open())
     try:
         if is_migrated:
@@ -86,7 +86,7 @@ async def _started(
         yield stubs, f"http://localhost:{port}"
     finally:
         opening.cancel()
-        await runner.cleanup()
+        await server.close()
         await stubs.stop_all()
 
 

@@ -133,5 +133,7 @@ async def fill(url: str) -> None:
             )
         parts = [(1, 1, b"reject_line,id\n"), (1, 2, b"17,x\n"), (3, 1, HOSTILE.encode()), (10, 1, b"reject_line\n")]
         await connection.executemany("INSERT INTO reject VALUES ($1, $2, '', $3)", parts)
+        # Another process works on it, so that a cancellation does not end it at once.
+        await connection.execute("UPDATE job SET runner = 'other', lease_until = '2100-01-01' WHERE id = 1")
     finally:
         await connection.close()

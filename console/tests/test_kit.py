@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import ipaddress
 import zoneinfo
 from typing import Any
 
@@ -23,7 +22,7 @@ from console.kit.forms import TEXT_CHARACTERS_MAX, Edit, Field, Form
 from console.kit.live import Live, address, matching, topics_of
 from console.kit.statics import Statics
 from console.kit.templating import environment
-from console.kit.visit import ADMINISTRATORS, EVERYBODY, NOBODY, Page, Site, Visit, client_address
+from console.kit.visit import ADMINISTRATORS, EVERYBODY, NOBODY, Page, Site, Visit
 from console.pages import PAGES
 from makeready.catalog.v1 import inspection_commands_pb2 as inspections_pb
 from makeready.catalog.v1 import meter_commands_pb2, place_commands_pb2
@@ -319,21 +318,6 @@ def test_changes_before_and_after() -> None:
     assert [(one.field, one.before, one.after) for one in found] == [("b", "x", "y")]
 
 
-@pytest.mark.parametrize(
-    ("remote", "forwarded", "address"),
-    [
-        ("10.42.0.9", "203.0.113.7", "203.0.113.7"),
-        ("10.42.0.9", "198.51.100.1, 203.0.113.7", "203.0.113.7"),
-        ("10.42.0.9", "203.0.113.7, 10.42.0.8", "203.0.113.7"),
-        ("198.51.100.1", "203.0.113.7", "198.51.100.1"),
-        ("10.42.0.9", "nonsense", "10.42.0.9"),
-        ("10.42.0.9", "", "10.42.0.9"),
-    ],
-)
-def test_the_clients_address_is_what_a_trusted_proxy_saw(remote: str, forwarded: str, address: str) -> None:
-    assert client_address(remote, forwarded, [ipaddress.ip_network("10.42.0.0/16")]) == address
-
-
 def test_charts_escape_what_they_show() -> None:
     drawn = charts.columns([1], [2], ["<b>"], "<i>", [(0, "<u>")]) + charts.spans([("<s>", 0, 5)], 5, "ms")
     assert not any(tag in drawn for tag in ("<b>", "<i>", "<u>", "<s>"))
@@ -374,7 +358,7 @@ async def test_what_a_page_includes_can_change_nothing_of_it() -> None:
     ]  # fmt: skip
     nothing: Any = None
     fixed = (environment(Statics()), Statics(), pages, lambda: NOW, Live(None), nothing)
-    site = Site("http://x", "", (), nothing, nothing, *fixed)
+    site = Site("http://x", "", nothing, nothing, *fixed)
     visit = Visit(make_mocked_request("GET", "/units/17?a=1"), site, _page("/units/{unit_id}", shows, panel=""), "id")
     assert visit.kind == NOBODY
     found = await visit.include("/shows", unit_id=17, empty=None)

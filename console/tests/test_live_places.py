@@ -83,9 +83,3 @@ async def test_a_place_is_free_when_its_page_is_closed(pages: Pages, monkeypatch
     with pages.live.watch("s", "staff:7", 1, TOPICS) as watch:
         assert watch is not None and pages.open("staff:8") is None
     assert pages.open("staff:8") is not None
-
-
-async def test_pages_hang_up_when_the_console_stops(pages: Pages) -> None:
-    opened = pages.of_one("staff:7", 3)
-    pages.live.end_all()
-    assert living(opened) == 0

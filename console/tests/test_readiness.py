@@ -106,5 +106,6 @@ async def test_a_wrong_password_ends_it_with_one_line(identity_keys: Path, datab
     process = Process([sys.executable, "-P", "-m", "console"], tmp_path / "log", environment, warm=True)
     process.launch()
     assert await asyncio.to_thread(process.wait) == 2
-    (line,) = process.log_tail().splitlines()
+    opened, line = process.log_tail().splitlines()
+    assert '"port_open"' in opened
     assert line.startswith("console: password authentication failed")

@@ -16,7 +16,8 @@ import asyncio
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, cast
 
 import structlog
@@ -94,6 +95,7 @@ class Request:
         "headers",
         "id",
         "idle_seconds",
+        "is_known",
         "limit_headers",
         "method",
         "whole_body",
@@ -105,8 +107,10 @@ class Request:
         self.id = new_id()
         self.method = request.method
         self.headers = request.headers
+        self.is_known = False
+        """Set by what answers, once it knows who asks: nobody unknown is served at the cost of those who are known."""
         self.limit_headers = b""
-        """The header lines of the key's rate limit, once the request was counted."""
+        """More header lines of the answer: those of a rate limit."""
         self.whole_body: bytes | None = None
         """The body, if all of it has arrived with the head or soon after."""
         self.caller: Any = None
@@ -118,6 +122,11 @@ class Request:
     def address(self) -> str:
         """The client's address; empty if it has left."""
         return self._connection.client_address(self._request)
+
+    @property
+    def parsed(self) -> web.BaseRequest:
+        """The request as aiohttp has it. Its body is for `body` and `pieces` alone: they have the deadlines."""
+        return self._request
 
     def target(self) -> tuple[str, str]:
         """Path and query as received, percent-encoded. The path of CONNECT, which names a host, is empty."""
@@ -134,6 +143,18 @@ class Request:
         if body is None:
             body = await self._connection.read(self._request, bytes_max)
         return body[: bytes_max + 1]
+
+    async def pieces(self, stall_seconds: float, seconds: float) -> AsyncIterator[bytes]:
+        """The body as it arrives, of which a little is held at a time; it may be of any length. Raises BodyBroken.
+
+        It never gives way to other requests, so whoever reads one bounds how many there are.
+        stall_seconds, seconds: the longest pause, and the longest time for all of it.
+        """
+        if self.whole_body is not None:
+            yield self.whole_body
+            return
+        async for piece in self._connection.pieces(self._request, stall_seconds, seconds):
+            yield piece
 
     def hurry(self, hurry: Callable[[], None] | None) -> None:
         """Calls `hurry` when nobody waits for the answer any more, or the process stops; now, if that is so already.
@@ -206,13 +227,22 @@ class HttpServer:
     """aiohttp's server of one port: makes the connections, lists them, and hands each request to `answer`."""
 
     def __init__(
-        self, answer: Answer, limits: ConnectionLimits, errors: ErrorReplies, stall_seconds: float = STALL_SECONDS
+        self,
+        answer: Answer,
+        limits: ConnectionLimits,
+        errors: ErrorReplies,
+        stall_seconds: float = STALL_SECONDS,
+        application: web.Server | None = None,
     ) -> None:
-        """stall_seconds: the longest pause inside a body."""
+        """stall_seconds: the longest pause inside a body. application: the server whose requests are made, for an
+        `answer` that hands them to a `web.Application`."""
         self._answer = answer
         self._limits, self._errors = limits, errors
         self._stall_seconds = stall_seconds
-        self._server = web.Server(lambda request: cast("Connection", request.protocol).respond(request))
+        factory = None if application is None else application.request_factory
+        self._server = web.Server(
+            lambda request: cast("Connection", request.protocol).respond(request), request_factory=factory
+        )
 
     def connection(self, client: str) -> Connection:
         """A protocol for a client's connection. client: by which `ConnectionLimits.enter` counted it."""
@@ -286,6 +316,8 @@ class Connection(web.RequestHandler):
         """The body of the request that `answer` works on."""
         self.__is_reading = False
         """Somebody reads it."""
+        self.__is_streamed = False
+        """It is read piece by piece, and counts nothing."""
         self.__unread_body: StreamReader | None = None
         """The body of a request that was answered before all of it had arrived; aiohttp reads it to its end."""
         self.__frame: Length | Chunks | None = None
@@ -300,7 +332,7 @@ class Connection(web.RequestHandler):
         """What has arrived of an unfinished request is counted."""
         self.__is_tls = self.__has_given_way = False
         self.__is_known = False
-        """The last request had a valid key."""
+        """It was known who sent the last request."""
         self.__burst_bytes = SMALL_BURST_BYTES
         """The most that has arrived at once, if it is more than a small burst."""
         self.__has_half_closed = False
@@ -497,7 +529,7 @@ class Connection(web.RequestHandler):
         if self.__is_tls:
             size *= TLS_COPIES
         size += self.__parsed_bytes
-        if size > UNCOUNTED_BYTES and self.transport is not None:
+        if size > UNCOUNTED_BYTES and self.transport is not None and not self.__is_streamed:
             self.__is_counted = True
             self.__limits.unfinished.hold(self.__give_way, size)
 
@@ -507,7 +539,7 @@ class Connection(web.RequestHandler):
             self.__limits.unfinished.release(self.__give_way)
 
     def __count_tls(self) -> None:
-        """Of a client with a valid key only the buffers of a large burst count."""
+        """Of a known client only the buffers of a large burst count."""
         size = 0 if self.__is_known else TLS_BYTES
         if self.__burst_bytes > SMALL_BURST_BYTES:
             size += BURST_COPIES * self.__burst_bytes
@@ -530,7 +562,7 @@ class Connection(web.RequestHandler):
         elif not self.__is_busy:
             self.__has_given_way = True
             self.__refuse(f"{_TOO_MANY}; retry")
-        elif self.__asked is None or not self.__asked.limit_headers:
+        elif self.__asked is None or not self.__asked.is_known:
             self.__has_given_way = True
             self.__break_body(_TOO_MANY)
             if self.__answering is not None:
@@ -572,8 +604,8 @@ class Connection(web.RequestHandler):
     def __headers(self, request: web.BaseRequest, asked: Request, *, keep: bool) -> bytes:
         """The header lines that depend on the key and on the connection."""
         headers = asked.limit_headers
-        if self.__is_tls and self.__is_known != bool(headers):
-            self.__is_known = bool(headers)
+        if self.__is_tls and self.__is_known != asked.is_known:
+            self.__is_known = asked.is_known
             self.__count_tls()
         if not keep:
             return headers + b"Connection: close\r\n"
@@ -602,19 +634,25 @@ class Connection(web.RequestHandler):
         try:
             head = replies.head_of(reply, asked.id, headers)
             await self.__send_piece(asked, request.writer, head, b"")
-            async for piece in pieces:
-                if not piece:
-                    continue
-                if is_chunked:
-                    await self.__send_piece(asked, request.writer, b"%x\r\n" % len(piece), piece + b"\r\n")
-                else:
-                    await self.__send_piece(asked, request.writer, piece, b"")
-            if is_chunked:
-                await self.__send_piece(asked, request.writer, _LAST_CHUNK, b"")
+            if request.method != "HEAD":
+                await self.__send_pieces(request, asked, pieces, is_chunked=is_chunked)
         except BaseException:
             self.__break_off(is_chunked)
             raise
         self.__keeps_after_stream = keep
+
+    async def __send_pieces(
+        self, request: web.BaseRequest, asked: Request, pieces: AsyncIterator[bytes], *, is_chunked: bool
+    ) -> None:
+        async for piece in pieces:
+            if not piece:
+                continue
+            if is_chunked:
+                await self.__send_piece(asked, request.writer, b"%x\r\n" % len(piece), piece + b"\r\n")
+            else:
+                await self.__send_piece(asked, request.writer, piece, b"")
+        if is_chunked:
+            await self.__send_piece(asked, request.writer, _LAST_CHUNK, b"")
 
     async def __send_piece(self, asked: Request, writer: AbstractStreamWriter, data: bytes, rest: bytes) -> None:
         begun = self.__loop.time()
@@ -707,17 +745,46 @@ class Connection(web.RequestHandler):
     async def __read(self, request: web.BaseRequest, content: StreamReader, bytes_max: int) -> bytes:
         chunks: list[bytes] = []
         size = 0
-        self.__is_reading = True
-        ends_at = self.__loop.time() + BODY_SECONDS
         try:
-            async with asyncio.timeout_at(ends_at) as limit:
-                if expects_continue(request):
-                    await request.writer.write(_CONTINUE)
-                while size <= bytes_max and not content.at_eof():
-                    limit.reschedule(min(ends_at, self.__loop.time() + self.__stall_seconds))
-                    chunks.append(await content.readany())
-                    size += len(chunks[-1])
+            async with aclosing(self.__arriving(request, content, self.__stall_seconds, BODY_SECONDS)) as arriving:
+                async for piece in arriving:
+                    chunks.append(piece)
+                    size += len(piece)
+                    del piece
+                    if size > bytes_max:
+                        break
             return b"".join(chunks)
+        finally:
+            # The exception of a broken body keeps this frame, and the body keeps the exception until the connection
+            # ends. Nobody counts these bytes any more.
+            chunks.clear()
+
+    async def pieces(self, request: web.BaseRequest, stall_seconds: float, seconds: float) -> AsyncIterator[bytes]:
+        """See `Request.pieces`."""
+        self.__is_streamed = True
+        self.__uncount()
+        broken = request.content.exception()
+        if broken is not None:
+            raise broken
+        async for piece in self.__arriving(request, request.content, stall_seconds, seconds):
+            yield piece
+
+    async def __arriving(
+        self, request: web.BaseRequest, content: StreamReader, stall_seconds: float, seconds: float
+    ) -> AsyncGenerator[bytes]:
+        """What arrives of a body, until it ends. Raises BodyBroken."""
+        if expects_continue(request):
+            await request.writer.write(_CONTINUE)
+        ends_at = self.__loop.time() + seconds
+        while not content.at_eof():
+            # No frame here has a name for a piece: an exception keeps the frames, and the body keeps the exception.
+            yield await self.__next(content, min(ends_at, self.__loop.time() + stall_seconds))
+
+    async def __next(self, content: StreamReader, deadline: float) -> bytes:
+        self.__is_reading = True
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await content.readany()
         except TimeoutError:
             # The body gets the exception too: the connection can't be kept if the rest of the body can't be parsed.
             broken = BodyBroken("it came too slowly")
@@ -728,9 +795,6 @@ class Connection(web.RequestHandler):
         except ConnectionError:
             raise BodyBroken("the connection was lost") from None
         finally:
-            # The exception of a broken body keeps this frame, and the body keeps the exception until the connection
-            # ends. Nobody counts these bytes any more.
-            chunks.clear()
             self.__is_reading = False
 
     async def send(self, writer: AbstractStreamWriter, data: bytes, rest: bytes, *, is_shared: bool) -> None:
@@ -774,7 +838,7 @@ class Connection(web.RequestHandler):
 
     async def sent(self, *, keep: bool) -> None:
         """Called after an answer was sent: waits for another request, or ends the connection."""
-        self.__is_busy = False
+        self.__is_busy = self.__is_streamed = False
         self.__body_bytes = 0
         if self.__is_counted:
             self.__uncount()

@@ -10,6 +10,7 @@ import ssl
 from typing import Any
 
 import structlog
+from aiohttp import web
 
 from chassis.http import connection as connections
 from chassis.http import memory
@@ -52,14 +53,16 @@ class Port:
         limits: ConnectionLimits,
         errors: ErrorReplies,
         stall_seconds: float = STALL_SECONDS,
+        application: web.Server | None = None,
     ) -> None:
-        """setting: the variable that sets the port, for the operator. stall_seconds: see `HttpServer`."""
+        """setting: the variable that sets the port, for the operator. stall_seconds,
+        application: see `HttpServer`."""
         self._setting = setting
         self._host = host
         self.number = port
         self._tls = tls
         self._limits = limits
-        self._http = HttpServer(answer, limits, errors, stall_seconds)
+        self._http = HttpServer(answer, limits, errors, stall_seconds, application)
         self._listening: list[socket.socket] = []
         self._silent: dict[socket.socket, tuple[str, float]] = {}
         """Connections whose client has sent nothing: by which name it is counted, and until when it may be silent."""

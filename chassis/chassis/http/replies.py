@@ -13,7 +13,7 @@ _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".en
 # Longer bodies are sent in pieces of this size, as the client reads them, and are never copied.
 PIECE_BYTES = 32 * 1024
 JSON = b"Content-Type: application/json\r\n"
-_ALWAYS = b"Cache-Control: no-store\r\nX-Request-Id: "
+NOT_STORED = b"Cache-Control: no-store\r\n"
 
 
 class Reply(NamedTuple):
@@ -28,6 +28,8 @@ class Reply(NamedTuple):
     """It answers a read, so it is compressed for callers that accept it: see `encoding`."""
     compressed: bytes = b""
     """The compressed body, if it was made beforehand."""
+    caching: bytes = NOT_STORED
+    """The line that says who may store it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def head_of(reply: Reply, request_id: str, headers: bytes, length: bytes = b"") 
             _STATUS_LINES[reply.status],
             reply.headers,
             headers,
-            _ALWAYS,
+            reply.caching,
+            b"X-Request-Id: ",
             request_id.encode(),
             b"\r\n",
             length,

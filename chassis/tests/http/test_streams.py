@@ -10,7 +10,7 @@ import pytest
 
 from chassis.http import connection as module
 from chassis.http import replies
-from chassis.http.connection import Request
+from chassis.http.connection import BodyBroken, Request
 from chassis.http.connection_limits import ConnectionLimits
 from chassis.http.port import Port
 from chassis.http.replies import Reply
@@ -18,7 +18,7 @@ from testkit.patience import comes_true
 from testkit.processes import free_port
 from testkit.raw_http import Api
 
-from .envelope import ERRORS
+from .envelope import ERRORS, error
 
 PIECE = b"x" * 100_000
 MANY = 400
@@ -32,6 +32,8 @@ class Answers:
         """How many pieces were taken."""
         self.ends: list[str] = []
         """How each stream ended."""
+        self.largest = 0
+        """The largest piece of a body."""
         self.waits, self.hurried = asyncio.Event(), asyncio.Event()
 
     async def __call__(self, request: Request) -> Reply:
@@ -45,6 +47,8 @@ class Answers:
             await hurried.wait()
             self.hurried.set()
             return replies.json(b'{"waited":true}')
+        if path == "/upload":
+            return await self._taken(request)
         try:
             await request.stream(Reply(200, b""), self._pieces(path))
         except ConnectionError:
@@ -55,6 +59,16 @@ class Answers:
             raise
         self.ends.append("whole")
         return Reply(200, b"")
+
+    async def _taken(self, request: Request) -> Reply:
+        size = 0
+        try:
+            async for piece in request.pieces(stall_seconds=0.4, seconds=30):
+                size += len(piece)
+                self.largest = max(self.largest, len(piece))
+        except BodyBroken as broken:
+            return error(400, "invalid_request", f"The body can't be read: {broken}.")
+        return replies.json(b"%d" % size)
 
     async def _pieces(self, path: str) -> AsyncIterator[bytes]:
         yield b""
@@ -72,9 +86,14 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-async def port(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
+def limits() -> ConnectionLimits:
+    return ConnectionLimits()
+
+
+@pytest.fixture
+async def port(answers: Answers, limits: ConnectionLimits, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
     monkeypatch.setattr(module, "UNREAD_SECONDS", 0.5)
-    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, ConnectionLimits(), ERRORS)
+    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, limits, ERRORS)
     await opened.open()
     yield opened
     await opened.close()
@@ -164,3 +183,45 @@ async def test_a_wait_ends_when_the_gateway_stops(api: Api, port: Port, answers:
     response = await connection.receive()
     assert (response.body, response.header("Connection")) == (b'{"waited":true}', "close")
     await closing
+
+
+async def test_the_answer_to_head_has_no_pieces(api: Api, answers: Answers) -> None:
+    connection = await api.connect()
+    await connection.send(api.bytes("HEAD", "//few") + api.bytes("GET", "//plain"))
+    head = await connection.reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert (await connection.receive()).body == b"{}"
+    assert answers.made == 0
+
+
+@pytest.mark.parametrize("is_chunked", [False, True], ids=["length", "chunks"])
+async def test_a_body_in_pieces_may_be_longer_than_a_budget_and_holds_little(
+    api: Api, answers: Answers, limits: ConnectionLimits, monkeypatch: pytest.MonkeyPatch, is_chunked: bool
+) -> None:
+    monkeypatch.setattr(limits.unfinished, "_most", 200_000)
+    connection = await api.connect()
+    framing = "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {len(PIECE) * 40}"
+    await connection.send(f"POST /upload HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n".encode())
+    for number in range(40):
+        await connection.send(b"%x\r\n%b\r\n" % (len(PIECE), PIECE) if is_chunked else PIECE)
+        if number == 20:  # others come and give way, and it does not
+            for _ in range(3):
+                other = await api.connect()
+                await other.send(b"POST /upload HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 30_000)
+    await connection.send(b"0\r\n\r\n" if is_chunked else b"")
+    assert (await connection.receive()).body == b"%d" % (len(PIECE) * 40)
+    assert answers.largest < 300_000
+    await connection.send(api.bytes("GET", "//plain"))
+    assert (await connection.receive()).body == b"{}"
+
+
+async def test_a_body_in_pieces_may_not_pause_for_long(api: Api) -> None:
+    connection = await api.connect()
+    await connection.send(b"POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50_000)
+    response = await connection.receive()
+    assert response.status == 400 and "slowly" in response.message
+    assert await connection.is_closed()
+
+
+async def test_a_small_body_is_one_piece(api: Api) -> None:
+    assert (await api.request("POST", "//upload", None, b"x" * 100)).body == b"100"

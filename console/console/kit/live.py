@@ -71,7 +71,7 @@ class Watch:
             self.woken.set()
 
     def end(self) -> None:
-        """The page hangs up: another one takes its place, or the console stops."""
+        """The page hangs up: another one takes its place, its browser has left, or the console stops."""
         self.is_over = True
         self.woken.set()
 
@@ -177,11 +177,6 @@ class Live:
         watch.end()
         if watch in self._watches:
             self._watches.remove(watch)
-
-    def end_all(self) -> None:
-        """Every open page hangs up."""
-        for watch in list(self._watches):
-            self._hang_up(watch)
 
     async def run(self) -> None:
         """Connects to NATS and listens, until cancelled."""

@@ -30,6 +30,7 @@ PREFIX = "/files/"
 ACCEPT = "image/jpeg,image/png,image/webp"
 """For the input: telephones then send a JPEG instead of a format of their own."""
 AT_ONCE_MAX = 10
+FORM_BYTES_MAX = AT_ONCE_MAX * decoding.BYTES_MAX + 1024 * 1024
 DECODED_AT_ONCE = 2
 LARGE, SMALL = decoding.SIDES
 HEADERS = {

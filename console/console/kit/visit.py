@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import functools
-import ipaddress
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,10 +18,10 @@ from multidict import MultiDict, MultiDictProxy
 
 from chassis.auth.clients import ServiceUnavailable
 from chassis.refusals import Refusal
-from chassis.runtime.settings import Network
 from console.files import Files
 from console.kit import acts, calls, links, live
 from console.kit.forms import Form
+from console.kit.serving import REQUEST
 from console.kit.sessions import Sessions
 from console.kit.statics import Statics
 from console.kit.times import Wall
@@ -76,7 +75,7 @@ class Page:
     kinds: who may open it; rpcs: all that it may call, as `webhooks.DeliveriesService/ListDeliveries`; menu: its group
     and its word in the menu, with an icon; empty: it stands in none. due: it opens although a second factor is due.
     panel: the name of a part of other pages, "Tickets", that they show by `visit.include`; empty: it is a whole page.
-    uploads: its form brings files, which the page reads from `visit.uploads`.
+    uploads: its form brings files, which the page reads from `visit.uploads`, and has so many bytes at most.
     """
 
     method: str
@@ -87,7 +86,7 @@ class Page:
     menu: tuple[str, str, str] | None = None
     due: bool = False
     panel: str = ""
-    uploads: bool = False
+    uploads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,6 @@ class Site:
 
     url: str
     api_url: str
-    trusted_proxies: Sequence[Network]
     sessions: Sessions
     calls: calls.Calls
     templates: jinja2.Environment
@@ -194,12 +192,9 @@ class Visit:
     @property
     def client(self) -> sessions_pb2.Client:
         """The browser, for the gateway's list of sessions and its delays."""
-        address = client_address(
-            self.request.remote or "", self.request.headers.get("X-Forwarded-For", ""), self.site.trusted_proxies
-        )
         known = self.request.cookies.get(KNOWN_COOKIE, "")
         return sessions_pb2.Client(
-            address=address,
+            address=self.request[REQUEST].address,
             user_agent=self.request.headers.get("User-Agent", "")[:400],
             known=known if len(known) <= KNOWN_CHARACTERS_MAX and known.isascii() else "",
         )
@@ -400,20 +395,6 @@ class Visit:
 def _place(page: Page) -> int:
     assert page.menu is not None
     return MENU.index(page.menu[1])
-
-
-def client_address(remote: str, forwarded: str, trusted: Sequence[Network]) -> str:
-    """The browser's address: what the last trusted proxy saw. Others may claim anything in the header."""
-    address = remote
-    for before in reversed([one.strip() for one in forwarded.split(",") if one.strip()]):
-        try:
-            if not any(ipaddress.ip_address(address) in network for network in trusted):
-                return address
-            ipaddress.ip_address(before)
-        except ValueError:
-            return address
-        address = before
-    return address
 
 
 def needs_confirmation(refusal: Refusal) -> bool:

@@ -193,6 +193,7 @@ class Edge:
         """The authenticated caller, whose request is counted. Raises Refusal as `_known`, and for too many requests."""
         caller = await self._known(request)
         admitted, remaining, reset_seconds = await self._limits.take(caller.api_key_id)
+        request.is_known = True
         request.limit_headers = f'RateLimit: "key";r={remaining};t={reset_seconds}\r\n{_LIMIT_POLICY}'.encode()
         if not admitted:
             raise ApiError(

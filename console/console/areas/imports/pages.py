@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from console.imports.jobs import STATES, Job, Jobs
 from console.imports.keeper import KEEPER
 from console.imports.looking import Facts, guessed
 from console.kit import lists
+from console.kit.serving import Streamed
 from console.kit.uploads import Upload
 from console.kit.visit import Visit
 from importing import delimiters, encodings, mapping_file
@@ -31,6 +32,8 @@ from makeready.identity.v1 import sessions_pb2
 HERE, PATH = "Imports", "/imports"
 FILE_BYTES_MAX = 512 * 1024 * 1024
 MAPPING_BYTES_MAX = 256 * 1024
+# A form has its file, its fields and the lines between them.
+FORM_BYTES_MAX, MAPPING_FORM_BYTES_MAX = FILE_BYTES_MAX + 1024 * 1024, MAPPING_BYTES_MAX + 1024 * 1024
 NAME_BYTES_MAX = 180
 ENDINGS = (".csv", ".jsonl", ".ndjson", ".xlsx", ".csv.gz", ".jsonl.gz", ".ndjson.gz")
 ALL = "all"
@@ -383,13 +386,13 @@ async def download_rejects(visit: Visit) -> web.StreamResponse:
     if part is None:
         raise web.HTTPNotFound
 
-    async def parts() -> AsyncIterator[bytes]:
+    async def parts() -> AsyncGenerator[bytes]:
         found: tuple[int, bytes] | None = part
         while found is not None:
             yield found[1]
             found = await jobs.rejects_after(job.id, kind, found[0])
 
-    return web.Response(body=parts(), headers=_attached(_rejects_name(job.file_name, kind), job.file_name))
+    return Streamed(parts(), _attached(_rejects_name(job.file_name, kind), job.file_name))
 
 
 async def download_mapping(visit: Visit) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""One process of clients that hold connections to a gateway in five ways, each as long as the gateway lets it.
+"""One process of clients that hold connections to a server in several ways, each as long as the server lets it.
 
 It reads one line of JSON (`Plan`), opens the connections, writes one line of JSON with how many it could not open, then
 sends a little on each every second until its input ends.
@@ -15,10 +15,19 @@ import threading
 from typing import TypedDict
 
 AT_ONCE = 50
-KINDS = ("head", "body", "stranger", "unread", "silent")
-HEADER = b"X-A: " + b"x" * 8100 + b"\r\n"
 # The first two bytes of a handshake say it all: the rest never comes.
 HALF_A_HELLO = bytes.fromhex("1603010200010001fc0303") + bytes(100)
+UNREAD, SILENT = "unread", "silent"
+
+
+class Kind(TypedDict):
+    """One way to hold a connection. The kind `unread` reads nothing; `silent` sends nothing, or half a handshake."""
+
+    name: str
+    first: list[str]
+    """What connections of this kind send first, in turn: bytes as Latin-1."""
+    more: str
+    """What they send each second, for the connection not to seem idle."""
 
 
 class Plan(TypedDict):
@@ -30,7 +39,7 @@ class Plan(TypedDict):
     addresses: int
     authority: str
     """A certificate in PEM: the connections use TLS. Empty: they do not."""
-    keys: list[str]
+    kinds: list[Kind]
 
 
 class Hostile:
@@ -38,48 +47,38 @@ class Hostile:
 
     def __init__(self, plan: Plan, number: int, tls: ssl.SSLContext | None) -> None:
         self.plan = plan
-        self.kind = KINDS[number % len(KINDS)]
-        self.number = number // len(KINDS)
-        self.tls = None if self.kind == "silent" else tls
+        self.kind = plan["kinds"][number % len(plan["kinds"])]
+        self.number = number // len(plan["kinds"])
+        self.tls = None if self.kind["name"] == SILENT else tls
         self.has_tls = tls is not None
         self.writer: asyncio.StreamWriter | None = None
         self.reader: asyncio.StreamReader | None = None
 
     async def open(self) -> None:
-        one = socket.socket()
-        one.setblocking(False)
-        if self.kind == "unread":
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        opened = socket.socket()
+        opened.setblocking(False)
+        if self.kind["name"] == UNREAD:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         address = self.number % self.plan["addresses"]
-        one.bind((f"127.{address // 250}.{address % 250 + 2}.1", 0))
-        await asyncio.get_running_loop().sock_connect(one, ("127.0.0.1", self.plan["port"]))
+        opened.bind((f"127.{address // 250}.{address % 250 + 2}.1", 0))
+        await asyncio.get_running_loop().sock_connect(opened, ("127.0.0.1", self.plan["port"]))
         self.reader, self.writer = await asyncio.open_connection(
-            sock=one, ssl=self.tls, server_hostname="localhost" if self.tls else None
+            sock=opened, ssl=self.tls, server_hostname="localhost" if self.tls else None
         )
         self.writer.write(self.first_bytes())
-        if self.kind == "unread":
+        if self.kind["name"] == UNREAD:
             assert isinstance(self.writer.transport, asyncio.ReadTransport)
             self.writer.transport.pause_reading()
 
     def first_bytes(self) -> bytes:
-        is_greedy = self.number % 2 == 0
-        if self.kind == "silent":
-            return HALF_A_HELLO if self.has_tls and is_greedy else b""
-        if self.kind == "unread":
-            return b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"
-        if self.kind == "head":
-            return b"GET /api/v1/whoami HTTP/1.1\r\nHost: a\r\n" + HEADER * (95 if is_greedy else 3)
-        key = "unknown" if self.kind == "stranger" else self.plan["keys"][self.number % len(self.plan["keys"])]
-        head = (
-            f"POST /api/v1/tickets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n"
-            f"Idempotency-Key: k{self.number}\r\nContent-Length: 262144\r\n\r\n"
-        )
-        return head.encode() + b'{"title": "' + b"x" * (100_000 if is_greedy else 100)
+        if self.kind["name"] == SILENT:
+            return HALF_A_HELLO if self.has_tls and self.number % 2 == 0 else b""
+        return self.kind["first"][self.number % len(self.kind["first"])].encode("latin-1")
 
     def go_on(self) -> None:
-        """Sends a little more, for the connection not to seem idle."""
+        """Sends a little more."""
         if self.writer is not None and not self.writer.is_closing():
-            self.writer.write({"head": b"X-B: 1\r\n", "body": b"x", "stranger": b"x"}.get(self.kind, b""))
+            self.writer.write(self.kind["more"].encode("latin-1"))
 
 
 async def main() -> None:
