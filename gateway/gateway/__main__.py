@@ -27,6 +27,7 @@ from gateway.http.start import every_service_serves
 from gateway.http.store import Store
 from gateway.http.usage import Usage
 from gateway.http.waiting import Waiting
+from gateway.http.writes import Writes
 from gateway.identity import replica_source, schema
 from gateway.identity.accounts.links import Links
 from gateway.identity.accounts.passkeys import Passkeys
@@ -81,11 +82,15 @@ def assemble(settings: config.Config) -> App:
     app.serve(key_usage_pb2.DESCRIPTOR.services_by_name["KeyUsageService"], key_usage)
     app.background("key-usage-retention", functools.partial(every_slot, key_usage.delete_old))
     app.serve(actors_pb2.DESCRIPTOR.services_by_name["ActorsService"], ActorsService(app.database, app.issuer))
-    staff = StaffService(app.database, Importer(app.database, outbox, schema.idempotency, instants.now))
-    app.serve(staff_pb2.DESCRIPTOR.services_by_name["StaffService"], staff)
-    staff_commands = staff_commands_pb2.DESCRIPTOR.services_by_name["StaffCommandsService"]
+    app.serve(
+        staff_pb2.DESCRIPTOR.services_by_name["StaffService"],
+        StaffService(app.database, Importer(app.database, outbox, schema.idempotency, instants.now)),
+    )
     links = Links(settings.console_url, AccountAudit(commands.audit), instants.now)
-    app.serve(staff_commands, StaffCommandsService(app.database, commands, links))
+    app.serve(
+        staff_commands_pb2.DESCRIPTOR.services_by_name["StaffCommandsService"],
+        StaffCommandsService(app.database, commands, links),
+    )
     app.serve(
         administrators_pb2.DESCRIPTOR.services_by_name["AdministratorsService"],
         AdministratorsService(app.database, commands, links),
@@ -117,11 +122,15 @@ def assemble(settings: config.Config) -> App:
     waiting = Waiting(app.transport, places)
     app.background("waiting", waiting.run)
     peers = {name: app.peer(name) for name in config.CONTEXTS}
+    calls = Calls(app.issuer, peers, OPERATIONS)
+    writes = Writes(app.database, calls, peers)
+    app.background("idempotency-note-retention", functools.partial(every_slot, writes.delete_old))
     edge = Edge(
         keys,
         rate_limits,
         Cursors(settings.cursor_keys),
-        Calls(app.issuer, peers, OPERATIONS),
+        calls,
+        writes,
         Reference(settings.api_url),
         usage,
         waiting,

@@ -137,6 +137,13 @@ CREATE TABLE public.idempotency (
     recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
+CREATE TABLE public.idempotency_note (
+    digest bytea NOT NULL,
+    service text NOT NULL,
+    requests integer NOT NULL,
+    leased_until timestamp with time zone NOT NULL
+);
+
 CREATE TABLE public.key_last_use (
     api_key_id bigint NOT NULL,
     used_at timestamp with time zone NOT NULL,
@@ -344,6 +351,9 @@ ALTER TABLE ONLY public.company
 ALTER TABLE ONLY public.idempotency
     ADD CONSTRAINT idempotency_claim PRIMARY KEY (company_id, api_key_id, idempotency_key);
 
+ALTER TABLE ONLY public.idempotency_note
+    ADD CONSTRAINT idempotency_note_pkey PRIMARY KEY (digest);
+
 ALTER TABLE ONLY public.key_last_use
     ADD CONSTRAINT key_last_use_pkey PRIMARY KEY (api_key_id);
 
@@ -420,6 +430,8 @@ CREATE INDEX ceremony_expires ON public.ceremony USING btree (expires_at);
 CREATE INDEX ceremony_of_account ON public.ceremony USING btree (account_id);
 
 CREATE INDEX ceremony_of_session ON public.ceremony USING btree (session_id);
+
+CREATE INDEX idempotency_note_leased_until ON public.idempotency_note USING btree (leased_until);
 
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 

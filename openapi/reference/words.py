@@ -46,8 +46,9 @@ unknown query key is refused with 400, a status outside its enum with 422.
 comes back to the byte (except a signing secret, which is returned once), with `X-Idempotent-Replay: 1`, whatever has
 changed since, and nothing happens twice. Two requests are the same if they have the same operation, path and JSON; the
 order of keys and the spelling of values do not matter. The key is refused with `idempotency_mismatch` for any other
-request, and with `idempotency_in_progress` while the first request is under way. An `Idempotency-Key` belongs to the
-API key that sent it. Only a successful write uses it up, for 30 days; after that, the same request is a new write.
+request, whatever the operation, and with `idempotency_in_progress` while the first request is under way. An
+`Idempotency-Key` belongs to the API key that sent it. Only a successful write uses it up, for 30 days; after that, the
+same request is a new write.
 
 **Limits.** 120 requests a minute for each key; the header `RateLimit` says how many are left. A request body has at
 most 256 KiB. Text must not contain NUL; text of white space, control and zero-width characters alone counts as

@@ -22,9 +22,10 @@ from chassis.app.server import SERVER_OPTIONS
 from chassis.auth.clients import REFUSAL, refusal_message
 from chassis.auth.identity import Identity, TokenVerifier
 from chassis.refusals import Refusal
+from chassis.writes import idempotency
 from gateway.config import CONTEXTS
 from gateway.http.routes import OPERATIONS, Operation
-from makeready.common.v1 import documents_pb2
+from makeready.common.v1 import documents_pb2, idempotency_pb2
 
 RECORDS = 120
 
@@ -66,6 +67,12 @@ class Contexts:
                     response_serializer=operation.response.SerializeToString,
                 )
                 methods[service].setdefault(method, handler)  # a list's, which a snapshot asks for too
+        asked = grpc.unary_unary_rpc_method_handler(
+            self._key_uses(name, ring),
+            request_deserializer=idempotency_pb2.GetKeyUseRequest.FromString,
+            response_serializer=idempotency_pb2.GetKeyUseResponse.SerializeToString,
+        )
+        methods["makeready.common.v1.IdempotencyService"]["GetKeyUse"] = asked
         for service, handlers in methods.items():
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
         self.health[name] = health.aio.HealthServicer()
@@ -89,6 +96,17 @@ class Contexts:
     async def say(self, name: str, *, serving: bool) -> None:
         status = health_pb2.HealthCheckResponse
         await self.health[name].set("", status.SERVING if serving else status.NOT_SERVING)
+
+    def _key_uses(self, name: str, ring: TokenVerifier) -> Callable[[Any, Any], Awaitable[Any]]:
+        own = [one.route.rpc for one in OPERATIONS if one.service == name]
+
+        async def handle(request: Any, context: Any) -> Any:
+            who = ring.verify(dict(context.invocation_metadata())["authorization"])
+            used = any((who.api_key_id, rpc, request.idempotency_key) in self.bodies for rpc in own)
+            use = idempotency_pb2.KEY_USE_USED if used else idempotency_pb2.KEY_USE_FREE
+            return idempotency_pb2.GetKeyUseResponse(use=use)
+
+        return handle
 
     def _handler(self, operation: Operation, ring: TokenVerifier) -> Callable[[Any, Any], Awaitable[Any]]:
         async def handle(request: Any, context: Any) -> Any:
@@ -141,6 +159,7 @@ class Contexts:
             # Spaces and key order prove that the gateway passes the bytes on unchanged.
             record = b'{ "entity_id": %d,  "b":1,"a":"\xc3\xa9" }' % entity_id
             return operation.response(document={"json": record, "entity_id": entity_id})
+        idempotency.claim_of(request, who, operation.route.rpc, request.body)
         key = (who.api_key_id, operation.route.rpc, request.idempotency_key)
         body = b'{"sha256":"%s","bytes":%d}' % (hashlib.sha256(request.body).hexdigest().encode(), len(request.body))
         replayed = key in self.bodies

@@ -51,8 +51,10 @@ AS_SERVICE = {
         "UseLink",
     )
 }
-# The RPCs of the public API by the scope that they ask for (spec 4 and 5.4), and the scopes of keys that open them.
+# The RPCs of the public API by the scope that they ask for (spec 4 and 5.4), and the scopes of keys that open them. The
+# gateway calls GetKeyUse for every write.
 AS_INTEGRATION = {
+    "IdempotencyService/GetKeyUse": "any",
     "TicketsService/CreateTicket": "write",
     "TicketsService/CreateTicketPhoto": "write",
     "TicketsService/ChangeTicketStatus": "write",

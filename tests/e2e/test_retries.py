@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -160,17 +161,21 @@ def test_another_record_is_a_mismatch_whether_it_is_there_or_not(house: House, w
 
 
 @every_write
-def test_a_used_key_is_a_mismatch_within_the_context_and_free_in_other_contexts(house: House, write: Write) -> None:
+def test_a_used_key_is_a_mismatch_for_every_other_operation(house: House, write: Write) -> None:
     key, api_key = new_key(), house.another_key()
-    assert write.send(house, write.target(house), key, api_key).status == write.status
-    claimed = {write.context}
+    target = write.target(house)
+    first = write.send(house, target, key, api_key)
+    assert first.status == write.status
     for other in WRITES.values():
-        answer = other.send(house, other.target(house), key, api_key)
-        if other.context in claimed:
-            assert is_mismatch(answer), other.name
-        else:
-            assert answer.status == other.status and not replayed(answer), other.name
-        claimed.add(other.context)
+        if other is write:
+            continue
+        unused = other.target(house)
+        assert is_mismatch(other.send(house, unused, key, api_key)), other.name
+        # The body is checked before the key.
+        assert other.send(house, unused, key, api_key, b"{").code == "invalid_request"
+        assert other.send(house, unused, new_key()).status == other.status, "a mismatch has no effect"
+    again = write.send(house, target, key, api_key)
+    assert again.body == kept(first) and replayed(again)
 
 
 @every_write
@@ -242,6 +247,23 @@ def test_a_refusal_holds_no_key(house: House, write: Write) -> None:
         assert write.send(house, target, key, api_key, target.body | {"unit_id": NOBODYS}).status == 404
     answer = write.send(house, target, key, api_key)
     assert answer.status == write.status and not replayed(answer)
+
+
+@every_write
+def test_a_refusal_leaves_the_key_to_every_other_operation(house: House, write: Write) -> None:
+    api_key, target = house.another_key(), write.target(house)
+    status, refused = write.refused
+    refusals = [(400, b"{"), (400, target.body | write.malformed), (status, target.body | refused)]
+    if write.unfit is not None:
+        status, unfit = write.unfit
+        refusals.append((status, target.body | unfit))
+    others = itertools.cycle(one for one in WRITES.values() if one.context != write.context)
+    for (status, body), other in zip(refusals, others, strict=False):
+        key = new_key()
+        assert write.send(house, target, key, api_key, body).status == status
+        answer = other.send(house, other.target(house), key, api_key)
+        assert answer.status == other.status and not replayed(answer), other.name
+        assert is_mismatch(write.send(house, target, key, api_key))
 
 
 @every_write

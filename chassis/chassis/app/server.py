@@ -50,9 +50,9 @@ from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
 from chassis.schedule.sweeps import ScheduledSweeps, Sweep
 from chassis.writes.audit import AUDIT, Audit, Removed, SweepsAhead
 from chassis.writes.commands import CommandRunner
-from chassis.writes.idempotency import LEDGER
+from chassis.writes.idempotency import LEDGER, KeyUses
 from chassis.writes.retention import Drop, Retention, every_slot
-from makeready.common.v1 import audit_pb2, retention_pb2, status_pb2, sweeps_pb2
+from makeready.common.v1 import audit_pb2, idempotency_pb2, retention_pb2, status_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2, replicas_pb2
 
 CANCEL_AGAIN_SECONDS = 0.5
@@ -291,6 +291,8 @@ class App:
         retention = Retention(self.database, claims, self.drops, self._note_ahead)
         self.background("retention", functools.partial(every_slot, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
+        key_uses = KeyUses(self.database, claims)
+        self.serve(idempotency_pb2.DESCRIPTOR.services_by_name["IdempotencyService"], key_uses)
 
     def audits(self, table: Table, for_staff: Collection[str] = (), removed: Removed | None = None) -> Audit:
         """This process writes an audit log and serves it. for_staff, removed: see `Audit`."""

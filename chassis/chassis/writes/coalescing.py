@@ -1,7 +1,7 @@
 """Coalesces concurrent requests: those that arrive while a statement runs share the next one.
 
-A request that arrives alone is served at once. For BUSY_SECONDS after a statement that several shared, each statement
-waits GATHER_SECONDS for more requests.
+A request that arrives alone is served at once. While more are about to come, each statement waits GATHER_SECONDS for
+them: for BUSY_SECONDS after a statement that several shared, and while the caller says so.
 """
 
 from __future__ import annotations
@@ -38,16 +38,19 @@ class Coalescer(Generic[Asked, Answer]):
     """Answers concurrent requests together.
 
     several: answers two or more, in their order, with None for a request that `alone` must answer. alone: answers one.
-    If `several` fails, `alone` answers each request, so that a bad one fails by itself.
+    If `several` fails, `alone` answers each request, so that a bad one fails by itself. is_busy: whether more requests
+    are about to come.
     """
 
     def __init__(
         self,
         several: Callable[[Sequence[Asked]], Awaitable[Sequence[Answer | None]]],
         alone: Callable[[Asked], Awaitable[Answer]],
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self._several = several
         self._alone = alone
+        self._is_busy = is_busy
         self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []
         self._under_way: set[asyncio.Task[None]] = set()
         self._flushing = False
@@ -72,7 +75,7 @@ class Coalescer(Generic[Asked, Answer]):
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:
-                if loop.time() - self._shared_at < BUSY_SECONDS:
+                if loop.time() - self._shared_at < BUSY_SECONDS or self._is_busy():
                     await asyncio.sleep(GATHER_SECONDS)
                 some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
                 await asyncio.wait({self._start(self._answer(some))}, timeout=PATIENCE_SECONDS)

@@ -16,16 +16,19 @@ import sqlalchemy as sa
 from asyncpg import Record, UniqueViolationError
 from sqlalchemy.dialects.postgresql import insert
 
-from chassis.auth.identity import Identity
+from chassis.auth import identity
+from chassis.auth.identity import Call, Identity
 from chassis.db.database import Change, Connection, Database, DatabaseUnavailable
 from chassis.db.rows import array_rows_of, columns_of
 from chassis.db.statements import CLOCK, TIME, Statement, param
 from chassis.messaging.outbox import CHANGED
 from chassis.refusals import Refusal, idempotency_in_progress, idempotency_mismatch, invalid_request
 from chassis.runtime.failpoints import failpoint
+from makeready.common.v1 import idempotency_pb2 as pb
 from makeready.common.v1.documents_pb2 import WriteReply
 
 LEDGER = "idempotency"
+_ELSEWHERE = {pb.KEY_USE_IN_PROGRESS: idempotency_in_progress, pb.KEY_USE_USED: idempotency_mismatch}
 IDEMPOTENCY_KEY, KEY_CHARACTERS_MAX = "idempotency_key", 64
 
 
@@ -77,6 +80,17 @@ def claim(caller: Identity, idempotency_key: str, operation: str, canonical_body
     """operation: verb and path with its ids; with the body it defines "the same request"."""
     digest = hashlib.blake2b(operation.encode() + b"\0" + canonical_body, digest_size=32).digest()
     return Claim(caller.company_id, caller.api_key_id, idempotency_key, digest)
+
+
+def claim_of(request: Any, caller: Identity, operation: str, canonical_body: bytes) -> Claim:
+    """The claim of a write of the public API, whose body is checked: see `claim`.
+
+    request: the RPC's, with `idempotency_key` and `used_elsewhere`. Raises Refusal 409 if another service has the key.
+    """
+    refusal = _ELSEWHERE.get(request.used_elsewhere)
+    if refusal is not None:
+        raise refusal()
+    return claim(caller, request.idempotency_key, operation, canonical_body)
 
 
 def check_key(key: str) -> None:
@@ -374,3 +388,20 @@ def _stored(row: Record, claim: Claim) -> WriteReply | None:
     if row["kept_fingerprint"] != claim.fingerprint:
         raise idempotency_mismatch()
     return WriteReply(status=row["kept_status"], body=row["kept_reply"], replayed=True)
+
+
+class KeyUses(Once):
+    """What API keys have used idempotency keys for, by this service's ledger."""
+
+    def __init__(self, database: Database, claims: sa.Table) -> None:
+        super().__init__(claims)
+        self._database = database
+
+    async def GetKeyUse(self, request: pb.GetKeyUseRequest, call: Call) -> pb.GetKeyUseResponse:
+        who = identity.caller(call)
+        claim = Claim(who.company_id, who.api_key_id, request.idempotency_key, b"")
+        row = await self._database.row(self._look, lock=claim.lock, **claim.key())
+        assert row is not None
+        if row["kept_fingerprint"] is not None:
+            return pb.GetKeyUseResponse(use=pb.KEY_USE_USED)
+        return pb.GetKeyUseResponse(use=pb.KEY_USE_FREE if row["ok"] else pb.KEY_USE_IN_PROGRESS)

@@ -110,6 +110,17 @@ async def test_a_request_that_comes_later_does_not_wait_for_others(monkeypatch: 
         assert await doubling.coalescer.ask(3) == 6
 
 
+async def test_the_first_request_waits_for_others_while_its_caller_says_that_they_come() -> None:
+    doubling = Doubling()
+    is_busy = True
+    coalescer = Coalescer(doubling._several, doubling._alone, is_busy=lambda: is_busy)
+    first = asyncio.create_task(coalescer.ask(1))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(coalescer.ask(2))
+    assert [await first, await second] == [2, 4]
+    assert doubling.batches == [[1, 2]]
+
+
 async def test_a_batch_that_hangs_does_not_hold_up_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coalescing, "PATIENCE_SECONDS", 0.001)
     doubling = Doubling()

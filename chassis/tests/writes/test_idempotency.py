@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from types import SimpleNamespace
 from typing import Any
 
 import asyncpg
@@ -20,7 +21,8 @@ from chassis.db.rows import InsertMany
 from chassis.db.statements import Statement, param
 from chassis.messaging.outbox import uuid7
 from chassis.refusals import Refusal, not_found
-from chassis.writes.idempotency import Claim, DecideOnce, Decision, InsertOnce, claim
+from chassis.writes.idempotency import Claim, DecideOnce, Decision, InsertOnce, KeyUses, claim, claim_of
+from makeready.common.v1 import idempotency_pb2 as pb
 from makeready.common.v1.documents_pb2 import WriteReply
 from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
@@ -267,6 +269,45 @@ async def test_of_inserts_with_one_key_at_once_one_happens(database: Database) -
     assert all(one.body == fresh[0].body for one in done if isinstance(one, WriteReply))
     assert {one.code for one in done if isinstance(one, Refusal)} <= {"idempotency_in_progress"}
     assert [await count(database, table) for table in (parcel, outbox, claims)] == [2, 1, 1]
+
+
+async def test_a_service_says_what_a_key_was_used_for(database: Database) -> None:
+    uses = KeyUses(database, claims)
+
+    async def use(api_key_id: int = 1, company_id: int = COMPANY) -> pb.KeyUse.ValueType:
+        request = pb.GetKeyUseRequest(idempotency_key=a_claim().idempotency_key)
+        return (await uses.GetKeyUse(request, integration(api_key_id, company_id))).use
+
+    assert await use() == pb.KEY_USE_FREE
+    async with held(database):
+        assert await use() == pb.KEY_USE_IN_PROGRESS
+    assert await code_of(HandOver(database)(parcel_id=404)) == "not_found"
+    assert await use() == pb.KEY_USE_FREE, "a refusal uses no key"
+    await HandOver(database)()
+    assert await use() == pb.KEY_USE_USED
+    assert await use(api_key_id=2) == pb.KEY_USE_FREE
+    assert await use(company_id=OTHER_COMPANY) == pb.KEY_USE_FREE
+    assert await stored(database) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("used_elsewhere", "code"),
+    [
+        (pb.KEY_USE_UNSPECIFIED, ""),
+        (pb.KEY_USE_FREE, ""),
+        (pb.KEY_USE_IN_PROGRESS, "idempotency_in_progress"),
+        (pb.KEY_USE_USED, "idempotency_mismatch"),
+    ],
+)
+def test_a_key_that_another_service_has_makes_no_claim(used_elsewhere: pb.KeyUse.ValueType, code: str) -> None:
+    request = SimpleNamespace(idempotency_key="key", used_elsewhere=used_elsewhere)
+    who = integration().identity
+    if not code:
+        assert claim_of(request, who, "POST /tickets", b"{}") == claim(who, "key", "POST /tickets", b"{}")
+        return
+    with pytest.raises(Refusal) as refusal:
+        claim_of(request, who, "POST /tickets", b"{}")
+    assert (refusal.value.status, refusal.value.code) == (409, code)
 
 
 async def test_an_insert_in_flight_is_refused_and_an_earlier_reply_can_be_read(database: Database) -> None:

@@ -22,7 +22,6 @@ from chassis.http.replies import Reply, json
 from chassis.records.bodies import BODY_BYTES_MAX
 from chassis.refusals import Refusal, Unavailable, invalid_request
 from chassis.runtime import traces
-from chassis.runtime.failpoints import failpoint
 from gateway.http import bearer, encoding, filters, replies
 from gateway.http.bearer import Caller, Keys
 from gateway.http.calls import Calls
@@ -34,6 +33,7 @@ from gateway.http.routes import AFTER_ID, CHANGES, PUBLIC, SNAPSHOTS, Operation,
 from gateway.http.snapshots import Snapshots, lines
 from gateway.http.usage import Usage
 from gateway.http.waiting import Question, Waiting
+from gateway.http.writes import Writes
 
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 64
 READINESS = "/readyz"
@@ -76,6 +76,7 @@ class Edge:
         limits: Limits,
         cursors: Cursors,
         calls: Calls,
+        writes: Writes,
         reference: Reference,
         usage: Usage,
         waiting: Waiting,
@@ -88,6 +89,7 @@ class Edge:
         self._limits = limits
         self._cursors = cursors
         self._calls = calls
+        self._writes = writes
         self._reference = reference
         self._usage = usage
         self._waiting = waiting
@@ -164,9 +166,7 @@ class Edge:
         if operation.kind == "write":
             message.idempotency_key = _idempotency_key(request, operation)
             message.body = await request.body(BODY_BYTES_MAX)
-            failpoint("edge-before-call")
-            response = await self._calls.call(operation, message, caller, request.id)
-            failpoint("edge-after-call")
+            response = await self._writes.call(operation, message, caller, request.id)
         else:
             response = await self._calls.call(operation, message, caller, request.id)
         return _rendered(operation, response)

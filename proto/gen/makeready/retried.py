@@ -21,6 +21,7 @@ RETRIED = (
     "makeready.catalog.v1.VendorDetailsService",
     "makeready.catalog.v1.VendorsService",
     "makeready.common.v1.AuditService",
+    "makeready.common.v1.IdempotencyService",
     "makeready.common.v1.StatusService",
     "makeready.events.v1.ConsumerService/GetLag",
     "makeready.events.v1.OutboxService",

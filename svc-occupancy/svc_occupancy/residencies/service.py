@@ -273,4 +273,4 @@ def _claim(
     request: pb.RecordNoticeRequest | pb.RecordMoveInRequest, call: identity.Call, verb: str, canonical: bytes
 ) -> idempotency.Claim:
     operation = f"POST /units/{request.unit_id}/{verb}"
-    return idempotency.claim(identity.caller(call), request.idempotency_key, operation, canonical)
+    return idempotency.claim_of(request, identity.caller(call), operation, canonical)

@@ -86,7 +86,7 @@ class TicketsService:
     async def CreateTicket(self, request: pb.CreateTicketRequest, call: identity.Call) -> pb.CreateTicketResponse:
         caller = identity.caller(call)
         wanted, canonical = bodies.decode(inputs.TicketCreate, request.body)
-        claim = idempotency.claim(caller, request.idempotency_key, "POST /tickets", canonical)
+        claim = idempotency.claim_of(request, caller, "POST /tickets", canonical)
         try:
             if caller.administrator_id is None:
                 raise created_by_missing()
@@ -151,7 +151,7 @@ class TicketsService:
         caller = identity.caller(call)
         sent, canonical = bodies.decode(inputs.StatusChange, request.body)
         wanted = status.wanted_change(sent.status, sent.note, sent.cancellation_reason_code, sent.cancellation_notes)
-        claim = idempotency.claim(caller, request.idempotency_key, f"PATCH /tickets/{request.ticket_id}", canonical)
+        claim = idempotency.claim_of(request, caller, f"PATCH /tickets/{request.ticket_id}", canonical)
         comment_id = await self.comment_ids.next() if wanted.comment is not None else None
         change = StatusRequest(self.outbox, self.renderer, self.clock, caller, call.request_id, wanted, comment_id)
         reply = await write.CHANGE_STATUS.change(self.database, claim, request.ticket_id, change.decide)
@@ -166,7 +166,7 @@ class TicketsService:
         sent, canonical = bodies.decode(inputs.PhotoCreate, request.body)
         fields.check_photo_url(sent.photo_url)
         operation = f"POST /tickets/{request.ticket_id}/photos"
-        claim = idempotency.claim(caller, request.idempotency_key, operation, canonical)
+        claim = idempotency.claim_of(request, caller, operation, canonical)
         photo = PhotoRequest(self.renderer, self.clock, caller, sent.photo_url, await self.comment_ids.next())
         reply = await write.ADD_PHOTO.write(
             self.database,

@@ -111,7 +111,7 @@ class FeedService(FeedRpcs):
     ) -> pb.TestSubscriptionResponse:
         parts, sub_id, caller = self._parts, request.sub_id, identity.caller(call)
         _, same = bodies.decode(records.TestCreate, request.body)
-        claim = idempotency.claim(caller, request.idempotency_key, f"POST /webhooks/{sub_id}/test", same)
+        claim = idempotency.claim_of(request, caller, f"POST /webhooks/{sub_id}/test", same)
         event_id, now = uuid7(), parts.clock()
         await parts.partitions.ensure_day(event_id)
 
@@ -156,7 +156,7 @@ class FeedService(FeedRpcs):
     async def CreateReplay(self, request: pb.CreateReplayRequest, call: identity.Call) -> pb.CreateReplayResponse:
         parts, sub_id, caller = self._parts, request.sub_id, identity.caller(call)
         wanted, same = bodies.decode(records.ReplayCreate, request.body)
-        claim = idempotency.claim(caller, request.idempotency_key, f"POST /webhooks/{sub_id}/replay", same)
+        claim = idempotency.claim_of(request, caller, f"POST /webhooks/{sub_id}/replay", same)
         reply = await queries.CREATE_REPLAY.stored(parts.database, claim)
         if reply is None:
             target = await self._target(caller.company_id, sub_id)

@@ -70,7 +70,7 @@ class SubscriptionsService:
         wanted, _ = bodies.decode(records.SubscriptionCreate, request.body)
         events = rules.event_set(wanted.events)
         same = bodies.canonical({"destination_url": wanted.destination_url, "events": events})
-        claim = idempotency.claim(caller, request.idempotency_key, "POST /webhooks", same)
+        claim = idempotency.claim_of(request, caller, "POST /webhooks", same)
         # Before the destination is checked: a replay must not depend on what the name resolves to now.
         reply = await queries.CREATE_SUBSCRIPTION.stored(self.database, claim)
         if reply is None:

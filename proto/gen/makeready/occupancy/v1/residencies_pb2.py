@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot_documents__pb2
+from makeready.common.v1 import idempotency_pb2 as makeready_dot_common_dot_v1_dot_idempotency__pb2
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(makeready/occupancy/v1/residencies.proto\x12\x16makeready.occupancy.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"M\n\x13RecordNoticeRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"F\n\x14RecordNoticeResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"M\n\x13RecordMoveInRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"F\n\x14RecordMoveInResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"w\n\x16ListResidenciesRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x1b\n\x0e\x62\x65\x66ore_turn_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\x05limit\x18\x03 \x01(\x05H\x01\x88\x01\x01\x42\x11\n\x0f_before_turn_idB\x08\n\x06_limit\"\xd1\x01\n\x17ListResidenciesResponse\x12\x36\n\x0bresidencies\x18\x01 \x03(\x0b\x32!.makeready.occupancy.v1.Residency\x12 \n\x13next_before_turn_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x0f\n\x07unit_id\x18\x03 \x01(\x03\x12\x0c\n\x04unit\x18\x04 \x01(\t\x12\x13\n\x0bproperty_id\x18\x05 \x01(\x03\x12\x10\n\x08property\x18\x06 \x01(\tB\x16\n\x14_next_before_turn_id\"\x8a\x06\n\tResidency\x12\x0f\n\x07turn_id\x18\x01 \x01(\x03\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x19\n\x0cmove_in_date\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rmove_out_date\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x1f\n\x12projected_ready_on\x18\x05 \x01(\tH\x02\x88\x01\x01\x12\x1d\n\x10occupancy_source\x18\x06 \x01(\tH\x03\x88\x01\x01\x12\x39\n\x10occupancy_fed_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x04\x88\x01\x01\x12.\n\ncreated_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0b\x65xternal_id\x18\n \x01(\tH\x05\x88\x01\x01\x12\x0e\n\x06source\x18\x0b \x01(\t\x12\x1f\n\x12notice_external_id\x18\x0c \x01(\tH\x06\x88\x01\x01\x12\x1c\n\x0fntv_reason_code\x18\r \x01(\tH\x07\x88\x01\x01\x12\'\n\x1a\x64\x65parture_destination_code\x18\x0e \x01(\tH\x08\x88\x01\x01\x12\x12\n\x05notes\x18\x0f \x01(\tH\t\x88\x01\x01\x12,\n\x05lease\x18\x10 \x01(\x0b\x32\x1d.makeready.occupancy.v1.Lease\x12.\n\x07parties\x18\x11 \x03(\x0b\x32\x1d.makeready.occupancy.v1.PartyB\x0f\n\r_move_in_dateB\x10\n\x0e_move_out_dateB\x15\n\x13_projected_ready_onB\x13\n\x11_occupancy_sourceB\x13\n\x11_occupancy_fed_atB\x0e\n\x0c_external_idB\x15\n\x13_notice_external_idB\x12\n\x10_ntv_reason_codeB\x1d\n\x1b_departure_destination_codeB\x08\n\x06_notes\"_\n\x05Lease\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x12\n\nlease_type\x18\x02 \x01(\t\x12\x12\n\nstart_date\x18\x03 \x01(\t\x12\x15\n\x08\x65nd_date\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_end_date\"\xab\x02\n\x05Party\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x17\n\nfirst_name\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tlast_name\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05\x65mail\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x12\n\x05phone\x18\x05 \x01(\tH\x03\x88\x01\x01\x12\x11\n\x04role\x18\x06 \x01(\tH\x04\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x07 \x01(\tH\x05\x88\x01\x01\x12\x35\n\x0c\x66orgotten_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x06\x88\x01\x01\x42\r\n\x0b_first_nameB\x0c\n\n_last_nameB\x08\n\x06_emailB\x08\n\x06_phoneB\x07\n\x05_roleB\x0e\n\x0c_external_idB\x0f\n\r_forgotten_at2\x85\x03\n\x12ResidenciesService\x12w\n\x0cRecordNotice\x12+.makeready.occupancy.v1.RecordNoticeRequest\x1a,.makeready.occupancy.v1.RecordNoticeResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12w\n\x0cRecordMoveIn\x12+.makeready.occupancy.v1.RecordMoveInRequest\x1a,.makeready.occupancy.v1.RecordMoveInResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12}\n\x0fListResidencies\x12..makeready.occupancy.v1.ListResidenciesRequest\x1a/.makeready.occupancy.v1.ListResidenciesResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x05\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(makeready/occupancy/v1/residencies.proto\x12\x16makeready.occupancy.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a%makeready/common/v1/idempotency.proto\x1a!makeready/common/v1/options.proto\"\x82\x01\n\x13RecordNoticeRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\x12\x33\n\x0eused_elsewhere\x18\x04 \x01(\x0e\x32\x1b.makeready.common.v1.KeyUse\"F\n\x14RecordNoticeResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"\x82\x01\n\x13RecordMoveInRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\x12\x33\n\x0eused_elsewhere\x18\x04 \x01(\x0e\x32\x1b.makeready.common.v1.KeyUse\"F\n\x14RecordMoveInResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"w\n\x16ListResidenciesRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x1b\n\x0e\x62\x65\x66ore_turn_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\x05limit\x18\x03 \x01(\x05H\x01\x88\x01\x01\x42\x11\n\x0f_before_turn_idB\x08\n\x06_limit\"\xd1\x01\n\x17ListResidenciesResponse\x12\x36\n\x0bresidencies\x18\x01 \x03(\x0b\x32!.makeready.occupancy.v1.Residency\x12 \n\x13next_before_turn_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x0f\n\x07unit_id\x18\x03 \x01(\x03\x12\x0c\n\x04unit\x18\x04 \x01(\t\x12\x13\n\x0bproperty_id\x18\x05 \x01(\x03\x12\x10\n\x08property\x18\x06 \x01(\tB\x16\n\x14_next_before_turn_id\"\x8a\x06\n\tResidency\x12\x0f\n\x07turn_id\x18\x01 \x01(\x03\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x19\n\x0cmove_in_date\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rmove_out_date\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x1f\n\x12projected_ready_on\x18\x05 \x01(\tH\x02\x88\x01\x01\x12\x1d\n\x10occupancy_source\x18\x06 \x01(\tH\x03\x88\x01\x01\x12\x39\n\x10occupancy_fed_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x04\x88\x01\x01\x12.\n\ncreated_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0b\x65xternal_id\x18\n \x01(\tH\x05\x88\x01\x01\x12\x0e\n\x06source\x18\x0b \x01(\t\x12\x1f\n\x12notice_external_id\x18\x0c \x01(\tH\x06\x88\x01\x01\x12\x1c\n\x0fntv_reason_code\x18\r \x01(\tH\x07\x88\x01\x01\x12\'\n\x1a\x64\x65parture_destination_code\x18\x0e \x01(\tH\x08\x88\x01\x01\x12\x12\n\x05notes\x18\x0f \x01(\tH\t\x88\x01\x01\x12,\n\x05lease\x18\x10 \x01(\x0b\x32\x1d.makeready.occupancy.v1.Lease\x12.\n\x07parties\x18\x11 \x03(\x0b\x32\x1d.makeready.occupancy.v1.PartyB\x0f\n\r_move_in_dateB\x10\n\x0e_move_out_dateB\x15\n\x13_projected_ready_onB\x13\n\x11_occupancy_sourceB\x13\n\x11_occupancy_fed_atB\x0e\n\x0c_external_idB\x15\n\x13_notice_external_idB\x12\n\x10_ntv_reason_codeB\x1d\n\x1b_departure_destination_codeB\x08\n\x06_notes\"_\n\x05Lease\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x12\n\nlease_type\x18\x02 \x01(\t\x12\x12\n\nstart_date\x18\x03 \x01(\t\x12\x15\n\x08\x65nd_date\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_end_date\"\xab\x02\n\x05Party\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x17\n\nfirst_name\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tlast_name\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05\x65mail\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x12\n\x05phone\x18\x05 \x01(\tH\x03\x88\x01\x01\x12\x11\n\x04role\x18\x06 \x01(\tH\x04\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x07 \x01(\tH\x05\x88\x01\x01\x12\x35\n\x0c\x66orgotten_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x06\x88\x01\x01\x42\r\n\x0b_first_nameB\x0c\n\n_last_nameB\x08\n\x06_emailB\x08\n\x06_phoneB\x07\n\x05_roleB\x0e\n\x0c_external_idB\x0f\n\r_forgotten_at2\x85\x03\n\x12ResidenciesService\x12w\n\x0cRecordNotice\x12+.makeready.occupancy.v1.RecordNoticeRequest\x1a,.makeready.occupancy.v1.RecordNoticeResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12w\n\x0cRecordMoveIn\x12+.makeready.occupancy.v1.RecordMoveInRequest\x1a,.makeready.occupancy.v1.RecordMoveInResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12}\n\x0fListResidencies\x12..makeready.occupancy.v1.ListResidenciesRequest\x1a/.makeready.occupancy.v1.ListResidenciesResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,24 +41,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESIDENCIESSERVICE'].methods_by_name['RecordMoveIn']._serialized_options = b'\220\002\002\252\273\030\001\001\310\273\030\004'
   _globals['_RESIDENCIESSERVICE'].methods_by_name['ListResidencies']._loaded_options = None
   _globals['_RESIDENCIESSERVICE'].methods_by_name['ListResidencies']._serialized_options = b'\220\002\002\252\273\030\002\005\004'
-  _globals['_RECORDNOTICEREQUEST']._serialized_start=173
-  _globals['_RECORDNOTICEREQUEST']._serialized_end=250
-  _globals['_RECORDNOTICERESPONSE']._serialized_start=252
-  _globals['_RECORDNOTICERESPONSE']._serialized_end=322
-  _globals['_RECORDMOVEINREQUEST']._serialized_start=324
-  _globals['_RECORDMOVEINREQUEST']._serialized_end=401
-  _globals['_RECORDMOVEINRESPONSE']._serialized_start=403
-  _globals['_RECORDMOVEINRESPONSE']._serialized_end=473
-  _globals['_LISTRESIDENCIESREQUEST']._serialized_start=475
-  _globals['_LISTRESIDENCIESREQUEST']._serialized_end=594
-  _globals['_LISTRESIDENCIESRESPONSE']._serialized_start=597
-  _globals['_LISTRESIDENCIESRESPONSE']._serialized_end=806
-  _globals['_RESIDENCY']._serialized_start=809
-  _globals['_RESIDENCY']._serialized_end=1587
-  _globals['_LEASE']._serialized_start=1589
-  _globals['_LEASE']._serialized_end=1684
-  _globals['_PARTY']._serialized_start=1687
-  _globals['_PARTY']._serialized_end=1986
-  _globals['_RESIDENCIESSERVICE']._serialized_start=1989
-  _globals['_RESIDENCIESSERVICE']._serialized_end=2378
+  _globals['_RECORDNOTICEREQUEST']._serialized_start=213
+  _globals['_RECORDNOTICEREQUEST']._serialized_end=343
+  _globals['_RECORDNOTICERESPONSE']._serialized_start=345
+  _globals['_RECORDNOTICERESPONSE']._serialized_end=415
+  _globals['_RECORDMOVEINREQUEST']._serialized_start=418
+  _globals['_RECORDMOVEINREQUEST']._serialized_end=548
+  _globals['_RECORDMOVEINRESPONSE']._serialized_start=550
+  _globals['_RECORDMOVEINRESPONSE']._serialized_end=620
+  _globals['_LISTRESIDENCIESREQUEST']._serialized_start=622
+  _globals['_LISTRESIDENCIESREQUEST']._serialized_end=741
+  _globals['_LISTRESIDENCIESRESPONSE']._serialized_start=744
+  _globals['_LISTRESIDENCIESRESPONSE']._serialized_end=953
+  _globals['_RESIDENCY']._serialized_start=956
+  _globals['_RESIDENCY']._serialized_end=1734
+  _globals['_LEASE']._serialized_start=1736
+  _globals['_LEASE']._serialized_end=1831
+  _globals['_PARTY']._serialized_start=1834
+  _globals['_PARTY']._serialized_end=2133
+  _globals['_RESIDENCIESSERVICE']._serialized_start=2136
+  _globals['_RESIDENCIESSERVICE']._serialized_end=2525
 # @@protoc_insertion_point(module_scope)

@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot_documents__pb2
+from makeready.common.v1 import idempotency_pb2 as makeready_dot_common_dot_v1_dot_idempotency__pb2
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/tickets/v1/tickets.proto\x12\x14makeready.tickets.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xce\x02\n\x12ListTicketsRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x37\n\x06status\x18\x05 \x01(\x0e\x32\".makeready.tickets.v1.TicketStatusH\x02\x88\x01\x01\x12\x36\n\rupdated_since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x03\x88\x01\x01\x12+\n\rticket_number\x18\x07 \x01(\x03\x42\x0f\xba\xbb\x18\x0bproperty_idH\x04\x88\x01\x01\x42\x0e\n\x0c_property_idB\n\n\x08_unit_idB\t\n\x07_statusB\x10\n\x0e_updated_sinceB\x10\n\x0e_ticket_number\">\n\x13ListTicketsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"M\n\x18ListTicketChangesRequest\x12\x10\n\x08position\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x10\n\x08\x66rom_now\x18\x03 \x01(\x08\"D\n\x19ListTicketChangesResponse\x12\'\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Feed\"%\n\x10GetTicketRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\"D\n\x11GetTicketResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"<\n\x13\x43reateTicketRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"F\n\x14\x43reateTicketResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"U\n\x19\x43hangeTicketStatusRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"L\n\x1a\x43hangeTicketStatusResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"T\n\x18\x43reateTicketPhotoRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"K\n\x19\x43reateTicketPhotoResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"D\n\x18ListTicketHistoryRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\x12\x15\n\rafter_version\x18\x02 \x01(\x03\"\x88\x01\n\x19ListTicketHistoryResponse\x12\x33\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\".makeready.tickets.v1.TicketChange\x12\x1f\n\x12next_after_version\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x15\n\x13_next_after_version\"\xf9\x01\n\x0cTicketChange\x12/\n\x0boccurred_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x66rom_status\x18\x02 \x01(\t\x12\x11\n\tto_status\x18\x03 \x01(\t\x12 \n\x18\x63\x61ncellation_reason_code\x18\x04 \x01(\t\x12\x0c\n\x04note\x18\x05 \x01(\t\x12\x12\n\napi_key_id\x18\x06 \x01(\x03\x12\x18\n\x10\x61\x64ministrator_id\x18\x07 \x01(\x03\x12\x12\n\nrequest_id\x18\x08 \x01(\t\x12\x0f\n\x07version\x18\t \x01(\x03\x12\r\n\x05\x61\x63tor\x18\n \x01(\t\"~\n\x14ImportTicketsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\"K\n\x15ImportTicketsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult\"\x18\n\x16GetTicketPolicyRequest\"X\n\x17GetTicketPolicyResponse\x12\"\n\x1aphoto_required_to_complete\x18\x01 \x01(\x08\x12\x19\n\x11stale_after_hours\x18\x02 \x01(\x05\"P\n\x18\x43ountStaleTicketsRequest\x12\x1e\n\x11stale_after_hours\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\x14\n\x12_stale_after_hours\"?\n\x19\x43ountStaleTicketsResponse\x12\r\n\x05stale\x18\x01 \x01(\x03\x12\x13\n\x0bnewly_stale\x18\x02 \x01(\x03\"\x99\x01\n\x19UpdateTicketPolicyRequest\x12\'\n\x1aphoto_required_to_complete\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x1e\n\x11stale_after_hours\x18\x02 \x01(\x05H\x01\x88\x01\x01\x42\x1d\n\x1b_photo_required_to_completeB\x14\n\x12_stale_after_hours\"[\n\x1aUpdateTicketPolicyResponse\x12\"\n\x1aphoto_required_to_complete\x18\x01 \x01(\x08\x12\x19\n\x11stale_after_hours\x18\x02 \x01(\x05*\xff\x01\n\x0cTicketStatus\x12\x1d\n\x19TICKET_STATUS_UNSPECIFIED\x10\x00\x12 \n\x12TICKET_STATUS_OPEN\x10\x01\x1a\x08\xb2\xbb\x18\x04Open\x12.\n\x19TICKET_STATUS_IN_PROGRESS\x10\x02\x1a\x0f\xb2\xbb\x18\x0bIn Progress\x12&\n\x15TICKET_STATUS_ON_HOLD\x10\x03\x1a\x0b\xb2\xbb\x18\x07On Hold\x12*\n\x17TICKET_STATUS_COMPLETED\x10\x04\x1a\r\xb2\xbb\x18\tCompleted\x12*\n\x17TICKET_STATUS_CANCELLED\x10\x05\x1a\r\xb2\xbb\x18\tCancelled2\xef\n\n\x0eTicketsService\x12p\n\x0bListTickets\x12(.makeready.tickets.v1.ListTicketsRequest\x1a).makeready.tickets.v1.ListTicketsResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12j\n\tGetTicket\x12&.makeready.tickets.v1.GetTicketRequest\x1a\'.makeready.tickets.v1.GetTicketResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12\x82\x01\n\x11ListTicketChanges\x12..makeready.tickets.v1.ListTicketChangesRequest\x1a/.makeready.tickets.v1.ListTicketChangesResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12s\n\x0c\x43reateTicket\x12).makeready.tickets.v1.CreateTicketRequest\x1a*.makeready.tickets.v1.CreateTicketResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12\x85\x01\n\x12\x43hangeTicketStatus\x12/.makeready.tickets.v1.ChangeTicketStatusRequest\x1a\x30.makeready.tickets.v1.ChangeTicketStatusResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12\x82\x01\n\x11\x43reateTicketPhoto\x12..makeready.tickets.v1.CreateTicketPhotoRequest\x1a/.makeready.tickets.v1.CreateTicketPhotoResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12\x80\x01\n\x11ListTicketHistory\x12..makeready.tickets.v1.ListTicketHistoryRequest\x1a/.makeready.tickets.v1.ListTicketHistoryResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12s\n\rImportTickets\x12*.makeready.tickets.v1.ImportTicketsRequest\x1a+.makeready.tickets.v1.ImportTicketsResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12y\n\x0fGetTicketPolicy\x12,.makeready.tickets.v1.GetTicketPolicyRequest\x1a-.makeready.tickets.v1.GetTicketPolicyResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x12\x7f\n\x11\x43ountStaleTickets\x12..makeready.tickets.v1.CountStaleTicketsRequest\x1a/.makeready.tickets.v1.CountStaleTicketsResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x12\x83\x01\n\x12UpdateTicketPolicy\x12/.makeready.tickets.v1.UpdateTicketPolicyRequest\x1a\x30.makeready.tickets.v1.UpdateTicketPolicyResponse\"\n\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/tickets/v1/tickets.proto\x12\x14makeready.tickets.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a%makeready/common/v1/idempotency.proto\x1a!makeready/common/v1/options.proto\"\xce\x02\n\x12ListTicketsRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x37\n\x06status\x18\x05 \x01(\x0e\x32\".makeready.tickets.v1.TicketStatusH\x02\x88\x01\x01\x12\x36\n\rupdated_since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x03\x88\x01\x01\x12+\n\rticket_number\x18\x07 \x01(\x03\x42\x0f\xba\xbb\x18\x0bproperty_idH\x04\x88\x01\x01\x42\x0e\n\x0c_property_idB\n\n\x08_unit_idB\t\n\x07_statusB\x10\n\x0e_updated_sinceB\x10\n\x0e_ticket_number\">\n\x13ListTicketsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"M\n\x18ListTicketChangesRequest\x12\x10\n\x08position\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x10\n\x08\x66rom_now\x18\x03 \x01(\x08\"D\n\x19ListTicketChangesResponse\x12\'\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Feed\"%\n\x10GetTicketRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\"D\n\x11GetTicketResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"q\n\x13\x43reateTicketRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\x12\x33\n\x0eused_elsewhere\x18\x03 \x01(\x0e\x32\x1b.makeready.common.v1.KeyUse\"F\n\x14\x43reateTicketResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"\x8a\x01\n\x19\x43hangeTicketStatusRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\x12\x33\n\x0eused_elsewhere\x18\x04 \x01(\x0e\x32\x1b.makeready.common.v1.KeyUse\"L\n\x1a\x43hangeTicketStatusResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"\x89\x01\n\x18\x43reateTicketPhotoRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\x12\x33\n\x0eused_elsewhere\x18\x04 \x01(\x0e\x32\x1b.makeready.common.v1.KeyUse\"K\n\x19\x43reateTicketPhotoResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"D\n\x18ListTicketHistoryRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\x12\x15\n\rafter_version\x18\x02 \x01(\x03\"\x88\x01\n\x19ListTicketHistoryResponse\x12\x33\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\".makeready.tickets.v1.TicketChange\x12\x1f\n\x12next_after_version\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x15\n\x13_next_after_version\"\xf9\x01\n\x0cTicketChange\x12/\n\x0boccurred_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x66rom_status\x18\x02 \x01(\t\x12\x11\n\tto_status\x18\x03 \x01(\t\x12 \n\x18\x63\x61ncellation_reason_code\x18\x04 \x01(\t\x12\x0c\n\x04note\x18\x05 \x01(\t\x12\x12\n\napi_key_id\x18\x06 \x01(\x03\x12\x18\n\x10\x61\x64ministrator_id\x18\x07 \x01(\x03\x12\x12\n\nrequest_id\x18\x08 \x01(\t\x12\x0f\n\x07version\x18\t \x01(\x03\x12\r\n\x05\x61\x63tor\x18\n \x01(\t\"~\n\x14ImportTicketsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\"K\n\x15ImportTicketsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult\"\x18\n\x16GetTicketPolicyRequest\"X\n\x17GetTicketPolicyResponse\x12\"\n\x1aphoto_required_to_complete\x18\x01 \x01(\x08\x12\x19\n\x11stale_after_hours\x18\x02 \x01(\x05\"P\n\x18\x43ountStaleTicketsRequest\x12\x1e\n\x11stale_after_hours\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\x14\n\x12_stale_after_hours\"?\n\x19\x43ountStaleTicketsResponse\x12\r\n\x05stale\x18\x01 \x01(\x03\x12\x13\n\x0bnewly_stale\x18\x02 \x01(\x03\"\x99\x01\n\x19UpdateTicketPolicyRequest\x12\'\n\x1aphoto_required_to_complete\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x1e\n\x11stale_after_hours\x18\x02 \x01(\x05H\x01\x88\x01\x01\x42\x1d\n\x1b_photo_required_to_completeB\x14\n\x12_stale_after_hours\"[\n\x1aUpdateTicketPolicyResponse\x12\"\n\x1aphoto_required_to_complete\x18\x01 \x01(\x08\x12\x19\n\x11stale_after_hours\x18\x02 \x01(\x05*\xff\x01\n\x0cTicketStatus\x12\x1d\n\x19TICKET_STATUS_UNSPECIFIED\x10\x00\x12 \n\x12TICKET_STATUS_OPEN\x10\x01\x1a\x08\xb2\xbb\x18\x04Open\x12.\n\x19TICKET_STATUS_IN_PROGRESS\x10\x02\x1a\x0f\xb2\xbb\x18\x0bIn Progress\x12&\n\x15TICKET_STATUS_ON_HOLD\x10\x03\x1a\x0b\xb2\xbb\x18\x07On Hold\x12*\n\x17TICKET_STATUS_COMPLETED\x10\x04\x1a\r\xb2\xbb\x18\tCompleted\x12*\n\x17TICKET_STATUS_CANCELLED\x10\x05\x1a\r\xb2\xbb\x18\tCancelled2\xef\n\n\x0eTicketsService\x12p\n\x0bListTickets\x12(.makeready.tickets.v1.ListTicketsRequest\x1a).makeready.tickets.v1.ListTicketsResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12j\n\tGetTicket\x12&.makeready.tickets.v1.GetTicketRequest\x1a\'.makeready.tickets.v1.GetTicketResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12\x82\x01\n\x11ListTicketChanges\x12..makeready.tickets.v1.ListTicketChangesRequest\x1a/.makeready.tickets.v1.ListTicketChangesResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12s\n\x0c\x43reateTicket\x12).makeready.tickets.v1.CreateTicketRequest\x1a*.makeready.tickets.v1.CreateTicketResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12\x85\x01\n\x12\x43hangeTicketStatus\x12/.makeready.tickets.v1.ChangeTicketStatusRequest\x1a\x30.makeready.tickets.v1.ChangeTicketStatusResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12\x82\x01\n\x11\x43reateTicketPhoto\x12..makeready.tickets.v1.CreateTicketPhotoRequest\x1a/.makeready.tickets.v1.CreateTicketPhotoResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12\x80\x01\n\x11ListTicketHistory\x12..makeready.tickets.v1.ListTicketHistoryRequest\x1a/.makeready.tickets.v1.ListTicketHistoryResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12s\n\rImportTickets\x12*.makeready.tickets.v1.ImportTicketsRequest\x1a+.makeready.tickets.v1.ImportTicketsResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12y\n\x0fGetTicketPolicy\x12,.makeready.tickets.v1.GetTicketPolicyRequest\x1a-.makeready.tickets.v1.GetTicketPolicyResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x12\x7f\n\x11\x43ountStaleTickets\x12..makeready.tickets.v1.CountStaleTicketsRequest\x1a/.makeready.tickets.v1.CountStaleTicketsResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x12\x83\x01\n\x12UpdateTicketPolicy\x12/.makeready.tickets.v1.UpdateTicketPolicyRequest\x1a\x30.makeready.tickets.v1.UpdateTicketPolicyResponse\"\n\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -68,54 +69,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TICKETSSERVICE'].methods_by_name['CountStaleTickets']._serialized_options = b'\220\002\001\252\273\030\002\003\005'
   _globals['_TICKETSSERVICE'].methods_by_name['UpdateTicketPolicy']._loaded_options = None
   _globals['_TICKETSSERVICE'].methods_by_name['UpdateTicketPolicy']._serialized_options = b'\252\273\030\002\003\005\340\273\030\001'
-  _globals['_TICKETSTATUS']._serialized_start=2465
-  _globals['_TICKETSTATUS']._serialized_end=2720
-  _globals['_LISTTICKETSREQUEST']._serialized_start=166
-  _globals['_LISTTICKETSREQUEST']._serialized_end=500
-  _globals['_LISTTICKETSRESPONSE']._serialized_start=502
-  _globals['_LISTTICKETSRESPONSE']._serialized_end=564
-  _globals['_LISTTICKETCHANGESREQUEST']._serialized_start=566
-  _globals['_LISTTICKETCHANGESREQUEST']._serialized_end=643
-  _globals['_LISTTICKETCHANGESRESPONSE']._serialized_start=645
-  _globals['_LISTTICKETCHANGESRESPONSE']._serialized_end=713
-  _globals['_GETTICKETREQUEST']._serialized_start=715
-  _globals['_GETTICKETREQUEST']._serialized_end=752
-  _globals['_GETTICKETRESPONSE']._serialized_start=754
-  _globals['_GETTICKETRESPONSE']._serialized_end=822
-  _globals['_CREATETICKETREQUEST']._serialized_start=824
-  _globals['_CREATETICKETREQUEST']._serialized_end=884
-  _globals['_CREATETICKETRESPONSE']._serialized_start=886
-  _globals['_CREATETICKETRESPONSE']._serialized_end=956
-  _globals['_CHANGETICKETSTATUSREQUEST']._serialized_start=958
-  _globals['_CHANGETICKETSTATUSREQUEST']._serialized_end=1043
-  _globals['_CHANGETICKETSTATUSRESPONSE']._serialized_start=1045
-  _globals['_CHANGETICKETSTATUSRESPONSE']._serialized_end=1121
-  _globals['_CREATETICKETPHOTOREQUEST']._serialized_start=1123
-  _globals['_CREATETICKETPHOTOREQUEST']._serialized_end=1207
-  _globals['_CREATETICKETPHOTORESPONSE']._serialized_start=1209
-  _globals['_CREATETICKETPHOTORESPONSE']._serialized_end=1284
-  _globals['_LISTTICKETHISTORYREQUEST']._serialized_start=1286
-  _globals['_LISTTICKETHISTORYREQUEST']._serialized_end=1354
-  _globals['_LISTTICKETHISTORYRESPONSE']._serialized_start=1357
-  _globals['_LISTTICKETHISTORYRESPONSE']._serialized_end=1493
-  _globals['_TICKETCHANGE']._serialized_start=1496
-  _globals['_TICKETCHANGE']._serialized_end=1745
-  _globals['_IMPORTTICKETSREQUEST']._serialized_start=1747
-  _globals['_IMPORTTICKETSREQUEST']._serialized_end=1873
-  _globals['_IMPORTTICKETSRESPONSE']._serialized_start=1875
-  _globals['_IMPORTTICKETSRESPONSE']._serialized_end=1950
-  _globals['_GETTICKETPOLICYREQUEST']._serialized_start=1952
-  _globals['_GETTICKETPOLICYREQUEST']._serialized_end=1976
-  _globals['_GETTICKETPOLICYRESPONSE']._serialized_start=1978
-  _globals['_GETTICKETPOLICYRESPONSE']._serialized_end=2066
-  _globals['_COUNTSTALETICKETSREQUEST']._serialized_start=2068
-  _globals['_COUNTSTALETICKETSREQUEST']._serialized_end=2148
-  _globals['_COUNTSTALETICKETSRESPONSE']._serialized_start=2150
-  _globals['_COUNTSTALETICKETSRESPONSE']._serialized_end=2213
-  _globals['_UPDATETICKETPOLICYREQUEST']._serialized_start=2216
-  _globals['_UPDATETICKETPOLICYREQUEST']._serialized_end=2369
-  _globals['_UPDATETICKETPOLICYRESPONSE']._serialized_start=2371
-  _globals['_UPDATETICKETPOLICYRESPONSE']._serialized_end=2462
-  _globals['_TICKETSSERVICE']._serialized_start=2723
-  _globals['_TICKETSSERVICE']._serialized_end=4114
+  _globals['_TICKETSTATUS']._serialized_start=2665
+  _globals['_TICKETSTATUS']._serialized_end=2920
+  _globals['_LISTTICKETSREQUEST']._serialized_start=205
+  _globals['_LISTTICKETSREQUEST']._serialized_end=539
+  _globals['_LISTTICKETSRESPONSE']._serialized_start=541
+  _globals['_LISTTICKETSRESPONSE']._serialized_end=603
+  _globals['_LISTTICKETCHANGESREQUEST']._serialized_start=605
+  _globals['_LISTTICKETCHANGESREQUEST']._serialized_end=682
+  _globals['_LISTTICKETCHANGESRESPONSE']._serialized_start=684
+  _globals['_LISTTICKETCHANGESRESPONSE']._serialized_end=752
+  _globals['_GETTICKETREQUEST']._serialized_start=754
+  _globals['_GETTICKETREQUEST']._serialized_end=791
+  _globals['_GETTICKETRESPONSE']._serialized_start=793
+  _globals['_GETTICKETRESPONSE']._serialized_end=861
+  _globals['_CREATETICKETREQUEST']._serialized_start=863
+  _globals['_CREATETICKETREQUEST']._serialized_end=976
+  _globals['_CREATETICKETRESPONSE']._serialized_start=978
+  _globals['_CREATETICKETRESPONSE']._serialized_end=1048
+  _globals['_CHANGETICKETSTATUSREQUEST']._serialized_start=1051
+  _globals['_CHANGETICKETSTATUSREQUEST']._serialized_end=1189
+  _globals['_CHANGETICKETSTATUSRESPONSE']._serialized_start=1191
+  _globals['_CHANGETICKETSTATUSRESPONSE']._serialized_end=1267
+  _globals['_CREATETICKETPHOTOREQUEST']._serialized_start=1270
+  _globals['_CREATETICKETPHOTOREQUEST']._serialized_end=1407
+  _globals['_CREATETICKETPHOTORESPONSE']._serialized_start=1409
+  _globals['_CREATETICKETPHOTORESPONSE']._serialized_end=1484
+  _globals['_LISTTICKETHISTORYREQUEST']._serialized_start=1486
+  _globals['_LISTTICKETHISTORYREQUEST']._serialized_end=1554
+  _globals['_LISTTICKETHISTORYRESPONSE']._serialized_start=1557
+  _globals['_LISTTICKETHISTORYRESPONSE']._serialized_end=1693
+  _globals['_TICKETCHANGE']._serialized_start=1696
+  _globals['_TICKETCHANGE']._serialized_end=1945
+  _globals['_IMPORTTICKETSREQUEST']._serialized_start=1947
+  _globals['_IMPORTTICKETSREQUEST']._serialized_end=2073
+  _globals['_IMPORTTICKETSRESPONSE']._serialized_start=2075
+  _globals['_IMPORTTICKETSRESPONSE']._serialized_end=2150
+  _globals['_GETTICKETPOLICYREQUEST']._serialized_start=2152
+  _globals['_GETTICKETPOLICYREQUEST']._serialized_end=2176
+  _globals['_GETTICKETPOLICYRESPONSE']._serialized_start=2178
+  _globals['_GETTICKETPOLICYRESPONSE']._serialized_end=2266
+  _globals['_COUNTSTALETICKETSREQUEST']._serialized_start=2268
+  _globals['_COUNTSTALETICKETSREQUEST']._serialized_end=2348
+  _globals['_COUNTSTALETICKETSRESPONSE']._serialized_start=2350
+  _globals['_COUNTSTALETICKETSRESPONSE']._serialized_end=2413
+  _globals['_UPDATETICKETPOLICYREQUEST']._serialized_start=2416
+  _globals['_UPDATETICKETPOLICYREQUEST']._serialized_end=2569
+  _globals['_UPDATETICKETPOLICYRESPONSE']._serialized_start=2571
+  _globals['_UPDATETICKETPOLICYRESPONSE']._serialized_end=2662
+  _globals['_TICKETSSERVICE']._serialized_start=2923
+  _globals['_TICKETSSERVICE']._serialized_end=4314
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from makeready.common.v1 import documents_pb2 as _documents_pb2
+from makeready.common.v1 import idempotency_pb2 as _idempotency_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -216,18 +217,22 @@ class CreateTicketRequest(_message.Message):
 
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     BODY_FIELD_NUMBER: _builtins.int
+    USED_ELSEWHERE_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     body: _builtins.bytes
     """The request's body, unchanged."""
+    used_elsewhere: _idempotency_pb2.KeyUse.ValueType
+    """What another service has used the key for. If it is in progress or used there, the request is refused."""
     def __init__(
         self,
         *,
         idempotency_key: _builtins.str = ...,
         body: _builtins.bytes = ...,
+        used_elsewhere: _idempotency_pb2.KeyUse.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "idempotency_key", b"idempotency_key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "idempotency_key", b"idempotency_key", "used_elsewhere", b"used_elsewhere"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -260,20 +265,24 @@ class ChangeTicketStatusRequest(_message.Message):
     TICKET_ID_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     BODY_FIELD_NUMBER: _builtins.int
+    USED_ELSEWHERE_FIELD_NUMBER: _builtins.int
     ticket_id: _builtins.int
     idempotency_key: _builtins.str
     body: _builtins.bytes
     """The request's body, unchanged."""
+    used_elsewhere: _idempotency_pb2.KeyUse.ValueType
+    """What another service has used the key for. If it is in progress or used there, the request is refused."""
     def __init__(
         self,
         *,
         ticket_id: _builtins.int = ...,
         idempotency_key: _builtins.str = ...,
         body: _builtins.bytes = ...,
+        used_elsewhere: _idempotency_pb2.KeyUse.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "idempotency_key", b"idempotency_key", "ticket_id", b"ticket_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "idempotency_key", b"idempotency_key", "ticket_id", b"ticket_id", "used_elsewhere", b"used_elsewhere"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -306,20 +315,24 @@ class CreateTicketPhotoRequest(_message.Message):
     TICKET_ID_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     BODY_FIELD_NUMBER: _builtins.int
+    USED_ELSEWHERE_FIELD_NUMBER: _builtins.int
     ticket_id: _builtins.int
     idempotency_key: _builtins.str
     body: _builtins.bytes
     """The request's body, unchanged."""
+    used_elsewhere: _idempotency_pb2.KeyUse.ValueType
+    """What another service has used the key for. If it is in progress or used there, the request is refused."""
     def __init__(
         self,
         *,
         ticket_id: _builtins.int = ...,
         idempotency_key: _builtins.str = ...,
         body: _builtins.bytes = ...,
+        used_elsewhere: _idempotency_pb2.KeyUse.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "idempotency_key", b"idempotency_key", "ticket_id", b"ticket_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "idempotency_key", b"idempotency_key", "ticket_id", b"ticket_id", "used_elsewhere", b"used_elsewhere"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,1 @@
+"""Notes of idempotency keys: to which service the write of each key went."""
