@@ -34,7 +34,7 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of record. required: the columns that every row needs; contract: the module of its proto; rpc_name:
-    Service.Method."""
+    Service.Method; order: the columns in whose order the rows of a file are stored, empty for the order of the file."""
 
     name: str
     service: str
@@ -43,6 +43,7 @@ class Kind:
     required: tuple[str, ...]
     optional: tuple[str, ...]
     columns: tuple[Column, ...]
+    order: tuple[Column, ...] = ()
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -72,7 +73,8 @@ def _kind(found: dict[str, Any]) -> Kind:
         Column(one["name"], one["type"], one["required"], tuple(one.get("values", ())), one.get("refers_to", ""))
         for one in columns
     )
-    return Kind(found["name"], found["service"], found["contract"], found["rpc"], required, optional, made)
+    order = tuple(column for name in found.get("order", ()) for column in made if column.name == name)
+    return Kind(found["name"], found["service"], found["contract"], found["rpc"], required, optional, made, order)
 
 
 _FILE = importlib.resources.files(__package__ or "importing") / "kinds.json"

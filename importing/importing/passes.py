@@ -1,5 +1,7 @@
 """A whole import: every kind of record that a mapping makes of a file, one pass over the file for each.
 
+Rows of a kind that is stored in an order of its own, as readings are, are sent when all of its passes are read.
+
 The kinds are imported one after the other, each after those that it refers to. So a row may name a record that a later
 row of the file makes, every pass is an import of one kind, and after an interruption the same command ends as if it had
 run once.
@@ -7,20 +9,23 @@ run once.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from importing.errors import ImportFault
 from importing.kinds import Kind
 from importing.opening import is_pipe, opened
+from importing.ordering import Order, Scan
 from importing.reasons import Reason, Reasons
 from importing.rejects import RejectsSink
-from importing.rows import Reading, Source
+from importing.rows import Faulty, Reading, Source
 from importing.run import Counts, Import, Report
 from importing.seen import Seen
-from importing.sending import Sender
+from importing.sending import ROWS_MAX, Sender
 from importing.shapes import Shape
 
 # Called after every batch whose outcome is known, with the kinds so far and the bytes of the file that were read in the
@@ -114,9 +119,8 @@ class Passes:
         outcome, reasons = Outcome(), Reasons(before.reasons)
         seen: dict[str, Seen] = {}
         try:
-            for number in range(len(self._records)):
-                done = before.kinds[number].counts if number < len(before.kinds) else None
-                await self._pass(number, outcome, reasons, seen, report, progress, done)
+            for numbers in self._together():
+                await self._pass(numbers, outcome, reasons, seen, report, progress, before)
         except ImportFault as error:
             raise ImportStopped(str(error), outcome) from None
         finally:
@@ -125,38 +129,88 @@ class Passes:
                 one.close()
         return outcome
 
+    def _together(self) -> Iterator[range]:
+        """The numbers of the records that are imported together: those of a kind that is stored in its own order."""
+        begin = 0
+        for number, record in enumerate(self._records, 1):
+            if number < len(self._records) and record.kind.order and self._records[number].kind is record.kind:
+                continue
+            yield range(begin, number)
+            begin = number
+
+    async def _is_in_order(self, numbers: range, earlier: Sequence[Counts]) -> bool:
+        """Whether rows of a kind with an order of its own can be sent as they are read."""
+        if any(counts.read for counts in earlier):
+            return True  # they were until this import was interrupted, or the release before sent them so
+        if len(numbers) > 1 or is_pipe(self._file):
+            return False
+        record = self._records[numbers.start]
+        scan = Scan(record.kind.order)
+        with opened(self._file, self.reading) as found, contextlib.suppress(ImportFault):  # the import reports it
+            for number, row in enumerate(found.source.rows(), 1):
+                if number % ROWS_MAX == 0:
+                    await asyncio.sleep(0)
+                try:
+                    is_sent = row.fault is None and record.shape.takes(row)
+                    if is_sent and not scan.takes(record.shape.value_of(row)):
+                        return False
+                except Faulty:
+                    continue
+        return True
+
     async def _pass(
         self,
-        number: int,
+        numbers: range,
         outcome: Outcome,
         reasons: Reasons,
         seen: dict[str, Seen],
         report: Report,
         progress: Progress,
-        before: Counts | None,
+        before: Outcome,
     ) -> None:
-        record = self._records[number]
-        kind = record.kind.name
-        if _stamp(self._file) != self._stamp:
-            raise ImportFault(f"{self._file} was changed while it was imported; run the import again.")
-        if kind not in seen:
-            seen[kind] = Seen()
-        with opened(self._file, self.reading) as found:
-            source = found.source
-            rejects = self._checked(number, source)
-            work = Import(record.kind, source, record.shape, record.sender, rejects, reasons, seen, report, before)
-            done = KindOutcome(kind, work.counts)
-            outcome.kinds.append(done)
+        kind = self._records[numbers.start].kind
+        if kind.name not in seen:
+            seen[kind.name] = Seen()
+        earlier = [one.counts for one in before.kinds[numbers.start : numbers.stop]]
+        order = Order(kind.order) if kind.order and not await self._is_in_order(numbers, earlier) else None
+        parts: list[Import] = []
+        done: list[KindOutcome] = []
+        fault: ImportFault | None = None
 
-            async def acknowledged(_counts: Counts) -> None:
-                outcome.reasons = reasons.found
-                await progress(outcome, source.position)
+        async def acknowledged(_counts: Counts) -> None:
+            outcome.reasons = reasons.found
+            await progress(outcome, parts[-1].position)
 
-            try:
-                await work.run(acknowledged)
-            finally:
-                rejects.close()
-                done.rejects_file = rejects.file
+        try:
+            for number in numbers:
+                if _stamp(self._file) != self._stamp:
+                    raise ImportFault(f"{self._file} was changed while it was imported; run the import again.")
+                record, counts = self._records[number], earlier[len(parts)] if len(parts) < len(earlier) else None
+                with opened(self._file, self.reading) as found:
+                    source = found.source
+                    rejects = self._checked(number, source)
+                    work = Import(kind, source, record.shape, record.sender, rejects, reasons, seen, report, counts)
+                    parts.append(work)
+                    done.append(KindOutcome(kind.name, work.counts))
+                    outcome.kinds.append(done[-1])
+                    if order is None:
+                        await work.run(acknowledged)
+                        continue
+                    try:
+                        await work.collect(order, len(parts) - 1)
+                    except ImportFault as error:  # what was read before is stored all the same
+                        fault = error
+                        break
+            if order is not None:
+                await parts[-1].run_in_order(order, parts, acknowledged)
+            if fault is not None:
+                raise fault
+        finally:
+            if order is not None:
+                order.close()
+            for one, part in zip(done, parts, strict=True):
+                part.rejects.close()
+                one.rejects_file = part.rejects.file
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:

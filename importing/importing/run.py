@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from importing.errors import ImportFault
 from importing.kinds import REFERENCES, Kind
 from importing.mapping import REJECT, SKIP_IDENTICAL
+from importing.ordering import Order
 from importing.reasons import Example, Reason, Reasons
 from importing.rejects import RejectsSink
 from importing.rows import Fault, Faulty, Source, SourceRow
@@ -27,7 +29,11 @@ Report = Callable[[Reason, Example], None]
 
 @dataclass(slots=True)
 class Counts:
-    """The number of rows by outcome; `read` is the sum of the next four. skipped: rows that the mapping leaves out."""
+    """The number of rows by outcome; `read` is the sum of the next four. skipped: rows that the mapping leaves out.
+
+    While rows are sent in another order than the file's, `read` is 0: whoever goes on with such an import by the number
+    of rows that were read, as the release before does, begins the file anew and loses none.
+    """
 
     read: int = 0
     created: int = 0
@@ -39,6 +45,11 @@ class Counts:
     @property
     def stored(self) -> int:
         return self.created + self.changed + self.unchanged
+
+    @property
+    def settled(self) -> int:
+        """The number of rows whose outcome is known."""
+        return self.stored + self.rejected
 
 
 class Import:
@@ -63,7 +74,7 @@ class Import:
         self._source = source
         self._shape = shape
         self._sender = sender
-        self._rejects = rejects
+        self.rejects = rejects
         self._reasons = reasons
         self._all_seen = seen
         self._seen = seen[kind.name]
@@ -71,7 +82,18 @@ class Import:
         self._away: tuple[list[Entry], asyncio.Task[list[common.ImportResult]]] | None = None
         # Rows that the mapping leaves out are counted anew, as they are read ahead of what is acknowledged.
         self.counts = replace(before, skipped=0) if before else Counts()
-        self._settled = self.counts.read
+        self._settled = self.counts.settled
+        self._order: Order | None = None
+        self._file_bytes = 0
+        self._parts: Sequence[Import] = (self,)
+
+    @property
+    def position(self) -> int:
+        """How far the import is, in bytes of the file."""
+        if self._order is None:
+            return self._source.position
+        settled = sum(one.counts.settled for one in self._parts)
+        return self._file_bytes * settled // max(1, self._order.count)
 
     async def run(self, progress: Callable[[Counts], Awaitable[None]]) -> Counts:
         """Imports the whole file. progress: called after every batch whose outcome is known.
@@ -79,8 +101,48 @@ class Import:
         The next batch is read while one is with the owner. Only one is sent at a time, so that the owner handles the
         rows, and the command reports them, in the order of the file.
         """
+        await self._send(self._batches(), progress)
+        return self.counts
+
+    async def collect(self, order: Order, part: int) -> None:
+        """Puts all rows of the file in an order that several imports may share; `run_in_order` then sends them. part:
+        the number of this import among them. Raises ImportFault if the file can't be read further."""
+        batch: list[Entry] = []
         try:
-            for batch in self._batches():
+            for number, row in enumerate(self._source.rows(), 1):
+                entry = self._entry(row)
+                if entry is None:
+                    self.counts.skipped += 1
+                else:
+                    entry.part = part
+                    batch.append(entry)
+                if number % ROWS_MAX == 0:
+                    self._put(batch, order)
+                    batch = []
+                    await asyncio.sleep(0)
+        finally:
+            self._put(batch, order)
+            self._file_bytes = self._source.position
+
+    def _put(self, batch: list[Entry], order: Order) -> None:
+        self._find_repeated(batch)
+        for entry in batch:
+            order.add(entry)
+
+    async def run_in_order(
+        self, order: Order, parts: Sequence[Import], progress: Callable[[Counts], Awaitable[None]]
+    ) -> None:
+        """Sends the rows that `parts` have collected. An import that was interrupted goes on behind the rows that it
+        has settled: the order is the same each time."""
+        self._order, self._parts = order, parts
+        entries = itertools.islice(order.entries(), sum(one.counts.settled for one in parts), None)
+        await self._send(_in_batches(entries), progress)
+        for one in parts:
+            one.counts.read = one.counts.settled
+
+    async def _send(self, batches: Iterator[list[Entry]], progress: Callable[[Counts], Awaitable[None]]) -> None:
+        try:
+            for batch in batches:
                 if not batch:
                     await asyncio.sleep(0)
                     continue
@@ -97,7 +159,6 @@ class Import:
         finally:
             if self._away is not None:
                 self._away[1].cancel()
-        return self.counts
 
     async def _settle_away(self, progress: Callable[[Counts], Awaitable[None]]) -> None:
         if self._away is not None:
@@ -169,17 +230,22 @@ class Import:
         )
 
     def _settle(self, batch: list[Entry], answers: list[common.ImportResult]) -> None:
-        """Counts the outcomes of a batch and reports its bad rows."""
         results = iter(answers)
         for entry in batch:
-            self.counts.read += 1
-            if entry.fault is not None:
-                self._reject(entry.row, entry.fault)
-            elif not entry.sent:
-                self.counts.unchanged += 1
-            else:
-                self._count(entry, next(results))
-        self._rejects.flush()
+            self._parts[entry.part].settle(entry, results)
+        if self._order is None:
+            self.counts.read += len(batch)
+        for one in self._parts:
+            one.rejects.flush()
+
+    def settle(self, entry: Entry, results: Iterator[common.ImportResult]) -> None:
+        """Counts the outcome of a row, the next of the results if it was sent, and reports it if it is bad."""
+        if entry.fault is not None:
+            self._reject(entry.row, entry.fault)
+        elif not entry.sent:
+            self.counts.unchanged += 1
+        else:
+            self._count(entry, next(results))
 
     def _count(self, entry: Entry, result: common.ImportResult) -> None:
         if result.outcome == common.IMPORT_OUTCOME_CREATED:
@@ -216,9 +282,22 @@ class Import:
 
     def _reject(self, row: SourceRow, fault: Fault) -> None:
         self.counts.rejected += 1
-        self._rejects.add(row, fault)
+        self.rejects.add(row, fault)
         if first := self._reasons.add(self._kind.name, row.line, fault):
             self._report(*first)
+
+
+def _in_batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        if len(batch) == ROWS_MAX or (batch and size + len(entry.sent) > BYTES_MAX):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += len(entry.sent)
+    if batch:
+        yield batch
 
 
 def _value(sent: bytes, field: str) -> str | None:

@@ -37,13 +37,14 @@ Ask = Callable[[Kind, Any], Awaitable[Any]]
 
 @dataclass(slots=True)
 class Entry:
-    """A row of a batch, in the order of the file. sent: its JSON, empty if the row is not sent. external_id: empty if
-    it has no usable one."""
+    """A row of a batch. sent: its JSON, empty if the row is not sent. external_id: empty if it has no usable one. part:
+    which of the imports that share an order it belongs to."""
 
     row: SourceRow
     sent: bytes = b""
     fault: Fault | None = None
     external_id: str = ""
+    part: int = 0
 
 
 class Sender:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -26,6 +27,9 @@ class Shape(Protocol):
 
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
         """The row's external_id, of whatever type, and its JSON object. Raises Faulty."""
+
+    def value_of(self, source: SourceRow) -> Callable[[str], Any]:
+        """Gives the values of single fields, each at its first use. Raises Faulty, then as now."""
 
     def origin(self, field: str) -> tuple[str, ...]:
         """The columns that a field's value comes from, if they have other names."""
@@ -61,6 +65,9 @@ class Plain:
 
     def takes(self, source: SourceRow) -> bool:
         return True
+
+    def value_of(self, source: SourceRow) -> Callable[[str], Any]:
+        return source.values.get
 
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
         if not source.values.keys() <= self._fields:
@@ -129,6 +136,10 @@ class Mapped:
 
     def takes(self, source: SourceRow) -> bool:
         return not (self._mapping.only or self._mapping.skip) or self._mapping.takes(self._columns(source))
+
+    def value_of(self, source: SourceRow) -> Callable[[str], Any]:
+        columns, mapping = self._columns(source), self._mapping
+        return functools.cache(lambda name: mapping.value(name, columns))
 
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
         made = self._mapping.row(self._columns(source))

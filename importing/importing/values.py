@@ -108,7 +108,11 @@ class Template:
         return self._form % tuple(texts) if any(texts) else ""
 
 
-@dataclass(frozen=True, slots=True)
+# Of each date field; 3 MB.
+DATES_KEPT = 16_384
+
+
+@dataclass(frozen=True)
 class Dates:
     """Date formats of strptime, tried in order. timezone: for texts without an offset. plus: added to the instant."""
 
@@ -116,9 +120,16 @@ class Dates:
     timezone: ZoneInfo | None
     plus: datetime.timedelta = datetime.timedelta()
 
-    def read(self, text: str, days: str = "0") -> str:
-        """`YYYY-MM-DD`; the instant in UTC if there is a time or a timezone. days: to add, each of 24 hours; whole ones
-        for a date; blank if the result is. Raises Unreadable."""
+    @functools.cached_property
+    def read(self) -> Callable[..., str]:
+        """Reads a text (text, days="0"): `YYYY-MM-DD`; the instant in UTC if there is a time or a timezone. days: to
+        add, each of 24 hours; whole ones for a date; blank if the result is. Raises Unreadable.
+
+        Files repeat their dates: the hours of a year stand there once for each meter.
+        """
+        return functools.lru_cache(maxsize=DATES_KEPT)(self._read)
+
+    def _read(self, text: str, days: str = "0") -> str:
         if not days:
             return ""
         if not (days.isascii() and _DECIMAL.fullmatch(days)) or abs(Decimal(days)) > DAYS_MAX:

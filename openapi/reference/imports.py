@@ -28,13 +28,15 @@ BEGIN, END = "<!-- columns: made by `make openapi` from the services' Structs --
 @dataclass(frozen=True, slots=True)
 class Import:
     """A kind of rows. package: of the service that owns it; struct: the name of its row, in a module named `inputs` or
-    `records`; contract, rpc: the RPC that takes the rows."""
+    `records`; contract, rpc: the RPC that takes the rows; order: the columns in whose order the rows of a file are
+    stored, if that is not the order of the file."""
 
     kind: str
     package: str
     struct: str
     contract: str
     rpc: str
+    order: tuple[str, ...] = ()
 
 
 # In the order of the command line and of docs/imports.md.
@@ -52,7 +54,14 @@ IMPORTS = (
         "InspectionsService.ImportInspections",
     ),
     Import("meters", "svc_catalog", "MeterRow", "catalog.v1.meters_pb2", "MetersService.ImportMeters"),
-    Import("readings", "svc_catalog", "ReadingRow", "catalog.v1.meters_pb2", "MetersService.ImportReadings"),
+    Import(
+        "readings",
+        "svc_catalog",
+        "ReadingRow",
+        "catalog.v1.meters_pb2",
+        "MetersService.ImportReadings",
+        ("meter", "period_start", "period_end"),
+    ),
     Import("notices", "svc_catalog", "NoticeRow", "catalog.v1.notices_pb2", "NoticesService.ImportNotices"),
     Import("tickets", "svc_tickets", "TicketRow", "tickets.v1.tickets_pb2", "TicketsService.ImportTickets"),
     Import("pm-tasks", "svc_tickets", "PmTaskRow", "tickets.v1.pm_tasks_pb2", "PmTasksService.ImportPmTasks"),
@@ -109,7 +118,7 @@ def _kind(one: Import) -> dict[str, Any]:
         "contract": f"makeready.{one.contract}",
         "rpc": one.rpc,
         "columns": sorted(columns, key=lambda column: not column["required"]),
-    }
+    } | ({"order": list(one.order)} if one.order else {})
 
 
 def _struct(one: Import) -> type[msgspec.Struct]:

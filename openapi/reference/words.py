@@ -87,7 +87,10 @@ LISTS_AND_FETCHES = {
     "/meters": ("utility meters", "Inactive meters are included."),
     "/meters/{meter_id}/readings": (
         "readings of a meter",
-        "The oldest come first: the last page holds the latest periods.",
+        "They are in the order in which they were stored. Those of one file of the operator are stored in the order of "
+        "their periods, the oldest first, whatever the order of the file. As long as nobody adds readings of earlier "
+        "periods later, the last page holds the latest periods. Readings that are added later, such as a back-fill of "
+        "last year, come at the end: sort by `period_start`, and follow `GET /changes/readings` for what is new.",
     ),
     "/webhooks": ("webhook subscriptions", "The signing secret is not included."),
     "/webhooks/{sub_id}/deliveries": (

@@ -233,7 +233,8 @@ def _telling(file: Path, has_kinds: bool) -> Iterator[tuple[Say, Progress]]:
 
         async def progress(outcome: Outcome, position: int) -> None:
             kind, counts = outcome.kinds[-1].kind, outcome.kinds[-1].counts
-            bar.set_postfix_str(f"{kind}: {counts.read} rows" if has_kinds else f"{counts.read} rows", refresh=False)
+            rows = f"{counts.settled} rows"
+            bar.set_postfix_str(f"{kind}: {rows}" if has_kinds else rows, refresh=False)
             bar.update(position - bar.n)
 
         yield (lambda line: tqdm.write(line, file=sys.stderr)), progress

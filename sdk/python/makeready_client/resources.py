@@ -534,8 +534,11 @@ class Meters(Resource):
     ) -> Pages[models.Reading]:
         """List readings of a meter.
 
-        A page of readings of a meter, ascending by id. The oldest come first: the last page holds the latest
-        periods.
+        A page of readings of a meter, ascending by id. They are in the order in which they were stored. Those of
+        one file of the operator are stored in the order of their periods, the oldest first, whatever the order of
+        the file. As long as nobody adds readings of earlier periods later, the last page holds the latest
+        periods. Readings that are added later, such as a back-fill of last year, come at the end: sort by
+        `period_start`, and follow `GET /changes/readings` for what is new.
 
         meter_id: The meter's `entity_id`.
         limit: How many records a page has; as many as the API allows if left out.
@@ -1588,8 +1591,11 @@ class AsyncMeters(AsyncResource):
     ) -> AsyncPages[models.Reading]:
         """List readings of a meter.
 
-        A page of readings of a meter, ascending by id. The oldest come first: the last page holds the latest
-        periods.
+        A page of readings of a meter, ascending by id. They are in the order in which they were stored. Those of
+        one file of the operator are stored in the order of their periods, the oldest first, whatever the order of
+        the file. As long as nobody adds readings of earlier periods later, the last page holds the latest
+        periods. Readings that are added later, such as a back-fill of last year, come at the end: sort by
+        `period_start`, and follow `GET /changes/readings` for what is new.
 
         meter_id: The meter's `entity_id`.
         limit: How many records a page has; as many as the API allows if left out.

@@ -444,6 +444,6 @@ def sentence(counts: Counts, *, dry_run: bool) -> str:
     would = "would be " if dry_run else ""
     skipped = f" {counts.skipped:,} rows skipped by the mapping." if counts.skipped else ""
     return (
-        f"{counts.read:,} rows read: {counts.created:,} {would}created, {counts.changed:,} {would}changed, "
+        f"{counts.settled:,} rows read: {counts.created:,} {would}created, {counts.changed:,} {would}changed, "
         f"{counts.unchanged:,} unchanged, {counts.rejected:,} rejected.{skipped}"
     )
