@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import re
@@ -69,3 +70,24 @@ async def test_a_first_visit_is_light(administrator: Browser) -> None:
 def test_the_table_of_pages_is_what_pages_py_says() -> None:
     text = table.DOCUMENT.read_text()
     assert table.with_table(text) == text, "run `make pages`"
+
+
+async def test_no_answer_says_which_server_it_is(administrator: Browser) -> None:
+    """A page, what is missing, static files, health, an act that is refused, a stream, and what is no HTTP."""
+    page = await administrator.get("/")
+    style = re.search(r'href="(/static/[^"]+\.css)"', page.text)
+    assert style is not None
+    headers = [
+        (await administrator.get(path)).headers
+        for path in ("/", "/keys", "/nothing", style[1], "/static/none", "/healthz", "/files/none", "/live?topics=x+y")
+    ]
+    headers.append((await administrator.post("/keys/new", {})).headers)
+    assert not any("Server" in one for one in headers)
+    port = int(administrator.url.rpartition(":")[2])
+    for sent in (b"GET / HTTP/9.9\r\n\r\n", b"\x00\r\n\r\n", b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 4") and b"\r\nserver:" not in answer.lower(), answer
