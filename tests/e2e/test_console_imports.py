@@ -228,6 +228,38 @@ def test_an_import_whose_worker_is_killed_after_a_commit_counts_each_row_once(
     assert [line.split(",")[0] for line in lines[1:]] == [str(BAD + 2), str(BATCH + BAD + 2)]
 
 
+def test_an_import_counts_each_row_once_however_it_is_killed(
+    house: System, company: Company, browser: Browser, copies: Path
+) -> None:
+    """Its worker, its console and both, each between a commit of the catalog and its answer."""
+    batches = 5
+    path = checked(browser, sites(batches * BATCH))
+    strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
+    strike.write_text("import-after-commit hold")
+    browser.send(f"{path}/run")
+    for kills_worker, kills_console in ((True, False), (False, True), (True, True)):
+        catalog = held(house)
+        worker = newest_worker(house)
+        console = psutil.Process(house.runtime["processes"]["console"]["pid"])
+        for process in [worker] * kills_worker + [console] * kills_console:
+            process.kill()
+        wait_until(lambda ended=worker: not ended.is_running() or ended.status() == psutil.STATUS_ZOMBIE)
+        if kills_console:
+            catalog.resume()
+            assert house.wait(60) != 0  # the runner ends when one of its processes does
+            strike.write_text("import-after-commit hold")
+            house.start()
+        else:
+            strike.write_text("import-after-commit hold")
+            catalog.resume()
+    held(house).resume()
+    page = until(browser, path, "It is imported.")
+    assert counts(page) == {**WHOLE, "read": batches * BATCH, "created": batches * (BATCH - 1), "rejected": batches}
+    assert sum(1 for _ in company.walk("/properties")) == batches * (BATCH - 1)
+    assert len(browser.get(f"{path}/rejects?kind=").text.splitlines()) == batches + 1
+    no_copy_is_left(copies)
+
+
 def test_an_import_goes_on_after_a_restart_of_everything(
     house: System, company: Company, browser: Browser, copies: Path
 ) -> None:
