@@ -218,6 +218,8 @@ class Residency(_message.Message):
     NOTES_FIELD_NUMBER: _builtins.int
     LEASE_FIELD_NUMBER: _builtins.int
     PARTIES_FIELD_NUMBER: _builtins.int
+    IS_PLANNED_FIELD_NUMBER: _builtins.int
+    PREDECESSOR_ID_FIELD_NUMBER: _builtins.int
     turn_id: _builtins.int
     status: _builtins.str
     """"Active", "Completed" or "Cancelled"."""
@@ -235,6 +237,10 @@ class Residency(_message.Message):
     ntv_reason_code: _builtins.str
     departure_destination_code: _builtins.str
     notes: _builtins.str
+    is_planned: _builtins.bool
+    """Whether the turn is active and has not begun."""
+    predecessor_id: _builtins.int
+    """The turn before it in the unit, which ends when this one begins; absent if none was named."""
     @_builtins.property
     def occupancy_fed_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -269,10 +275,12 @@ class Residency(_message.Message):
         notes: _builtins.str | None = ...,
         lease: Global___Lease | None = ...,
         parties: _abc.Iterable[Global___Party] | None = ...,
+        is_planned: _builtins.bool = ...,
+        predecessor_id: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code", "_external_id", b"_external_id", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_notes", b"_notes", "_notice_external_id", b"_notice_external_id", "_ntv_reason_code", b"_ntv_reason_code", "_occupancy_fed_at", b"_occupancy_fed_at", "_occupancy_source", b"_occupancy_source", "_projected_ready_on", b"_projected_ready_on", "created_at", b"created_at", "departure_destination_code", b"departure_destination_code", "external_id", b"external_id", "lease", b"lease", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "notes", b"notes", "notice_external_id", b"notice_external_id", "ntv_reason_code", b"ntv_reason_code", "occupancy_fed_at", b"occupancy_fed_at", "occupancy_source", b"occupancy_source", "projected_ready_on", b"projected_ready_on", "updated_at", b"updated_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code", "_external_id", b"_external_id", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_notes", b"_notes", "_notice_external_id", b"_notice_external_id", "_ntv_reason_code", b"_ntv_reason_code", "_occupancy_fed_at", b"_occupancy_fed_at", "_occupancy_source", b"_occupancy_source", "_predecessor_id", b"_predecessor_id", "_projected_ready_on", b"_projected_ready_on", "created_at", b"created_at", "departure_destination_code", b"departure_destination_code", "external_id", b"external_id", "lease", b"lease", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "notes", b"notes", "notice_external_id", b"notice_external_id", "ntv_reason_code", b"ntv_reason_code", "occupancy_fed_at", b"occupancy_fed_at", "occupancy_source", b"occupancy_source", "predecessor_id", b"predecessor_id", "projected_ready_on", b"projected_ready_on", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code", "_external_id", b"_external_id", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_notes", b"_notes", "_notice_external_id", b"_notice_external_id", "_ntv_reason_code", b"_ntv_reason_code", "_occupancy_fed_at", b"_occupancy_fed_at", "_occupancy_source", b"_occupancy_source", "_projected_ready_on", b"_projected_ready_on", "created_at", b"created_at", "departure_destination_code", b"departure_destination_code", "external_id", b"external_id", "lease", b"lease", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "notes", b"notes", "notice_external_id", b"notice_external_id", "ntv_reason_code", b"ntv_reason_code", "occupancy_fed_at", b"occupancy_fed_at", "occupancy_source", b"occupancy_source", "parties", b"parties", "projected_ready_on", b"projected_ready_on", "source", b"source", "status", b"status", "turn_id", b"turn_id", "updated_at", b"updated_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code", "_external_id", b"_external_id", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_notes", b"_notes", "_notice_external_id", b"_notice_external_id", "_ntv_reason_code", b"_ntv_reason_code", "_occupancy_fed_at", b"_occupancy_fed_at", "_occupancy_source", b"_occupancy_source", "_predecessor_id", b"_predecessor_id", "_projected_ready_on", b"_projected_ready_on", "created_at", b"created_at", "departure_destination_code", b"departure_destination_code", "external_id", b"external_id", "is_planned", b"is_planned", "lease", b"lease", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "notes", b"notes", "notice_external_id", b"notice_external_id", "ntv_reason_code", b"ntv_reason_code", "occupancy_fed_at", b"occupancy_fed_at", "occupancy_source", b"occupancy_source", "parties", b"parties", "predecessor_id", b"predecessor_id", "projected_ready_on", b"projected_ready_on", "source", b"source", "status", b"status", "turn_id", b"turn_id", "updated_at", b"updated_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__departure_destination_code: _TypeAlias = _typing.Literal["departure_destination_code"]  # noqa: Y015
     _WhichOneofArgType__departure_destination_code: _TypeAlias = _typing.Literal["_departure_destination_code", b"_departure_destination_code"]  # noqa: Y015
@@ -292,6 +300,8 @@ class Residency(_message.Message):
     _WhichOneofArgType__occupancy_fed_at: _TypeAlias = _typing.Literal["_occupancy_fed_at", b"_occupancy_fed_at"]  # noqa: Y015
     _WhichOneofReturnType__occupancy_source: _TypeAlias = _typing.Literal["occupancy_source"]  # noqa: Y015
     _WhichOneofArgType__occupancy_source: _TypeAlias = _typing.Literal["_occupancy_source", b"_occupancy_source"]  # noqa: Y015
+    _WhichOneofReturnType__predecessor_id: _TypeAlias = _typing.Literal["predecessor_id"]  # noqa: Y015
+    _WhichOneofArgType__predecessor_id: _TypeAlias = _typing.Literal["_predecessor_id", b"_predecessor_id"]  # noqa: Y015
     _WhichOneofReturnType__projected_ready_on: _TypeAlias = _typing.Literal["projected_ready_on"]  # noqa: Y015
     _WhichOneofArgType__projected_ready_on: _TypeAlias = _typing.Literal["_projected_ready_on", b"_projected_ready_on"]  # noqa: Y015
     @_typing.overload
@@ -312,6 +322,8 @@ class Residency(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__occupancy_fed_at) -> _WhichOneofReturnType__occupancy_fed_at | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__occupancy_source) -> _WhichOneofReturnType__occupancy_source | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__predecessor_id) -> _WhichOneofReturnType__predecessor_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__projected_ready_on) -> _WhichOneofReturnType__projected_ready_on | None: ...
 

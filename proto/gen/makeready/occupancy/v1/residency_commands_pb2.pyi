@@ -250,3 +250,57 @@ class AddMoveInResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AddMoveInResponse: _TypeAlias = AddMoveInResponse  # noqa: Y015
+
+@_typing.final
+class ChangeMoveInRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    TURN_ID_FIELD_NUMBER: _builtins.int
+    MOVE_IN_DATE_FIELD_NUMBER: _builtins.int
+    EXPECTED_MOVE_IN_DATE_FIELD_NUMBER: _builtins.int
+    idempotency_key: _builtins.str
+    turn_id: _builtins.int
+    move_in_date: _builtins.str
+    """A date as YYYY-MM-DD."""
+    expected_move_in_date: _builtins.str
+    """Refused if the turn has another move-in date by now. Empty: it had none."""
+    def __init__(
+        self,
+        *,
+        idempotency_key: _builtins.str = ...,
+        turn_id: _builtins.int = ...,
+        move_in_date: _builtins.str = ...,
+        expected_move_in_date: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_move_in_date", b"_expected_move_in_date", "expected_move_in_date", b"expected_move_in_date"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_move_in_date", b"_expected_move_in_date", "expected_move_in_date", b"expected_move_in_date", "idempotency_key", b"idempotency_key", "move_in_date", b"move_in_date", "turn_id", b"turn_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expected_move_in_date: _TypeAlias = _typing.Literal["expected_move_in_date"]  # noqa: Y015
+    _WhichOneofArgType__expected_move_in_date: _TypeAlias = _typing.Literal["_expected_move_in_date", b"_expected_move_in_date"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_move_in_date) -> _WhichOneofReturnType__expected_move_in_date | None: ...
+
+Global___ChangeMoveInRequest: _TypeAlias = ChangeMoveInRequest  # noqa: Y015
+
+@_typing.final
+class ChangeMoveInResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def document(self) -> _documents_pb2.Document:
+        """The turn."""
+
+    def __init__(
+        self,
+        *,
+        document: _documents_pb2.Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangeMoveInResponse: _TypeAlias = ChangeMoveInResponse  # noqa: Y015

@@ -45,6 +45,11 @@ class ResidencyCommandsServiceStub:
                 request_serializer=makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.AddMoveInRequest.SerializeToString,
                 response_deserializer=makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.AddMoveInResponse.FromString,
                 _registered_method=True)
+        self.ChangeMoveIn = channel.unary_unary(
+                '/makeready.occupancy.v1.ResidencyCommandsService/ChangeMoveIn',
+                request_serializer=makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.ChangeMoveInRequest.SerializeToString,
+                response_deserializer=makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.ChangeMoveInResponse.FromString,
+                _registered_method=True)
 
 
 class ResidencyCommandsServiceServicer:
@@ -67,6 +72,14 @@ class ResidencyCommandsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ChangeMoveIn(self, request, context):
+        """Moves the move-in date of a planned turn. A turn that began by itself on its date is planned again if the new date is
+        later than today; the turn before it is current again, and turn.status_changed fires.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResidencyCommandsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -79,6 +92,11 @@ def add_ResidencyCommandsServiceServicer_to_server(servicer, server):
                     servicer.AddMoveIn,
                     request_deserializer=makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.AddMoveInRequest.FromString,
                     response_serializer=makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.AddMoveInResponse.SerializeToString,
+            ),
+            'ChangeMoveIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeMoveIn,
+                    request_deserializer=makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.ChangeMoveInRequest.FromString,
+                    response_serializer=makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.ChangeMoveInResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -136,6 +154,33 @@ class ResidencyCommandsService:
             '/makeready.occupancy.v1.ResidencyCommandsService/AddMoveIn',
             makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.AddMoveInRequest.SerializeToString,
             makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.AddMoveInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeMoveIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.occupancy.v1.ResidencyCommandsService/ChangeMoveIn',
+            makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.ChangeMoveInRequest.SerializeToString,
+            makeready_dot_occupancy_dot_v1_dot_residency__commands__pb2.ChangeMoveInResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,6 +41,10 @@ class ResidencyCommandsServiceStub:
     """Records a new resident's tenancy, as ResidenciesService.RecordMoveIn does, with its events. The turn names no
     provider.
     """
+    ChangeMoveIn: _grpc.UnaryUnaryMultiCallable[_residency_commands_pb2.ChangeMoveInRequest, _residency_commands_pb2.ChangeMoveInResponse]
+    """Moves the move-in date of a planned turn. A turn that began by itself on its date is planned again if the new date is
+    later than today; the turn before it is current again, and turn.status_changed fires.
+    """
 
 @_typing.type_check_only
 class ResidencyCommandsServiceAsyncStub(ResidencyCommandsServiceStub):
@@ -54,6 +58,10 @@ class ResidencyCommandsServiceAsyncStub(ResidencyCommandsServiceStub):
     AddMoveIn: _aio.UnaryUnaryMultiCallable[_residency_commands_pb2.AddMoveInRequest, _residency_commands_pb2.AddMoveInResponse]  # type: ignore[assignment]
     """Records a new resident's tenancy, as ResidenciesService.RecordMoveIn does, with its events. The turn names no
     provider.
+    """
+    ChangeMoveIn: _aio.UnaryUnaryMultiCallable[_residency_commands_pb2.ChangeMoveInRequest, _residency_commands_pb2.ChangeMoveInResponse]  # type: ignore[assignment]
+    """Moves the move-in date of a planned turn. A turn that began by itself on its date is planned again if the new date is
+    later than today; the turn before it is current again, and turn.status_changed fires.
     """
 
 class ResidencyCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -77,6 +85,16 @@ class ResidencyCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_residency_commands_pb2.AddMoveInResponse, _abc.Awaitable[_residency_commands_pb2.AddMoveInResponse]]:
         """Records a new resident's tenancy, as ResidenciesService.RecordMoveIn does, with its events. The turn names no
         provider.
+        """
+
+    @_abc_1.abstractmethod
+    def ChangeMoveIn(
+        self,
+        request: _residency_commands_pb2.ChangeMoveInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_residency_commands_pb2.ChangeMoveInResponse, _abc.Awaitable[_residency_commands_pb2.ChangeMoveInResponse]]:
+        """Moves the move-in date of a planned turn. A turn that began by itself on its date is planned again if the new date is
+        later than today; the turn before it is current again, and turn.status_changed fires.
         """
 
 def add_ResidencyCommandsServiceServicer_to_server(servicer: ResidencyCommandsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

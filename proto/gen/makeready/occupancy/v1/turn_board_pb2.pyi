@@ -38,6 +38,8 @@ class _UnitStatusCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UnitS
     """The morning after the move-out date came."""
     UNIT_STATUS_CAUSE_IMPORT: _UnitStatusCause.ValueType  # 6
     UNIT_STATUS_CAUSE_TURN_CANCELLED: _UnitStatusCause.ValueType  # 7
+    UNIT_STATUS_CAUSE_MOVE_IN_CHANGED: _UnitStatusCause.ValueType  # 8
+    """A move-in that had begun by itself was moved to a later date."""
 
 class UnitStatusCause(_UnitStatusCause, metaclass=_UnitStatusCauseEnumTypeWrapper):
     """UnitStatusCause is what changed a unit's status."""
@@ -52,6 +54,8 @@ UNIT_STATUS_CAUSE_VACATED: UnitStatusCause.ValueType  # 5
 """The morning after the move-out date came."""
 UNIT_STATUS_CAUSE_IMPORT: UnitStatusCause.ValueType  # 6
 UNIT_STATUS_CAUSE_TURN_CANCELLED: UnitStatusCause.ValueType  # 7
+UNIT_STATUS_CAUSE_MOVE_IN_CHANGED: UnitStatusCause.ValueType  # 8
+"""A move-in that had begun by itself was moved to a later date."""
 Global___UnitStatusCause: _TypeAlias = UnitStatusCause  # noqa: Y015
 
 @_typing.final
@@ -76,6 +80,10 @@ class BoardUnit(_message.Message):
     TASKS_LATE_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
     EMPTY_SINCE_FIELD_NUMBER: _builtins.int
+    NEXT_TURN_ID_FIELD_NUMBER: _builtins.int
+    NEXT_RESIDENT_FIELD_NUMBER: _builtins.int
+    HAS_LEFT_FIELD_NUMBER: _builtins.int
+    IS_CLASH_FIELD_NUMBER: _builtins.int
     unit_id: _builtins.int
     name: _builtins.str
     property_id: _builtins.int
@@ -83,7 +91,7 @@ class BoardUnit(_message.Message):
     unit_status: _builtins.str
     """For example "Vacant Ready"; absent until it is set."""
     turn_id: _builtins.int
-    """The unit's active turn; absent if it has none, as are the dates then."""
+    """The unit's current turn: the active one that has begun. Absent if it has none, as are the dates then."""
     move_in_date: _builtins.str
     """Dates as YYYY-MM-DD."""
     move_out_date: _builtins.str
@@ -93,11 +101,23 @@ class BoardUnit(_message.Message):
     since_or_earlier: _builtins.bool
     """Whether the unit may have had its status before `unit_status_since`: a file brought it as the unit's first one."""
     next_move_in: _builtins.str
-    """The active turn's move-in date, if it is after today by the company's wall clock."""
+    """The move-in date of the unit's first planned turn; absent if none is planned."""
     tasks_late: _builtins.int
     """The open tasks whose scheduled date is before today."""
     empty_since: _builtins.str
-    """Of a vacant unit and of one that is down: the last move-out date of its newest two turns, if it is before today."""
+    """Of a vacant unit and of one that is down: the last move-out date of its newest turns that have begun, if it is before
+    today.
+    """
+    next_turn_id: _builtins.int
+    """The unit's first planned turn: the active turn that begins next. Absent if none is planned."""
+    next_resident: _builtins.str
+    """The name of the first leaseholder of that turn's lease; absent if none is on record."""
+    has_left: _builtins.bool
+    """Whether the current resident has left, and the unit is being made ready."""
+    is_clash: _builtins.bool
+    """Whether a resident stays beyond the move-in date of the turn that follows: the current turn, or a planned one, has no
+    move-out date, or a later one.
+    """
     @_builtins.property
     def unit_status_since(self) -> _timestamp_pb2.Timestamp:
         """When the unit got its status; absent if that is not on record."""
@@ -127,10 +147,14 @@ class BoardUnit(_message.Message):
         tasks_late: _builtins.int = ...,
         tasks: _abc.Iterable[_turn_tasks_pb2.TurnTask] | None = ...,
         empty_since: _builtins.str | None = ...,
+        next_turn_id: _builtins.int | None = ...,
+        next_resident: _builtins.str | None = ...,
+        has_left: _builtins.bool = ...,
+        is_clash: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_empty_since", b"_empty_since", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_next_move_in", b"_next_move_in", "_projected_ready_on", b"_projected_ready_on", "_turn_id", b"_turn_id", "_unit_status", b"_unit_status", "_unit_status_since", b"_unit_status_since", "empty_since", b"empty_since", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "next_move_in", b"next_move_in", "projected_ready_on", b"projected_ready_on", "turn_id", b"turn_id", "unit_status", b"unit_status", "unit_status_since", b"unit_status_since"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_empty_since", b"_empty_since", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_next_move_in", b"_next_move_in", "_next_resident", b"_next_resident", "_next_turn_id", b"_next_turn_id", "_projected_ready_on", b"_projected_ready_on", "_turn_id", b"_turn_id", "_unit_status", b"_unit_status", "_unit_status_since", b"_unit_status_since", "empty_since", b"empty_since", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "next_move_in", b"next_move_in", "next_resident", b"next_resident", "next_turn_id", b"next_turn_id", "projected_ready_on", b"projected_ready_on", "turn_id", b"turn_id", "unit_status", b"unit_status", "unit_status_since", b"unit_status_since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_empty_since", b"_empty_since", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_next_move_in", b"_next_move_in", "_projected_ready_on", b"_projected_ready_on", "_turn_id", b"_turn_id", "_unit_status", b"_unit_status", "_unit_status_since", b"_unit_status_since", "empty_since", b"empty_since", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "name", b"name", "next_move_in", b"next_move_in", "projected_ready_on", b"projected_ready_on", "property", b"property", "property_id", b"property_id", "since_or_earlier", b"since_or_earlier", "tasks", b"tasks", "tasks_late", b"tasks_late", "tasks_open", b"tasks_open", "turn_id", b"turn_id", "unit_id", b"unit_id", "unit_status", b"unit_status", "unit_status_since", b"unit_status_since"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_empty_since", b"_empty_since", "_move_in_date", b"_move_in_date", "_move_out_date", b"_move_out_date", "_next_move_in", b"_next_move_in", "_next_resident", b"_next_resident", "_next_turn_id", b"_next_turn_id", "_projected_ready_on", b"_projected_ready_on", "_turn_id", b"_turn_id", "_unit_status", b"_unit_status", "_unit_status_since", b"_unit_status_since", "empty_since", b"empty_since", "has_left", b"has_left", "is_clash", b"is_clash", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "name", b"name", "next_move_in", b"next_move_in", "next_resident", b"next_resident", "next_turn_id", b"next_turn_id", "projected_ready_on", b"projected_ready_on", "property", b"property", "property_id", b"property_id", "since_or_earlier", b"since_or_earlier", "tasks", b"tasks", "tasks_late", b"tasks_late", "tasks_open", b"tasks_open", "turn_id", b"turn_id", "unit_id", b"unit_id", "unit_status", b"unit_status", "unit_status_since", b"unit_status_since"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__empty_since: _TypeAlias = _typing.Literal["empty_since"]  # noqa: Y015
     _WhichOneofArgType__empty_since: _TypeAlias = _typing.Literal["_empty_since", b"_empty_since"]  # noqa: Y015
@@ -140,6 +164,10 @@ class BoardUnit(_message.Message):
     _WhichOneofArgType__move_out_date: _TypeAlias = _typing.Literal["_move_out_date", b"_move_out_date"]  # noqa: Y015
     _WhichOneofReturnType__next_move_in: _TypeAlias = _typing.Literal["next_move_in"]  # noqa: Y015
     _WhichOneofArgType__next_move_in: _TypeAlias = _typing.Literal["_next_move_in", b"_next_move_in"]  # noqa: Y015
+    _WhichOneofReturnType__next_resident: _TypeAlias = _typing.Literal["next_resident"]  # noqa: Y015
+    _WhichOneofArgType__next_resident: _TypeAlias = _typing.Literal["_next_resident", b"_next_resident"]  # noqa: Y015
+    _WhichOneofReturnType__next_turn_id: _TypeAlias = _typing.Literal["next_turn_id"]  # noqa: Y015
+    _WhichOneofArgType__next_turn_id: _TypeAlias = _typing.Literal["_next_turn_id", b"_next_turn_id"]  # noqa: Y015
     _WhichOneofReturnType__projected_ready_on: _TypeAlias = _typing.Literal["projected_ready_on"]  # noqa: Y015
     _WhichOneofArgType__projected_ready_on: _TypeAlias = _typing.Literal["_projected_ready_on", b"_projected_ready_on"]  # noqa: Y015
     _WhichOneofReturnType__turn_id: _TypeAlias = _typing.Literal["turn_id"]  # noqa: Y015
@@ -156,6 +184,10 @@ class BoardUnit(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__move_out_date) -> _WhichOneofReturnType__move_out_date | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next_move_in) -> _WhichOneofReturnType__next_move_in | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_resident) -> _WhichOneofReturnType__next_resident | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_turn_id) -> _WhichOneofReturnType__next_turn_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__projected_ready_on) -> _WhichOneofReturnType__projected_ready_on | None: ...
     @_typing.overload
@@ -290,17 +322,22 @@ class GetBoardUnitResponse(_message.Message):
     UNIT_FIELD_NUMBER: _builtins.int
     RESIDENTS_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    PLANNED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def unit(self) -> Global___BoardUnit:
         """With its tasks."""
 
     @_builtins.property
     def residents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resident]:
-        """The parties of the active turn's lease, in their stored order."""
+        """The parties of the current turn's lease, in their stored order."""
 
     @_builtins.property
     def notice(self) -> Global___NoticeToVacate:
-        """The active turn's notice, if it has a move-out date."""
+        """The current turn's notice, if it has a move-out date."""
+
+    @_builtins.property
+    def planned(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlannedTurn]:
+        """The planned turns, in the order in which they begin."""
 
     def __init__(
         self,
@@ -308,14 +345,55 @@ class GetBoardUnitResponse(_message.Message):
         unit: Global___BoardUnit | None = ...,
         residents: _abc.Iterable[Global___Resident] | None = ...,
         notice: Global___NoticeToVacate | None = ...,
+        planned: _abc.Iterable[Global___PlannedTurn] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice", "unit", b"unit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice", "residents", b"residents", "unit", b"unit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice", "planned", b"planned", "residents", b"residents", "unit", b"unit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetBoardUnitResponse: _TypeAlias = GetBoardUnitResponse  # noqa: Y015
+
+@_typing.final
+class PlannedTurn(_message.Message):
+    """PlannedTurn is an active turn that has not begun: a unit that is let ahead."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TURN_ID_FIELD_NUMBER: _builtins.int
+    MOVE_IN_DATE_FIELD_NUMBER: _builtins.int
+    MOVE_OUT_DATE_FIELD_NUMBER: _builtins.int
+    RESIDENTS_FIELD_NUMBER: _builtins.int
+    IS_CLASH_FIELD_NUMBER: _builtins.int
+    turn_id: _builtins.int
+    move_in_date: _builtins.str
+    """Dates as YYYY-MM-DD."""
+    move_out_date: _builtins.str
+    is_clash: _builtins.bool
+    """Whether the turn before it stays beyond this move-in date."""
+    @_builtins.property
+    def residents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resident]:
+        """The parties of its lease, in their stored order."""
+
+    def __init__(
+        self,
+        *,
+        turn_id: _builtins.int = ...,
+        move_in_date: _builtins.str = ...,
+        move_out_date: _builtins.str | None = ...,
+        residents: _abc.Iterable[Global___Resident] | None = ...,
+        is_clash: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_move_out_date", b"_move_out_date", "move_out_date", b"move_out_date"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_move_out_date", b"_move_out_date", "is_clash", b"is_clash", "move_in_date", b"move_in_date", "move_out_date", b"move_out_date", "residents", b"residents", "turn_id", b"turn_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__move_out_date: _TypeAlias = _typing.Literal["move_out_date"]  # noqa: Y015
+    _WhichOneofArgType__move_out_date: _TypeAlias = _typing.Literal["_move_out_date", b"_move_out_date"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__move_out_date) -> _WhichOneofReturnType__move_out_date | None: ...
+
+Global___PlannedTurn: _TypeAlias = PlannedTurn  # noqa: Y015
 
 @_typing.final
 class NoticeToVacate(_message.Message):
