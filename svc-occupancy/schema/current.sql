@@ -187,12 +187,24 @@ CREATE TABLE public.transition (
     notes text,
     vacated_on date,
     changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    has_begun boolean DEFAULT true NOT NULL,
+    predecessor_id bigint,
+    began_at timestamp with time zone,
+    planned_version bigint,
+    CONSTRAINT transition_began_at CHECK ((has_begun OR (began_at IS NULL))),
+    CONSTRAINT transition_begun_before_completed CHECK ((has_begun OR (status <> 'completed'::text))),
     CONSTRAINT transition_departure_destination_code CHECK ((char_length(departure_destination_code) <= 20000)),
     CONSTRAINT transition_fed_by_somebody CHECK (((occupancy_fed_at IS NULL) OR (occupancy_source IS NOT NULL))),
     CONSTRAINT transition_notes CHECK ((char_length(notes) <= 20000)),
     CONSTRAINT transition_notice_external_id CHECK ((char_length(notice_external_id) <= 120)),
     CONSTRAINT transition_ntv_reason_code CHECK ((char_length(ntv_reason_code) <= 20000)),
     CONSTRAINT transition_occupancy_source CHECK (((char_length(occupancy_source) >= 1) AND (char_length(occupancy_source) <= 40))),
+    CONSTRAINT transition_planned_for_a_date CHECK ((has_begun OR (move_in_date IS NOT NULL))),
+    CONSTRAINT transition_planned_version CHECK (
+CASE
+    WHEN has_begun THEN (planned_version IS NULL)
+    ELSE (NOT (planned_version IS DISTINCT FROM version))
+END),
     CONSTRAINT transition_ready_after_move_out CHECK (((projected_ready_on IS NULL) OR (move_out_date IS NOT NULL))),
     CONSTRAINT transition_source CHECK ((source = ANY (ARRAY['api'::text, 'staff'::text, 'import'::text]))),
     CONSTRAINT transition_status CHECK ((status = ANY (ARRAY['active'::text, 'completed'::text, 'cancelled'::text]))),
@@ -261,7 +273,7 @@ CREATE TABLE public.unit_status_change (
     cause text NOT NULL,
     actor text NOT NULL,
     turn_id bigint,
-    CONSTRAINT unit_status_change_cause CHECK ((cause = ANY (ARRAY['notice'::text, 'move_in'::text, 'board'::text, 'notice_cancelled'::text, 'vacated'::text, 'import'::text, 'turn_cancelled'::text]))),
+    CONSTRAINT unit_status_change_cause CHECK ((cause = ANY (ARRAY['notice'::text, 'move_in'::text, 'board'::text, 'notice_cancelled'::text, 'vacated'::text, 'import'::text, 'turn_cancelled'::text, 'move_in_changed'::text]))),
     CONSTRAINT unit_status_change_from_status CHECK ((from_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text]))),
     CONSTRAINT unit_status_change_to_status CHECK ((to_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text])))
 );
@@ -351,7 +363,7 @@ CREATE INDEX party_email ON public.party USING btree (company_id, lower(email), 
 
 CREATE INDEX property_external_id ON public.property USING btree (company_id, external_id);
 
-CREATE UNIQUE INDEX transition_active_in_unit ON public.transition USING btree (company_id, unit_id) WHERE (status = 'active'::text);
+CREATE UNIQUE INDEX transition_active_in_unit ON public.transition USING btree (company_id, unit_id) WHERE ((status = 'active'::text) AND has_begun);
 
 CREATE INDEX transition_changed ON public.transition USING btree (company_id, changed_xid, id);
 
@@ -374,6 +386,12 @@ CREATE INDEX transition_page_of_status ON public.transition USING btree (hashtex
 CREATE INDEX transition_page_of_unit ON public.transition USING btree (company_id, unit_id, id);
 
 CREATE INDEX transition_page_of_unit_and_status ON public.transition USING btree (hashtextextended(status, unit_id), id);
+
+CREATE INDEX transition_planned_in_unit ON public.transition USING btree (company_id, unit_id, move_in_date, id) WHERE ((status = 'active'::text) AND (NOT has_begun));
+
+CREATE UNIQUE INDEX transition_successor ON public.transition USING btree (company_id, predecessor_id) WHERE ((status = 'active'::text) AND (predecessor_id IS NOT NULL));
+
+CREATE INDEX transition_to_begin ON public.transition USING btree (company_id, move_in_date, id) WHERE ((status = 'active'::text) AND (NOT has_begun));
 
 CREATE INDEX transition_to_vacate ON public.transition USING btree (company_id, move_out_date, id) WHERE ((status = 'active'::text) AND (move_out_date IS DISTINCT FROM vacated_on));
 

@@ -29,7 +29,7 @@ from svc_occupancy.turn_tasks.sweeps import stale_tasks
 from svc_occupancy.turns.queries import TURN_CHANGES
 from svc_occupancy.turns.records import TURN
 from svc_occupancy.turns.service import TurnsService
-from svc_occupancy.turns.sweeps import Vacating
+from svc_occupancy.turns.sweeps import Turnovers
 
 NAME = "svc-occupancy"
 CONSUMERS = {"svc-catalog": ["references"], "svc-tickets": ["causes"], "svc-webhooks": ["public"]}
@@ -61,9 +61,9 @@ def assemble(settings: config.Config) -> App:
     app.serve(turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"], board)
     tasks = TurnTasksService(app.database, commands, importer, fetcher)
     app.serve(turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"], tasks)
-    vacating = Vacating(app.database, commands.audit, outbox, turns)
+    turnovers = Turnovers(app.database, commands.audit, outbox, turns)
     stale = stale_tasks(app.database, outbox, STALE_TASK.renderer(links_url))
-    app.sweeps(vacating.sweep, stale.sweep, property_backfill(app.database))
+    app.sweeps(turnovers.sweep, stale.sweep, property_backfill(app.database))
     return app
 
 

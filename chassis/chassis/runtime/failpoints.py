@@ -26,6 +26,7 @@ POINTS = (
     "relay-published",  # published, not marked so
     "consumer-before-commit",  # applied inside the transaction, not committed
     "consumer-before-ack",  # committed, not acknowledged
+    "sweep-under-way",  # some of a batch of due rows is written, not all
     "sweep-before-commit",  # a batch of due rows is processed, not committed
     "delivery-claimed",  # a delivery claimed, not sent
     "delivery-sent",  # sent, its attempt not recorded

@@ -103,11 +103,17 @@ def check_key(key: str) -> None:
 CLAIM = "idempotency_claim"
 CLAIM_COLUMNS = ("company_id", "api_key_id", "idempotency_key", "fingerprint", "status", "reply")
 _ONE: sa.ColumnElement[int] = sa.literal_column("1").label("one")
+SET_BY_WRITES = "set by writes"  # in the info of a column: inserts set it, though it has a server default
 
 
 def _columns(table: sa.Table) -> list[sa.Column[Any]]:
-    """The columns that an insert sets: those without a server default, and keys, because replies name rows by them."""
-    return [column for column in table.c if column.primary_key or column.server_default is None]
+    """The columns that an insert sets: those without a server default, those that say so in their info, and keys,
+    because replies name rows by them."""
+    return [
+        column
+        for column in table.c
+        if column.primary_key or column.server_default is None or SET_BY_WRITES in column.info
+    ]
 
 
 class Once:

@@ -18,6 +18,7 @@ from chassis.db.database import Database
 from chassis.records import bodies
 from chassis.records.shapes import Renderer
 from chassis.refusals import invalid_request
+from chassis.schedule import instants
 from chassis.writes.commands import Command, CommandRunner
 from chassis.writes.editing import EditableFields
 from makeready.common.v1.documents_pb2 import Document
@@ -33,7 +34,15 @@ from svc_occupancy.turns.commands import change_unit, hold_unit_of, publish_chan
 from svc_occupancy.turns.inputs import TurnRow
 from svc_occupancy.turns.queries import NOTICE_NAMES, HeldUnit
 from svc_occupancy.turns.records import Turn
-from svc_occupancy.turns.rules import check_cancellation, check_date_seen, not_of_company
+from svc_occupancy.turns.rules import (
+    Current,
+    check_cancellation,
+    check_date_seen,
+    check_notice_cancellation,
+    is_clash,
+    not_of_company,
+    vacated_on,
+)
 from svc_occupancy.turns.tables import StoredTurn
 from svc_occupancy.units.rules import UNIT_STATUSES, UnitStatus, unit_status
 
@@ -91,12 +100,19 @@ class TurnBoardService:
             raise not_of_company("unit")
         tasks = await self._tasks(company_id, [unit])
         response = pb.GetBoardUnitResponse(unit=records.board_unit(unit, tasks.get(unit.unit_id, ())))
+        planned = await queries.planned_turns(self.database, company_id, request.unit_id)
+        turn_ids = [turn.turn_id for turn in planned] + ([] if unit.turn_id is None else [unit.turn_id])
+        residents = await queries.residents(self.database, company_id, turn_ids)
+        before: Current | None = None
         if unit.turn_id is not None:
-            residents = await queries.residents(self.database, company_id, unit.turn_id)
-            response.residents.extend(map(records.resident, residents))
-            turn = await turn_queries.stored_turn(self.database, company_id, unit.turn_id)
+            response.residents.extend(map(records.resident, residents[unit.turn_id]))
+            before = turn = await turn_queries.stored_turn(self.database, company_id, unit.turn_id)
             if turn is not None and turn.move_out_date is not None:
                 response.notice.CopyFrom(records.notice(turn))
+        for one in planned:
+            clash = is_clash(before, one)
+            response.planned.append(records.planned_turn(one, residents[one.turn_id], is_clash=clash))
+            before = one
         return response
 
     async def CountBoard(self, request: pb.CountBoardRequest, call: identity.Call) -> pb.CountBoardResponse:
@@ -152,12 +168,17 @@ class TurnBoardService:
                 status, is_lived_in=turn is not None, move_out_date=None if turn is None else turn.move_out_date
             )
             if status != before:
-                newest = turn or await turn_queries.newest_turn(command.connection, command.company_id, unit.id)
+                shown = turn or await turn_queries.newest_turn(command.connection, command.company_id, unit.id)
+                shown = shown or unit.next
                 ready_on, turn_id = (None, None) if turn is None else (turn.projected_ready_on, turn.id)
                 await change_unit(command, unit, status, ready_on, "board", turn_id)
-                if newest is not None:
-                    at, document = await self._touch(command, newest)
-                    await publish_change(command, newest.id, at, document, "status", before, status)
+                if shown is not None:
+                    changes: dict[str, Any] = {"planned_version": shown.next_planned_version}
+                    if turn is not None:
+                        morning = instants.overdue_before(command.now, unit.timezone or "UTC")
+                        changes["vacated_on"] = vacated_on(turn.vacated_on, turn.move_out_date, status, morning)
+                    at, document = await self._touch(command, msgspec.structs.replace(shown, **changes))
+                    await publish_change(command, shown.id, at, document, "status", before, status)
             today = await replica_queries.today(command.connection, command.company_id)
             row = await queries.unit(command.connection, command.company_id, unit.id, today)
             assert row is not None
@@ -181,8 +202,10 @@ class TurnBoardService:
             if ready_on == before:
                 return pb.ScheduleTurnResponse(document=turn.document)
             at = command.next_instant(turn.row["updated_at"])
-            document = await self.turns.change(command, turn, values, action="scheduled", at=at)
-            if unit.state.unit_status is not None:
+            is_planned = not turn.row["has_begun"]
+            changes = values | ({"planned_version": turn.row["version"] + 1} if is_planned else {})
+            document = await self.turns.change(command, turn, changes, action="scheduled", at=at)
+            if unit.state.unit_status is not None and not is_planned:
                 await change_unit(command, unit, unit.state.unit_status, ready_on, "board", request.turn_id)
             await publish_change(command, request.turn_id, at, document, "schedule", before, ready_on)
             return pb.ScheduleTurnResponse(document=document)
@@ -196,17 +219,18 @@ class TurnBoardService:
             turn = await self.turns.lock(command, unit.turn.id)
             if unit.turn.move_out_date is None:
                 return pb.CancelNoticeResponse(document=turn.document)
+            check_notice_cancellation(None if unit.next is None else unit.next.move_in_date)
             changes: list[tuple[Literal["status", "schedule"], Any, Any]] = []
             if (status := unit.state.unit_status) != "Occupied":
                 changes.append(("status", status, "Occupied"))
             if (ready_on := unit.turn.projected_ready_on) is not None:
                 changes.append(("schedule", ready_on, None))
-            instants = [command.next_instant(unit.turn.updated_at) for _ in range(max(1, len(changes)))]
+            moments = [command.next_instant(unit.turn.updated_at) for _ in range(max(1, len(changes)))]
             ended = dict.fromkeys(("move_out_date", "projected_ready_on", "vacated_on", *NOTICE_NAMES))
-            document = await self.turns.change(command, turn, ended, action="notice_cancelled", at=instants[-1])
+            document = await self.turns.change(command, turn, ended, action="notice_cancelled", at=moments[-1])
             await cancel_open_tasks(command, unit.turn.id)
             await change_unit(command, unit, "Occupied", None, "notice_cancelled", unit.turn.id)
-            for at, (what, before, after) in zip(instants, changes, strict=False):
+            for at, (what, before, after) in zip(moments, changes, strict=False):
                 await publish_change(command, unit.turn.id, at, document, what, before, after)
             return pb.CancelNoticeResponse(document=document)
 
@@ -219,12 +243,17 @@ class TurnBoardService:
             check_cancellation(turn.row["status"])
             if turn.row["status"] == "cancelled":
                 return pb.CancelTurnResponse(document=turn.document)
-            today = await replica_queries.today(command.connection, command.company_id)
-            before = unit.state.unit_status
-            after = unit_status(None, today, before)
             at = command.next_instant(turn.row["updated_at"])
-            document = await self.turns.change(command, turn, {"status": "cancelled"}, action="cancelled", at=at)
+            is_planned, before = not turn.row["has_begun"], unit.state.unit_status
+            changes = {"status": "cancelled"} | ({"planned_version": turn.row["version"] + 1} if is_planned else {})
+            document = await self.turns.change(command, turn, changes, action="cancelled", at=at)
             await cancel_open_tasks(command, request.turn_id)
+            if is_planned:
+                predecessor_id = turn.row["predecessor_id"]
+                await turn_queries.move_up(command.connection, command.company_id, request.turn_id, predecessor_id)
+                return pb.CancelTurnResponse(document=document)
+            today = await replica_queries.today(command.connection, command.company_id)
+            after = unit_status(None, today, before)
             await change_unit(command, unit, after, None, "turn_cancelled", None)
             if after != before:
                 await publish_change(command, request.turn_id, at, document, "status", before, after)
@@ -233,7 +262,7 @@ class TurnBoardService:
         return await self.commands.run(call, request, pb.CancelTurnResponse, work)
 
     async def _touch(self, command: Command, turn: StoredTurn) -> tuple[datetime.datetime, Document]:
-        """Increases the version of a turn whose unit changed, though the turn itself did not.
+        """Increases the version of a turn whose unit changed, though the public turn itself did not.
 
         Returns the turn's instant and record. Writes no audit entry, because the unit's entry has everything.
         """

@@ -19,6 +19,7 @@ from sqlalchemy import (
     false,
     func,
     literal_column,
+    or_,
     select,
     true,
     tuple_,
@@ -31,14 +32,16 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import TEXTS, Query, Statement, param
 from chassis.lists.updated_since import is_of, stretch
 from svc_occupancy import schema
-from svc_occupancy.board.records import BoardUnit, Resident, StatusChange
+from svc_occupancy.board.records import BoardUnit, PlannedTurn, Resident, StatusChange
 from svc_occupancy.dates import Place
 from svc_occupancy.residencies import tables as residency_tables
 from svc_occupancy.turn_tasks import tables as task_tables
 from svc_occupancy.turn_tasks.tables import StoredTask
 from svc_occupancy.turns import tables as turn_tables
+from svc_occupancy.turns.queries import first_planned
+from svc_occupancy.turns.rules import in_order
 from svc_occupancy.units import tables as unit_tables
-from svc_occupancy.units.rules import UnitStatus
+from svc_occupancy.units.rules import LIVED_IN, UnitStatus
 
 TASKS_SHOWN = 8
 PROPERTIES_MAX = 500
@@ -56,7 +59,8 @@ _change = unit_tables.unit_status_change
 
 def _board(wanted: Any, order: Sequence[Any]) -> Select[tuple[object, ...]]:
     """The columns of `BoardUnit` of units. wanted: a subquery with id, name and property_id; order: of its columns."""
-    active = and_(_turn.c.company_id == _company_id, _turn.c.unit_id == wanted.c.id, _turn.c.status == _ACTIVE)
+    current = and_(_turn.c.company_id == _company_id, _turn.c.unit_id == wanted.c.id, turn_tables.is_current)
+    following = first_planned(_company_id, wanted.c.id, "following")
     known = and_(_state.c.company_id == _company_id, _state.c.unit_id == wanted.c.id)
     of_unit = and_(_task.c.company_id == _company_id, _task.c.unit_id == wanted.c.id, _task.c.status == _OPEN)
     left = (
@@ -76,14 +80,8 @@ def _board(wanted: Any, order: Sequence[Any]) -> Select[tuple[object, ...]]:
         .correlate(wanted)
         .lateral("newest")
     )
-    here = select(_turn.c.move_out_date, _turn.c.status).where(
-        *stretch([(_turn.c.company_id, _company_id), (_turn.c.unit_id, wanted.c.id)], [])[0]
-    )
-    newest_first = (_turn.c.company_id.desc(), _turn.c.unit_id.desc(), _turn.c.id.desc())
-    two = here.order_by(*newest_first).limit(literal_column("2")).correlate(wanted).subquery("two")
-    is_past = and_(two.c.move_out_date < _today, two.c.status != literal_column("'cancelled'"))
-    gone = select(func.max(two.c.move_out_date).filter(is_past).label("date")).lateral("gone")
-    is_lived_in = _state.c.unit_status.in_([literal_column("'Occupied'"), literal_column("'Notice'")])
+    is_lived_in = _state.c.unit_status.in_([literal_column(f"'{status}'") for status in sorted(LIVED_IN)])
+    has_left = and_(_turn.c.vacated_on.is_not(None), is_lived_in.is_not(true()))
     # The release before changes a status without recording it, while an installation is upgraded.
     is_last = newest.c.to_status == _state.c.unit_status
     is_first_of_file = and_(newest.c.from_status.is_(None), newest.c.cause == literal_column("'import'"))
@@ -101,20 +99,93 @@ def _board(wanted: Any, order: Sequence[Any]) -> Select[tuple[object, ...]]:
             left.c.tasks_open,
             newest.c.changed_at.label("unit_status_since"),
             func.coalesce(is_first_of_file, literal_column("false", Boolean)).label("since_or_earlier"),
-            case((_turn.c.move_in_date > _today, _turn.c.move_in_date)).label("next_move_in"),
+            following.c.move_in_date.label("next_move_in"),
             left.c.tasks_late,
-            case((is_lived_in.is_(false()), gone.c.date)).label("empty_since"),
+            case((is_lived_in.is_(false()), _empty_since(wanted))).label("empty_since"),
+            following.c.id.label("next_turn_id"),
+            _leaseholder(following.c.id).label("next_resident"),
+            func.coalesce(has_left, literal_column("false", Boolean)).label("has_left"),
+            func.coalesce(
+                or_(
+                    and_(_turn.c.vacated_on.is_(None), _stays_beyond(_turn, following.c.move_in_date)),
+                    _planned_clash(wanted),
+                ),
+                literal_column("false", Boolean),
+            ).label("is_clash"),
             _state.c.projected_ready_on.label("ready_on"),
         )
         .select_from(
             wanted.join(schema.property_, schema.property_.c.id == wanted.c.property_id)
-            .outerjoin(_turn, active)
+            .outerjoin(_turn, current)
+            .outerjoin(following, true())
             .outerjoin(_state, known)
             .outerjoin(left, true())
             .outerjoin(newest, is_last)
-            .outerjoin(gone, true())
         )
         .order_by(*order)
+    )
+
+
+def _stays_beyond(turn: Any, move_in_date: Any) -> ColumnElement[bool]:
+    """Whether a turn has no move-out date, or one after the move-in date of the turn that follows; null without it."""
+    return and_(
+        turn.c.id.is_not(None),
+        move_in_date.is_not(None),
+        or_(turn.c.move_out_date.is_(None), turn.c.move_out_date > move_in_date),
+    )
+
+
+def _planned_clash(wanted: Any) -> ColumnElement[bool]:
+    """Whether a planned turn of the unit stays beyond the move-in date of the planned turn that follows."""
+    before, after = _turn.alias("before"), _turn.alias("after")
+    here = (
+        *(one.c.company_id == _company_id for one in (before, after)),
+        *(one.c.unit_id == wanted.c.id for one in (before, after)),
+        *(turn_tables.planned(one) for one in (before, after)),
+    )
+    clash = select(after.c.id).where(
+        *here, after.c.predecessor_id == before.c.id, _stays_beyond(before, after.c.move_in_date)
+    )
+    return clash.correlate(wanted).exists()
+
+
+def _empty_since(wanted: Any) -> Any:
+    """The move-out date of the unit's last resident, if it is before today. That is the current turn's, if there is
+    one: a resident who is still there, or who leaves later, leaves nothing empty. Else the later one of the newest two
+    turns that are over, because files have them in any order."""
+    turn = _turn.alias("over")
+    of_unit, by_id = stretch([(turn.c.company_id, _company_id), (turn.c.unit_id, wanted.c.id)], [])
+    two = (
+        select(turn.c.move_out_date)
+        .where(*of_unit, turn.c.status == literal_column("'completed'"))
+        .order_by(*(column.desc() for column in by_id), turn.c.id.desc())
+        .limit(literal_column("2"))
+        .correlate(wanted)
+        .subquery("two")
+    )
+    over = select(func.max(two.c.move_out_date)).scalar_subquery()
+    left = case((_turn.c.id.is_not(None), _turn.c.move_out_date), else_=over)
+    return case((left < _today, left))
+
+
+def _leaseholder(turn_id: Any) -> Any:
+    """The name of the first leaseholder of a turn's lease."""
+    party = residency_tables.party
+    name = func.nullif(
+        func.concat_ws(literal_column("' '"), party.c.first_name, party.c.last_name), literal_column("''")
+    )
+    return (
+        select(name)
+        .where(
+            party.c.company_id == _company_id,
+            party.c.transition_id == turn_id,
+            party.c.role == literal_column("'leaseholder'"),
+            name.is_not(None),
+        )
+        .order_by(party.c.position)
+        .limit(literal_column("1"))
+        .correlate(turn_id.table)
+        .scalar_subquery()
     )
 
 
@@ -238,14 +309,34 @@ async def tasks(database: Database, company_id: int, units: Sequence[BoardUnit])
 _party = residency_tables.party
 RESIDENTS = Query(
     Resident,
-    select(_party.c.first_name, _party.c.last_name, _party.c.role)
-    .where(_party.c.company_id == _company_id, _party.c.transition_id == param("turn_id", BigInteger))
-    .order_by(_party.c.position),
+    select(_party.c.transition_id.label("turn_id"), _party.c.first_name, _party.c.last_name, _party.c.role)
+    .where(
+        _party.c.company_id == _company_id,
+        _party.c.transition_id == func.any(param("turn_ids", ARRAY(BigInteger))),
+    )
+    .order_by(_party.c.transition_id, _party.c.position),
 )
 
 
-async def residents(database: Database, company_id: int, turn_id: int) -> list[Resident]:
-    return await RESIDENTS.rows(database, company_id=company_id, turn_id=turn_id)
+async def residents(database: Database, company_id: int, turn_ids: Sequence[int]) -> dict[int, list[Resident]]:
+    """The parties of these turns' leases by turn, in their stored order."""
+    found: dict[int, list[Resident]] = {turn_id: [] for turn_id in turn_ids}
+    for party in await RESIDENTS.rows(database, company_id=company_id, turn_ids=turn_ids):
+        found[party.turn_id].append(party)
+    return found
+
+
+PLANNED = Query(
+    PlannedTurn,
+    select(_turn.c.id.label("turn_id"), _turn.c.move_in_date, _turn.c.move_out_date, _turn.c.predecessor_id).where(
+        _turn.c.company_id == _company_id, _turn.c.unit_id == param("unit_id", BigInteger), turn_tables.is_planned
+    ),
+)
+
+
+async def planned_turns(database: Database, company_id: int, unit_id: int) -> list[PlannedTurn]:
+    """A unit's planned turns, in the order in which they begin."""
+    return in_order(await PLANNED.rows(database, company_id=company_id, unit_id=unit_id))
 
 
 STATUS_CHANGES = Query(
@@ -352,34 +443,38 @@ async def task_counts(database: Database, company_id: int, today: datetime.date,
 
 
 def _days_empty(place: ColumnElement[int] | None) -> Statement:
-    """The mean over the newest turns: from the departure before each to its move-in."""
+    """The mean over the newest turns that have begun: from the departure before each to its move-in."""
     having = [(_turn.c.company_id, _company_id)] + ([] if place is None else [(_turn.c.property_id, place)])
     stretched, order = stretch(having, [])
     newest_first = [one.desc() for one in order]
-    recent = select(_turn.c.id, _turn.c.unit_id, _turn.c.move_in_date, _turn.c.status).where(*stretched)
-    recent = recent.order_by(*newest_first, _turn.c.id.desc()).limit(literal_column(str(RECENT_TURNS)))
+    recent = select(_turn.c.id, _turn.c.unit_id, _turn.c.move_in_date, _turn.c.status, _turn.c.has_begun)
+    recent = (
+        recent.where(*stretched).order_by(*newest_first, _turn.c.id.desc()).limit(literal_column(str(RECENT_TURNS)))
+    )
     came = recent.subquery("came")
     left = _turn.alias("gone")
     of_unit, by_id = stretch([(left.c.company_id, _company_id), (left.c.unit_id, came.c.unit_id)], [])
     before = (
-        select(left.c.move_out_date, left.c.status)
-        .where(*of_unit, left.c.id < came.c.id)
+        select(left.c.move_out_date)
+        .where(*of_unit, left.c.id < came.c.id, left.c.status == literal_column("'completed'"))
         .order_by(*(one.desc() for one in by_id), left.c.id.desc())
         .limit(literal_column("1"))
         .correlate(came)
         .lateral("before")
     )
-    days = came.c.move_in_date - before.c.move_out_date
-    cancelled: ColumnElement[str] = literal_column("'cancelled'")
+    # From the day after the move-out to the day of the move-in: none if both are on one day.
+    days = func.greatest(
+        came.c.move_in_date - before.c.move_out_date - literal_column("1", Integer), literal_column("0")
+    )
     return Statement(
         select(func.round(func.avg(days)).cast(Integer))
         .select_from(came.join(before, true()))
         .where(
+            came.c.has_begun,
+            came.c.status != literal_column("'cancelled'"),
             came.c.move_in_date <= _today,
             came.c.move_in_date > _today - literal_column(str(RECENT_DAYS)),
             before.c.move_out_date <= came.c.move_in_date,
-            came.c.status != cancelled,
-            before.c.status != cancelled,
         )
     )
 

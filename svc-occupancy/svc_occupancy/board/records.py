@@ -17,7 +17,7 @@ from svc_occupancy.units.rules import STATUS_CAUSES, StatusCause, UnitStatus
 
 
 class BoardUnit(NamedTuple):
-    """A unit on the board, with its active turn; the turn's fields are null if it has none."""
+    """A unit on the board, with its current turn; the turn's fields are null if it has none."""
 
     unit_id: int
     name: str
@@ -34,12 +34,30 @@ class BoardUnit(NamedTuple):
     since_or_earlier: bool
     """Whether the unit may have had its status before: a file brought it as the unit's first one."""
     next_move_in: datetime.date | None
-    """The active turn's move-in date, if it is after today."""
+    """The first planned turn's move-in date."""
     tasks_late: int
     empty_since: datetime.date | None
-    """Of a vacant unit: the last move-out date of its newest turns, if it is before today."""
+    """Of a unit that nobody lives in: the last resident's move-out date, if it is before today."""
+    next_turn_id: int | None
+    """The first planned turn."""
+    next_resident: str | None
+    """The name of that turn's first leaseholder."""
+    has_left: bool
+    """Whether the current turn's resident has left."""
+    is_clash: bool
+    """Whether a resident stays beyond the move-in date of the turn that follows."""
     ready_on: datetime.date | None
-    """The unit's own ready date, by which lists are ordered. It equals its active turn's."""
+    """The unit's own ready date, by which lists are ordered. It equals its current turn's."""
+
+
+class PlannedTurn(NamedTuple):
+    """A planned turn of a unit."""
+
+    turn_id: int
+    move_in_date: datetime.date
+    move_out_date: datetime.date | None
+    predecessor_id: int | None
+    vacated_on: datetime.date | None = None
 
 
 class StatusChange(NamedTuple):
@@ -55,8 +73,9 @@ class StatusChange(NamedTuple):
 
 
 class Resident(NamedTuple):
-    """A party of the active turn's lease, without contacts."""
+    """A party of a turn's lease, without contacts."""
 
+    turn_id: int
     first_name: str | None
     last_name: str | None
     role: str | None
@@ -70,6 +89,12 @@ def board_unit(unit: BoardUnit, tasks: Sequence[StoredTask] = ()) -> turn_board_
 
 def resident(party: Resident) -> turn_board_pb2.Resident:
     return filled(turn_board_pb2.Resident, party._asdict())
+
+
+def planned_turn(turn: PlannedTurn, parties: Sequence[Resident], *, is_clash: bool) -> turn_board_pb2.PlannedTurn:
+    found = filled(turn_board_pb2.PlannedTurn, turn._asdict() | {"residents": None, "is_clash": is_clash})
+    found.residents.extend(map(resident, parties))
+    return found
 
 
 def status_change(change: StatusChange) -> turn_board_pb2.UnitStatusChange:

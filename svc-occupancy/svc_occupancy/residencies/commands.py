@@ -1,4 +1,4 @@
-"""The RPCs of ResidencyCommandsService: notices and move-ins that staff record.
+"""The RPCs of ResidencyCommandsService: notices and move-ins that staff record, and the date of a planned move-in.
 
 They follow the rules of those that feeds send, and have the same effects and events (spec 4.5). A turn that staff
 manage names no feed (spec 2.10).
@@ -6,7 +6,7 @@ manage names no feed (spec 2.10).
 
 from __future__ import annotations
 
-from typing import Any
+import datetime
 
 from chassis.auth import identity
 from chassis.db.database import Database
@@ -16,23 +16,30 @@ from chassis.records.shapes import Renderer
 from chassis.refusals import invalid_request
 from chassis.schedule import instants
 from chassis.writes.commands import Command, CommandRunner, fields
+from chassis.writes.editing import LockedRecord
+from makeready.common.v1.documents_pb2 import Document
 from makeready.occupancy.v1 import residency_commands_pb2 as pb
 from svc_occupancy.replicas.fetch import ReplicaFetcher
-from svc_occupancy.residencies import rules, tables
-from svc_occupancy.residencies.inputs import StaffMoveIn, StaffNotice
+from svc_occupancy.residencies import effects, rules, tables
+from svc_occupancy.residencies.inputs import MoveInChange, StaffMoveIn, StaffNotice
 from svc_occupancy.residencies.leases import Leases
-from svc_occupancy.turns.commands import change_unit, publish_change, run_on_unit, turn_editor
+from svc_occupancy.turns.commands import change_unit, hold_unit_of, publish_change, run_on_unit, turn_editor
 from svc_occupancy.turns.queries import HeldUnit
 from svc_occupancy.turns.records import Turn
 from svc_occupancy.turns.rules import check_date_seen
+from svc_occupancy.turns.tables import StoredTurn
+from svc_occupancy.units import rules as unit_rules
+from svc_occupancy.units.queries import status_before
+from svc_occupancy.units.rules import ActiveTurn
 
 _ADD_LEASE = InsertMany(tables.lease, tables.lease.c.keys())
 _ADD_PARTIES = InsertMany(tables.party, [one.name for one in tables.party.c if one.name != "forgotten_at"])
 _NO_FEED = {"occupancy_source": None, "occupancy_fed_at": None}
+_MOVED = "move_in_changed"  # the action in the audit log
 
 
 class ResidencyCommandsService:
-    """Records notices and move-ins for staff."""
+    """Records notices and move-ins for staff, and moves the date of a planned move-in."""
 
     def __init__(
         self, database: Database, commands: CommandRunner, fetcher: ReplicaFetcher, turns: Renderer[Turn]
@@ -44,31 +51,24 @@ class ResidencyCommandsService:
 
     async def AddNotice(self, request: pb.AddNoticeRequest, call: identity.Call) -> pb.AddNoticeResponse:
         notice = bodies.check(StaffNotice, fields(request, *StaffNotice.__struct_fields__))
+        await self.fetcher.fetch_company(identity.company_id(call))
 
         async def work(command: Command, unit: HeldUnit) -> pb.AddNoticeResponse:
-            rules.record_notice(_residency(command, unit))
-            assert unit.turn is not None
-            _check_seen(request, unit, notice)
-            turn = await self.turns.lock(command, unit.turn.id)
-            before = unit.state.unit_status
-            changes: dict[str, Any] = {
-                "move_out_date": notice.move_out_date,
-                "notice_external_id": notice.external_id,
-                "ntv_reason_code": notice.ntv_reason_code,
-                "departure_destination_code": notice.departure_destination_code,
-                "notes": notice.notes,
-                # The resident is still there, whatever the date: the sweep must vacate the unit, or vacate it again.
-                "vacated_on": None,
-                **_NO_FEED,
-            }
-            at = command.next_instant(unit.turn.updated_at)
+            effect = effects.notice(unit, notice, _today(command, unit))
+            _check_seen(request, effect.turn, notice)
+            turn = await self.turns.lock(command, effect.turn.id)
+            at, before = command.next_instant(effect.turn.updated_at), unit.state.unit_status
             # An event needs a turn that changes with it, as the turn's events sort by their instants.
-            is_event = before != rules.NOTICE_STATUS
-            document = await self.turns.change(command, turn, changes, is_event, "notice_recorded", at)
-            ready_on = unit.turn.projected_ready_on
-            await change_unit(command, unit, rules.NOTICE_STATUS, ready_on, "notice", unit.turn.id)
+            is_event = effect.status not in (None, before)
+            document = await self.turns.change(
+                command, turn, effect.changes | _NO_FEED, is_event, "notice_recorded", at
+            )
+            if effect.status is not None:
+                await change_unit(
+                    command, unit, effect.status, effect.turn.projected_ready_on, "notice", effect.turn.id
+                )
             if is_event:
-                await publish_change(command, unit.turn.id, at, document, "status", before, rules.NOTICE_STATUS)
+                await publish_change(command, effect.turn.id, at, document, "status", before, effect.status)
             return pb.AddNoticeResponse(document=document)
 
         return await run_on_unit(self.commands, self.fetcher, call, request, pb.AddNoticeResponse, work)
@@ -87,10 +87,8 @@ class ResidencyCommandsService:
         )
 
         async def work(command: Command, unit: HeldUnit) -> pb.AddMoveInResponse:
-            active_id = None if unit.turn is None else unit.turn.id
-            named = rules.named(wanted.predecessor_transition_id, active_id)
-            if rules.record_move_in(_residency(command, unit), named):
-                assert unit.turn is not None
+            effect = effects.move_in(unit, wanted.move_in_date, wanted.predecessor_transition_id, _today(command, unit))
+            if effect.begins and unit.turn is not None:
                 ended = await self.turns.lock(command, unit.turn.id)
                 await self.turns.change(command, ended, {"status": "completed"}, action="completed")
             turn = {
@@ -99,6 +97,7 @@ class ResidencyCommandsService:
                 "status": "active",
                 "move_in_date": wanted.move_in_date,
                 "external_id": wanted.external_id,
+                **effect.columns,
             }
 
             async def parts(turn_id: int) -> None:
@@ -109,26 +108,69 @@ class ResidencyCommandsService:
             at = command.next_instant(command.now)
             saved = await self.turns.save_new(command, turn, "move_in_recorded", parts, at)
             turn_id, before = saved.record.entity_id, unit.state.unit_status
-            await change_unit(command, unit, rules.MOVE_IN_STATUS, None, "move_in", turn_id)
-            if before != rules.MOVE_IN_STATUS:
-                await publish_change(command, turn_id, at, saved.document, "status", before, rules.MOVE_IN_STATUS)
+            if effect.begins:
+                await change_unit(command, unit, rules.MOVE_IN_STATUS, None, "move_in", turn_id)
+                if before != rules.MOVE_IN_STATUS:
+                    await publish_change(command, turn_id, at, saved.document, "status", before, rules.MOVE_IN_STATUS)
             return pb.AddMoveInResponse(document=saved.document)
 
         return await run_on_unit(self.commands, self.fetcher, call, request, pb.AddMoveInResponse, work)
 
+    async def ChangeMoveIn(self, request: pb.ChangeMoveInRequest, call: identity.Call) -> pb.ChangeMoveInResponse:
+        date = bodies.check(MoveInChange, fields(request, "move_in_date")).move_in_date
+        await self.fetcher.fetch_company(identity.company_id(call))
 
-def _residency(command: Command, unit: HeldUnit) -> rules.Residency:
-    """The unit's residency today."""
-    move_out_date = None if unit.turn is None else unit.turn.move_out_date
-    day = instants.local_date(command.now, unit.timezone or "UTC")
-    return rules.residency(unit.turn is not None, move_out_date, day)
+        async def work(command: Command) -> pb.ChangeMoveInResponse:
+            unit = await hold_unit_of(command, request.turn_id)
+            turn = await self.turns.lock(command, request.turn_id)
+            row, today = turn.row, _today(command, unit)
+            began_by_itself = row["began_at"] is not None
+            rules.check_change_of_move_in(row["status"], has_begun=row["has_begun"], began_by_itself=began_by_itself)
+            seen = request.expected_move_in_date if request.HasField("expected_move_in_date") else None
+            check_date_seen(seen, row["move_in_date"], "move-in date", "move_in_date", date)
+            if date == row["move_in_date"]:
+                return pb.ChangeMoveInResponse(document=turn.document)
+            if row["has_begun"] and date > today:
+                return pb.ChangeMoveInResponse(document=await self._put_off(command, unit, turn, date, today))
+            changes = {"move_in_date": date, "planned_version": None if row["has_begun"] else row["version"] + 1}
+            return pb.ChangeMoveInResponse(document=await self.turns.change(command, turn, changes, action=_MOVED))
+
+        return await self.commands.run(call, request, pb.ChangeMoveInResponse, work)
+
+    async def _put_off(
+        self, command: Command, unit: HeldUnit, turn: LockedRecord[Turn], date: datetime.date, today: datetime.date
+    ) -> Document:
+        """Plans a current turn again, which had begun by itself: the turn that it ended is current again."""
+        turn_id, row, before = turn.row["id"], turn.row, unit.state.unit_status
+        at = command.next_instant(row["updated_at"])
+        planned = {"has_begun": False, "began_at": None, "vacated_on": None, "planned_version": row["version"] + 1}
+        document = await self.turns.change(command, turn, {"move_in_date": date, **planned}, action=_MOVED, at=at)
+        shown_id, shown, current, ready_on = turn_id, document, None, None
+        if row["predecessor_id"] is not None:
+            ended = await self.turns.lock(command, row["predecessor_id"])
+            if ended.row["status"] == "completed":
+                at = command.next_instant(max(at, ended.row["updated_at"]))
+                shown = await self.turns.change(command, ended, {"status": "active"}, action="reopened", at=at)
+                shown_id, ready_on = ended.row["id"], ended.row["projected_ready_on"]
+                current = ActiveTurn(shown_id, ended.row["move_out_date"], ready_on)
+        stood = await status_before(command.connection, command.company_id, unit.id, turn_id)
+        after = unit_rules.status_put_off(before, stood, current, today)
+        await change_unit(command, unit, after, ready_on, "move_in_changed", None if current is None else shown_id)
+        if after != before:
+            await publish_change(command, shown_id, at, shown, "status", before, after)
+        return document
 
 
-def _check_seen(request: pb.AddNoticeRequest, unit: HeldUnit, notice: StaffNotice) -> None:
-    """Raises Refusal 422 if another resident lives in the unit, or leaves on another day, than the person saw."""
-    assert unit.turn is not None
-    if request.HasField("expected_turn_id") and request.expected_turn_id != unit.turn.id:
-        message = "Another resident lives in the unit by now; look at it again before you record a notice."
+def _today(command: Command, unit: HeldUnit) -> datetime.date:
+    """Today in the company's timezone."""
+    return instants.local_date(command.now, unit.timezone or "UTC")
+
+
+def _check_seen(request: pb.AddNoticeRequest, turn: StoredTurn, notice: StaffNotice) -> None:
+    """Raises Refusal 422 if the notice would be another resident's than the person saw, or if that resident leaves on
+    another day by now."""
+    if request.HasField("expected_turn_id") and request.expected_turn_id != turn.id:
+        message = "The notice would be another resident's; look at the unit again before you record it."
         raise invalid_request(message, "expected_turn_id", 422)
     seen = request.expected_move_out_date if request.HasField("expected_move_out_date") else None
-    check_date_seen(seen, unit.turn.move_out_date, "move-out date", "move_out_date", notice.move_out_date)
+    check_date_seen(seen, turn.move_out_date, "move-out date", "move_out_date", notice.move_out_date)

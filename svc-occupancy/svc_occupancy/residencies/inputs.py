@@ -96,3 +96,9 @@ class StaffMoveIn(msgspec.Struct, frozen=True, kw_only=True):
     predecessor_transition_id: RecordId | None = None
     external_id: ExternalId | None = None
     parties: Annotated[list[PartyCreate], Between(1, rules.PARTIES_MAX)]
+
+
+class MoveInChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The new date of a planned move-in."""
+
+    move_in_date: datetime.date

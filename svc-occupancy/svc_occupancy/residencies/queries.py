@@ -34,6 +34,7 @@ _NOTICE_CHANGES = (
     "departure_destination_code",
     "notes",
     "vacated_on",
+    "planned_version",
 )
 
 _changed = update(turn_tables.transition).where(turn_tables.transition.c.company_id == _company_id)
@@ -67,8 +68,11 @@ MOVE_IN = DecideOnce(
         unit_tables.unit_status_change,
     ],
     updates=[_complete, put_states("state_")],
-    # A turn is inserted only under its unit's lock, so this cannot occur; the unique index guarantees it.
-    refusals={"transition_active_in_unit": lambda: rules.refused("already_occupied")},
+    # A turn is inserted only under its unit's lock, so these cannot occur; the unique indexes guarantee it.
+    refusals={
+        "transition_active_in_unit": lambda: rules.refused("already_occupied"),
+        "transition_successor": lambda: rules.refused("already_planned"),
+    },
 )
 
 

@@ -108,7 +108,13 @@ MOVE_IN = Shape(
 
 def residency(row: Any, parties: Sequence[Any]) -> residencies_pb2.Residency:
     """A residency for people, with contacts. row: of `queries.RESIDENCIES`."""
-    values = {"turn_id": row["id"], "status": turn_rules.public_status(row["status"]), "lease": None, "parties": None}
+    values = {
+        "turn_id": row["id"],
+        "status": turn_rules.public_status(row["status"]),
+        "is_planned": row["status"] == "active" and not row["has_begun"],
+        "lease": None,
+        "parties": None,
+    }
     found = filled(residencies_pb2.Residency, {**row, **values})
     if row["lease_id"] is not None:
         found.lease.id, found.lease.start_date = row["lease_id"], row["lease_start_date"].isoformat()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ from makeready.common.v1.documents_pb2 import WriteReply
 from makeready.occupancy.v1 import residencies_pb2 as pb
 from svc_occupancy import dates, schema
 from svc_occupancy.replicas.fetch import ReplicaFetcher
-from svc_occupancy.residencies import queries, records, rules, tables
+from svc_occupancy.residencies import effects, queries, records, rules, tables
 from svc_occupancy.residencies.inputs import MoveInCreate, NoticeCreate
 from svc_occupancy.residencies.leases import Leases
 from svc_occupancy.turns import events as turn_events
@@ -40,7 +41,6 @@ from svc_occupancy.units.rules import StatusCause, UnitStatus, status_change
 from svc_occupancy.units.tables import unit_status_change
 
 Row = Mapping[str, Any]
-_STATUS_AFTER: Mapping[StatusCause, UnitStatus] = {"notice": rules.NOTICE_STATUS, "move_in": rules.MOVE_IN_STATUS}
 
 
 class _ReplicaLacksError(Exception):
@@ -81,31 +81,16 @@ class ResidenciesService:
         provider = turn_rules.provider(notice.provider, "provider")
         claim = _claim(request, call, "notice", canonical)
 
-        def decide(unit: HeldUnit, residency: rules.Residency) -> idempotency.Decision:
-            rules.record_notice(residency)
-            assert unit.turn is not None
-            now = instants.after(self.clock(), unit.turn.updated_at)
-            changes: dict[str, Any] = {
-                "move_out_date": notice.move_out_date,
-                "occupancy_source": provider,
-                "occupancy_fed_at": now,
-                "updated_at": now,
-                "notice_external_id": notice.external_id,
-                "ntv_reason_code": notice.ntv_reason_code,
-                "departure_destination_code": notice.departure_destination_code,
-                "notes": notice.notes,
-                # The resident is still there, whatever the date: the sweep must vacate the unit, or vacate it again.
-                "vacated_on": None,
-            }
-            turn = msgspec.structs.replace(unit.turn, **changes)
+        def decide(unit: HeldUnit, today: datetime.date) -> idempotency.Decision:
+            effect = effects.notice(unit, notice, today)
+            now = instants.after(self.clock(), effect.turn.updated_at)
+            changes = effect.changes | {"occupancy_source": provider, "occupancy_fed_at": now, "updated_at": now}
+            turn = msgspec.structs.replace(effect.turn, **changes)
             values = {f"turn_{name}": value for name, value in changes.items()} | {"turn_id": turn.id}
             record = self.notices.of_values(by_column(turn))
-            return self._decision(call, unit, turn, "notice", record, {}, values)
+            return self._decision(call, unit, turn, "notice", effect.status, record, {}, values)
 
-        # A notice has the same effect before and after the move_out_date, so it does not need the timezone.
-        return pb.RecordNoticeResponse(
-            reply=await self._write(queries.NOTICE, claim, call, request.unit_id, decide, asks_the_day=False)
-        )
+        return pb.RecordNoticeResponse(reply=await self._write(queries.NOTICE, claim, call, request.unit_id, decide))
 
     async def RecordMoveIn(self, request: pb.RecordMoveInRequest, call: identity.Call) -> pb.RecordMoveInResponse:
         wanted, canonical = bodies.decode(MoveInCreate, request.body)
@@ -118,9 +103,8 @@ class ResidenciesService:
         made = await self.leases.rows(claim.company_id, *dates_of_lease, wanted.parties)
         lease, *parties = ({**row, "transition_id": turn_id} for row in (made[0], *made[1]))
 
-        def decide(unit: HeldUnit, residency: rules.Residency) -> idempotency.Decision:
-            active_id = None if unit.turn is None else unit.turn.id
-            ends = rules.record_move_in(residency, rules.named(wanted.predecessor_transition_id, active_id))
+        def decide(unit: HeldUnit, today: datetime.date) -> idempotency.Decision:
+            effect = effects.move_in(unit, wanted.move_in_date, wanted.predecessor_transition_id, today)
             now = self.clock()
             turn = StoredTurn(
                 company_id=claim.company_id,
@@ -143,12 +127,14 @@ class ResidenciesService:
                 departure_destination_code=None,
                 notes=None,
                 vacated_on=None,
+                began_at=None,
+                **effect.columns,
             )
             values: dict[str, Any] = {"completed_ids": [], "completed_at": now}
-            if ends and unit.turn is not None:
+            if effect.begins and unit.turn is not None:
                 # After the turn's own updated_at, which an import can set to any instant.
                 completed_at = instants.after(now, unit.turn.updated_at)
-                values = {"completed_ids": [active_id], "completed_at": completed_at}
+                values = {"completed_ids": [unit.turn.id], "completed_at": completed_at}
             rows: dict[Table, Sequence[Row]] = {
                 turn_tables.transition: [msgspec.structs.asdict(turn)],
                 tables.lease: [lease],
@@ -156,11 +142,10 @@ class ResidenciesService:
             }
             of_lease = {column: lease[column.name] for column in tables.lease.c}
             record = self.move_ins.of_values(by_column(turn) | of_lease | {records.PARTIES: parties})
-            return self._decision(call, unit, turn, "move_in", record, rows, values)
+            status = rules.MOVE_IN_STATUS if effect.begins else None
+            return self._decision(call, unit, turn, "move_in", status, record, rows, values)
 
-        return pb.RecordMoveInResponse(
-            reply=await self._write(queries.MOVE_IN, claim, call, request.unit_id, decide, asks_the_day=True)
-        )
+        return pb.RecordMoveInResponse(reply=await self._write(queries.MOVE_IN, claim, call, request.unit_id, decide))
 
     async def ListResidencies(
         self, request: pb.ListResidenciesRequest, call: identity.Call
@@ -197,11 +182,10 @@ class ResidenciesService:
         claim: idempotency.Claim,
         call: identity.Call,
         unit_id: int,
-        decide: Callable[[HeldUnit, rules.Residency], idempotency.Decision],
-        *,
-        asks_the_day: bool,
+        decide: Callable[[HeldUnit, datetime.date], idempotency.Decision],
     ) -> WriteReply:
-        """Writes the decision for the unit. If a replica lacks a row, fetches it and retries in a new transaction."""
+        """Writes the decision for the unit, on today's date in the company's timezone. If a replica lacks a row,
+        fetches it and retries in a new transaction."""
         caller, asked = identity.caller(call), set[str]()
 
         def look(row: Record | None) -> idempotency.Decision:
@@ -210,11 +194,9 @@ class ResidenciesService:
             if row is None:
                 raise not_found("unit") if "unit" in asked else _ReplicaLacksError("unit")
             unit = HeldUnit(claim.company_id, row)
-            move_out_date = None if unit.turn is None else unit.turn.move_out_date
-            if asks_the_day and move_out_date is not None and unit.timezone is None and "company" not in asked:
+            if unit.timezone is None and "company" not in asked:
                 raise _ReplicaLacksError("company")
-            day = instants.local_date(self.clock(), unit.timezone or "UTC")
-            return decide(unit, rules.residency(unit.turn is not None, move_out_date, day))
+            return decide(unit, instants.local_date(self.clock(), unit.timezone or "UTC"))
 
         while True:
             try:
@@ -237,24 +219,25 @@ class ResidenciesService:
         unit: HeldUnit,
         turn: StoredTurn,
         cause: StatusCause,
+        status: UnitStatus | None,
         record: records.OccupancyRecord,
         rows: Mapping[Table, Sequence[Row]],
         values: Mapping[str, Any],
     ) -> idempotency.Decision:
-        """The write's rows and values, together with the unit's new state and the events."""
+        """The write's rows and values, together with the unit's new state and the events. status: the unit's new one;
+        None if the unit stays as it is."""
         about: dict[str, Any] = {
             "company_id": turn.company_id,
             "occurred_at": turn.updated_at,
             "request_id": call.request_id,
         }
-        status = _STATUS_AFTER[cause]
-        state = unit.state.became(status, turn.projected_ready_on)
+        state = None if status is None else unit.state.became(status, turn.projected_ready_on)
         states = [] if state is None else [state]
         how: dict[str, Any] = {"cause": cause, "actor": call.identity.actor, "turn_id": turn.id}
         changes = [change for one in states for change in status_change(unit.state, one, at=turn.updated_at, **how)]
         events = [self.outbox.references(references_of([one]), **about) for one in states]
         before = unit.state.unit_status
-        if status != before:
+        if changes:
             change = turn_events.change("unit_status", before, status)
             shown = encode(self.turns.of_values(unit.shown(turn)))
             events.append(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Column, Select, and_, func, literal_column, select
+from sqlalchemy import BigInteger, Column, Select, and_, func, literal_column, or_, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -24,7 +24,7 @@ from svc_occupancy import schema
 from svc_occupancy.turns import records, rules, tables
 from svc_occupancy.turns.tables import StoredTurn
 from svc_occupancy.units import tables as unit_tables
-from svc_occupancy.units.rules import UnitState, UnitStatus
+from svc_occupancy.units.rules import UnitState
 
 _turns = records.TURN.select(
     tables.transition.join(schema.property_, schema.property_.c.id == tables.transition.c.property_id).join(
@@ -70,7 +70,6 @@ async def turns(connection: Connection, company_id: int, turn_ids: Sequence[int]
 
 
 _company_id = param("company_id", BigInteger)
-_ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal: the index of active turns is partial
 # The served columns that are not in `transition` but in the unit and property, with their labels in LOOK.
 _PLACE_LABELS = {
     column: f"held_{column.table.name}_{column.name}"
@@ -80,16 +79,44 @@ _PLACE_LABELS = {
 _TRANSITION_NAMES = {tables.transition.c[name]: name for name in StoredTurn.__struct_fields__}
 
 
-def _look() -> Select[tuple[object, ...]]:
-    """The unit `:unit_id` with its property, if both have arrived; with its active transition, its state and the
-    company's timezone, each null if it does not exist."""
+def first_planned(company_id: Any, unit_id: Any, name: str) -> Any:
+    """The first of a unit's planned turns, as a lateral table called `name`: the one behind no other planned turn."""
+    return _end_of_row(company_id, unit_id, name, is_first=True)
+
+
+def _end_of_row(company_id: Any, unit_id: Any, name: str, *, is_first: bool) -> Any:
+    turn, other = tables.transition, tables.transition.alias(f"{name}_neighbour")
+    key, reference = (turn.c.predecessor_id, other.c.id) if is_first else (turn.c.id, other.c.predecessor_id)
+    # Planned turns are few, and only the index of a unit's planned turns has these columns.
+    neighbour = select(other.c.id).where(
+        other.c.company_id == company_id, other.c.unit_id == unit_id, tables.planned(other), reference == key
+    )
+    order = (turn.c.move_in_date, turn.c.id)
+    return (
+        select(*_TRANSITION_NAMES)
+        .where(turn.c.company_id == company_id, turn.c.unit_id == unit_id, tables.is_planned, ~neighbour.exists())
+        .order_by(*(order if is_first else (column.desc() for column in order)))
+        .limit(literal_column("1"))
+        .lateral(name)
+    )
+
+
+def _look(*, several: bool = False) -> Select[tuple[object, ...]]:
+    """The unit `:unit_id`, or several `:unit_ids`, with its property, if both have arrived; with its current turn, its
+    first planned turn, the last one's id and move_out_date, its state and the company's timezone, each null if it does
+    not exist."""
     turn, state, company = tables.transition, unit_tables.unit_state, schema.company
-    here = and_(turn.c.company_id == _company_id, turn.c.unit_id == schema.unit.c.id, turn.c.status == _ACTIVE)
+    here = and_(turn.c.company_id == _company_id, turn.c.unit_id == schema.unit.c.id, tables.is_current)
+    following = first_planned(_company_id, schema.unit.c.id, "following")
+    last = _end_of_row(_company_id, schema.unit.c.id, "last", is_first=False)
     known = and_(state.c.company_id == _company_id, state.c.unit_id == schema.unit.c.id)
     return (
         select(
             *(column.label(label) for column, label in _PLACE_LABELS.items()),
             *_TRANSITION_NAMES,
+            *(following.c[name].label(f"next_{name}") for name in _TRANSITION_NAMES.values()),
+            last.c.id.label("last_id"),
+            last.c.move_out_date.label("last_move_out_date"),
             state.c.version.label("state_version"),
             state.c.unit_status,
             state.c.projected_ready_on.label("unit_ready_on"),
@@ -98,13 +125,16 @@ def _look() -> Select[tuple[object, ...]]:
         .select_from(
             schema.unit.join(schema.property_, schema.property_.c.id == schema.unit.c.property_id)
             .outerjoin(turn, here)
+            .outerjoin(following, true())
+            .outerjoin(last, true())
             .outerjoin(state, known)
             .outerjoin(company, and_(company.c.id == _company_id, company.c.version > 0))
         )
         .where(
             # Only the key's index fits this form: with few units known, the planner may choose the company's index.
             *is_of([(schema.unit.c.company_id, _company_id)]),
-            schema.unit.c.id == param("unit_id", BigInteger),
+            schema.unit.c.id
+            == (func.any(param("unit_ids", ARRAY(BigInteger))) if several else param("unit_id", BigInteger)),
             schema.unit.c.version > 0,
             schema.property_.c.version > 0,
         )
@@ -112,6 +142,7 @@ def _look() -> Select[tuple[object, ...]]:
 
 
 LOOK = _look()
+LOOK_AT_SEVERAL = Statement(_look(several=True).order_by(schema.unit.c.id))
 
 
 def by_column(turn: StoredTurn) -> dict[Source, Any]:
@@ -119,18 +150,29 @@ def by_column(turn: StoredTurn) -> dict[Source, Any]:
     return {column: getattr(turn, name) for column, name in _TRANSITION_NAMES.items()}
 
 
+class LastPlanned(NamedTuple):
+    """The last of a unit's planned turns."""
+
+    id: int
+    move_out_date: datetime.date | None
+    vacated_on: datetime.date | None = None
+
+
 class HeldUnit:
-    """A unit whose row is locked, with its active turn and its state."""
+    """A unit whose row is locked, with its row of active turns and its state."""
 
     def __init__(self, company_id: int, row: Record) -> None:
         """row: a row of `LOOK`."""
         self._places: dict[Source, Any] = {column: row[label] for column, label in _PLACE_LABELS.items()}
         self.id: int = self._places[schema.unit.c.id]
         self.property_id: int = self._places[schema.property_.c.id]
-        self.turn: StoredTurn | None = None
-        """The active turn; None if the unit has none."""
-        if row["id"] is not None:
-            self.turn = StoredTurn(*(row[name] for name in _TRANSITION_NAMES.values()))
+        names = _TRANSITION_NAMES.values()
+        self.turn = None if row["id"] is None else StoredTurn(*(row[name] for name in names))
+        """The current turn; None if the unit has none."""
+        self.next = None if row["next_id"] is None else StoredTurn(*(row[f"next_{name}"] for name in names))
+        """The first planned turn; None if none is planned."""
+        self.last = None if row["last_id"] is None else LastPlanned(row["last_id"], row["last_move_out_date"])
+        """The last planned turn; None if none is planned."""
         self.state = UnitState(company_id, self.id, row["state_version"] or 0, row["unit_status"], row["unit_ready_on"])
         self.timezone: str | None = row["timezone"]
         """The company's timezone; None if the company has not arrived."""
@@ -158,6 +200,12 @@ async def held_unit(connection: Connection, company_id: int, unit_id: int) -> He
     return None if row is None else HeldUnit(company_id, row)
 
 
+async def held_units(connection: Connection, company_id: int, unit_ids: Sequence[int]) -> list[HeldUnit]:
+    """Reads units that are locked already, in the order of their ids."""
+    rows = await connection.rows(LOOK_AT_SEVERAL, company_id=company_id, unit_ids=unit_ids)
+    return [HeldUnit(company_id, row) for row in rows]
+
+
 _STORED_TURN = Query(
     StoredTurn,
     select(*_TRANSITION_NAMES).where(tables.transition.c.company_id == _company_id, tables.transition.c.id == _turn_id),
@@ -172,15 +220,33 @@ _of_unit, _by_id = stretch([(tables.transition.c.company_id, _company_id), (tabl
 NEWEST = Query(
     StoredTurn,
     select(*_TRANSITION_NAMES)
-    .where(*_of_unit)
+    .where(*_of_unit, tables.transition.c.has_begun)
     .order_by(*(column.desc() for column in _by_id), tables.transition.c.id.desc())
     .limit(literal_column("1")),
 )
 
 
 async def newest_turn(connection: Connection, company_id: int, unit_id: int) -> StoredTurn | None:
-    """The unit's turn with the highest id, whatever its status."""
+    """The unit's turn with the highest id among those that have begun, whatever its status."""
     return await NEWEST.row(connection, company_id=company_id, unit_id=unit_id)
+
+
+_MOVE_UP = Statement(
+    update(tables.transition)
+    .where(
+        tables.transition.c.company_id == _company_id,
+        tables.transition.c.predecessor_id == _turn_id,
+        tables.transition.c.predecessor_id.is_not(None),
+        tables.is_active,
+    )
+    .values(predecessor_id=param("new_predecessor_id", BigInteger))
+)
+
+
+async def move_up(connection: Connection, company_id: int, turn_id: int, predecessor_id: int | None) -> None:
+    """Puts the successor of a turn that leaves the row behind the turn before it. No public record shows it, so the
+    successor's version stays."""
+    await connection.execute(_MOVE_UP, company_id=company_id, turn_id=turn_id, new_predecessor_id=predecessor_id)
 
 
 # The columns of a notice.
@@ -189,6 +255,7 @@ EDITABLE_TURNS = EditableTable(
     tables.transition,
     *("property_id", "unit_id", "status", "move_in_date", "move_out_date", "projected_ready_on"),
     *("occupancy_source", "occupancy_fed_at", *NOTICE_NAMES, "vacated_on"),
+    *("has_begun", "predecessor_id", "began_at", "planned_version"),
 )
 
 
@@ -219,41 +286,34 @@ async def place(connection: Connection | Database, company_id: int, unit_id: int
     return await _PLACE.row(connection, company_id=company_id, unit_id=unit_id)
 
 
-class Departed(NamedTuple):
-    """An active turn whose move_out_date is over and not yet dealt with, with its unit's state."""
-
-    company_id: int
-    id: int
-    unit_id: int
-    version: int
-    updated_at: datetime.datetime
-    move_out_date: datetime.date
-    projected_ready_on: datetime.date | None
-    state_version: int | None
-    unit_status: UnitStatus | None
-    unit_ready_on: datetime.date | None
-
-    @property
-    def state(self) -> UnitState:
-        """The unit's state."""
-        return UnitState(self.company_id, self.unit_id, self.state_version or 0, self.unit_status, self.unit_ready_on)
-
-
 def has_departed(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
-    """The condition for active turns whose resident has left. day: in the company, dates before it are over."""
-    # A literal, so that PostgreSQL can use the sweep's partial index.
-    return [tables.transition.c.status == _ACTIVE, tables.leaves, tables.transition.c.move_out_date < day]
+    """The condition for current turns whose resident has left. day: in the company, dates before it are over."""
+    return [tables.is_current, tables.leaves, tables.transition.c.move_out_date < day]
 
 
-_turn, _state = tables.transition, unit_tables.unit_state
-# The fields of Departed.
-DEPARTED = select(
-    *(_turn.c[name] for name in ("company_id", "id", "unit_id", "version", "updated_at", "move_out_date")),
-    _turn.c.projected_ready_on,
-    _state.c.version.label("state_version"),
-    _state.c.unit_status,
-    _state.c.projected_ready_on.label("unit_ready_on"),
-).select_from(
-    _turn.outerjoin(_state, and_(_state.c.company_id == _turn.c.company_id, _state.c.unit_id == _turn.c.unit_id))
+def is_to_begin(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
+    """The condition for planned turns that begin, as `rules.begins_on` says. day: today in the company."""
+    turn, current, before = tables.transition, tables.transition.alias("current"), tables.transition.alias("before")
+    stays = and_(
+        current.c.company_id == turn.c.company_id,
+        current.c.unit_id == turn.c.unit_id,
+        tables.begun(current),
+        current.c.vacated_on.is_(None),
+        or_(current.c.move_out_date.is_(None), current.c.move_out_date > day),
+    )
+    is_behind = and_(
+        before.c.company_id == turn.c.company_id, before.c.id == turn.c.predecessor_id, tables.planned(before)
+    )
+    in_the_way = (select(current.c.id).where(stays), select(before.c.id).where(is_behind))
+    return [tables.is_planned, turn.c.move_in_date <= day, *(~rows.exists() for rows in in_the_way)]
+
+
+# The columns of a due turn, for the sweep.
+DUE = select(*(tables.transition.c[name] for name in ("company_id", "id", "unit_id")))
+SAVE_TURNS = UpdateMany(
+    tables.transition,
+    (
+        *("status", "vacated_on", "has_begun", "predecessor_id", "began_at", "planned_version"),
+        *("version", "updated_at"),
+    ),
 )
-SAVE_DEPARTED = UpdateMany(tables.transition, ("vacated_on", "version", "updated_at"))

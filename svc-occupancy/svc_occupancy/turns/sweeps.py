@@ -1,116 +1,216 @@
-"""The scheduled sweep of turns: units become vacant the morning after their residents leave."""
+"""The scheduled sweep of turns: units become vacant the morning after a departure, and planned turns begin."""
 
 from __future__ import annotations
 
 import datetime
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 from asyncpg import Record
 
 from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Connection, Database
 from chassis.messaging.outbox import Outbox
-from chassis.records.shapes import Renderer
+from chassis.records.shapes import Renderer, encode
+from chassis.runtime.failpoints import failpoint
 from chassis.schedule import instants
 from chassis.schedule.instants import Clock
-from chassis.schedule.overdue import Overdue
+from chassis.schedule.overdue import Day, Due, Overdue
 from chassis.writes.audit import Audit
 from svc_occupancy import schema
-from svc_occupancy.turns import events, queries, tables
-from svc_occupancy.turns.queries import Departed
+from svc_occupancy.turns import events, queries, rules, tables
+from svc_occupancy.turns.queries import HeldUnit
 from svc_occupancy.turns.records import Turn
+from svc_occupancy.turns.tables import StoredTurn
 from svc_occupancy.units import queries as unit_queries
 from svc_occupancy.units import rules as unit_rules
 from svc_occupancy.units.events import references_of
-from svc_occupancy.units.rules import VACATED, UnitState
+from svc_occupancy.units.rules import VACATED, StatusCause, StatusChange, UnitState
 
 
-class Vacating:
-    """Makes units vacant the morning after the move_out_date of their active turn, if no successor has moved in."""
+class Taken(NamedTuple):
+    """A step that time has taken in a unit."""
+
+    unit: HeldUnit
+    """The unit before the step."""
+    turn: StoredTurn
+    """Its current turn after the step."""
+    ended: StoredTurn | None
+    """The turn that this one ends, if it has begun with the step."""
+    state: UnitState | None
+    """The unit's new state; None if it stays."""
+    cause: StatusCause
+
+    @property
+    def has_status(self) -> bool:
+        """Whether the unit has another status."""
+        return self.state is not None and self.state.unit_status != self.unit.state.unit_status
+
+
+def vacate(unit: HeldUnit, at: datetime.datetime) -> Taken:
+    """The morning after the current turn's departure. A status that a person has set since stays, and so does the
+    turn."""
+    assert unit.turn is not None
+    turn = msgspec.structs.replace(unit.turn, vacated_on=unit.turn.move_out_date)
+    if unit.state.unit_status not in unit_rules.LIVED_IN:
+        return Taken(unit, turn, None, None, "vacated")
+    state = unit.state.became(VACATED, turn.projected_ready_on)
+    return Taken(unit, _changed(turn, at), None, state, "vacated")
+
+
+def begin(unit: HeldUnit, at: datetime.datetime) -> Taken:
+    """The first planned turn begins, and ends the current one, whatever the unit's status is."""
+    assert unit.next is not None
+    turn = _changed(unit.next, at, has_begun=True, planned_version=None, vacated_on=None)
+    turn = msgspec.structs.replace(turn, began_at=turn.updated_at)
+    ended = None
+    if unit.turn is not None:
+        turn = msgspec.structs.replace(turn, predecessor_id=unit.turn.id)
+        ended = _changed(unit.turn, at, status="completed")
+    status = unit_rules.status_of_resident(turn.move_out_date)
+    return Taken(unit, turn, ended, unit.state.became(status, turn.projected_ready_on), "move_in")
+
+
+_STEPS = {"vacate": vacate, "begin": begin}
+
+
+def _changed(turn: StoredTurn, at: datetime.datetime, **values: Any) -> StoredTurn:
+    """The turn's next version."""
+    at = instants.after(at, turn.updated_at)
+    return msgspec.structs.replace(turn, **values, version=turn.version + 1, updated_at=at)
+
+
+class Turnovers:
+    """Takes the steps that are due in units, in the order in which they fell due in each unit."""
 
     def __init__(
         self, database: Database, audit: Audit, outbox: Outbox, turns: Renderer[Turn], clock: Clock = instants.now
     ) -> None:
         turn = tables.transition.c
-        self._overdue = Overdue(
-            database,
-            schema.company,
-            tables.transition,
-            queries.has_departed,
-            queries.DEPARTED,
-            order=(turn.move_out_date, turn.id),
+
+        def overdue(due: Due, day_of: Day, date: Any) -> Overdue:
             # Locks units before turns, as notices, move-ins, commands and imports do.
-            first=turn.unit_id,
-        )
+            return Overdue(
+                database,
+                schema.company,
+                tables.transition,
+                due,
+                queries.DUE,
+                day_of,
+                order=(date, turn.id),
+                first=turn.unit_id,
+            )
+
+        self._departures = overdue(queries.has_departed, instants.overdue_before, turn.move_out_date)
+        self._arrivals = overdue(queries.is_to_begin, instants.local_date, turn.move_in_date)
         self._audit, self._outbox, self._turns = audit, outbox, turns
         self._clock = clock
         self._call = Call(Identity(SERVICE, outbox.producer), "")
 
     async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:
-        """Returns how many units became vacant; turn.status_changed fires for each."""
-        vacated = 0
+        """Returns how many units became vacant, how many turns began, and how often turn.status_changed fired.
+
+        A unit may have several steps due, of both kinds, if no sweep has run for days. All are taken in one
+        transaction, so any number of sweeps at once take each step once.
+        """
+        done = Counter({"unit.vacated": 0, "turn.begun": 0, "turn.status_changed": 0})
 
         async def work(connection: Connection, rows: Sequence[Record]) -> None:
-            nonlocal vacated
             at = self._clock()  # read under the units' locks
-            departed = [Departed(**row) for row in rows]
-            for company_id, turns in itertools.groupby(departed, key=lambda turn: turn.company_id):
-                vacated += await self._vacate(connection, company_id, at, list(turns))
+            taken: list[Taken] = []
+            for company_id, turns in itertools.groupby(rows, key=lambda row: int(row["company_id"])):
+                taken += await self._catch_up(connection, company_id, {row["unit_id"] for row in turns}, now, at)
+            done["unit.vacated"] += sum(one.cause == "vacated" and one.has_status for one in taken)
+            done["turn.begun"] += sum(one.cause == "move_in" for one in taken)
+            done["turn.status_changed"] += sum(one.has_status for one in taken)
 
-        await self._overdue.each(now, work)
-        if vacated:
+        for due in (self._departures, self._arrivals):
+            await due.each(now, work)
+        if done.total():
             self._outbox.wake()
-        return {"unit.vacated": vacated, "turn.status_changed": vacated}
+        return done
 
-    async def _vacate(
-        self, connection: Connection, company_id: int, at: datetime.datetime, departed: Sequence[Departed]
-    ) -> int:
-        """Handles these turns' morning after; returns how many units became vacant."""
-        states: dict[int, UnitState] = {}
-        changes: list[unit_rules.StatusChange] = []
-        saved: dict[int, dict[str, Any]] = {}
-        for turn in departed:
-            row = turn._asdict() | {"vacated_on": turn.move_out_date}
-            # A status that a person has set since stays, and so does the turn.
-            if unit_rules.vacated(turn.unit_status) != turn.unit_status:
-                state = turn.state.became(VACATED, turn.projected_ready_on)
-                assert state is not None
-                states[turn.id] = state
-                row |= {"version": turn.version + 1, "updated_at": instants.after(at, turn.updated_at)}
-                changes += unit_rules.status_change(
-                    turn.state,
-                    state,
-                    at=row["updated_at"],
-                    cause="vacated",
-                    actor=self._call.identity.actor,
-                    turn_id=turn.id,
-                )
-            saved[turn.id] = row
-        await queries.SAVE_DEPARTED.run(connection, list(saved.values()))
-        if not states:
-            return 0
-        await unit_queries.save_states(connection, list(states.values()), changes)
-        references = references_of(states.values())
-        happened = [self._outbox.references(references, company_id=company_id, occurred_at=at)]
-        rows_by_id = {row[0]: row for row in await queries.turns(connection, company_id, list(states))}
-        for turn in departed:
-            if turn.id not in states:
-                continue
-            before, after = {"unit_status": turn.unit_status}, {"unit_status": VACATED}
-            await self._audit.add(
-                connection, self._call, company_id, "unit.vacated", "unit", turn.unit_id, before, after
+    async def _catch_up(
+        self,
+        connection: Connection,
+        company_id: int,
+        unit_ids: set[int],
+        now: datetime.datetime,
+        at: datetime.datetime,
+    ) -> list[Taken]:
+        """Takes all steps that are due in these units, the first of each unit at once, then the second ones."""
+        taken: list[Taken] = []
+        while unit_ids:
+            steps = []
+            for unit in await queries.held_units(connection, company_id, sorted(unit_ids)):
+                timezone = unit.timezone or "UTC"
+                days = instants.local_date(now, timezone), instants.overdue_before(now, timezone)
+                step = rules.next_step(unit.turn, unit.next, *days)
+                if step is not None:
+                    steps.append(_STEPS[step](unit, at))
+            if steps:
+                await self._save(connection, company_id, at, steps)
+            taken += steps
+            unit_ids = {one.unit.id for one in steps}
+        return taken
+
+    async def _save(
+        self, connection: Connection, company_id: int, at: datetime.datetime, steps: Sequence[Taken]
+    ) -> None:
+        ended = [msgspec.structs.asdict(one.ended) for one in steps if one.ended is not None]
+        # First those that end, because a unit can have only one turn that has begun.
+        await queries.SAVE_TURNS.run(connection, ended)
+        failpoint("sweep-under-way")
+        await queries.SAVE_TURNS.run(connection, [msgspec.structs.asdict(one.turn) for one in steps])
+        states = [one.state for one in steps if one.state is not None]
+        if states:
+            await unit_queries.save_states(
+                connection, states, [change for one in steps for change in self._change(one)]
             )
-            happened.append(
-                self._outbox.public(
-                    "turn.status_changed",
-                    company_id=company_id,
-                    entity_id=turn.id,
-                    occurred_at=saved[turn.id]["updated_at"],
-                    data=self._turns.json(rows_by_id[turn.id]),
-                    change=events.change("unit_status", turn.unit_status, VACATED),
-                )
-            )
-        await self._outbox.add_many(connection, happened)
-        return len(states)
+            references = self._outbox.references(references_of(states), company_id=company_id, occurred_at=at)
+            await self._outbox.add(connection, references)
+        for one in steps:
+            await self._record(connection, company_id, one)
+        await self._outbox.add_many(connection, [self._event(one) for one in steps if one.has_status])
+
+    def _change(self, taken: Taken) -> Sequence[StatusChange]:
+        assert taken.state is not None
+        return unit_rules.status_change(
+            taken.unit.state,
+            taken.state,
+            at=taken.turn.updated_at,
+            cause=taken.cause,
+            actor=self._call.identity.actor,
+            turn_id=taken.turn.id,
+        )
+
+    async def _record(self, connection: Connection, company_id: int, taken: Taken) -> None:
+        """Adds the step's entries to the audit log."""
+        entries: list[tuple[str, str, int, Mapping[str, Any], Mapping[str, Any]]] = []
+        if taken.ended is not None:
+            ends = {"status": "active"}, {"status": taken.ended.status}
+            entries.append(("turn.completed", "turn", taken.ended.id, *ends))
+        if taken.cause == "move_in":
+            entries.append(("turn.begun", "turn", taken.turn.id, {"has_begun": False}, {"has_begun": True}))
+        if taken.has_status:
+            action = "unit.vacated" if taken.cause == "vacated" else "unit.status_changed"
+            assert taken.state is not None
+            changes = {"unit_status": taken.unit.state.unit_status}, {"unit_status": taken.state.unit_status}
+            entries.append((action, "unit", taken.unit.id, *changes))
+        for entry in entries:
+            await self._audit.add(connection, self._call, company_id, *entry)
+
+    def _event(self, taken: Taken) -> dict[str, Any]:
+        """The event of the unit's new status, with the turn as it is served after the step."""
+        assert taken.state is not None
+        return self._outbox.public(
+            "turn.status_changed",
+            company_id=taken.turn.company_id,
+            entity_id=taken.turn.id,
+            occurred_at=taken.turn.updated_at,
+            data=encode(self._turns.of_values(taken.unit.shown(taken.turn))),
+            change=events.change("unit_status", taken.unit.state.unit_status, taken.state.unit_status),
+        )

@@ -7,23 +7,27 @@ import datetime
 import msgspec
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Date,
     DateTime,
     ForeignKey,
+    FromClause,
     Index,
     Sequence,
     Table,
     Text,
     and_,
     literal_column,
+    not_,
     text,
 )
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.changes.tables import Follow, make_followable
 from chassis.lists.paging import page_indexes
+from chassis.writes.idempotency import SET_BY_WRITES
 from svc_occupancy.schema import at_most, metadata, one_of, property_, unit
 from svc_occupancy.turns import rules
 
@@ -61,9 +65,18 @@ transition = Table(
     Column("ntv_reason_code", Text),
     Column("departure_destination_code", Text),
     Column("notes", Text),
-    # The move_out_date that the sweep has handled: it made the unit vacant, or left a status that was set on purpose.
-    # Another date, or a new notice with the same date, makes the turn due again.
+    # The move_out_date that is dealt with: the sweep has handled its morning after, or staff have said before that the
+    # resident is gone. A turn with another date is due again.
     Column("vacated_on", Date),
+    # False: the turn is planned. The release before writes begun turns alone, and does not know the column.
+    Column("has_begun", Boolean, nullable=False, server_default=text("true"), info={SET_BY_WRITES: True}),
+    # The turn before it in the unit, which ends when this one begins; null if there was none.
+    Column("predecessor_id", BigInteger),
+    # When the sweep began the planned turn; null for one that began with its record.
+    Column("began_at", DateTime(timezone=True)),
+    # Of a turn that has not begun: its version. A release that does not know planned turns raises the version alone, so
+    # it can write to none.
+    Column("planned_version", BigInteger),
     one_of("transition", "status", rules.TRANSITION_STATUSES),
     one_of("transition", "source", rules.SOURCES),
     CheckConstraint("projected_ready_on IS NULL OR move_out_date IS NOT NULL", name="transition_ready_after_move_out"),
@@ -72,6 +85,13 @@ transition = Table(
         f"char_length(occupancy_source) BETWEEN 1 AND {rules.PROVIDER_POINTS_MAX}", name="transition_occupancy_source"
     ),
     CheckConstraint("updated_at >= created_at", name="transition_updated_after_created"),
+    CheckConstraint("has_begun OR status <> 'completed'", name="transition_begun_before_completed"),
+    CheckConstraint("has_begun OR move_in_date IS NOT NULL", name="transition_planned_for_a_date"),
+    CheckConstraint(
+        "CASE WHEN has_begun THEN planned_version IS NULL ELSE planned_version IS NOT DISTINCT FROM version END",
+        name="transition_planned_version",
+    ),
+    CheckConstraint("has_begun OR began_at IS NULL", name="transition_began_at"),
     *at_most(
         "transition",
         notice_external_id=rules.FEED_EXTERNAL_ID_POINTS_MAX,
@@ -105,6 +125,15 @@ class StoredTurn(msgspec.Struct, frozen=True, gc=False):
     departure_destination_code: str | None
     notes: str | None
     vacated_on: datetime.date | None
+    has_begun: bool
+    predecessor_id: int | None
+    began_at: datetime.datetime | None
+    planned_version: int | None
+
+    @property
+    def next_planned_version(self) -> int | None:
+        """The planned_version that belongs to the turn's next version, if it is planned still."""
+        return None if self.has_begun else self.version + 1
 
 
 page_indexes(transition, places=("property_id", "unit_id"))
@@ -124,21 +153,57 @@ Index(
     transition.c.id,
     postgresql_where=text("source <> 'import'"),
 )
+
+
+# Literals, because the indexes are partial.
+is_active: ColumnElement[bool] = transition.c.status == literal_column("'active'")
+
+
+def begun(turn: FromClause) -> ColumnElement[bool]:
+    """The condition for current turns. turn: `transition`, or an alias of it."""
+    return and_(turn.c.status == literal_column("'active'"), turn.c.has_begun)
+
+
+def planned(turn: FromClause) -> ColumnElement[bool]:
+    """The condition for planned turns. turn: `transition`, or an alias of it."""
+    return and_(turn.c.status == literal_column("'active'"), not_(turn.c.has_begun))
+
+
+is_current, is_planned = begun(transition), planned(transition)
+# A unit has at most one current turn, and a turn at most one active successor.
 Index(
-    "transition_active_in_unit",
+    "transition_active_in_unit", transition.c.company_id, transition.c.unit_id, unique=True, postgresql_where=is_current
+)
+Index(
+    "transition_successor",
+    transition.c.company_id,
+    transition.c.predecessor_id,
+    unique=True,
+    postgresql_where=and_(is_active, transition.c.predecessor_id.is_not(None)),
+)
+Index(
+    "transition_planned_in_unit",
     transition.c.company_id,
     transition.c.unit_id,
-    unique=True,
-    postgresql_where=text("status = 'active'"),
+    transition.c.move_in_date,
+    transition.c.id,
+    postgresql_where=is_planned,
 )
-# The residents who leave and whose morning after is not handled yet: the sweep's index.
+# The sweep's indexes: the residents who leave and whose morning after is not handled yet, and the planned turns.
 leaves: ColumnElement[bool] = transition.c.move_out_date.is_distinct_from(transition.c.vacated_on)
 Index(
     "transition_to_vacate",
     transition.c.company_id,
     transition.c.move_out_date,
     transition.c.id,
-    postgresql_where=and_(transition.c.status == literal_column("'active'"), leaves),
+    postgresql_where=and_(is_active, leaves),
+)
+Index(
+    "transition_to_begin",
+    transition.c.company_id,
+    transition.c.move_in_date,
+    transition.c.id,
+    postgresql_where=is_planned,
 )
 make_followable(
     transition,

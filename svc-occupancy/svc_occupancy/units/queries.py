@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import BigInteger, literal_column, select, update
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from chassis.db.database import Connection
 from chassis.db.rows import InsertMany, array_rows_of
-from chassis.db.statements import Statement
+from chassis.db.statements import Statement, param
 from svc_occupancy import schema
 from svc_occupancy.units import tables
-from svc_occupancy.units.rules import StatusChange, UnitState
+from svc_occupancy.units.rules import StatusChange, UnitState, UnitStatus
 
 _NAMES = ("company_id", "unit_id", "version", "unit_status", "projected_ready_on")
 
@@ -44,6 +44,28 @@ async def save_states(connection: Connection, states: Sequence[UnitState], chang
     if states:
         await connection.execute(_SAVE_STATES, **columns_of_states(states))
         await _ADD_CHANGES.run(connection, [change._asdict() for change in changes])
+
+
+_change = tables.unit_status_change
+STATUS_BEFORE = Statement(
+    select(_change.c.from_status)
+    .where(
+        _change.c.company_id == param("company_id", BigInteger),
+        _change.c.unit_id == param("unit_id", BigInteger),
+        _change.c.turn_id == param("turn_id", BigInteger),
+        _change.c.cause == literal_column("'move_in'"),
+    )
+    .order_by(_change.c.version.desc())
+    .limit(literal_column("1"))
+)
+
+
+async def status_before(connection: Connection, company_id: int, unit_id: int, turn_id: int) -> UnitStatus | None:
+    """The unit's status before this turn's move-in changed it; None if it had none, or if it stayed the same."""
+    found: UnitStatus | None = await connection.value(
+        STATUS_BEFORE, company_id=company_id, unit_id=unit_id, turn_id=turn_id
+    )
+    return found
 
 
 PLACE_STATES = Statement(

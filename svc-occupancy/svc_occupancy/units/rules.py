@@ -11,8 +11,10 @@ UnitStatus = Literal["Occupied", "Notice", "Vacant Not Ready", "Vacant Ready", "
 UNIT_STATUSES: tuple[UnitStatus, ...] = get_args(UnitStatus)
 
 # What changes a unit's status: a notice or move-in, staff on the board, a cancelled notice, the morning after a
-# departure, a file, a cancelled turn.
-StatusCause = Literal["notice", "move_in", "board", "notice_cancelled", "vacated", "import", "turn_cancelled"]
+# departure, a file, a cancelled turn, a move-in that had begun by itself and is put off.
+StatusCause = Literal[
+    "notice", "move_in", "board", "notice_cancelled", "vacated", "import", "turn_cancelled", "move_in_changed"
+]
 STATUS_CAUSES: tuple[StatusCause, ...] = get_args(StatusCause)
 
 # The statuses of units on their way to ready, in the order of a turn.
@@ -20,6 +22,8 @@ UNDER_WAY: tuple[UnitStatus, ...] = ("Notice", "Vacant Not Ready", "Vacant Ready
 
 # Only a person who has seen the unit can distinguish these.
 VACANT: frozenset[UnitStatus] = frozenset({"Vacant Not Ready", "Vacant Ready", "Down"})
+# A unit that is down may be lived in.
+VACANCIES: frozenset[UnitStatus] = VACANT - {"Down"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +129,27 @@ def unit_status_on_import(
     return unit_status(now, day, before if same or now is None else None)
 
 
-# The status after a resident has left, and the statuses that the morning after replaces with it.
+# The status after a resident has left, and the statuses that the morning after replaces with it: without a successor, a
+# vacant status stays, because a person who has seen the unit set it.
 VACATED: UnitStatus = "Vacant Not Ready"
 LIVED_IN: frozenset[UnitStatus] = frozenset({"Occupied", "Notice"})
 
 
-def vacated(status: UnitStatus | None) -> UnitStatus | None:
-    """A unit's status on the morning after its resident's move_out_date, without a successor. A vacant status stays,
-    because a person who has seen the unit set it."""
-    return VACATED if status in LIVED_IN else status
+def status_of_resident(move_out_date: datetime.date | None) -> UnitStatus:
+    """A unit's status when its resident's turn begins."""
+    return "Occupied" if move_out_date is None else "Notice"
+
+
+def status_put_off(
+    now: UnitStatus | None, stood: UnitStatus | None, turn: ActiveTurn | None, day: datetime.date
+) -> UnitStatus:
+    """A unit's status after its current turn, which had begun by itself, is planned again.
+
+    now: the status so far; a vacancy stays, because a person who has seen the unit set it. stood: the status before the
+    turn began. turn: the one that is current again; None if there is none.
+    """
+    if now in VACANT:
+        return now
+    if stood in VACANT or (stood is not None and turn is not None):
+        return stood
+    return unit_status(turn, day, None)

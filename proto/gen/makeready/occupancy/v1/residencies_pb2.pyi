@@ -240,7 +240,7 @@ class Residency(_message.Message):
     is_planned: _builtins.bool
     """Whether the turn is active and has not begun."""
     predecessor_id: _builtins.int
-    """The turn before it in the unit, which ends when this one begins; absent if none was named."""
+    """The turn before it in the unit, which ends when this one begins; absent if there was none."""
     @_builtins.property
     def occupancy_fed_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
