@@ -19,7 +19,7 @@ from svc_occupancy import tables
 from svc_occupancy.turn_tasks.records import STALE_TASK
 from svc_occupancy.turn_tasks.sweeps import stale_tasks
 from svc_occupancy.turns.records import TURN
-from svc_occupancy.turns.sweeps import Vacating
+from svc_occupancy.turns.sweeps import Turnovers
 from testkit.plans import explained
 from testkit.plugin import PostgresServer
 
@@ -27,8 +27,9 @@ pytestmark = pytest.mark.plans
 
 COMPANIES, EACH = 40, 500
 DAY = datetime.date(2026, 3, 10)
-# Each company has residents who stay, whose departure is handled, and who leave later. Three residents of one company
-# and one of another have left and are due. The tasks are alike.
+# Each company has residents who stay, whose departure is handled, and who leave later; behind half of them another turn
+# is planned, for a later day, or for a day that is past while the resident is still there. Three residents of one
+# company and one of another have left and are due; so are four planned turns. The tasks are alike.
 FILL = f"""
 INSERT INTO company (id, version, name) SELECT c, 1, 'x' FROM generate_series(1, {COMPANIES}) c;
 INSERT INTO property (id, company_id, version, name) SELECT c, c, 1, 'x' FROM generate_series(1, {COMPANIES}) c;
@@ -40,6 +41,13 @@ INSERT INTO transition (company_id, id, status, property_id, unit_id, move_out_d
   SELECT c, id, 'active', c, id,
     CASE n % 3 WHEN 0 THEN NULL WHEN 1 THEN date '{DAY}' - n ELSE date '{DAY}' + n END,
     CASE n % 3 WHEN 1 THEN date '{DAY}' - n END, '2020-01-01', '2020-01-01', 'import' FROM many;
+INSERT INTO transition (company_id, id, status, property_id, unit_id, move_in_date, has_begun, planned_version,
+    predecessor_id, created_at, updated_at, source)
+  SELECT c, 1000000 + id, 'active', c, id, date '{DAY}' + n, false, 1, id, '2020-01-01', '2020-01-01', 'api' FROM many
+  WHERE n % 2 = 0;
+UPDATE transition SET move_in_date = '{DAY}' WHERE (company_id, id % {EACH}) IN ((7, 10), (7, 16), (7, 22), (30, 40))
+  AND NOT has_begun;
+UPDATE transition SET move_in_date = '{DAY}' WHERE (company_id, id % {EACH}) IN ((9, 30), (9, 36)) AND NOT has_begun;
 INSERT INTO unit_state (company_id, unit_id, version, unit_status) SELECT c, id, 1, 'Notice' FROM many;
 INSERT INTO turn_task (company_id, transition_id, unit_id, task_type, status, scheduled_date, completed_at, stale_at,
     created_at, updated_at, source)
@@ -68,14 +76,15 @@ async def alone(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 
 async def test_a_sweep_meets_what_is_due_and_each_company_once(alone: Database) -> None:
     outbox = Outbox("svc-occupancy", tables.outbox)
-    vacating = Vacating(alone, Audit(tables.audit, alone), outbox, TURN.renderer())
+    turnovers = Turnovers(alone, Audit(tables.audit, alone), outbox, TURN.renderer())
     tasks = stale_tasks(alone, outbox, STALE_TASK.renderer())
     first: dict[str, Any] = {"first_company_id": 0, "rows": ROWS_AT_ONCE}
     cases: list[tuple[Statement, str]] = [
-        (vacating._overdue._find, "transition_to_vacate"),
+        (turnovers._departures._find, "transition_to_vacate"),
+        (turnovers._arrivals._find, "transition_to_begin"),
         (tasks._overdue._find, "turn_task_to_tell_of"),
     ]
-    lock = vacating._overdue._hold_first
+    lock = turnovers._departures._hold_first
     assert lock is not None
     left = [(company_id, company_id * EACH + n) for company_id, n in ((7, 5), (7, 6), (7, 7), (30, 8))]
     for analyzed in (False, True):

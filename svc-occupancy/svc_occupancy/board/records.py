@@ -57,7 +57,11 @@ class PlannedTurn(NamedTuple):
     move_in_date: datetime.date
     move_out_date: datetime.date | None
     predecessor_id: int | None
-    vacated_on: datetime.date | None = None
+
+    @property
+    def vacated_on(self) -> None:
+        """Nobody has left who has not moved in."""
+        return
 
 
 class StatusChange(NamedTuple):

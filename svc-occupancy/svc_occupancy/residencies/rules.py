@@ -133,7 +133,16 @@ def notice_date(
     return "past" if date < today else "coming"
 
 
-def last_turn(current: Current | None, last: Current | None, status: UnitStatus | None, today: datetime.date) -> Last:
+class LastPlanned(Protocol):
+    """The last of a unit's planned turns."""
+
+    @property
+    def move_out_date(self) -> datetime.date | None: ...
+
+
+def last_turn(
+    current: Current | None, last: LastPlanned | None, status: UnitStatus | None, today: datetime.date
+) -> Last:
     """The last active turn of a unit. current: its current turn; last: the last of its planned ones."""
     if last is not None:
         return "planned" if last.move_out_date is None else "planned_leaving"

@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Text, and_, func, literal_column, select, upd
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection
-from chassis.db.rows import array_rows
+from chassis.db.rows import UpdateMany, array_rows
 from chassis.db.statements import Query, Statement, param
 from chassis.imports.importer import ImportTable
 from svc_occupancy.turns import tables
@@ -33,6 +33,9 @@ TURNS = ImportTable(
     "occupancy_fed_at",
     "created_at",
     "vacated_on",
+    "has_begun",
+    "predecessor_id",
+    "planned_version",
 )
 
 
@@ -71,11 +74,12 @@ async def turns_named(connection: Connection, company_id: int, unit_ids: Mapping
 
 
 class UnitBefore(NamedTuple):
-    """A unit before the batch: its newest turn, its active turn and its state; null if it has none."""
+    """A unit before the batch: the newest of its turns that have begun, its current turn and its state; null if it has
+    none."""
 
     unit_id: int
     newest_id: int | None
-    active_id: int | None
+    current_id: int | None
     move_out_date: datetime.date | None
     projected_ready_on: datetime.date | None
     version: int | None
@@ -83,10 +87,10 @@ class UnitBefore(NamedTuple):
     unit_ready_on: datetime.date | None
 
     @property
-    def active(self) -> ActiveTurn | None:
-        if self.active_id is None:
+    def current(self) -> ActiveTurn | None:
+        if self.current_id is None:
             return None
-        return ActiveTurn(self.active_id, self.move_out_date, self.projected_ready_on)
+        return ActiveTurn(self.current_id, self.move_out_date, self.projected_ready_on)
 
     def state(self, company_id: int) -> UnitState:
         return UnitState(company_id, self.unit_id, self.version or 0, self.unit_status, self.unit_ready_on)
@@ -94,31 +98,29 @@ class UnitBefore(NamedTuple):
 
 def _units_before() -> Query[UnitBefore]:
     named = array_rows("named", {"id": BigInteger()}, prefix="unit_")
-    active = tables.transition.alias("active")
+    current = tables.transition.alias("current")
+    turn = tables.transition
     newest = (
-        select(func.max(tables.transition.c.id))
-        .where(tables.transition.c.company_id == _company_id, tables.transition.c.unit_id == named.c.id)
+        select(turn.c.id)
+        .where(turn.c.company_id == _company_id, turn.c.unit_id == named.c.id, turn.c.has_begun)
+        .order_by(turn.c.id.desc())
+        .limit(literal_column("1"))
         .scalar_subquery()
     )
-    here = and_(
-        active.c.company_id == _company_id,
-        active.c.unit_id == named.c.id,
-        # A literal, so that PostgreSQL can use the partial index of active turns.
-        active.c.status == literal_column("'active'"),
-    )
+    here = and_(current.c.company_id == _company_id, current.c.unit_id == named.c.id, tables.begun(current))
     state = and_(unit_tables.unit_state.c.company_id == _company_id, unit_tables.unit_state.c.unit_id == named.c.id)
     return Query(
         UnitBefore,
         select(
             named.c.id.label("unit_id"),
             newest.label("newest_id"),
-            active.c.id.label("active_id"),
-            active.c.move_out_date,
-            active.c.projected_ready_on,
+            current.c.id.label("current_id"),
+            current.c.move_out_date,
+            current.c.projected_ready_on,
             unit_tables.unit_state.c.version,
             unit_tables.unit_state.c.unit_status,
             unit_tables.unit_state.c.projected_ready_on.label("unit_ready_on"),
-        ).select_from(named.outerjoin(active, here).outerjoin(unit_tables.unit_state, state)),
+        ).select_from(named.outerjoin(current, here).outerjoin(unit_tables.unit_state, state)),
     )
 
 
@@ -129,6 +131,47 @@ async def units_before(connection: Connection, company_id: int, unit_ids: Iterab
     return await _UNITS_BEFORE.rows(connection, company_id=company_id, unit_id=sorted(unit_ids))
 
 
+class InRow(NamedTuple):
+    """A planned turn with its place in its unit's row."""
+
+    unit_id: int
+    turn_id: int
+    move_in_date: datetime.date
+    predecessor_id: int | None
+
+
+def _planned() -> Query[InRow]:
+    named = array_rows("named", {"id": BigInteger()}, prefix="unit_")
+    turn = tables.transition
+    here = and_(turn.c.company_id == _company_id, turn.c.unit_id == named.c.id, tables.is_planned)
+    return Query(
+        InRow,
+        select(named.c.id.label("unit_id"), turn.c.id.label("turn_id"), turn.c.move_in_date, turn.c.predecessor_id)
+        .select_from(named.join(turn, here))
+        .order_by(named.c.id, turn.c.move_in_date, turn.c.id),
+    )
+
+
+PLANNED = _planned()
+_PUT_BEHIND = UpdateMany(tables.transition, ("predecessor_id",))
+
+
+async def planned_turns(connection: Connection, company_id: int, unit_ids: Iterable[int]) -> list[InRow]:
+    """The planned turns of these units by unit and by move-in date."""
+    return await PLANNED.rows(connection, company_id=company_id, unit_id=sorted(unit_ids))
+
+
+async def put_behind(connection: Connection, company_id: int, predecessors: Mapping[int, int | None]) -> None:
+    """Puts planned turns behind others. predecessors: the turn before each, by the turn's id.
+
+    First behind none, because a turn has one successor, and the index checks every single row.
+    """
+    rows = [{"company_id": company_id, "id": turn_id, "predecessor_id": None} for turn_id in predecessors]
+    await _PUT_BEHIND.run(connection, rows)
+    rows = [{"company_id": company_id, "id": turn_id, "predecessor_id": one} for turn_id, one in predecessors.items()]
+    await _PUT_BEHIND.run(connection, rows)
+
+
 _CLOSE = Statement(
     update(tables.transition)
     .where(tables.transition.c.company_id == _company_id, tables.transition.c.id == func.any(param("turn_ids", _IDS)))
@@ -137,7 +180,7 @@ _CLOSE = Statement(
 
 
 async def close(connection: Connection, company_id: int, turn_ids: Sequence[int]) -> None:
-    """Completes turns before the batch stores their successors, as a unit can have only one active turn.
+    """Completes turns before the batch stores their successors, as a unit can have only one current turn.
 
     The batch then stores all values of the completed turns too.
     """

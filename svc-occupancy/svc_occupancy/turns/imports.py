@@ -23,7 +23,7 @@ from svc_occupancy.turns.records import TURN, Turn
 from svc_occupancy.units import queries as unit_queries
 from svc_occupancy.units import rules as unit_rules
 from svc_occupancy.units.events import references_of
-from svc_occupancy.units.rules import ActiveTurn, UnitState
+from svc_occupancy.units.rules import ActiveTurn, UnitState, UnitStatus
 
 TurnLine = ImportRow[TurnRow]
 _UPDATED_AT = TURN.positions["updated_at"]
@@ -48,19 +48,22 @@ class TurnImport:
         property_ids = {unit["id"]: unit["property_id"] for unit in held.values()}
         timezone = await replica_queries.timezone(connection, batch.company_id) or "UTC"
         morning = instants.overdue_before(batch.moment, timezone)
-        batch.each(lambda line: _check(line, property_ids, morning))
+        day = instants.local_date(batch.moment, timezone)
+        batch.each(lambda line: _check(line, property_ids, day, morning))
         unit_ids = {line.values["unit_id"] for line in batch.good.values()}
         found = await import_queries.units_before(connection, batch.company_id, unit_ids)
-        units = {one.unit_id: _Unit(one, one.state(batch.company_id)) for one in found}
+        units = {one.unit_id: _Unit(one, one.state(batch.company_id), day) for one in found}
         batch.each(lambda line: units[line.values["unit_id"]].take(line))
-        day = instants.local_date(batch.moment, timezone)
-        changed = [state for unit in units.values() if (state := unit.state(day)) is not None]
+        changed = [state for unit in units.values() if (state := unit.state()) is not None]
         replaced = [unit.replaced_id for unit in units.values() if unit.replaced_id is not None]
         scheduled = [line for line in batch.good.values() if _is_scheduled(line)]
         for line in scheduled:
             line.instants = 2  # the unit's status may change too
+        for line in batch.good.values():
+            line.values["planned_version"] = _planned_version(line)
         await import_queries.close(connection, batch.company_id, replaced)
-        saved = await batch.save(connection, import_queries.TURNS, {"status": "active"})
+        saved = await batch.save(connection, import_queries.TURNS, {})
+        await _put_in_row(connection, batch.company_id, [unit for unit in units.values() if unit.has_another_row])
         ids = {row["external_id"]: row["id"] for row in saved}
         changes = [
             change
@@ -116,10 +119,10 @@ def _schedule(line: TurnLine) -> Change:
     return Change("turn.schedule_changed", line.stored("id"), "projected_ready_on", before, after)
 
 
-def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.date) -> None:
+def _check(line: TurnLine, property_ids: Mapping[int, int], today: datetime.date, morning: datetime.date) -> None:
     """Sets the columns from the row's values. Raises Refusal with the field.
 
-    morning: see `instants.overdue_before`.
+    today: in the company's timezone; morning: see `instants.overdue_before`.
     """
     row, values = line.row, line.values
     if line.moves("unit_id"):
@@ -127,6 +130,9 @@ def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.da
     values["property_id"] = property_ids[values["unit_id"]]
     if row.status is not None:
         values["status"] = rules.stored_status(row.status)
+    elif line.after("status") is None:
+        values["status"] = "active"
+    rules.check_begun(line.stored("has_begun"), line.stored("move_in_date"), line.after("move_in_date"), today)
     if "occupancy_source" in line.given:
         values["occupancy_source"] = rules.provider(row.occupancy_source, "occupancy_source")
     names = ("move_out_date", "projected_ready_on", "occupancy_source", "occupancy_fed_at")
@@ -138,6 +144,41 @@ def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.da
         values["vacated_on"] = left if rules.is_over(left, morning) else None
 
 
+def _planned_version(line: TurnLine) -> int | None:
+    """The planned_version that belongs to the turn's version after the import."""
+    if line.after("has_begun"):
+        return None
+    if line.before is None:
+        return 1
+    is_changed = line.touched or any(
+        line.after(name) != line.before[name] for name in import_queries.TURNS.changeable if name != "planned_version"
+    )
+    version: int = line.before["version"] + is_changed
+    return version
+
+
+def _is_replanned(line: TurnLine) -> bool:
+    """Whether the row changes the place of a turn in its unit's row of planned ones."""
+    return any(line.after(name) != line.stored(name) for name in ("status", "has_begun", "move_in_date"))
+
+
+async def _put_in_row(connection: Connection, company_id: int, units: Sequence[_Unit]) -> None:
+    """Puts the planned turns of units into a row, after the batch is saved. Files name no predecessors, so the earlier
+    move-in comes first."""
+    if not units:
+        return
+    unit_ids = [unit.id for unit in units]
+    before = {
+        one.unit_id: one.current_id for one in await import_queries.units_before(connection, company_id, unit_ids)
+    }
+    predecessors: dict[int, int | None] = {}
+    for turn in await import_queries.planned_turns(connection, company_id, unit_ids):
+        if turn.predecessor_id != before[turn.unit_id]:
+            predecessors[turn.turn_id] = before[turn.unit_id]
+        before[turn.unit_id] = turn.turn_id
+    await import_queries.put_behind(connection, company_id, predecessors)
+
+
 def _key(line: TurnLine) -> int | str:
     """The key of the row's turn: its id, or the external_id of a new turn."""
     found: int | str = line.row.external_id if line.before is None else line.before["id"]
@@ -147,30 +188,69 @@ def _key(line: TurnLine) -> int | str:
 class _Unit:
     """One unit during a batch. It takes its rows in the order of the file."""
 
-    def __init__(self, before: UnitBefore, state: UnitState) -> None:
-        self._before = state
-        self._was = before.active
+    def __init__(self, before: UnitBefore, state: UnitState, day: datetime.date) -> None:
+        """day: today in the company's timezone."""
+        self.id = before.unit_id
+        self._before, self._day = state, day
+        self._was = before.current
         self._is = self._was
+        # Of the turns that have begun.
         self._newest: int | str | None = before.newest_id
         self._lines: dict[int | str, TurnLine] = {}
+        self.has_another_row = False
+        """Whether the batch plans a turn, or changes a planned one."""
 
     def take(self, line: TurnLine) -> None:
-        """Raises Refusal if the unit has another active turn at this row."""
-        key = _key(line)
-        if (line.after("status") or "active") == "active":
+        """Decides whether the row's turn has begun. Raises Refusal if the unit has another current turn at this row."""
+        key, status, date = _key(line), line.after("status"), line.after("move_in_date")
+        if status == "active":
+            line.values["has_begun"] = self._has_begun(line)
+        elif not line.stored("has_begun"):
+            # A planned turn that is cancelled has never begun; one that is completed has.
+            line.values["has_begun"] = status == "completed" or (
+                line.before is None and not rules.is_later(date, self._day)
+            )
+        has_begun = line.after("has_begun")
+        if status == "active" and has_begun:
             if self._is is not None and self._is.key != key:
                 raise invalid_request("The unit has another active turn; complete that one in an earlier row.", "unit")
             self._is = ActiveTurn(key, line.after("move_out_date"), line.after("projected_ready_on"))
         elif self._is is not None and self._is.key == key:
             self._is = None
-        if line.before is None:
+        if status == "active" and line.stored("status") != "active":
+            line.values["predecessor_id"] = None  # it has another place in the row, if any
+        if not has_begun:
+            line.values["vacated_on"] = None
+        if has_begun is not True or line.stored("has_begun") is False:
+            self.has_another_row = self.has_another_row or _is_replanned(line)
+        if line.before is None and has_begun:
             self._newest = key
         self._lines[key] = line
 
+    def _has_begun(self, line: TurnLine) -> bool:
+        """Whether an active turn has begun after its row. Raises Refusal if it has not, and has no date."""
+        if line.stored("has_begun"):
+            return True
+        date = line.after("move_in_date")
+        if rules.is_later(date, self._day):
+            return False
+        if line.stored("status") != "active":
+            return True
+        # A sweep begins a planned turn, which announces it, unless the file says that it has begun.
+        says_so = date != line.stored("move_in_date") or line.row.unit_status in unit_rules.LIVED_IN
+        if self._is is None and says_so:
+            return True
+        if date is None:
+            raise invalid_request("A planned turn needs its move_in_date.", "move_in_date")
+        return False
+
     @property
     def _speaks(self) -> int | str | None:
-        """The turn whose row decides the unit's status: the active one, else the newest."""
-        return self._newest if self._is is None else self._is.key
+        """The turn whose row decides the unit's status: the current one, else the newest that has begun, else the first
+        planned one of the file."""
+        if self._is is not None:
+            return self._is.key
+        return next(iter(self._lines), None) if self._newest is None else self._newest
 
     def changes(self, state: UnitState, ids: Mapping[str, int]) -> Iterator[Change]:
         """The event of the unit's new status. ids: the saved turns' ids, by external_id."""
@@ -189,20 +269,26 @@ class _Unit:
 
     @property
     def replaced_id(self) -> int | None:
-        """The id of the turn that was active, if the batch makes another one active."""
+        """The id of the turn that was current, if the batch makes another one current."""
         if self._was is None or self._is is None or self._is.key == self._was.key:
             return None
         assert isinstance(self._was.key, int)  # it is stored, so it has an id
         return self._was.key
 
-    def state(self, day: datetime.date) -> UnitState | None:
+    def state(self) -> UnitState | None:
         """The unit's state after its rows; None if it does not change."""
         if not self._lines:
             return None
         before = self._before.unit_status
         speaker = None if self._speaks is None else self._lines.get(self._speaks)
         given_status = None if speaker is None else speaker.row.unit_status
-        status = unit_rules.unit_status_on_import(self._was, self._is, day, before, given_status)
+        status: UnitStatus | None
+        if self._is is None and self._newest is None:  # planned turns change nothing about the unit
+            status = given_status if given_status in unit_rules.VACANT else before
+        else:
+            status = unit_rules.unit_status_on_import(self._was, self._is, self._day, before, given_status)
+        if status is None:
+            return None
         after = self._before.became(status, unit_rules.unit_ready_on(self._is))
         if after is not None and speaker is not None and given_status is not None and status != before:
             speaker.touched = True

@@ -85,16 +85,18 @@ def first_planned(company_id: Any, unit_id: Any, name: str) -> Any:
 
 
 def _end_of_row(company_id: Any, unit_id: Any, name: str, *, is_first: bool) -> Any:
-    turn, other = tables.transition, tables.transition.alias(f"{name}_neighbour")
-    key, reference = (turn.c.predecessor_id, other.c.id) if is_first else (turn.c.id, other.c.predecessor_id)
-    # Planned turns are few, and only the index of a unit's planned turns has these columns.
+    turn, other = (tables.transition.alias(f"{name}_{role}") for role in ("turn", "neighbour"))
     neighbour = select(other.c.id).where(
-        other.c.company_id == company_id, other.c.unit_id == unit_id, tables.planned(other), reference == key
+        other.c.company_id == turn.c.company_id,
+        other.c.unit_id == turn.c.unit_id,
+        tables.planned(other),
+        other.c.id == turn.c.predecessor_id if is_first else other.c.predecessor_id == turn.c.id,
     )
+    here = (turn.c.company_id == company_id, turn.c.unit_id == unit_id, tables.planned(turn))
     order = (turn.c.move_in_date, turn.c.id)
     return (
-        select(*_TRANSITION_NAMES)
-        .where(turn.c.company_id == company_id, turn.c.unit_id == unit_id, tables.is_planned, ~neighbour.exists())
+        select(*(turn.c[label] for label in _TRANSITION_NAMES.values()))
+        .where(*here, ~neighbour.exists())
         .order_by(*(order if is_first else (column.desc() for column in order)))
         .limit(literal_column("1"))
         .lateral(name)
@@ -155,7 +157,6 @@ class LastPlanned(NamedTuple):
 
     id: int
     move_out_date: datetime.date | None
-    vacated_on: datetime.date | None = None
 
 
 class HeldUnit:

@@ -65,6 +65,20 @@ def check_turn(
         raise invalid_request("occupancy_fed_at describes a feed; name it in occupancy_source.", "occupancy_fed_at")
 
 
+def is_later(date: datetime.date | None, today: datetime.date) -> bool:
+    """Whether a turn with this move_in_date is planned, where nothing else is known."""
+    return date is not None and date > today
+
+
+def check_begun(
+    has_begun: bool | None, before: datetime.date | None, after: datetime.date | None, today: datetime.date
+) -> None:
+    """Raises Refusal if a file would un-begin a turn. before, after: its move_in_date."""
+    if has_begun and after != before and is_later(after, today):
+        message = "The turn has begun: its move_in_date can be moved to today or to an earlier day only."
+        raise invalid_request(message, "move_in_date")
+
+
 def not_of_company(noun: str) -> Refusal:
     """The refusal 404. It does not reveal whether another company has a record with the id."""
     return Refusal(404, "not_found", f"The company has no {noun} with this id.")

@@ -168,7 +168,7 @@ class Turnovers:
         states = [one.state for one in steps if one.state is not None]
         if states:
             await unit_queries.save_states(
-                connection, states, [change for one in steps for change in self._change(one)]
+                connection, states, [change for one in steps for change in self._changes(one)]
             )
             references = self._outbox.references(references_of(states), company_id=company_id, occurred_at=at)
             await self._outbox.add(connection, references)
@@ -176,8 +176,10 @@ class Turnovers:
             await self._record(connection, company_id, one)
         await self._outbox.add_many(connection, [self._event(one) for one in steps if one.has_status])
 
-    def _change(self, taken: Taken) -> Sequence[StatusChange]:
-        assert taken.state is not None
+    def _changes(self, taken: Taken) -> Sequence[StatusChange]:
+        """The change of the unit's status, if it has another one."""
+        if taken.state is None:
+            return ()
         return unit_rules.status_change(
             taken.unit.state,
             taken.state,

@@ -21,89 +21,168 @@ from svc_occupancy.turns import rules as turn_rules
 TODAY = datetime.date(2026, 3, 1)
 DAY = datetime.timedelta(days=1)
 
-# The contract's table, repeated here. Key: the unit's state, and the predecessor that a move-in names.
+# The tables of decision 16, repeated here. Key: the last active turn of the unit, and the predecessor that a move-in
+# names. None: the unit takes the move-in.
 OCCUPIED, NO_SUCH, NOT_DEPARTING = "already occupies", "No outgoing transition", "has no move_out_date"
-EXPECTED: dict[tuple[str, str], bool | str] = {
-    ("none", "nothing"): False,
-    ("none", "another turn of the unit"): NO_SUCH,
-    ("none", "a turn of another unit"): NO_SUCH,
-    ("none", "an id that nobody has"): NO_SUCH,
-    ("staying", "nothing"): OCCUPIED,
-    ("staying", "the active turn"): NOT_DEPARTING,
-    ("staying", "another turn of the unit"): NO_SUCH,
-    ("staying", "a turn of another unit"): NO_SUCH,
-    ("staying", "an id that nobody has"): NO_SUCH,
-    ("leaving", "nothing"): OCCUPIED,
-    ("leaving", "the active turn"): True,
-    ("leaving", "another turn of the unit"): NO_SUCH,
-    ("leaving", "a turn of another unit"): NO_SUCH,
-    ("leaving", "an id that nobody has"): NO_SUCH,
-    ("lapsed", "nothing"): True,
-    ("lapsed", "the active turn"): True,
-    ("lapsed", "another turn of the unit"): NO_SUCH,
-    ("lapsed", "a turn of another unit"): NO_SUCH,
-    ("lapsed", "an id that nobody has"): NO_SUCH,
+PLANNED = "is planned already"
+NAMED = (
+    "nothing",
+    "the last active turn",
+    "another turn of the unit",
+    "a turn of another unit",
+    "an id that nobody has",
+)
+MOVE_INS: dict[str, tuple[str | None, ...]] = {
+    "none": (None, None, NO_SUCH, NO_SUCH, NO_SUCH),  # the second case does not exist
+    "staying": (OCCUPIED, NOT_DEPARTING, NO_SUCH, NO_SUCH, NO_SUCH),
+    "leaving": (OCCUPIED, None, NO_SUCH, NO_SUCH, NO_SUCH),
+    "lapsed": (None, None, NO_SUCH, NO_SUCH, NO_SUCH),
+    "planned": (PLANNED, NOT_DEPARTING, NO_SUCH, NO_SUCH, NO_SUCH),
+    "planned_leaving": (PLANNED, None, NO_SUCH, NO_SUCH, NO_SUCH),
 }
-ACTIVE_ID = 7
-IDS = {
-    "nothing": None,
-    "the active turn": ACTIVE_ID,
-    "another turn of the unit": 6,
-    "a turn of another unit": 9,
-    "an id that nobody has": 0,
-}
+LAST_ID = 7
+IDS = dict(zip(NAMED, (None, LAST_ID, 6, 9, 0), strict=True))
 
 
-@pytest.mark.parametrize(("state", "named"), EXPECTED)
-def test_every_unit_met_by_every_move_in(state: Any, named: str) -> None:
-    expected = EXPECTED[state, named]
-    predecessor = residency_rules.named(IDS[named], None if state == "none" else ACTIVE_ID)
-    if isinstance(expected, bool):
-        assert residency_rules.record_move_in(state, predecessor) is expected
+@pytest.mark.parametrize(
+    ("last", "named"), [case for case in itertools.product(MOVE_INS, NAMED) if case != ("none", NAMED[1])]
+)
+def test_every_unit_met_by_every_move_in(last: Any, named: str) -> None:
+    expected = MOVE_INS[last][NAMED.index(named)]
+    predecessor = residency_rules.named(IDS[named], None if last == "none" else LAST_ID)
+    if expected is None:
+        residency_rules.check_move_in(last, predecessor)
         return
     with pytest.raises(Refusal, match=expected) as refused:
-        residency_rules.record_move_in(state, predecessor)
+        residency_rules.check_move_in(last, predecessor)
     assert (refused.value.status, refused.value.code) == (422, "invalid_request")
 
 
-@pytest.mark.parametrize("state", residency_rules.RESIDENCIES)
-def test_every_unit_met_by_a_notice(state: Any) -> None:
-    if state != "none":
-        residency_rules.record_notice(state)
+# By the resident, and by the notice's date: the same, earlier, past, coming, after the next one's move-in.
+NOBODY = "no_active_resident"
+NOTICES: dict[str, tuple[str, ...]] = {
+    "nobody": (NOBODY,) * 5,
+    "next": ("next_departs",) * 5,
+    "there": ("repeats", "departs", "departs", "departs", "departs"),
+    "left": (NOBODY, NOBODY, "corrects", "departs", "next_departs"),
+}
+
+
+@pytest.mark.parametrize(("resident", "date"), list(itertools.product(NOTICES, residency_rules.NOTICE_DATES)))
+def test_every_unit_met_by_every_notice(resident: Any, date: Any) -> None:
+    expected = NOTICES[resident][residency_rules.NOTICE_DATES.index(date)]
+    if expected != NOBODY:
+        assert residency_rules.record_notice(resident, date) == expected
         return
     with pytest.raises(Refusal, match="no active resident") as refused:
-        residency_rules.record_notice(state)
+        residency_rules.record_notice(resident, date)
     assert (refused.value.status, refused.value.code) == (422, "invalid_request")
 
 
 def test_the_tables_know_every_case_and_every_refusal_is_one_sentence() -> None:
-    cases = set(itertools.product(residency_rules.RESIDENCIES, get_args(residency_rules.Named))) - {("none", "active")}
-    assert set(residency_rules.MOVE_INS) == cases and {state for state, _ in EXPECTED} == set(
-        residency_rules.RESIDENCIES
-    )
-    assert set(residency_rules.NOTICES) == set(residency_rules.RESIDENCIES)
+    cases = set(itertools.product(residency_rules.LASTS, get_args(residency_rules.Named))) - {("none", "last")}
+    assert set(residency_rules.MOVE_INS) == cases and set(MOVE_INS) == set(residency_rules.LASTS)
+    notices = set(itertools.product(residency_rules.RESIDENTS, residency_rules.NOTICE_DATES))
+    assert set(residency_rules.NOTICES) == notices and set(NOTICES) == set(residency_rules.RESIDENTS)
+    assert set(residency_rules.NOTICES.values()) == set(get_args(residency_rules.NoticeOutcome))
+    assert set(residency_rules.MOVE_INS.values()) == set(get_args(residency_rules.MoveInOutcome))
     outcomes = {*residency_rules.NOTICES.values(), *residency_rules.MOVE_INS.values()}
-    assert outcomes == set(get_args(residency_rules.Outcome)) and residency_rules.REFUSALS.keys() < outcomes
+    assert residency_rules.REFUSALS.keys() < outcomes
     for sentence in residency_rules.REFUSALS.values():
         assert sentence.endswith(".") and sentence.count(". ") == 0
 
 
+@dataclass(frozen=True)
+class Turn:
+    """A turn as the rules see it."""
+
+    move_out_date: datetime.date | None = None
+    vacated_on: datetime.date | None = None
+
+
 @pytest.mark.parametrize(
-    ("active", "move_out_date", "expected"),
+    ("current", "planned", "status", "expected"),
     [
-        (False, None, "none"),
-        (True, None, "staying"),
-        (True, TODAY + DAY, "leaving"),
-        (True, TODAY, "leaving"),
-        (True, TODAY - DAY, "lapsed"),
-        (True, datetime.date.max, "leaving"),
-        (True, datetime.date.min, "lapsed"),
+        (None, None, None, "none"),
+        (None, None, "Vacant Ready", "none"),
+        (Turn(), None, "Occupied", "staying"),
+        (Turn(), None, "Down", "staying"),
+        (Turn(TODAY + DAY), None, "Notice", "leaving"),
+        (Turn(TODAY), None, "Notice", "leaving"),
+        (Turn(datetime.date.max), None, "Notice", "leaving"),
+        (Turn(TODAY - DAY), None, "Notice", "lapsed"),
+        (Turn(datetime.date.min), None, "Occupied", "lapsed"),
+        # the resident has left early, as staff say
+        (Turn(TODAY + DAY, TODAY + DAY), None, "Vacant Ready", "lapsed"),
+        (Turn(TODAY + DAY, TODAY + DAY), None, "Down", "lapsed"),
+        # whatever the current turn is, the planned one is the last
+        (Turn(TODAY - DAY, TODAY - DAY), Turn(), "Vacant Ready", "planned"),
+        (None, Turn(), None, "planned"),
+        (Turn(TODAY + DAY), Turn(TODAY - DAY), "Notice", "planned_leaving"),
     ],
 )
-def test_the_day_of_the_departure_is_still_the_residents(
-    active: bool, move_out_date: datetime.date | None, expected: str
-) -> None:
-    assert residency_rules.residency(active, move_out_date, TODAY) == expected
+def test_the_last_active_turn_of_a_unit(current: Any, planned: Any, status: Any, expected: str) -> None:
+    assert residency_rules.last_turn(current, planned, status, TODAY) == expected
+
+
+@pytest.mark.parametrize(
+    ("current", "is_next", "status", "expected"),
+    [
+        (None, False, "Vacant Ready", "nobody"),
+        (None, True, "Vacant Ready", "next"),
+        (Turn(), False, "Occupied", "there"),
+        (Turn(TODAY - DAY), True, "Notice", "there"),  # the morning after has not come
+        (Turn(TODAY - DAY, TODAY - DAY), False, "Vacant Not Ready", "left"),
+        (Turn(TODAY - DAY, TODAY - DAY), True, "Down", "left"),
+        (Turn(TODAY - DAY, TODAY - DAY), False, "Occupied", "there"),  # the resident stayed on, as staff say
+        (Turn(TODAY + DAY), False, "Down", "there"),
+    ],
+)
+def test_whose_notice_it_is(current: Any, is_next: bool, status: Any, expected: str) -> None:
+    assert residency_rules.resident(current, status, is_next=is_next) == expected
+
+
+@pytest.mark.parametrize(
+    ("date", "stored", "next_move_in", "expected"),
+    [
+        (TODAY, TODAY, None, "same"),
+        (TODAY - DAY, TODAY, TODAY - DAY, "earlier"),
+        (TODAY - DAY, TODAY - 2 * DAY, None, "past"),
+        (TODAY - DAY, None, TODAY, "past"),
+        (TODAY, TODAY - DAY, None, "coming"),
+        (TODAY, None, TODAY + DAY, "coming"),
+        (TODAY, TODAY - DAY, TODAY, "after_next"),
+        (TODAY + DAY, TODAY - DAY, TODAY, "after_next"),
+    ],
+)
+def test_what_a_notices_date_says(date: Any, stored: Any, next_move_in: Any, expected: str) -> None:
+    assert residency_rules.notice_date(date, stored, next_move_in, TODAY) == expected
+
+
+def test_a_notice_that_departs_makes_the_sweep_vacate_the_unit() -> None:
+    assert residency_rules.vacated_on("departs", TODAY, TODAY - DAY) is None
+    assert residency_rules.vacated_on("corrects", TODAY, TODAY - DAY) == TODAY
+    for outcome in ("repeats", "next_departs"):
+        assert residency_rules.vacated_on(outcome, TODAY, TODAY - DAY) == TODAY - DAY
+
+
+@pytest.mark.parametrize("last", residency_rules.LASTS)
+def test_a_move_in_begins_at_once_on_its_day_and_behind_no_planned_turn(last: Any) -> None:
+    for date in (TODAY - DAY, TODAY, TODAY + DAY):
+        at_once = residency_rules.begins_at_once(date, last, TODAY)
+        assert at_once == (date <= TODAY and not last.startswith("planned"))
+
+
+@pytest.mark.parametrize("status", turn_rules.TRANSITION_STATUSES)
+@pytest.mark.parametrize(("has_begun", "began_by_itself"), [(False, False), (True, False), (True, True)])
+def test_whose_move_in_staff_may_move(status: Any, has_begun: bool, began_by_itself: bool) -> None:
+    how = {"has_begun": has_begun, "began_by_itself": began_by_itself}
+    if status == "active" and (began_by_itself or not has_begun):
+        residency_rules.check_change_of_move_in(status, **how)
+        return
+    with pytest.raises(Refusal) as refused:
+        residency_rules.check_change_of_move_in(status, **how)
+    assert refused.value.status == 422
 
 
 @dataclass(frozen=True)
@@ -292,7 +371,7 @@ def test_a_move_in_is_refused_by_field(change: dict[str, Any], status: int, fiel
 @pytest.mark.parametrize("number", [0, -1, 2**63, 10**400])
 def test_an_id_that_no_transition_can_have_is_an_unknown_id(number: int) -> None:
     wanted = bodies.check(MoveInCreate, MOVE_IN | {"predecessor_transition_id": number})
-    assert residency_rules.named(wanted.predecessor_transition_id, ACTIVE_ID) == "other"
+    assert residency_rules.named(wanted.predecessor_transition_id, LAST_ID) == "other"
 
 
 def test_null_is_absent() -> None:

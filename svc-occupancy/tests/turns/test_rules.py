@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -81,3 +82,116 @@ def test_a_day_is_over_from_the_next_one_s_morning_on(day: datetime.date) -> Non
         True,
     ]
     assert not turn_rules.is_over(None, day)
+
+
+ONE_DAY = datetime.timedelta(days=1)
+
+
+@dataclass
+class Residency:
+    """An active turn as the rules see it."""
+
+    move_in_date: datetime.date | None = None
+    move_out_date: datetime.date | None = None
+    vacated_on: datetime.date | None = None
+
+
+@pytest.mark.parametrize("vacated_on", [None, DAY])
+@pytest.mark.parametrize(
+    ("status", "move_out_date", "expected"),
+    [
+        # a vacancy says that the resident has left, also before the date
+        ("Vacant Not Ready", DAY + ONE_DAY, DAY + ONE_DAY),
+        ("Vacant Ready", DAY - ONE_DAY, DAY - ONE_DAY),
+        ("Vacant Ready", None, None),
+        # somebody lives there: the sweep vacates the unit on the morning after, if that is to come
+        ("Occupied", DAY + ONE_DAY, None),
+        ("Notice", DAY, None),
+        ("Occupied", None, None),
+        ("Notice", DAY - ONE_DAY, "as before"),
+        ("Down", DAY + ONE_DAY, "as before"),
+    ],
+)
+def test_what_staff_say_of_a_unit_says_whether_its_resident_has_left(
+    status: Any, move_out_date: Any, expected: Any, vacated_on: Any
+) -> None:
+    after = turn_rules.vacated_on(vacated_on, move_out_date, status, DAY)
+    assert after == (vacated_on if expected == "as before" else expected)
+
+
+@pytest.mark.parametrize(
+    ("current", "begins", "clash"),
+    [
+        (None, DAY, False),
+        (Residency(move_out_date=DAY - ONE_DAY), DAY, False),
+        (Residency(move_out_date=DAY), DAY, False),  # both on one day
+        (Residency(move_out_date=DAY + ONE_DAY), DAY + ONE_DAY, True),
+        (Residency(), None, True),
+        (Residency(move_out_date=DAY + ONE_DAY, vacated_on=DAY + ONE_DAY), DAY, False),  # has left early
+    ],
+)
+def test_a_planned_turn_begins_when_the_resident_before_has_left(current: Any, begins: Any, clash: bool) -> None:
+    planned = Residency(move_in_date=DAY)
+    assert turn_rules.begins_on(current, planned) == begins
+    assert turn_rules.is_clash(current, planned) == clash
+    assert not turn_rules.is_clash(current, None)
+
+
+class House:
+    """A unit's row of turns, to which time alone does something."""
+
+    def __init__(self, turns: list[tuple[Any, Any]], has_current: bool) -> None:
+        self.row = [Residency(*dates) for dates in turns]
+        self.current = self.row.pop(0) if has_current and self.row else None
+        self.history: list[tuple[str, Any]] = []
+
+    def sweep(self, today: datetime.date, morning: datetime.date) -> None:
+        while step := turn_rules.next_step(self.current, self.row[0] if self.row else None, today, morning):
+            if step == "begin":
+                self.current = self.row.pop(0)
+            else:
+                assert self.current is not None
+                self.current.vacated_on = self.current.move_out_date
+            self.history.append((step, self.current))
+
+
+_days = st.integers(0, 12).map(lambda days: DAY + days * ONE_DAY)
+
+
+@given(st.lists(st.tuples(_days, st.none() | _days), min_size=1, max_size=4), st.booleans(), st.integers(0, 20))
+def test_a_sweep_that_is_late_takes_the_steps_of_those_that_were_not(
+    turns: list[tuple[Any, Any]], has_current: bool, days: int
+) -> None:
+    """Two sweeps a day, at midnight and in the morning."""
+    daily, late = House(turns, has_current), House(turns, has_current)
+    for number in range(-1, days):
+        day = DAY + number * ONE_DAY
+        daily.sweep(day, day - ONE_DAY)
+        daily.sweep(day, day)
+        for _, turn in daily.history:
+            assert turn is None or turn is daily.current or turn not in daily.row
+    last = DAY + (days - 1) * ONE_DAY
+    late.sweep(last, last)
+    assert late.history == daily.history and late.row == daily.row
+    begun = [turn for step, turn in late.history if step == "begin"]
+    assert all(turn.move_in_date is not None and turn.move_in_date <= last for turn in begun)
+
+
+@dataclass(frozen=True)
+class InRow:
+    turn_id: int
+    move_in_date: datetime.date
+    predecessor_id: int | None
+
+
+@given(st.permutations(range(1, 6)), st.lists(_days, min_size=5, max_size=5))
+def test_planned_turns_stand_behind_their_predecessors_whatever_their_dates(ids: Any, dates: Any) -> None:
+    row = [InRow(turn_id, date, before) for turn_id, date, before in zip(ids, dates, [9, *ids[:-1]], strict=True)]
+    assert turn_rules.in_order(reversed(row)) == row
+    assert turn_rules.in_order([]) == []
+
+
+def test_a_notice_stays_while_a_move_in_is_planned() -> None:
+    turn_rules.check_notice_cancellation(None)
+    with pytest.raises(Refusal, match="A move-in is planned for 2026-03-10; cancel that first"):
+        turn_rules.check_notice_cancellation(DAY)

@@ -99,8 +99,29 @@ def test_today_is_the_companys_own() -> None:
     assert instants.local_date(moment.replace(hour=23), "Asia/Tokyo").day == 11
 
 
-@pytest.mark.parametrize("status", [None, *unit_rules.UNIT_STATUSES])
-def test_only_a_unit_that_is_lived_in_becomes_vacant(status: unit_rules.UnitStatus | None) -> None:
-    after = unit_rules.vacated(status)
-    assert after == ("Vacant Not Ready" if status in ("Occupied", "Notice") else status)
-    assert unit_rules.vacated(after) == after
+@pytest.mark.parametrize(
+    ("now", "stood", "turn", "expected"),
+    [
+        # the new resident never came: the unit is what it was
+        ("Occupied", "Vacant Ready", HAS_LEFT, "Vacant Ready"),
+        ("Occupied", "Down", None, "Down"),
+        # the one before has stayed on
+        ("Occupied", "Notice", LEAVES_TODAY, "Notice"),
+        ("Notice", "Occupied", HAS_LEFT, "Occupied"),
+        # a person has said since what the unit is
+        ("Down", "Notice", LEAVES_TODAY, "Down"),
+        ("Vacant Ready", "Vacant Not Ready", HAS_LEFT, "Vacant Ready"),
+        # nothing is known of before
+        ("Occupied", None, None, "Vacant Not Ready"),
+        ("Occupied", None, RESIDES, "Occupied"),
+        ("Occupied", None, HAS_LEFT, "Vacant Not Ready"),
+        ("Occupied", "Occupied", None, "Vacant Not Ready"),
+    ],
+)
+def test_a_unit_whose_next_resident_is_put_off(now: Any, stood: Any, turn: Any, expected: str) -> None:
+    assert unit_rules.status_put_off(now, stood, turn, DAY) == expected
+
+
+def test_a_resident_whose_departure_is_known_moves_in_on_notice() -> None:
+    assert unit_rules.status_of_resident(None) == "Occupied"
+    assert unit_rules.status_of_resident(DAY) == "Notice"
