@@ -90,7 +90,12 @@ class ResidenciesService:
             record = self.notices.of_values(by_column(turn))
             return self._decision(call, unit, turn, "notice", effect.status, record, {}, values)
 
-        return pb.RecordNoticeResponse(reply=await self._write(queries.NOTICE, claim, call, request.unit_id, decide))
+        def asks_the_day(unit: HeldUnit) -> bool:
+            return unit.turn is not None and unit.turn.vacated_on is not None
+
+        return pb.RecordNoticeResponse(
+            reply=await self._write(queries.NOTICE, claim, call, request.unit_id, decide, asks_the_day)
+        )
 
     async def RecordMoveIn(self, request: pb.RecordMoveInRequest, call: identity.Call) -> pb.RecordMoveInResponse:
         wanted, canonical = bodies.decode(MoveInCreate, request.body)
@@ -145,7 +150,9 @@ class ResidenciesService:
             status = rules.MOVE_IN_STATUS if effect.begins else None
             return self._decision(call, unit, turn, "move_in", status, record, rows, values)
 
-        return pb.RecordMoveInResponse(reply=await self._write(queries.MOVE_IN, claim, call, request.unit_id, decide))
+        return pb.RecordMoveInResponse(
+            reply=await self._write(queries.MOVE_IN, claim, call, request.unit_id, decide, lambda _: True)
+        )
 
     async def ListResidencies(
         self, request: pb.ListResidenciesRequest, call: identity.Call
@@ -183,9 +190,10 @@ class ResidenciesService:
         call: identity.Call,
         unit_id: int,
         decide: Callable[[HeldUnit, datetime.date], idempotency.Decision],
+        asks_the_day: Callable[[HeldUnit], bool],
     ) -> WriteReply:
         """Writes the decision for the unit, on today's date in the company's timezone. If a replica lacks a row,
-        fetches it and retries in a new transaction."""
+        fetches it and retries in a new transaction. asks_the_day: whether the decision depends on the date."""
         caller, asked = identity.caller(call), set[str]()
 
         def look(row: Record | None) -> idempotency.Decision:
@@ -194,7 +202,7 @@ class ResidenciesService:
             if row is None:
                 raise not_found("unit") if "unit" in asked else _ReplicaLacksError("unit")
             unit = HeldUnit(claim.company_id, row)
-            if unit.timezone is None and "company" not in asked:
+            if unit.timezone is None and "company" not in asked and asks_the_day(unit):
                 raise _ReplicaLacksError("company")
             return decide(unit, instants.local_date(self.clock(), unit.timezone or "UTC"))
 

@@ -138,19 +138,17 @@ def has_left(vacated_on: datetime.date | None, status: UnitStatus | None) -> boo
 
 
 def vacated_on(
-    stored: datetime.date | None, move_out_date: datetime.date | None, status: UnitStatus, morning: datetime.date
+    stored: datetime.date | None, move_out_date: datetime.date | None, status: UnitStatus, *, is_swept: bool
 ) -> datetime.date | None:
     """The departure of the current turn that is dealt with, after staff have set the unit's status. stored: before it.
 
     A vacancy says that the resident has left. Occupied and Notice say that somebody lives there: the sweep vacates the
-    unit on its date's morning after, if that has not come. Down says nothing about the resident. morning: the latest
-    day that has had its morning.
+    unit on the date's morning after, unless it has done so. Down says nothing about the resident. is_swept: whether
+    that morning is over.
     """
     if status in VACANCIES:
         return move_out_date
-    if status in LIVED_IN and not is_over(move_out_date, morning):
-        return None
-    return stored
+    return None if status in LIVED_IN and not is_swept else stored
 
 
 def begins_on(current: Current | None, planned: Planned) -> datetime.date | None:

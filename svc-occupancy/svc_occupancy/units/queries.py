@@ -47,14 +47,14 @@ async def save_states(connection: Connection, states: Sequence[UnitState], chang
 
 
 _change = tables.unit_status_change
+_of_turn = (
+    _change.c.company_id == param("company_id", BigInteger),
+    _change.c.unit_id == param("unit_id", BigInteger),
+    _change.c.turn_id == param("turn_id", BigInteger),
+)
 STATUS_BEFORE = Statement(
     select(_change.c.from_status)
-    .where(
-        _change.c.company_id == param("company_id", BigInteger),
-        _change.c.unit_id == param("unit_id", BigInteger),
-        _change.c.turn_id == param("turn_id", BigInteger),
-        _change.c.cause == literal_column("'move_in'"),
-    )
+    .where(*_of_turn, _change.c.cause == literal_column("'move_in'"))
     .order_by(_change.c.version.desc())
     .limit(literal_column("1"))
 )
@@ -66,6 +66,20 @@ async def status_before(connection: Connection, company_id: int, unit_id: int, t
         STATUS_BEFORE, company_id=company_id, unit_id=unit_id, turn_id=turn_id
     )
     return found
+
+
+LAST_DEPARTURE = Statement(
+    select(_change.c.cause)
+    .where(*_of_turn, _change.c.cause.in_([literal_column("'notice'"), literal_column("'vacated'")]))
+    .order_by(_change.c.version.desc())
+    .limit(literal_column("1"))
+)
+
+
+async def is_vacated_by_sweep(connection: Connection, company_id: int, unit_id: int, turn_id: int) -> bool:
+    """Whether the sweep has made the unit vacant since this turn's last notice changed its status."""
+    cause = await connection.value(LAST_DEPARTURE, company_id=company_id, unit_id=unit_id, turn_id=turn_id)
+    return bool(cause == "vacated")
 
 
 PLACE_STATES = Statement(

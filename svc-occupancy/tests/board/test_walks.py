@@ -41,8 +41,10 @@ class Unit:
     newest: int | None = None
     out: str | None = None
     ready: str | None = None
-    is_waiting: bool = False
-    """Whether the morning after its move_out_date is still to come."""
+    vacated: str | None = None
+    """The move_out_date that is dealt with, by the sweep or by a vacancy that staff set."""
+    is_swept: bool = False
+    """Whether the sweep has made the unit vacant since its notice changed the status."""
     tasks: dict[int, Task] = field(default_factory=dict)
     turn_of: dict[int, int] = field(default_factory=dict)
 
@@ -52,24 +54,36 @@ class Unit:
         changed = before != status and speaker is not None
         return [("turn.status_changed", speaker or 0, before, status)] if changed else []
 
-    def notice(self, day: str) -> list[Fired]:
-        self.out, self.is_waiting = day, True
+    def notice(self, day: str) -> list[Fired] | None:
+        """None: it is refused."""
+        if self.vacated is not None and self.status not in unit_rules.LIVED_IN and day <= (self.out or ""):
+            return None
+        if day == self.out:
+            return []
+        self.out, self.vacated = day, None
+        self.is_swept = self.is_swept and self.status == "Notice"
         return self.becomes("Notice")
+
+    def set_status(self, said: str) -> list[Fired]:
+        if said != self.status and said in unit_rules.VACANCIES:
+            self.vacated = self.out
+        elif said != self.status and said in unit_rules.LIVED_IN and not self.is_swept:
+            self.vacated = None
+        return self.becomes(said)
 
     def cancel(self) -> list[Fired]:
         if self.out is None:
             return []
         ready, turn = self.ready, self.active or 0
-        self.out = self.ready = None
-        self.is_waiting = False
+        self.out = self.ready = self.vacated = None
         for task_id, task in self.tasks.items():
             task.is_open = task.is_open and self.turn_of[task_id] != turn
         return self.becomes("Occupied") + ([("turn.schedule_changed", turn, ready, None)] if ready else [])
 
     def moved_in(self, turn_id: int) -> list[Fired]:
         self.active = self.newest = turn_id
-        self.out = self.ready = None
-        self.is_waiting = False
+        self.is_swept = False
+        self.out = self.ready = self.vacated = None
         return self.becomes("Occupied")
 
     def schedule(self, ready: str | None) -> list[Fired]:
@@ -79,9 +93,10 @@ class Unit:
 
     def sweep(self, now: datetime.datetime, zone: ZoneInfo) -> list[Fired]:
         events: list[Fired] = []
-        if self.is_waiting and _has_come(self.out, now, zone):
-            self.is_waiting = False
-            if self.status in ("Occupied", "Notice"):
+        if self.out != self.vacated and _has_come(self.out, now, zone):
+            self.vacated = self.out
+            if self.status in unit_rules.LIVED_IN:
+                self.is_swept = True
                 events += self.becomes("Vacant Not Ready")
         for task_id, task in self.tasks.items():
             if task.is_open and not task.is_announced and _has_come(task.date, now, zone):
@@ -126,7 +141,7 @@ class Walk:
         refused = said not in unit_rules.VACANT and lacks
         if await self._refused("SetUnitStatus", unit_id=unit.id, unit_status=said) != refused:
             raise AssertionError(unit, said)
-        return [] if refused else unit.becomes(said)
+        return [] if refused else unit.set_status(said)
 
     async def feed(self, unit: Unit) -> list[Fired]:
         if unit.active is None:
@@ -135,8 +150,14 @@ class Walk:
             moved_in = await self.company.move_in(unit.id, predecessor_transition_id=unit.active)
             return unit.moved_in(moved_in["entity_id"])
         day = self.day()
-        await self.company.notice(unit.id, day)
-        return unit.notice(day)
+        expected = unit.notice(day)
+        try:
+            await self.company.notice(unit.id, day)
+        except Refusal as refusal:
+            assert expected is None and refusal.status == 422, refusal.message
+        else:
+            assert expected is not None, (unit, day)
+        return expected or []
 
     async def schedule(self, unit: Unit) -> list[Fired]:
         if unit.newest is None:

@@ -63,7 +63,8 @@ async def story(by: ByFeed) -> None:
     await by.notice(move_out_date="2999-02-28")  # Notice already: no event
     await by.company.command("ScheduleTurn", turn_id=first, projected_ready_on="2999-03-09")
     await by.company.command("SetUnitStatus", unit_id=by.unit_id, unit_status="Down")
-    await by.notice(move_out_date="2999-02-28")  # the same date, and the unit is on Notice again
+    await by.notice(move_out_date="2999-02-28")  # the same date says nothing new
+    await by.notice(move_out_date="2999-03-01")  # another one does: the unit is on Notice again
     second = await by.move_in(parties=[ANA], predecessor_transition_id=first, lease_end_date="2027-01-31")
     await by.notice(move_out_date="2026-01-31")
     await by.move_in(parties=[ANA])  # the resident before has left: no predecessor is needed

@@ -98,7 +98,7 @@ async def test_a_residency_that_has_lapsed_ends_with_the_next_move_in(
     assert await states(served, company) == [(1, "Vacant Ready", "2020-02-09"), (2, "Occupied", "")]
 
 
-async def test_a_notice_after_the_departure_has_passed_corrects_it_and_keeps_the_plan(
+async def test_a_later_date_that_is_past_corrects_a_departure_and_nothing_else(
     company: Company, unit_id: int, served: Database
 ) -> None:
     await company.put("turns", LEFT)
@@ -106,6 +106,21 @@ async def test_a_notice_after_the_departure_has_passed_corrects_it_and_keeps_the
     turn = await company.turn("T1")
     assert (turn["entity_id"], turn["move_out_date"]) == (record["entity_id"], "2020-03-31")
     assert turn["projected_ready_on"] == "2020-02-09" and turn["source"] == "import"
+    assert await changes(served, company) == []
+    assert await states(served, company) == [(1, "Vacant Not Ready", "2020-02-09")]
+    await company.sweep("2020-05-01T00:00:00Z")
+    assert await changes(served, company) == [], "the morning after is handled"
+    for date in ("2020-03-31", "2020-03-30"):
+        with pytest.raises(Refusal, match="no active resident"):
+            await company.notice(unit_id, date, notes="Once more.")
+    assert (await company.turn("T1")) == turn, "a refused notice writes nothing"
+
+
+async def test_a_later_date_that_is_to_come_says_that_the_resident_stayed_on(
+    company: Company, unit_id: int, served: Database
+) -> None:
+    await company.put("turns", LEFT)
+    await company.notice(unit_id)
     assert await changes(served, company) == [("Vacant Not Ready", "Notice")]
     assert await states(served, company) == [(1, "Vacant Not Ready", "2020-02-09"), (2, "Notice", "2020-02-09")]
 

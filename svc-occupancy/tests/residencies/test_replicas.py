@@ -101,15 +101,21 @@ async def test_while_the_owner_is_away_known_units_are_written_to_and_replays_an
     await until(refused, "not_found")
 
 
-async def test_a_company_that_has_not_arrived_is_asked_for_where_the_day_counts(company: Company) -> None:
-    """No gateway runs here, so fetching the company fails; writes that need no date succeed."""
+async def test_a_company_that_has_not_arrived_is_asked_for_where_the_day_counts(
+    company: Company, served: Database
+) -> None:
+    """No gateway runs here, so fetching the company fails; a notice of a resident who is there succeeds."""
     unknown = Company(company.house, 9_500_001)
-    await unknown.make_units("U1", "U2")
-    ids = await unknown.unit_ids()
-    first = await unknown.move_in(ids["U1"])
-    await unknown.notice(ids["U1"])
-    await unknown.notice(ids["U1"], "2020-01-31")
-    assert await code_of(unknown.move_in(ids["U1"])) is grpc.StatusCode.UNAVAILABLE
-    second = await unknown.move_in(ids["U2"])
-    active = [turn["entity_id"] for turn in await unknown.turns(status=1)]
-    assert active == [first["entity_id"], second["entity_id"]]
+    unit_id = await unknown.known_unit(served)
+    assert await code_of(unknown.move_in(unit_id)) is grpc.StatusCode.UNAVAILABLE
+    async with served.transaction() as connection:
+        await connection.raw.execute(
+            "INSERT INTO transition (company_id, property_id, unit_id, status, created_at, updated_at, source)"
+            " SELECT company_id, property_id, id, 'active', now(), now(), 'staff' FROM unit WHERE id = $1",
+            unit_id,
+        )
+    await unknown.notice(unit_id)
+    async with served.transaction() as connection:
+        await connection.raw.execute("UPDATE transition SET vacated_on = move_out_date WHERE unit_id = $1", unit_id)
+    assert await code_of(unknown.notice(unit_id, "2020-01-31")) is grpc.StatusCode.UNAVAILABLE
+    assert len(await unknown.turns(status=1)) == 1

@@ -63,10 +63,26 @@ async def test_a_resident_who_stayed_on_is_not_moved_out_again(going: Company, s
     events = await fired(served, going)
     await going.sweep("2980-04-01T00:00:00Z")
     assert await fired(served, going) == events
-    # Another notice, even with the same date, makes the turn due again.
+    # A feed that sends its notice once more says nothing new; one with another date makes the turn due again.
     await going.notice(unit_id, LEFT)
     await going.sweep("2980-04-02T00:00:00Z")
+    assert await fired(served, going) == events
+    await going.notice(unit_id, "2980-04-03")
+    await going.sweep("2980-04-05T00:00:00Z")
     assert (await fired(served, going))[-1] == ("turn.status_changed", turn_id, "Notice", "Vacant Not Ready")
+
+
+async def test_a_vacancy_that_staff_take_back_is_vacated_on_its_morning(going: Company, served: Database) -> None:
+    unit_id, turn_id = await lived_in(going, served)
+    for said in ("Vacant Ready", "Notice"):
+        await going.command("SetUnitStatus", unit_id=unit_id, unit_status=said)
+    events = await fired(served, going)
+    await going.sweep(BEFORE_SIX)
+    assert await fired(served, going) == events
+    await going.sweep(SIX)
+    assert (await fired(served, going))[len(events) :] == [
+        ("turn.status_changed", turn_id, "Notice", "Vacant Not Ready")
+    ]
 
 
 async def test_a_date_that_moves_takes_the_morning_with_it(going: Company, served: Database) -> None:
