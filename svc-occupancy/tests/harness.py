@@ -166,6 +166,11 @@ class Company:
         found = getattr(response, name)
         return json.loads(found.json) if name == "document" else found
 
+    async def residencies(self, unit_id: int) -> list[Any]:
+        """The unit's turns as people see them, newest first."""
+        request = residencies_pb2.ListResidenciesRequest(unit_id=unit_id)
+        return list((await self.house("ListResidencies", request, self.staff)).residencies)
+
     async def audited(self) -> list[tuple[str, str, int, Any, Any]]:
         """The audit log, oldest first: actor, action, record's id, before, after."""
         entries = (await self.house("ListAudit", ListAuditRequest(limit=200), self.operator)).entries
