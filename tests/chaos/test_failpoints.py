@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CASES = cases()
 # Failpoints outside writes with a key that succeed: the tests that kill there.
 ELSEWHERE = {
+    "svc-occupancy/tests/turns/test_turnovers_cut_off.py": {"sweep-under-way", "sweep-before-commit"},
     "svc-tickets/tests/maintenance/test_overdue_maintenance.py": {"sweep-before-commit"},
     "svc-webhooks/tests/dispatch/test_two_dispatchers.py": {"delivery-claimed", "delivery-sent"},
     "svc-webhooks/tests/subscriptions/test_erasure.py": {"erasure-begun", "erasure-batch"},
