@@ -15,6 +15,7 @@ from svc_occupancy.residencies import queries as residency_queries
 from svc_occupancy.turn_tasks import queries as task_queries
 from svc_occupancy.turns import import_queries as turn_import_queries
 from svc_occupancy.turns import queries as turn_queries
+from svc_occupancy.units import queries as unit_queries
 from testkit.plans import explained
 from testkit.skewed_rows import analyze, check_changes, check_pages, make_crowd
 
@@ -136,6 +137,9 @@ async def test_pages_for_people_cost_what_their_rows_cost(crowd: Database, analy
         (board_queries.STATUS_CHANGES.statement, 60, {"before_version": of_unit["before_version"]}),
         (residency_queries.PARTIES, 60, {}),
         (board_queries.BOARD_UNIT.statement, 10, {"today": TODAY}),
+        (board_queries.PLANNED.statement, 2, {}),
+        (unit_queries.STATUS_BEFORE, unit_queries.NEWEST_CHANGES, {"turn_id": 1}),
+        (unit_queries.LAST_DEPARTURE, unit_queries.NEWEST_CHANGES, {"turn_id": 1}),
         # No list: the newest 200 turns, and the one before each.
         (board_queries.DAYS_EMPTY, 620, {"today": TODAY}),
         (board_queries.DAYS_EMPTY_OF_PROPERTY, 620, {"today": TODAY}),

@@ -13,7 +13,7 @@ from chassis.db.rows import InsertMany, array_rows_of
 from chassis.db.statements import Statement, param
 from svc_occupancy import schema
 from svc_occupancy.units import tables
-from svc_occupancy.units.rules import StatusChange, UnitState, UnitStatus
+from svc_occupancy.units.rules import StatusCause, StatusChange, UnitState, UnitStatus
 
 _NAMES = ("company_id", "unit_id", "version", "unit_status", "projected_ready_on")
 
@@ -47,17 +47,30 @@ async def save_states(connection: Connection, states: Sequence[UnitState], chang
 
 
 _change = tables.unit_status_change
-_of_turn = (
-    _change.c.company_id == param("company_id", BigInteger),
-    _change.c.unit_id == param("unit_id", BigInteger),
-    _change.c.turn_id == param("turn_id", BigInteger),
-)
-STATUS_BEFORE = Statement(
-    select(_change.c.from_status)
-    .where(*_of_turn, _change.c.cause == literal_column("'move_in'"))
+# However many changes a unit has had, only its newest ones are read.
+NEWEST_CHANGES = 100
+_newest = (
+    select(_change)
+    .where(_change.c.company_id == param("company_id", BigInteger), _change.c.unit_id == param("unit_id", BigInteger))
     .order_by(_change.c.version.desc())
-    .limit(literal_column("1"))
+    .limit(literal_column(str(NEWEST_CHANGES)))
+    .subquery("newest")
 )
+
+
+def _of_turn(column: Any, *causes: StatusCause) -> Statement:
+    """Of the unit's newest change with this turn and one of these causes."""
+    is_cause = _newest.c.cause.in_([literal_column(f"'{cause}'") for cause in causes])
+    return Statement(
+        select(column)
+        .where(_newest.c.turn_id == param("turn_id", BigInteger), is_cause)
+        .order_by(_newest.c.version.desc())
+        .limit(literal_column("1"))
+    )
+
+
+STATUS_BEFORE = _of_turn(_newest.c.from_status, "move_in")
+LAST_DEPARTURE = _of_turn(_newest.c.cause, "notice", "vacated")
 
 
 async def status_before(connection: Connection, company_id: int, unit_id: int, turn_id: int) -> UnitStatus | None:
@@ -66,14 +79,6 @@ async def status_before(connection: Connection, company_id: int, unit_id: int, t
         STATUS_BEFORE, company_id=company_id, unit_id=unit_id, turn_id=turn_id
     )
     return found
-
-
-LAST_DEPARTURE = Statement(
-    select(_change.c.cause)
-    .where(*_of_turn, _change.c.cause.in_([literal_column("'notice'"), literal_column("'vacated'")]))
-    .order_by(_change.c.version.desc())
-    .limit(literal_column("1"))
-)
 
 
 async def is_vacated_by_sweep(connection: Connection, company_id: int, unit_id: int, turn_id: int) -> bool:
