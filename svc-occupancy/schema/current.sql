@@ -387,7 +387,7 @@ CREATE INDEX transition_page_of_unit ON public.transition USING btree (company_i
 
 CREATE INDEX transition_page_of_unit_and_status ON public.transition USING btree (hashtextextended(status, unit_id), id);
 
-CREATE INDEX transition_planned_in_unit ON public.transition USING btree (company_id, unit_id, move_in_date, id) WHERE ((status = 'active'::text) AND (NOT has_begun));
+CREATE INDEX transition_planned_in_unit ON public.transition USING btree (unit_id, move_in_date, id) WHERE ((status = 'active'::text) AND (NOT has_begun));
 
 CREATE UNIQUE INDEX transition_successor ON public.transition USING btree (company_id, predecessor_id) WHERE ((status = 'active'::text) AND (predecessor_id IS NOT NULL));
 

@@ -18,6 +18,7 @@ from chassis.writes.audit import Audit
 from svc_occupancy import tables
 from svc_occupancy.turn_tasks.records import STALE_TASK
 from svc_occupancy.turn_tasks.sweeps import stale_tasks
+from svc_occupancy.turns import queries
 from svc_occupancy.turns.records import TURN
 from svc_occupancy.turns.sweeps import Turnovers
 from testkit.plans import explained
@@ -99,6 +100,12 @@ async def test_a_sweep_meets_what_is_due_and_each_company_once(alone: Database) 
                     assert plan.returned == due and index in plan.indexes
                     assert plan.rows_met <= COMPANIES + (most if due else 0), (plan.rows_met, plan.indexes)
                     assert set(plan.whole_tables) <= {"company"}
+        async with explained(alone, queries.LOOK_AT_SEVERAL) as explain:
+            ids = [7 * EACH + n for n in (5, 6, 7, 10, 16, 22)]
+            plan = await explain(company_id=7, unit_ids=ids)
+            # Of each: the unit, its property, its turns, its state and the company.
+            assert plan.returned == len(ids) and plan.rows_met <= 8 * len(ids), (plan.rows_met, plan.indexes)
+            assert set(plan.whole_tables) <= {"company", "property"}
         async with explained(alone, lock) as explain:
             plan = await explain(company_id=[company for company, _ in left], id=[turn_id for _, turn_id in left])
             assert plan.returned == DUE and not plan.whole_tables

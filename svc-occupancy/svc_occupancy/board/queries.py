@@ -38,7 +38,7 @@ from svc_occupancy.residencies import tables as residency_tables
 from svc_occupancy.turn_tasks import tables as task_tables
 from svc_occupancy.turn_tasks.tables import StoredTask
 from svc_occupancy.turns import tables as turn_tables
-from svc_occupancy.turns.queries import first_planned
+from svc_occupancy.turns.queries import first_planned, planned_in
 from svc_occupancy.turns.rules import in_order
 from svc_occupancy.units import tables as unit_tables
 from svc_occupancy.units.rules import LIVED_IN, UnitStatus
@@ -138,15 +138,11 @@ def _stays_beyond(turn: Any, move_in_date: Any) -> ColumnElement[bool]:
 def _planned_clash(wanted: Any) -> ColumnElement[bool]:
     """Whether a planned turn of the unit stays beyond the move-in date of the planned turn that follows."""
     before, after = _turn.alias("before"), _turn.alias("after")
-    here = (
-        *(one.c.company_id == _company_id for one in (before, after)),
-        *(one.c.unit_id == wanted.c.id for one in (before, after)),
-        *(turn_tables.planned(one) for one in (before, after)),
-    )
+    here = (*planned_in(before, _company_id, wanted.c.id), *planned_in(after, _company_id, wanted.c.id))
     clash = select(after.c.id).where(
         *here, after.c.predecessor_id == before.c.id, _stays_beyond(before, after.c.move_in_date)
     )
-    return clash.correlate(wanted).exists()
+    return clash.offset(literal_column("0")).correlate(wanted).exists()
 
 
 def _empty_since(wanted: Any) -> Any:
@@ -329,7 +325,7 @@ async def residents(database: Database, company_id: int, turn_ids: Sequence[int]
 PLANNED = Query(
     PlannedTurn,
     select(_turn.c.id.label("turn_id"), _turn.c.move_in_date, _turn.c.move_out_date, _turn.c.predecessor_id).where(
-        _turn.c.company_id == _company_id, _turn.c.unit_id == param("unit_id", BigInteger), turn_tables.is_planned
+        *planned_in(_turn, _company_id, param("unit_id", BigInteger))
     ),
 )
 

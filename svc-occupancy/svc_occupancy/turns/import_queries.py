@@ -15,6 +15,7 @@ from chassis.db.rows import UpdateMany, array_rows
 from chassis.db.statements import Query, Statement, param
 from chassis.imports.importer import ImportTable
 from svc_occupancy.turns import tables
+from svc_occupancy.turns.queries import planned_in
 from svc_occupancy.units import tables as unit_tables
 from svc_occupancy.units.rules import ActiveTurn, UnitState, UnitStatus
 
@@ -143,7 +144,7 @@ class InRow(NamedTuple):
 def _planned() -> Query[InRow]:
     named = array_rows("named", {"id": BigInteger()}, prefix="unit_")
     turn = tables.transition
-    here = and_(turn.c.company_id == _company_id, turn.c.unit_id == named.c.id, tables.is_planned)
+    here = and_(*planned_in(turn, _company_id, named.c.id))
     return Query(
         InRow,
         select(named.c.id.label("unit_id"), turn.c.id.label("turn_id"), turn.c.move_in_date, turn.c.predecessor_id)

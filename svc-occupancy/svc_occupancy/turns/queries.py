@@ -13,7 +13,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
-from chassis.db.rows import UpdateMany
+from chassis.db.rows import UpdateMany, array_rows
 from chassis.db.statements import TIME, Query, Statement, param
 from chassis.lists.paging import Inside, Pages
 from chassis.lists.updated_since import is_of, stretch
@@ -84,27 +84,29 @@ def first_planned(company_id: Any, unit_id: Any, name: str) -> Any:
     return _end_of_row(company_id, unit_id, name, is_first=True)
 
 
+def planned_in(turn: Any, company_id: Any, unit_id: Any) -> list[ColumnElement[bool]]:
+    """The condition for a unit's planned turns, which are few. turn: `transition`, or an alias of it."""
+    return [turn.c.unit_id == unit_id, tables.planned(turn), *is_of([(turn.c.company_id, company_id)])]
+
+
 def _end_of_row(company_id: Any, unit_id: Any, name: str, *, is_first: bool) -> Any:
     turn, other = (tables.transition.alias(f"{name}_{role}") for role in ("turn", "neighbour"))
     neighbour = select(other.c.id).where(
-        other.c.company_id == turn.c.company_id,
-        other.c.unit_id == turn.c.unit_id,
-        tables.planned(other),
+        *planned_in(other, turn.c.company_id, turn.c.unit_id),
         other.c.id == turn.c.predecessor_id if is_first else other.c.predecessor_id == turn.c.id,
     )
-    here = (turn.c.company_id == company_id, turn.c.unit_id == unit_id, tables.planned(turn))
     order = (turn.c.move_in_date, turn.c.id)
     return (
         select(*(turn.c[label] for label in _TRANSITION_NAMES.values()))
-        .where(*here, ~neighbour.exists())
+        .where(*planned_in(turn, company_id, unit_id), ~neighbour.offset(literal_column("0")).exists())
         .order_by(*(order if is_first else (column.desc() for column in order)))
         .limit(literal_column("1"))
         .lateral(name)
     )
 
 
-def _look(*, several: bool = False) -> Select[tuple[object, ...]]:
-    """The unit `:unit_id`, or several `:unit_ids`, with its property, if both have arrived; with its current turn, its
+def _look(unit_id: Any) -> Select[tuple[object, ...]]:
+    """The unit with this id, with its property, if both have arrived; with its current turn, its
     first planned turn, the last one's id and move_out_date, its state and the company's timezone, each null if it does
     not exist."""
     turn, state, company = tables.transition, unit_tables.unit_state, schema.company
@@ -135,16 +137,23 @@ def _look(*, several: bool = False) -> Select[tuple[object, ...]]:
         .where(
             # Only the key's index fits this form: with few units known, the planner may choose the company's index.
             *is_of([(schema.unit.c.company_id, _company_id)]),
-            schema.unit.c.id
-            == (func.any(param("unit_ids", ARRAY(BigInteger))) if several else param("unit_id", BigInteger)),
+            schema.unit.c.id == unit_id,
             schema.unit.c.version > 0,
             schema.property_.c.version > 0,
         )
     )
 
 
-LOOK = _look()
-LOOK_AT_SEVERAL = Statement(_look(several=True).order_by(schema.unit.c.id))
+def _look_at_several() -> Statement:
+    """Each of the units `:unit_ids`, in that order. By keys only, whatever the statistics: OFFSET prevents joins of
+    whole tables."""
+    named = array_rows("named", {"ids": BigInteger()}, prefix="unit_", numbered=True)
+    found = _look(named.c.ids).offset(literal_column("0")).lateral("found")
+    return Statement(select(found).select_from(named.join(found, true())).order_by(named.c.n))
+
+
+LOOK = _look(param("unit_id", BigInteger))
+LOOK_AT_SEVERAL = _look_at_several()
 
 
 def by_column(turn: StoredTurn) -> dict[Source, Any]:
@@ -202,7 +211,7 @@ async def held_unit(connection: Connection, company_id: int, unit_id: int) -> He
 
 
 async def held_units(connection: Connection, company_id: int, unit_ids: Sequence[int]) -> list[HeldUnit]:
-    """Reads units that are locked already, in the order of their ids."""
+    """Reads units that are locked already, in this order."""
     rows = await connection.rows(LOOK_AT_SEVERAL, company_id=company_id, unit_ids=unit_ids)
     return [HeldUnit(company_id, row) for row in rows]
 

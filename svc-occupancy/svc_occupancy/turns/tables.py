@@ -181,9 +181,9 @@ Index(
     unique=True,
     postgresql_where=and_(is_active, transition.c.predecessor_id.is_not(None)),
 )
+# Without the company, or the planner would take the sweep's index of planned turns for as good.
 Index(
     "transition_planned_in_unit",
-    transition.c.company_id,
     transition.c.unit_id,
     transition.c.move_in_date,
     transition.c.id,

@@ -55,7 +55,7 @@ def upgrade() -> None:
         postgresql_where=sa.text("status = 'active' AND predecessor_id IS NOT NULL"),
     )
     for name, columns in (
-        ("transition_planned_in_unit", ["company_id", "unit_id", "move_in_date", "id"]),
+        ("transition_planned_in_unit", ["unit_id", "move_in_date", "id"]),
         ("transition_to_begin", ["company_id", "move_in_date", "id"]),
     ):
         op.create_index(name, "transition", columns, postgresql_where=_PLANNED)
