@@ -18,7 +18,6 @@ from chassis.db.database import Database
 from chassis.records import bodies
 from chassis.records.shapes import Renderer
 from chassis.refusals import invalid_request
-from chassis.schedule import instants
 from chassis.writes.commands import Command, CommandRunner
 from chassis.writes.editing import EditableFields
 from makeready.common.v1.documents_pb2 import Document
@@ -30,7 +29,14 @@ from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.turn_tasks.commands import cancel_open_tasks
 from svc_occupancy.turn_tasks.tables import StoredTask
 from svc_occupancy.turns import queries as turn_queries
-from svc_occupancy.turns.commands import change_unit, hold_unit_of, publish_change, run_on_unit, turn_editor
+from svc_occupancy.turns.commands import (
+    change_unit,
+    departure_dealt_with,
+    hold_unit_of,
+    publish_change,
+    run_on_unit,
+    turn_editor,
+)
 from svc_occupancy.turns.inputs import TurnRow
 from svc_occupancy.turns.queries import NOTICE_NAMES, HeldUnit
 from svc_occupancy.turns.records import Turn
@@ -40,12 +46,9 @@ from svc_occupancy.turns.rules import (
     check_date_seen,
     check_notice_cancellation,
     is_clash,
-    is_over,
     not_of_company,
-    vacated_on,
 )
 from svc_occupancy.turns.tables import StoredTurn
-from svc_occupancy.units.queries import is_vacated_by_sweep
 from svc_occupancy.units.rules import UNIT_STATUSES, UnitStatus, unit_status
 
 BOARD_ROWS, BOARD_ROWS_MAX = 1000, 5000
@@ -177,7 +180,7 @@ class TurnBoardService:
                 if shown is not None:
                     changes: dict[str, Any] = {"planned_version": shown.next_planned_version}
                     if turn is not None:
-                        changes["vacated_on"] = await _vacated_on(command, unit, turn, status)
+                        changes["vacated_on"] = await departure_dealt_with(command, unit, turn, status)
                     at, document = await self._touch(command, msgspec.structs.replace(shown, **changes))
                     await publish_change(command, shown.id, at, document, "status", before, status)
             today = await replica_queries.today(command.connection, command.company_id)
@@ -271,15 +274,6 @@ class TurnBoardService:
         await self.turns.table.update(command.connection, msgspec.structs.asdict(turn), at)
         _, document = await self.turns.rendered(command, turn.id)
         return at, document
-
-
-async def _vacated_on(command: Command, unit: HeldUnit, turn: StoredTurn, status: UnitStatus) -> datetime.date | None:
-    """The departure of the unit's current turn that is dealt with, once staff have set this status."""
-    is_swept = is_over(turn.move_out_date, instants.overdue_before(command.now, unit.timezone or "UTC"))
-    if not is_swept and turn.vacated_on is not None:
-        # An operator may have swept ahead of the clock.
-        is_swept = await is_vacated_by_sweep(command.connection, command.company_id, unit.id, turn.id)
-    return vacated_on(turn.vacated_on, turn.move_out_date, status, is_swept=is_swept)
 
 
 def _sent(request: Any, field: str) -> str | None:

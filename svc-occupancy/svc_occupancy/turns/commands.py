@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 
 from chassis.auth import identity
 from chassis.records.shapes import Renderer
+from chassis.schedule import instants
 from chassis.writes.commands import Command, CommandRunner
 from chassis.writes.editing import RecordEditor
 from makeready.common.v1.documents_pb2 import Document
@@ -18,6 +19,7 @@ from svc_occupancy.turns import events, queries, rules
 from svc_occupancy.turns.queries import NOTICE_NAMES, HeldUnit
 from svc_occupancy.turns.records import Turn
 from svc_occupancy.turns.rules import not_of_company
+from svc_occupancy.turns.tables import StoredTurn
 from svc_occupancy.units import queries as unit_queries
 from svc_occupancy.units.events import references_of
 from svc_occupancy.units.rules import StatusCause, UnitStatus, status_change
@@ -109,6 +111,17 @@ async def change_unit(
     if status != unit.state.unit_status:
         before, after = {"unit_status": unit.state.unit_status}, {"unit_status": status}
         await command.audit("unit.status_changed", "unit", unit.id, before, after)
+
+
+async def departure_dealt_with(
+    command: Command, unit: HeldUnit, turn: StoredTurn, status: UnitStatus
+) -> datetime.date | None:
+    """`vacated_on` of the unit's current turn, once staff have set this status."""
+    is_swept = rules.is_over(turn.move_out_date, instants.overdue_before(command.now, unit.timezone or "UTC"))
+    if not is_swept and turn.vacated_on is not None:
+        # An operator may have swept ahead of the clock.
+        is_swept = await unit_queries.is_vacated_by_sweep(command.connection, command.company_id, unit.id, turn.id)
+    return rules.vacated_on(turn.vacated_on, turn.move_out_date, status, is_swept=is_swept)
 
 
 async def publish_change(
