@@ -68,9 +68,11 @@ EVENTS = (
     ),
     Event(
         "turn.status_changed",
-        f"A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or {MORNING} because its "
-        "resident's move-out date was the day before and no resident follows. `from` and `to` are the unit's old and "
-        "new status; `from` is null if the unit had none. `data` is the unit's active turn, or else its newest.",
+        "A unit with a turn changed status: by a notice, a move-in that begins, staff on the turn board, or "
+        f"{MORNING} because its resident's move-out date was the day before and no resident follows. A move-in of a "
+        "later date fires when it begins, just after midnight in the company's timezone. `from` and `to` are the "
+        "unit's old and new status; `from` is null if the unit had none. `data` is the unit's current turn, or else "
+        "its newest.",
         "Once for each change. A unit that never had a turn fires nothing.",
         "Turn",
         "2026-03-02T06:00:03.000000Z",

@@ -65,7 +65,14 @@ TAGS = {
     "Assets": "Equipment of the properties, retired equipment included.",
     "Vendors": "The company's relationships with the businesses that work for it, inactive ones included.",
     "Inspections": "Inspections of operations: planned, under way and completed.",
-    "Turns": "Unit transitions: a residency from its move-in to the departure, and the work in between two of them.",
+    "Turns": "Unit transitions: a residency from its move-in to the departure, and the work in between two of them. "
+    "Units are let ahead, so a unit may have several turns that are `Active`: at most one current turn, which has "
+    "begun, and planned ones behind it, which change nothing about the unit until they begin. An example of four "
+    "dates: in October the resident gives notice for 28 December, and the unit is `Notice`. In November a move-in for "
+    "10 January is recorded, after that turn; both are `Active`, and the unit stays `Notice`, with the first turn's "
+    "`projected_ready_on`, 4 January. On 29 December, at 06:00 in the company's timezone, the unit is "
+    "`Vacant Not Ready`. On 10 January, just after midnight, the second turn begins: the first is `Completed`, the "
+    "unit `Occupied`. A resident who stays longer is waited for.",
     "Meters": "Utility meters of every scope, inactive ones included, and their readings.",
     "Changes": "Records in the order of their last change, and all records at once, for an exact copy; events in the "
     "order in which they were stored.",
@@ -75,7 +82,7 @@ TAGS = {
 LISTS_AND_FETCHES = {
     "/tickets": ("tickets", "Tickets without a property are not included."),
     "/properties": ("properties", ""),
-    "/units": ("units", ""),
+    "/units": ("units", "`unit_status` and `projected_ready_on` are those of the unit's current turn."),
     "/assets": ("assets", "Retired assets are included."),
     "/vendors": ("vendors", "Inactive relationships are included."),
     "/inspections": (
@@ -83,7 +90,11 @@ LISTS_AND_FETCHES = {
         "Inspections of operations only: walks of a consulting engagement are not included; a unit's acceptance walk "
         "without an engagement is.",
     ),
-    "/turns": ("turns", "Every transition is a turn, a first move-in without a departure too."),
+    "/turns": (
+        "turns",
+        "Every transition is a turn, a first move-in without a departure too. One of a later date is `Active` from the "
+        "moment it is recorded.",
+    ),
     "/meters": ("utility meters", "Inactive meters are included."),
     "/meters/{meter_id}/readings": (
         "readings of a meter",
@@ -327,7 +338,10 @@ WRITES = {
     "POST /units/{unit_id}/notice": Write(
         "Record a notice to vacate",
         "Records when the unit's current resident leaves. The unit becomes `Notice`, which fires `turn.status_changed` "
-        "if it was not. Another notice replaces all values of the notice before it.",
+        "if it was not. Another notice replaces all values of the notice before it; one with the same date changes no "
+        "status. A resident who has left can leave no more: the same date again, or an earlier one, is refused, and a "
+        "later one says that the resident stayed on, or, from a planned move-in's day on, that it is the next "
+        "resident's.",
         "NoticeCreate",
         201,
         "OccupancyRecord",
@@ -356,9 +370,12 @@ WRITES = {
     ),
     "POST /units/{unit_id}/move-in": Write(
         "Record a move-in",
-        "Records a new resident of the unit, with the lease and its parties. The unit becomes `Occupied`, "
-        "which fires `turn.status_changed` if it was not. If the unit still has a resident whose move_out_date "
-        "has not passed, `predecessor_transition_id` names the turn that ends.",
+        "Records a new resident of the unit, with the lease and its parties. On its `move_in_date`, in the company's "
+        "timezone, the unit becomes `Occupied`, which fires `turn.status_changed` if it was not: at once if that is "
+        "today or before, else just after midnight of that day, and not before the resident before leaves. Until then "
+        "nothing about the unit changes. If the unit still has a resident whose move_out_date has not passed, "
+        "`predecessor_transition_id` names the turn that ends: the last of the unit's active turns. The date of a "
+        "planned move-in is changed in the administrator interface alone.",
         "MoveInCreate",
         201,
         "OccupancyRecord",

@@ -916,8 +916,9 @@ class Turn(Answer, kw_only=True):
     entity_id: int
     """The record's id, stable for its life; where the record can be fetched, the id in the path."""
     status: OpenTurnStatus
-    """Whether this is the unit's present turn. A unit has at most one that is Active; it is Completed when the next
-    resident moves in.
+    """A turn is Active from the record of its move-in until the next resident moves in; then it is Completed. A unit
+    may have several that are Active: at most one that has begun, and planned ones, whose move_in_date is later,
+    or whose unit is not free yet.
     """
     property: Reference
     """The property that the unit belongs to."""
@@ -1005,10 +1006,11 @@ class TurnStatusChangedEventChange(msgspec.Struct, kw_only=True, rename={"from_"
 
 
 class TurnStatusChangedEvent(Envelope, kw_only=True):
-    """A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or at 06:00 in the
-    company's timezone because its resident's move-out date was the day before and no resident follows. `from` and
-    `to` are the unit's old and new status; `from` is null if the unit had none. `data` is the unit's active turn,
-    or else its newest. Once for each change. A unit that never had a turn fires nothing.
+    """A unit with a turn changed status: by a notice, a move-in that begins, staff on the turn board, or at 06:00 in
+    the company's timezone because its resident's move-out date was the day before and no resident follows. A
+    move-in of a later date fires when it begins, just after midnight in the company's timezone. `from` and `to`
+    are the unit's old and new status; `from` is null if the unit had none. `data` is the unit's current turn, or
+    else its newest. Once for each change. A unit that never had a turn fires nothing.
     """
 
     schema_version: Literal[1]

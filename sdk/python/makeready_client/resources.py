@@ -215,7 +215,8 @@ class Units(Resource):
     ) -> Pages[models.Unit]:
         """List units.
 
-        A page of units, ascending by id.
+        A page of units, ascending by id. `unit_status` and `projected_ready_on` are those of the unit's current
+        turn.
 
         property_id: Only records of the property with this id. An unknown id gives an empty page.
         limit: How many records a page has; as many as the API allows if left out.
@@ -226,7 +227,7 @@ class Units(Resource):
     def get(self, unit_id: int) -> models.Unit:
         """Fetch a unit.
 
-        One unit by its id.
+        One unit by its id. `unit_status` and `projected_ready_on` are those of the unit's current turn.
 
         unit_id: The unit's `entity_id`.
         """
@@ -248,7 +249,10 @@ class Units(Resource):
         """Record a notice to vacate.
 
         Records when the unit's current resident leaves. The unit becomes `Notice`, which fires
-        `turn.status_changed` if it was not. Another notice replaces all values of the notice before it.
+        `turn.status_changed` if it was not. Another notice replaces all values of the notice before it; one with
+        the same date changes no status. A resident who has left can leave no more: the same date again, or an
+        earlier one, is refused, and a later one says that the resident stayed on, or, from a planned move-in's
+        day on, that it is the next resident's.
 
         unit_id: The unit's `entity_id`.
         move_out_date: The day on which the resident leaves or has left.
@@ -290,20 +294,24 @@ class Units(Resource):
     ) -> models.OccupancyRecord:
         """Record a move-in.
 
-        Records a new resident of the unit, with the lease and its parties. The unit becomes `Occupied`, which
-        fires `turn.status_changed` if it was not. If the unit still has a resident whose move_out_date has not
-        passed, `predecessor_transition_id` names the turn that ends.
+        Records a new resident of the unit, with the lease and its parties. On its `move_in_date`, in the
+        company's timezone, the unit becomes `Occupied`, which fires `turn.status_changed` if it was not: at once
+        if that is today or before, else just after midnight of that day, and not before the resident before
+        leaves. Until then nothing about the unit changes. If the unit still has a resident whose move_out_date
+        has not passed, `predecessor_transition_id` names the turn that ends: the last of the unit's active turns.
+        The date of a planned move-in is changed in the administrator interface alone.
 
         unit_id: The unit's `entity_id`.
-        move_in_date: The day on which the resident moves in.
+        move_in_date: The day on which the resident moves in. A later day than today plans the move-in: it changes
+        nothing about the unit until then.
         lease_start_date: The lease's first day.
         provider: Short name of the system that sends this. Surrounding blanks are removed, and it is stored in
         lower case.
         parties: The parties of the lease; at least one is a leaseholder with first and last name.
         lease_end_date: The lease's last day, not before its first. Without it, the lease runs from month to
         month.
-        predecessor_transition_id: The `entity_id` of the turn that this move-in ends: the unit's active turn, for
-        which a notice was recorded. It is not needed if that turn's move_out_date has passed.
+        predecessor_transition_id: The `entity_id` of the turn that this move-in ends: the last of the unit's
+        active turns, for which a notice was recorded. It is not needed if that turn's resident has left.
         external_id: Your own identifier of the residency: the turn's `external_id`.
         idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
         """
@@ -452,7 +460,8 @@ class Turns(Resource):
     ) -> Pages[models.Turn]:
         """List turns.
 
-        A page of turns, ascending by id. Every transition is a turn, a first move-in without a departure too.
+        A page of turns, ascending by id. Every transition is a turn, a first move-in without a departure too. One
+        of a later date is `Active` from the moment it is recorded.
 
         property_id: Only records of the property with this id. An unknown id gives an empty page.
         unit_id: Only records of the unit with this id. An unknown id gives an empty page.
@@ -477,7 +486,8 @@ class Turns(Resource):
     def get(self, turn_id: int) -> models.Turn:
         """Fetch a turn.
 
-        One turn by its id. Every transition is a turn, a first move-in without a departure too.
+        One turn by its id. Every transition is a turn, a first move-in without a departure too. One of a later
+        date is `Active` from the moment it is recorded.
 
         turn_id: The turn's `entity_id`.
         """
@@ -1272,7 +1282,8 @@ class AsyncUnits(AsyncResource):
     ) -> AsyncPages[models.Unit]:
         """List units.
 
-        A page of units, ascending by id.
+        A page of units, ascending by id. `unit_status` and `projected_ready_on` are those of the unit's current
+        turn.
 
         property_id: Only records of the property with this id. An unknown id gives an empty page.
         limit: How many records a page has; as many as the API allows if left out.
@@ -1283,7 +1294,7 @@ class AsyncUnits(AsyncResource):
     async def get(self, unit_id: int) -> models.Unit:
         """Fetch a unit.
 
-        One unit by its id.
+        One unit by its id. `unit_status` and `projected_ready_on` are those of the unit's current turn.
 
         unit_id: The unit's `entity_id`.
         """
@@ -1305,7 +1316,10 @@ class AsyncUnits(AsyncResource):
         """Record a notice to vacate.
 
         Records when the unit's current resident leaves. The unit becomes `Notice`, which fires
-        `turn.status_changed` if it was not. Another notice replaces all values of the notice before it.
+        `turn.status_changed` if it was not. Another notice replaces all values of the notice before it; one with
+        the same date changes no status. A resident who has left can leave no more: the same date again, or an
+        earlier one, is refused, and a later one says that the resident stayed on, or, from a planned move-in's
+        day on, that it is the next resident's.
 
         unit_id: The unit's `entity_id`.
         move_out_date: The day on which the resident leaves or has left.
@@ -1347,20 +1361,24 @@ class AsyncUnits(AsyncResource):
     ) -> models.OccupancyRecord:
         """Record a move-in.
 
-        Records a new resident of the unit, with the lease and its parties. The unit becomes `Occupied`, which
-        fires `turn.status_changed` if it was not. If the unit still has a resident whose move_out_date has not
-        passed, `predecessor_transition_id` names the turn that ends.
+        Records a new resident of the unit, with the lease and its parties. On its `move_in_date`, in the
+        company's timezone, the unit becomes `Occupied`, which fires `turn.status_changed` if it was not: at once
+        if that is today or before, else just after midnight of that day, and not before the resident before
+        leaves. Until then nothing about the unit changes. If the unit still has a resident whose move_out_date
+        has not passed, `predecessor_transition_id` names the turn that ends: the last of the unit's active turns.
+        The date of a planned move-in is changed in the administrator interface alone.
 
         unit_id: The unit's `entity_id`.
-        move_in_date: The day on which the resident moves in.
+        move_in_date: The day on which the resident moves in. A later day than today plans the move-in: it changes
+        nothing about the unit until then.
         lease_start_date: The lease's first day.
         provider: Short name of the system that sends this. Surrounding blanks are removed, and it is stored in
         lower case.
         parties: The parties of the lease; at least one is a leaseholder with first and last name.
         lease_end_date: The lease's last day, not before its first. Without it, the lease runs from month to
         month.
-        predecessor_transition_id: The `entity_id` of the turn that this move-in ends: the unit's active turn, for
-        which a notice was recorded. It is not needed if that turn's move_out_date has passed.
+        predecessor_transition_id: The `entity_id` of the turn that this move-in ends: the last of the unit's
+        active turns, for which a notice was recorded. It is not needed if that turn's resident has left.
         external_id: Your own identifier of the residency: the turn's `external_id`.
         idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
         """
@@ -1509,7 +1527,8 @@ class AsyncTurns(AsyncResource):
     ) -> AsyncPages[models.Turn]:
         """List turns.
 
-        A page of turns, ascending by id. Every transition is a turn, a first move-in without a departure too.
+        A page of turns, ascending by id. Every transition is a turn, a first move-in without a departure too. One
+        of a later date is `Active` from the moment it is recorded.
 
         property_id: Only records of the property with this id. An unknown id gives an empty page.
         unit_id: Only records of the unit with this id. An unknown id gives an empty page.
@@ -1534,7 +1553,8 @@ class AsyncTurns(AsyncResource):
     async def get(self, turn_id: int) -> models.Turn:
         """Fetch a turn.
 
-        One turn by its id. Every transition is a turn, a first move-in without a departure too.
+        One turn by its id. Every transition is a turn, a first move-in without a departure too. One of a later
+        date is `Active` from the moment it is recorded.
 
         turn_id: The turn's `entity_id`.
         """

@@ -370,15 +370,18 @@ export interface PartyCreate {
 
 /** A new resident's tenancy of the unit. */
 export interface MoveInCreate {
-  /** The day on which the resident moves in. */
+  /**
+   * The day on which the resident moves in. A later day than today plans the move-in: it changes nothing about the unit
+   * until then.
+   */
   move_in_date: string;
   /** The lease's first day. */
   lease_start_date: string;
   /** The lease's last day, not before its first. Without it, the lease runs from month to month. */
   lease_end_date?: string | null | undefined;
   /**
-   * The `entity_id` of the turn that this move-in ends: the unit's active turn, for which a notice was recorded. It is
-   * not needed if that turn's move_out_date has passed.
+   * The `entity_id` of the turn that this move-in ends: the last of the unit's active turns, for which a notice was
+   * recorded. It is not needed if that turn's resident has left.
    */
   predecessor_transition_id?: number | null | undefined;
   /** Short name of the system that sends this. Surrounding blanks are removed, and it is stored in lower case. */
@@ -920,8 +923,9 @@ export interface Turn {
   /** The record's id, stable for its life; where the record can be fetched, the id in the path. */
   entity_id: number;
   /**
-   * Whether this is the unit's present turn. A unit has at most one that is Active; it is Completed when the next
-   * resident moves in.
+   * A turn is Active from the record of its move-in until the next resident moves in; then it is Completed. A unit may
+   * have several that are Active: at most one that has begun, and planned ones, whose move_in_date is later, or whose
+   * unit is not free yet.
    */
   status: Open<TurnStatus>;
   /** The property that the unit belongs to. */
@@ -1008,10 +1012,11 @@ export interface TurnStatusChangedEventChange {
 }
 
 /**
- * A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or at 06:00 in the company's
- * timezone because its resident's move-out date was the day before and no resident follows. `from` and `to` are the
- * unit's old and new status; `from` is null if the unit had none. `data` is the unit's active turn, or else its newest.
- * Once for each change. A unit that never had a turn fires nothing.
+ * A unit with a turn changed status: by a notice, a move-in that begins, staff on the turn board, or at 06:00 in the
+ * company's timezone because its resident's move-out date was the day before and no resident follows. A move-in of a
+ * later date fires when it begins, just after midnight in the company's timezone. `from` and `to` are the unit's old
+ * and new status; `from` is null if the unit had none. `data` is the unit's current turn, or else its newest. Once for
+ * each change. A unit that never had a turn fires nothing.
  */
 export interface TurnStatusChangedEvent {
   /** Version of the shape: 1. */

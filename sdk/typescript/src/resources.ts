@@ -131,7 +131,7 @@ export class Units extends Resource {
   /**
    * List units.
    *
-   * A page of units, ascending by id.
+   * A page of units, ascending by id. `unit_status` and `projected_ready_on` are those of the unit's current turn.
    *
    * @param query.property_id Only records of the property with this id. An unknown id gives an empty page.
    * @param query.limit How many records a page has; as many as the API allows if left out.
@@ -146,7 +146,7 @@ export class Units extends Resource {
   /**
    * Fetch a unit.
    *
-   * One unit by its id.
+   * One unit by its id. `unit_status` and `projected_ready_on` are those of the unit's current turn.
    *
    * @param unitId The unit's `entity_id`.
    */
@@ -158,7 +158,9 @@ export class Units extends Resource {
    * Record a notice to vacate.
    *
    * Records when the unit's current resident leaves. The unit becomes `Notice`, which fires `turn.status_changed` if it
-   * was not. Another notice replaces all values of the notice before it.
+   * was not. Another notice replaces all values of the notice before it; one with the same date changes no status. A
+   * resident who has left can leave no more: the same date again, or an earlier one, is refused, and a later one says
+   * that the resident stayed on, or, from a planned move-in's day on, that it is the next resident's.
    *
    * @param unitId The unit's `entity_id`.
    */
@@ -173,9 +175,12 @@ export class Units extends Resource {
   /**
    * Record a move-in.
    *
-   * Records a new resident of the unit, with the lease and its parties. The unit becomes `Occupied`, which fires
-   * `turn.status_changed` if it was not. If the unit still has a resident whose move_out_date has not passed,
-   * `predecessor_transition_id` names the turn that ends.
+   * Records a new resident of the unit, with the lease and its parties. On its `move_in_date`, in the company's
+   * timezone, the unit becomes `Occupied`, which fires `turn.status_changed` if it was not: at once if that is today or
+   * before, else just after midnight of that day, and not before the resident before leaves. Until then nothing about
+   * the unit changes. If the unit still has a resident whose move_out_date has not passed, `predecessor_transition_id`
+   * names the turn that ends: the last of the unit's active turns. The date of a planned move-in is changed in the
+   * administrator interface alone.
    *
    * @param unitId The unit's `entity_id`.
    */
@@ -299,7 +304,8 @@ export class Turns extends Resource {
   /**
    * List turns.
    *
-   * A page of turns, ascending by id. Every transition is a turn, a first move-in without a departure too.
+   * A page of turns, ascending by id. Every transition is a turn, a first move-in without a departure too. One of a
+   * later date is `Active` from the moment it is recorded.
    *
    * @param query.property_id Only records of the property with this id. An unknown id gives an empty page.
    * @param query.unit_id Only records of the unit with this id. An unknown id gives an empty page.
@@ -324,7 +330,8 @@ export class Turns extends Resource {
   /**
    * Fetch a turn.
    *
-   * One turn by its id. Every transition is a turn, a first move-in without a departure too.
+   * One turn by its id. Every transition is a turn, a first move-in without a departure too. One of a later date is
+   * `Active` from the moment it is recorded.
    *
    * @param turnId The turn's `entity_id`.
    */

@@ -61,14 +61,15 @@ class MoveInCreate(msgspec.Struct, frozen=True, kw_only=True):
     """A new resident's tenancy of the unit."""
 
     move_in_date: datetime.date
-    """The day on which the resident moves in."""
+    """The day on which the resident moves in. A later day than today plans the move-in: it changes nothing about the
+    unit until then."""
     lease_start_date: datetime.date
     """The lease's first day."""
     lease_end_date: datetime.date | None = None
     """The lease's last day, not before its first. Without it, the lease runs from month to month."""
     predecessor_transition_id: RecordId | None = None
-    """The `entity_id` of the turn that this move-in ends: the unit's active turn, for which a notice was recorded. It
-    is not needed if that turn's move_out_date has passed."""
+    """The `entity_id` of the turn that this move-in ends: the last of the unit's active turns, for which a notice was
+    recorded. It is not needed if that turn's resident has left."""
     provider: Provider
     """Short name of the system that sends this. Surrounding blanks are removed, and it is stored in lower case."""
     external_id: ExternalId | None = None

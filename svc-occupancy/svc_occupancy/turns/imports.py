@@ -197,8 +197,7 @@ class _Unit:
         # Of the turns that have begun.
         self._newest: int | str | None = before.newest_id
         self._lines: dict[int | str, TurnLine] = {}
-        self.has_another_row = False
-        """Whether the batch plans a turn, or changes a planned one."""
+        self._is_replanned = False
 
     def take(self, line: TurnLine) -> None:
         """Decides whether the row's turn has begun. Raises Refusal if the unit has another current turn at this row."""
@@ -221,8 +220,8 @@ class _Unit:
             line.values["predecessor_id"] = None  # it has another place in the row, if any
         if not has_begun:
             line.values["vacated_on"] = None
-        if has_begun is not True or line.stored("has_begun") is False:
-            self.has_another_row = self.has_another_row or _is_replanned(line)
+        if not has_begun or line.stored("has_begun") is False:
+            self._is_replanned = self._is_replanned or _is_replanned(line)
         if line.before is None and has_begun:
             self._newest = key
         self._lines[key] = line
@@ -266,6 +265,14 @@ class _Unit:
         key = None if self._is is None else self._is.key
         turn_id = ids[key] if isinstance(key, str) else key
         return unit_rules.status_change(self._before, state, at=at, cause="import", actor=actor, turn_id=turn_id)
+
+    @property
+    def has_another_row(self) -> bool:
+        """Whether the unit's row of turns may be another one: the batch plans a turn, changes a planned one, or makes
+        another turn current."""
+        current = None if self._is is None else self._is.key
+        was = None if self._was is None else self._was.key
+        return self._is_replanned or current not in (None, was)
 
     @property
     def replaced_id(self) -> int | None:
