@@ -30,9 +30,9 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     entity_type: Literal["turn"]
     entity_id: int
     status: rules.TurnStatus
-    """A turn is Active from the record of its move-in until the next resident moves in; then it is Completed. A unit may
-    have several that are Active: at most one that has begun, and planned ones, whose move_in_date is later, or whose
-    unit is not free yet."""
+    """A turn is Active from the record of its move-in until the next resident moves in; then it is Completed. A unit
+    may have several that are Active: at most one that has begun, and planned ones, whose move_in_date is later, or
+    whose unit is not free yet."""
     property: Named
     """The property that the unit belongs to."""
     unit: Named
