@@ -199,7 +199,7 @@ CREATE TABLE public.transition (
     CONSTRAINT transition_notice_external_id CHECK ((char_length(notice_external_id) <= 120)),
     CONSTRAINT transition_ntv_reason_code CHECK ((char_length(ntv_reason_code) <= 20000)),
     CONSTRAINT transition_occupancy_source CHECK (((char_length(occupancy_source) >= 1) AND (char_length(occupancy_source) <= 40))),
-    CONSTRAINT transition_planned_for_a_date CHECK ((has_begun OR (move_in_date IS NOT NULL))),
+    CONSTRAINT transition_planned_for_a_date CHECK ((has_begun OR (status <> 'active'::text) OR (move_in_date IS NOT NULL))),
     CONSTRAINT transition_planned_version CHECK (
 CASE
     WHEN has_begun THEN (planned_version IS NULL)

@@ -213,3 +213,67 @@ def _errors(system: System) -> str:
     """What the services say about failures."""
     logs = [line for path in sorted(system.state.glob("**/*.log")) for line in path.read_text().splitlines()]
     return "\n".join(line[-1500:] for line in logs if "rror" in line)[:20_000]
+
+
+ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}
+
+
+def test_the_release_before_writes_nothing_wrong_to_a_unit_that_is_let_ahead(tree: Path, states: Path) -> None:
+    """Its svc-occupancy does not know that a unit can have two active turns."""
+    system = System(states / "beside let ahead", MAKEREADY_DEMO="0")
+    prepare_state(system.state)
+    of_today = list(system._command)
+
+    def launch(command: list[str]) -> None:
+        system.run_as(command)
+        system.launch()
+        system.wait_until(system._answers)
+        system.wait_until(system._has_written_runtime)
+
+    def turns() -> list[tuple[int, str, str | None, str | None]]:
+        names = ("entity_id", "status", "move_in_date", "move_out_date")
+        found = system.get("/turns", company.keys["read"])
+        assert found.status == 200, found
+        return [tuple(turn[name] for name in names) for turn in found.json["data"]]  # type: ignore[misc]
+
+    def write(path: str, key: str, body: dict[str, object]) -> int:
+        return system.post(f"/units/{unit_id}/{path}", company.keys["write"], {"provider": "feed"} | body, key).status
+
+    try:
+        launch(of_today)
+        company = system.company("Let ahead")
+        company.import_rows("properties", [{"external_id": "P", "name": "Elm", "address": "1 Elm St"}])
+        company.import_rows("units", [{"external_id": "U", "property": "P", "name": "1"}])
+        (unit,) = system.get("/units", company.keys["read"]).json["data"]
+        unit_id = unit["entity_id"]
+        lease = {"lease_start_date": "2026-01-01", "parties": [ANA]}
+        assert write("move-in", "1", {"move_in_date": "2026-01-01", **lease}) == 201
+        ((first, *_),) = turns()
+        assert write("notice", "2", {"move_out_date": "2980-12-28"}) == 201
+        ahead = {"move_in_date": "2981-01-10", "predecessor_transition_id": first, **lease}
+        assert write("move-in", "3", ahead) == 201
+        (_, (second, *_)) = before = turns()
+        assert before == [
+            (first, "Active", "2026-01-01", "2980-12-28"),
+            (second, "Active", "2981-01-10", None),
+        ]
+        assert system.stop() == 0
+        launch([sys.executable, "-P", "-m", "testkit.beside_runner", BEHIND, str(tree)])
+        assert turns() == before
+        # It meets either turn: what it writes is right, or it is refused, or it fails whole.
+        assert write("notice", "4", {"move_out_date": "2981-01-03"}) in (201, 500)
+        assert write("move-in", "5", {"move_in_date": "2026-02-01", **lease}) == 422
+        assert (
+            write("move-in", "6", {"move_in_date": "2026-02-01", "predecessor_transition_id": second, **lease}) == 422
+        )
+        system.makeready("sweep", "stale")
+        after = turns()
+        assert after[1] == before[1] and after[0][:3] == before[0][:3]
+        assert after[0][3] in ("2980-12-28", "2981-01-03")
+        assert system.stop() == 0
+        launch(of_today)
+        assert turns() == after
+        system.makeready("sweep", "stale", "--now", "2981-01-10T12:00:00Z", "--yes-for-all-companies")
+        assert [(turn[0], turn[1]) for turn in turns()] == [(first, "Completed"), (second, "Active")]
+    finally:
+        system.stop()

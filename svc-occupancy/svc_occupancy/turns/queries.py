@@ -316,7 +316,7 @@ def is_to_begin(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
     )
     in_the_way = (select(current.c.id).where(stays), select(before.c.id).where(is_behind))
     # By keys only, whatever the statistics: OFFSET prevents joins of whole tables.
-    looked_up = (rows.offset(literal_column("0")).exists() for rows in in_the_way)
+    looked_up = (rows.correlate(turn, day.table).offset(literal_column("0")).exists() for rows in in_the_way)
     return [tables.is_planned, turn.c.move_in_date <= day, *(~one for one in looked_up)]
 
 

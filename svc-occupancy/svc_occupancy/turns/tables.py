@@ -86,7 +86,9 @@ transition = Table(
     ),
     CheckConstraint("updated_at >= created_at", name="transition_updated_after_created"),
     CheckConstraint("has_begun OR status <> 'completed'", name="transition_begun_before_completed"),
-    CheckConstraint("has_begun OR move_in_date IS NOT NULL", name="transition_planned_for_a_date"),
+    CheckConstraint(
+        "has_begun OR status <> 'active' OR move_in_date IS NOT NULL", name="transition_planned_for_a_date"
+    ),
     CheckConstraint(
         "CASE WHEN has_begun THEN planned_version IS NULL ELSE planned_version IS NOT DISTINCT FROM version END",
         name="transition_planned_version",

@@ -18,7 +18,7 @@ depends_on: str | Sequence[str] | None = None
 
 _CHECKS = {
     "transition_begun_before_completed": "has_begun OR status <> 'completed'",
-    "transition_planned_for_a_date": "has_begun OR move_in_date IS NOT NULL",
+    "transition_planned_for_a_date": "has_begun OR status <> 'active' OR move_in_date IS NOT NULL",
     # The release before raises a turn's version and does not know this column, so it can't write to a planned turn.
     "transition_planned_version": "CASE WHEN has_begun THEN planned_version IS NULL"
     " ELSE planned_version IS NOT DISTINCT FROM version END",
