@@ -17,7 +17,7 @@ from ..harness import ANA, Company, fired, published
 from .test_rules import MOVE_INS, NAMED, NOBODY, NOTICES
 
 DAY = datetime.timedelta(days=1)
-LEASE = {"lease_start_date": "2026-01-01", "parties": [ANA]}
+LEASE: dict[str, Any] = {"lease_start_date": "2026-01-01", "parties": [ANA]}
 # The days of a notice about a resident whose date was ten days ago, and behind whom another one comes in twenty days.
 LEFT, NEXT = -10, 20
 DATES = dict(zip(rules.NOTICE_DATES, (LEFT, LEFT - 1, -5, 5, NEXT), strict=True))
@@ -131,7 +131,7 @@ async def test_every_unit_met_by_every_move_in(
 @pytest.mark.parametrize("by_staff", [False, True], ids=["feed", "staff"])
 @pytest.mark.parametrize(("resident", "date"), list(itertools.product(NOTICES, rules.NOTICE_DATES)))
 async def test_every_unit_met_by_every_notice(
-    company: Company, served: Database, resident: str, date: str, by_staff: bool
+    company: Company, served: Database, resident: str, date: rules.NoticeDate, by_staff: bool
 ) -> None:
     writer = Writer(company, await company.known_unit(served), by_staff=by_staff)
     current = planned = None
@@ -142,11 +142,11 @@ async def test_every_unit_met_by_every_notice(
         await writer.set_vacant()
     if resident != "nobody":
         planned = await writer.move_in(NEXT)
-    expected = NOTICES[resident][rules.NOTICE_DATES.index(date)]  # type: ignore[arg-type]
+    expected = NOTICES[resident][rules.NOTICE_DATES.index(date)]
     before = await shown(company, served)
     status = (await company.command("ListBoard"))[0].unit_status
     events = await fired(served, company)
-    days = DATES[date]  # type: ignore[index]
+    days = DATES[date]
     if expected == NOBODY:
         with pytest.raises(Refusal, match="no active resident") as refused:
             await writer.notice(days)

@@ -15,6 +15,7 @@ revision: str = "0007_turns_are_planned"
 down_revision: str | None = "0006_turns_can_be_followed"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {"transition": "ACCESS EXCLUSIVE", "unit_status_change": "ACCESS EXCLUSIVE"}
 
 _CHECKS = {
     "transition_begun_before_completed": "has_begun OR status <> 'completed'",
