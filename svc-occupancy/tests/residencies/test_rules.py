@@ -352,7 +352,7 @@ def test_a_lease_ends_on_its_first_day_or_later(start: datetime.date, end: datet
         ({"parties": ["Ana"]}, 400, "parties[0]"),
         ({"parties": None}, 400, "parties"),
         ({"predecessor_transition_id": "7"}, 400, "predecessor_transition_id"),
-        ({"predecessor_transition_id": 7.0}, 400, "predecessor_transition_id"),
+        ({"predecessor_transition_id": 7.5}, 400, "predecessor_transition_id"),
         ({"predecessor_transition_id": True}, 400, "predecessor_transition_id"),
         ({"lease_end_date": "2026-02-30"}, 400, "lease_end_date"),
         ({"lease_start_date": None}, 400, "lease_start_date"),
