@@ -254,7 +254,8 @@ class Console:
                 visit.cookies[VISITOR_COOKIE] = visit.visitor, None
         if fault is not None:
             log.warning("session_unknown", reason=str(fault))
-        await self._turns.turn(request[REQUEST].address if visit.who is None else visit.who.actor)
+        client = request[REQUEST].address if visit.who is None else f"{visit.who.company_id} {visit.who.actor}"
+        await self._turns.turn(client, is_known=visit.who is not None)
         return _error_page(visit, 503, "unavailable") if fault else await handler(request)
 
     @web.middleware

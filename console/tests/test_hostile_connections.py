@@ -21,7 +21,7 @@ import aiohttp
 import pytest
 
 from chassis.auth.identity import TokenSigner
-from chassis.http import connection_limits as limits
+from console.kit.serving import SIZES
 from console.kit.visit import SESSION_COOKIE
 from testkit.hostile import (
     BYTES_OF_A_CONNECTION,
@@ -51,7 +51,6 @@ from .stubs import Stubs
 
 pytestmark = pytest.mark.slow
 DANA = "dana@demo.example"
-BUDGETS = limits.UNFINISHED_BYTES_MAX + limits.UNREAD_BYTES_MAX + limits.TLS_BYTES_MAX + limits.HANDSHAKE_BYTES_MAX
 # What an attack may add to the memory, besides the budgets: connections, and what a page leaves in the heap.
 ATTACK_BYTES_MAX = 40_000_000
 FORM = "Content-Type: multipart/form-data; boundary=b\r\n"
@@ -260,11 +259,12 @@ async def test_hostile_connections_take_little_memory(
     async with attacked(identity_keys, database_url, tmp_path / "log", tls, authority) as console:
         pid = console.process.pid
         at_rest = resident_bytes(pid)
-        length = "Content-Length: 60000\r\n\r\n"
+        length = "Content-Length: {}\r\n\r\n"
+        signed_in = FORM + length.format(250_000)
         kinds = (
             heads("/sign-in"),
-            bodies("body", [console.head("/account/theme", signed_in=True, more=FORM + length) for _ in range(12)]),
-            bodies("stranger", [console.head("/sign-in", more=FORM + length)]),
+            bodies("body", [console.head("/account/theme", signed_in=True, more=signed_in) for _ in range(12)]),
+            bodies("stranger", [console.head("/sign-in", more=FORM + length.format(60_000))], 50_000),
             unread("/sign-in"),
             SILENT,
         )
@@ -293,11 +293,11 @@ async def test_hostile_connections_take_little_memory(
         await comes_true(lambda: resident_bytes(pid) < at_rest + KEPT_BYTES, figures)
         print("", figures(), sep="\n")  # noqa: T201 - the figures
         assert set(console.answers) == {200} and refused == 0
-        assert console.peak < min(MEMORY_BYTES_MAX, at_rest + BUDGETS + CONNECTIONS * BYTES_OF_A_CONNECTION)
+        assert console.peak < min(MEMORY_BYTES_MAX, at_rest + SIZES.total + CONNECTIONS * BYTES_OF_A_CONNECTION)
 
 
 def test_the_limits_of_forms_fit_together() -> None:
     """What a stranger's form may have is less than what ends a whole budget."""
     from console.kit import uploads
 
-    assert uploads.STRANGERS_BYTES_MAX < uploads.FIELDS_BYTES_MAX < limits.UNFINISHED_BYTES_MAX // 16
+    assert uploads.STRANGERS_BYTES_MAX < uploads.FIELDS_BYTES_MAX < SIZES.unfinished // 16

@@ -200,7 +200,7 @@ async def test_turns_go_round_and_skip_who_has_left() -> None:
     order: list[str] = []
 
     async def take(client: str) -> None:
-        await made.turn(client)
+        await made.turn(client, is_known=client.isupper())
         order.append(client)
 
     waiting = [asyncio.create_task(take(client)) for client in ("a", "a", "a", "a", "b", "b", "c")]
@@ -209,4 +209,21 @@ async def test_turns_go_round_and_skip_who_has_left() -> None:
     await asyncio.gather(*waiting, return_exceptions=True)
     assert sorted(order) == ["a", "a", "a", "b", "b", "c"]
     assert order.index("c") < 4 and order.index("b") < 3
-    await made.turn("d")
+    await made.turn("d", is_known=False)  # the turns had ended, and begin again
+
+
+async def test_people_come_before_strangers_who_have_a_share_of_each_turn() -> None:
+    made = turns.Turns()
+    order: list[str] = []
+
+    async def take(client: str) -> None:
+        await made.turn(client, is_known=client.isupper())
+        order.append(client)
+
+    many = 3 * turns.AT_ONCE
+    async with asyncio.TaskGroup() as group:
+        for client in [*"s" * many, *"P" * many]:
+            group.create_task(take(client))
+    first, second = order[turns.AT_ONCE : 2 * turns.AT_ONCE], order[2 * turns.AT_ONCE : 3 * turns.AT_ONCE]
+    assert first.count("s") == second.count("s") == turns.OF_STRANGERS
+    assert len(order) == 2 * many

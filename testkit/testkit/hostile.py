@@ -76,9 +76,9 @@ def heads(path: str) -> Kind:
     return {"name": "head", "first": [line + HEADER * 95, line + HEADER * 3], "more": "X-B: 1\r\n"}
 
 
-def bodies(name: str, requests: Sequence[str]) -> Kind:
+def bodies(name: str, requests: Sequence[str], greedy_bytes: int = 100_000) -> Kind:
     """Bodies that never end behind each head, greedy ones and small ones."""
-    first = [head + "x" * size for head in requests for size in (100_000, 100)]
+    first = [head + "x" * size for head in requests for size in (greedy_bytes, 100)]
     return {"name": name, "first": first, "more": "x"}
 
 

@@ -70,7 +70,7 @@ SMALL_BURST_BYTES, BURST_COPIES = 16 * 1024, 2
 # The parser's texts of a head take this many times its bytes. They stay until the request is answered.
 PARSED_COPIES = 2.5
 # How long a connection that gives way may take for its end; its memory is needed.
-GIVING_WAY_SECONDS = 1.0
+EVICTION_SECONDS = 1.0
 
 _NEVER = float("inf")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -156,10 +156,10 @@ class Request:
         async for piece in self._connection.pieces(self._request, stall_seconds, seconds):
             yield piece
 
-    def hurry(self, hurry: Callable[[], None] | None) -> None:
-        """Calls `hurry` when nobody waits for the answer any more, or the process stops; now, if that is so already.
+    def on_abort(self, on_abort: Callable[[], None] | None) -> None:
+        """Calls `on_abort` when nobody waits for the answer any more, or the process stops; now, if that is so already.
         None ends this."""
-        self._connection.hurry(hurry)
+        self._connection.on_abort(on_abort)
 
     async def stream(self, reply: Reply, pieces: AsyncIterator[bytes]) -> None:
         """Sends the answer now, piece by piece, each once its client has room for it. reply: without body.
@@ -261,7 +261,7 @@ class HttpServer:
         return cast("list[Connection]", self._server.connections)
 
     async def abort(self) -> None:
-        """Ends the connections that `Connection.retire` has not ended, and the requests under way on them."""
+        """Ends the connections that `Connection.drain` has not ended, and the requests under way on them."""
         await self._server.shutdown(0.1)  # 0 would mean no limit
 
 
@@ -330,7 +330,7 @@ class Connection(web.RequestHandler):
         """aiohttp takes no more of the body until some of it is read."""
         self.__is_counted = False
         """What has arrived of an unfinished request is counted."""
-        self.__is_tls = self.__has_given_way = False
+        self.__is_tls = self.__was_evicted = False
         self.__is_known = False
         """It was known who sent the last request."""
         self.__burst_bytes = SMALL_BURST_BYTES
@@ -339,9 +339,9 @@ class Connection(web.RequestHandler):
         """The client sends no more; it may still read."""
         self.__lingering: asyncio.Future[None] | None = None
         """Done when the client has closed after the last answer, or when LINGER_SECONDS are over."""
-        self.__is_retiring = False
+        self.__is_draining = False
         """The answer under way is the last one."""
-        self.__hurry: Callable[[], None] | None = None
+        self.__on_abort: Callable[[], None] | None = None
         """Ends the wait of the answer under way."""
         self.__keeps_after_stream: bool | None = None
         """Whether another request may follow the answer that was streamed; None if none was."""
@@ -350,7 +350,7 @@ class Connection(web.RequestHandler):
         self.was_made = False
         """The transport has connected it: it is counted until the connection is lost."""
         self.__was_idle = False
-        """Nothing was under way at the last `retire`, and nothing has arrived since."""
+        """Nothing was under way at the last `drain`, and nothing has arrived since."""
         self.__wait(IDLE_SECONDS, self.__close)
 
     # Called by the transport
@@ -404,7 +404,7 @@ class Connection(web.RequestHandler):
         self.__stop_lingering()
         self.__end_wait()
         self.__uncount()
-        self.__limits.tls.release(self.__give_way)
+        self.__limits.tls.release(self.__evict)
         self.__held = self.__head = b""
         self.__overdue = (
             _nothing  # a method of its own would keep the connection in memory until a collection of cycles
@@ -531,12 +531,12 @@ class Connection(web.RequestHandler):
         size += self.__parsed_bytes
         if size > UNCOUNTED_BYTES and self.transport is not None and not self.__is_streamed:
             self.__is_counted = True
-            self.__limits.unfinished.hold(self.__give_way, size)
+            self.__limits.unfinished.hold(self.__evict, size)
 
     def __uncount(self) -> None:
         if self.__is_counted:
             self.__is_counted = False
-            self.__limits.unfinished.release(self.__give_way)
+            self.__limits.unfinished.release(self.__evict)
 
     def __count_tls(self) -> None:
         """Of a known client only the buffers of a large burst count."""
@@ -544,31 +544,31 @@ class Connection(web.RequestHandler):
         if self.__burst_bytes > SMALL_BURST_BYTES:
             size += BURST_COPIES * self.__burst_bytes
         if not size:
-            self.__limits.tls.release(self.__give_way)
+            self.__limits.tls.release(self.__evict)
         elif self.transport is not None:
-            self.__limits.tls.hold(self.__give_way, size)
+            self.__limits.tls.hold(self.__evict, size)
 
-    def __give_way(self) -> None:
+    def __evict(self) -> None:
         """All connections together hold too many bytes of unfinished requests, or too much for TLS, and this one has
         held its own for longest."""
         self.__uncount()
         if not self.__is_busy and (self.__is_at_rest or self.__frame is not None):
             # It has TLS, and no request to answer.
-            self.__has_given_way = True
+            self.__was_evicted = True
             if self.transport is not None and not self.transport.get_write_buffer_size():
                 self.transport.abort()  # a close would wait for the client's, with all its buffers
             else:
                 self.__close()
         elif not self.__is_busy:
-            self.__has_given_way = True
+            self.__was_evicted = True
             self.__refuse(f"{_TOO_MANY}; retry")
         elif self.__asked is None or not self.__asked.is_known:
-            self.__has_given_way = True
+            self.__was_evicted = True
             self.__break_body(_TOO_MANY)
             if self.__answering is not None:
                 self.__answering.cancel()
         elif self.__frame is not None:
-            self.__has_given_way = True
+            self.__was_evicted = True
             self.__break_body(_TOO_MANY)
 
     # One request after the other
@@ -590,7 +590,7 @@ class Connection(web.RequestHandler):
                 asked.whole_body = content.read_nowait()
                 reply = await self.__answer(asked)
         finally:
-            self.__body = self.__asked = self.__hurry = None
+            self.__body = self.__asked = self.__on_abort = None
             self.__unread_body = None if content.is_eof() else content
         if self.__keeps_after_stream is not None:
             keep, self.__keeps_after_stream = self.__keeps_after_stream, None
@@ -611,15 +611,15 @@ class Connection(web.RequestHandler):
             return headers + b"Connection: close\r\n"
         return headers + b"Connection: keep-alive\r\n" if request.version.minor == 0 else headers
 
-    def hurry(self, hurry: Callable[[], None] | None) -> None:
-        """See `Request.hurry`."""
-        self.__hurry = hurry
-        if self.__has_half_closed or self.__is_retiring or self.transport is None:
+    def on_abort(self, on_abort: Callable[[], None] | None) -> None:
+        """See `Request.on_abort`."""
+        self.__on_abort = on_abort
+        if self.__has_half_closed or self.__is_draining or self.transport is None:
             self.__end_wait()
 
     def __end_wait(self) -> None:
-        if self.__hurry is not None:
-            self.__hurry()
+        if self.__on_abort is not None:
+            self.__on_abort()
 
     async def stream(
         self, request: web.BaseRequest, asked: Request, reply: Reply, pieces: AsyncIterator[bytes]
@@ -673,11 +673,11 @@ class Connection(web.RequestHandler):
 
     async def __answer_counted(self, request: web.BaseRequest, asked: Request) -> Reply:
         """Answers a request that may have to give way: until its caller is known and its body has arrived."""
-        if self.__has_given_way:
+        if self.__was_evicted:
             self.__drop(request.content)
             return self.__errors.malformed(_TOO_MANY)
         if not self.__await_body(request, asked):
-            self.__is_retiring = True
+            self.__is_draining = True
             return self.__errors.malformed("its Transfer-Encoding is something else than chunked alone")
         if self.__has_half_closed:
             self.__end_body()
@@ -685,7 +685,7 @@ class Connection(web.RequestHandler):
         try:
             return await self.__answer(asked)
         except asyncio.CancelledError:
-            if not self.__has_given_way or task is None:
+            if not self.__was_evicted or task is None:
                 raise
             task.uncancel()
             return self.__errors.malformed(_TOO_MANY)
@@ -878,7 +878,7 @@ class Connection(web.RequestHandler):
 
     def __may_keep(self, request: web.BaseRequest) -> bool:
         """Whether another request may follow the answer to this one."""
-        if not request.keep_alive or self.__is_retiring or request.method == "CONNECT" or _asks_to_upgrade(request):
+        if not request.keep_alive or self.__is_draining or request.method == "CONNECT" or _asks_to_upgrade(request):
             return False
         content = request.content
         if content.is_eof() and not self.__broken:
@@ -900,7 +900,7 @@ class Connection(web.RequestHandler):
     def __break_body(self, reason: str) -> None:
         """Takes no more of the body, and no request after it."""
         self.__broken, self.__frame, self.__held = reason, None, b""
-        self.__is_retiring = True
+        self.__is_draining = True
         if self.__body is not None:
             self.__drop(self.__body)
             self.__body.set_exception(BodyBroken(reason))
@@ -933,13 +933,13 @@ class Connection(web.RequestHandler):
 
     # The end
 
-    def retire(self) -> None:
+    def drain(self) -> None:
         """Closes if nothing is under way, else after the answer. To be called until the connection is gone.
 
         The second of two calls closes, if nothing happened between them: at the first, aiohttp may be about to begin a
         request.
         """
-        self.__is_retiring = True
+        self.__is_draining = True
         if self.__is_busy or self.__lingering is not None or self.__frame is not None:
             self.__end_wait()
             return
@@ -985,7 +985,7 @@ class Connection(web.RequestHandler):
         self.__stop_lingering()
         if self.transport is not None:
             seconds = UNREAD_SECONDS if self.transport.get_write_buffer_size() else LINGER_SECONDS
-            self.__wait(GIVING_WAY_SECONDS if self.__has_given_way else seconds, self.transport.abort)
+            self.__wait(EVICTION_SECONDS if self.__was_evicted else seconds, self.transport.abort)
             self.force_close()
 
 

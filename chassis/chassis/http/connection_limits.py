@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import Counter, Gauge
@@ -18,10 +19,6 @@ from chassis.runtime.settings import Network
 
 CONNECTIONS_MAX = 8_000
 CONNECTIONS_PER_ADDRESS_MAX = 1_000
-UNFINISHED_BYTES_MAX = 16 * 1024 * 1024
-UNREAD_BYTES_MAX = 12 * 1024 * 1024
-TLS_BYTES_MAX = 14 * 1024 * 1024
-HANDSHAKE_BYTES_MAX = 8 * 1024 * 1024
 # A connection in its TLS handshake holds this much, as measured: almost all of it is OpenSSL's.
 HANDSHAKE_BYTES = 50 * 1024
 
@@ -58,25 +55,39 @@ class Budget:
         HELD.labels(name).set_function(lambda: self.total)
         EXCEEDED.labels(name)  # from the start, so that the first one counts as an increase
 
-    def hold(self, give_way: Callable[[], object], size: int) -> None:
+    def hold(self, evict: Callable[[], object], size: int) -> None:
         """Sets the bytes of one holder. If all hold too much, those that have held for longest give way."""
-        self.total += size - self._held.get(give_way, 0)
-        self._held[give_way] = size
+        self.total += size - self._held.get(evict, 0)
+        self._held[evict] = size
         while self.total > self._most and len(self._held) > 1:
             self.push_out(next(iter(self._held)))
 
     def has_room(self, size: int) -> bool:
         return self.total + size <= self._most
 
-    def push_out(self, give_way: Callable[[], object]) -> None:
+    def push_out(self, evict: Callable[[], object]) -> None:
         """Makes a holder give way."""
-        self.release(give_way)
+        self.release(evict)
         EXCEEDED.labels(self._name).inc()
         self.has_been_exceeded = True
-        give_way()
+        evict()
 
-    def release(self, give_way: Callable[[], object]) -> None:
-        self.total -= self._held.pop(give_way, 0)
+    def release(self, evict: Callable[[], object]) -> None:
+        self.total -= self._held.pop(evict, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The budgets in bytes: the gateway's, unless a process says otherwise."""
+
+    unfinished: int = 16 * 1024 * 1024
+    unread: int = 12 * 1024 * 1024
+    tls: int = 14 * 1024 * 1024
+    handshakes: int = 8 * 1024 * 1024
+
+    @property
+    def total(self) -> int:
+        return self.unfinished + self.unread + self.tls + self.handshakes
 
 
 class ConnectionLimits:
@@ -87,6 +98,7 @@ class ConnectionLimits:
         connections_max: int = CONNECTIONS_MAX,
         per_address_max: int = CONNECTIONS_PER_ADDRESS_MAX,
         trusted_proxies: Iterable[Network] = (),
+        sizes: Sizes = Sizes(),
     ) -> None:
         self._connections_max = connections_max
         self._per_address_max = per_address_max
@@ -101,11 +113,11 @@ class ConnectionLimits:
         """How many were refused since the last call of `take_refused`."""
         self.connections = 0
         """How many are open."""
-        self.unfinished = Budget("unfinished_requests", UNFINISHED_BYTES_MAX)
-        self.unread = Budget("unread_answers", UNREAD_BYTES_MAX)
-        self.tls = Budget("tls", TLS_BYTES_MAX)
+        self.unfinished = Budget("unfinished_requests", sizes.unfinished)
+        self.unread = Budget("unread_answers", sizes.unread)
+        self.tls = Budget("tls", sizes.tls)
         """Of connections with TLS whose last request had no valid key."""
-        self.handshakes = Budget("handshakes", HANDSHAKE_BYTES_MAX)
+        self.handshakes = Budget("handshakes", sizes.handshakes)
         self._budgets = (self.unfinished, self.unread, self.tls, self.handshakes)
         for cap in ("all", "address"):
             REFUSED.labels(cap)  # from the start, so that the first one counts as an increase

@@ -111,8 +111,8 @@ class Port:
         was_silent: set[socket.socket] = set()
         while self.connections and loop.time() < deadline:
             for connection in self._http.connections():
-                connection.retire()
-            for silent in was_silent & self._silent.keys():  # twice, as `Connection.retire`
+                connection.drain()
+            for silent in was_silent & self._silent.keys():  # twice, as `Connection.drain`
                 self._drop(silent)
             was_silent = set(self._silent)
             await asyncio.sleep(0.02)

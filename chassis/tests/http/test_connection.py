@@ -238,12 +238,12 @@ def test_no_name_of_ours_hides_one_of_aiohttps() -> None:
     assert ours - overridden == {
         *(
             "client_address",
-            "hurry",
+            "on_abort",
             "look_at_the_clock",
             "pieces",
             "read",
             "respond",
-            "retire",
+            "drain",
             "send",
             "sent",
             "stream",

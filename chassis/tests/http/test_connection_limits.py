@@ -470,5 +470,4 @@ async def test_silent_connections_are_closed_when_their_time_is_over(
 
 def test_the_budgets_fit_the_memory_of_a_pod() -> None:
     """Together with 100 MB at rest, and 45 MB for connections by themselves, they are less than 200 MB."""
-    together = module.UNFINISHED_BYTES_MAX + module.UNREAD_BYTES_MAX + module.TLS_BYTES_MAX + module.HANDSHAKE_BYTES_MAX
-    assert together < 55_000_000
+    assert module.Sizes().total < 55_000_000

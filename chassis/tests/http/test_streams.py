@@ -43,7 +43,7 @@ class Answers:
         if path == "/wait":
             self.waits.set()
             hurried = asyncio.Event()
-            request.hurry(hurried.set)
+            request.on_abort(hurried.set)
             await hurried.wait()
             self.hurried.set()
             return replies.json(b'{"waited":true}')

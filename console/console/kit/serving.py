@@ -13,8 +13,9 @@ from typing import cast
 import structlog
 from aiohttp import web
 
+from chassis.http import memory
 from chassis.http.connection import Request
-from chassis.http.connection_limits import ConnectionLimits
+from chassis.http.connection_limits import ConnectionLimits, Sizes
 from chassis.http.port import Port
 from chassis.http.replies import ErrorReplies, Reply
 from chassis.refusals import Unavailable
@@ -26,6 +27,8 @@ REQUEST: web.RequestKey[Request] = web.RequestKey("request", Request)
 OF_CONNECTION = frozenset({"connection", "content-length", "date", "server", "transfer-encoding"})
 """Headers that the connection writes."""
 CACHING = "cache-control"
+# A page that is made takes more memory than an answer of the API, and forms are fewer than an integration's requests.
+SIZES = Sizes(unfinished=8 * 1024 * 1024, unread=8 * 1024 * 1024)
 _TEXT = b"Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n"
 
 log = structlog.stdlib.get_logger(__name__)
@@ -51,8 +54,10 @@ class Server:
         """Raises SettingsError if the port can't be listened on."""
         await self._runner.setup()
         settings = self._settings
+        if settings.tls is not None:
+            memory.return_large_blocks()  # each TLS connection has one, mostly unused
         limits = ConnectionLimits(
-            settings.connections_max, settings.connections_per_address_max, settings.trusted_proxies
+            settings.connections_max, settings.connections_per_address_max, settings.trusted_proxies, SIZES
         )
         self._port = Port(
             "MAKEREADY_ADMIN_PORT",

@@ -52,7 +52,7 @@ async def _events(visit: Visit, request: Request, topics: frozenset[str], since:
     with visit.site.live.watch(visit.session, visit.who.actor, visit.who.company_id, topics) as watch:
         if watch is None:
             return
-        request.hurry(watch.end)
+        request.on_abort(watch.end)
         yield b""
         with contextlib.suppress(ServiceUnavailable, Refusal):  # what cannot be said of the session ends the stream
             async for events in _news(visit, watch, since):

@@ -9,39 +9,49 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-AT_ONCE = 2
+AT_ONCE = 8
+# Of these so many are of people who are not signed in, if some of them wait; people who are come first otherwise.
+OF_STRANGERS = 2
+
+Waiting = dict[str, deque[asyncio.Future[None]]]
 
 
 class Turns:
-    """Requests that wait, by client."""
+    """Requests that wait, by client. The client whose turn is next comes first."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """The client whose turn is next comes first."""
+        self._people: Waiting = {}
+        self._strangers: Waiting = {}
         self._is_running = False
 
-    async def turn(self, client: str) -> None:
-        """Waits until it is this client's turn."""
+    async def turn(self, client: str, *, is_known: bool) -> None:
+        """Waits until it is this client's turn. is_known: it is signed in."""
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
-        self._waiting.setdefault(client, deque()).append(waiter)
+        (self._people if is_known else self._strangers).setdefault(client, deque()).append(waiter)
         if not self._is_running:
             self._is_running = True
             self._next(loop)
         await waiter
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
-        left = AT_ONCE
-        while left and self._waiting:
-            client = next(iter(self._waiting))
-            waiters = self._waiting.pop(client)
-            waiter = waiters.popleft()
-            if waiters:
-                self._waiting[client] = waiters
-            if not waiter.done():  # its request may have ended
-                waiter.set_result(None)
-                left -= 1
-        if left == AT_ONCE:
-            self._is_running = False
-        else:
+        begun = sum(_begin(self._strangers) for _ in range(OF_STRANGERS))
+        begun += sum(_begin(self._people) or _begin(self._strangers) for _ in range(AT_ONCE - OF_STRANGERS))
+        if begun:
             loop.call_soon(self._next, loop)  # behind the pages that begin now
+        else:
+            self._is_running = False
+
+
+def _begin(waiting: Waiting) -> bool:
+    """Begins the request whose turn it is; False if none waits."""
+    while waiting:
+        client = next(iter(waiting))
+        waiters = waiting.pop(client)
+        waiter = waiters.popleft()
+        if waiters:
+            waiting[client] = waiters
+        if not waiter.done():  # its request may have ended
+            waiter.set_result(None)
+            return True
+    return False

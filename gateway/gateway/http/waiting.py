@@ -111,7 +111,7 @@ class Waiting:
             older.end()
         self._places[place] = wait
         topic.waits.add(wait)
-        request.hurry(wait.end)
+        request.on_abort(wait.end)
         WAITING.inc()
         try:
             token = await self._shared.take(f"wait:{place}", seconds + LEASE_SECONDS)
@@ -133,7 +133,7 @@ class Waiting:
             return answer
         finally:
             WAITING.dec()
-            request.hurry(None)
+            request.on_abort(None)
             topic.waits.discard(wait)
             topic.left_at = time.monotonic()
             if self._places.get(place) is wait:

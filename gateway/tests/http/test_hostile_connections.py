@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from chassis.http import connection_limits as limits
+from chassis.http.connection_limits import Sizes
 from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.hostile import (
     BYTES_OF_A_CONNECTION,
@@ -34,8 +34,6 @@ from testkit.hostile import (
 )
 from testkit.patience import comes_true, eventually
 from testkit.raw_http import Api
-
-BUDGETS = limits.UNFINISHED_BYTES_MAX + limits.UNREAD_BYTES_MAX + limits.TLS_BYTES_MAX + limits.HANDSHAKE_BYTES_MAX
 
 
 def pid(gateway: Gateway) -> int:
@@ -145,7 +143,7 @@ async def test_hostile_connections_take_little_memory_and_no_answer_from_known_k
     print("", figures(), sep="\n")  # noqa: T201 - the figures
     assert set(beside.answers) == {200}
     assert refused == 0
-    assert beside.peak < min(MEMORY_BYTES_MAX, at_rest + BUDGETS + CONNECTIONS * BYTES_OF_A_CONNECTION)
+    assert beside.peak < min(MEMORY_BYTES_MAX, at_rest + Sizes().total + CONNECTIONS * BYTES_OF_A_CONNECTION)
     # With TLS the budgets hold fewer: a handshake or an unfinished request takes 40 KiB and more.
     assert beside.open_most >= (CONNECTIONS / 2 if scheme == "http" else min(CONNECTIONS / 2, 600))
     assert (await api.get("/whoami", known[0])).status == 200
