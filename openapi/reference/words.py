@@ -82,7 +82,12 @@ TAGS = {
 LISTS_AND_FETCHES = {
     "/tickets": ("tickets", "Tickets without a property are not included."),
     "/properties": ("properties", ""),
-    "/units": ("units", "`unit_status` and `projected_ready_on` are those of the unit's current turn."),
+    "/units": (
+        "units",
+        "`unit_status` and `projected_ready_on` are those of the unit's current turn. They show a notice or a move-in "
+        "over the API from its 201 on, here and in `GET /units/{unit_id}`; other changes, and these under heavy load, "
+        "within a second.",
+    ),
     "/assets": ("assets", "Retired assets are included."),
     "/vendors": ("vendors", "Inactive relationships are included."),
     "/inspections": (

@@ -40,6 +40,7 @@ FOR_STAFF = ("turn", "turn_task", "unit")
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
+    app.hands_over(outbox, "svc-catalog")  # GET /units follows a notice and a move-in at once
     consumer = app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS, consumers.REPLICAS)
     source = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)

@@ -33,6 +33,7 @@ AS_SERVICE = {
     "OutboxService/ListEventIds": CONSUMERS,
     "OutboxService/BatchGetEvents": CONSUMERS,
     "OutboxService/ConfirmEvents": CONSUMERS,
+    "ConsumerService/TakeEvents": {"svc-occupancy"},
     "ReplicaSourceService/ListReferences": CONSUMERS,
     "ReferencesService/BatchGetReferences": {"svc-occupancy", "svc-tickets"},
     "StaffService/BatchGetStaff": {"svc-catalog", "svc-tickets"},
@@ -243,7 +244,8 @@ async def test_a_token_for_one_service_opens_no_other(running: Everything) -> No
 
 
 def test_people_and_services_share_no_rpc_that_changes_records() -> None:
-    """What services call as themselves reads, or confirms events. The console's sessions are no records."""
+    """What services call as themselves reads, confirms events or brings their own. The console's sessions are no
+    records."""
     for name in AS_SERVICE:
-        assert re.search(r"/(List|BatchGet|ConfirmEvents)|^SessionsService/", name), name
+        assert re.search(r"/(List|BatchGet|ConfirmEvents|TakeEvents)|^SessionsService/", name), name
         assert name not in AS_INTEGRATION

@@ -34,6 +34,7 @@ ONCE = {
     "CompaniesService/CreateCompany": "has no key",
     "CompaniesService/UpdateCompany": "has no key, and would undo a later change",
     "ConsumerService/CatchUp": COUNTS,
+    "ConsumerService/TakeEvents": "a caller waits for it, for a quarter of a second; NATS brings the events too",
     "DeliveriesService/SweepDeliveries": COUNTS,
     "KeysService/MintKey": "may have no key",
     "RetentionService/SweepRetention": COUNTS,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import time
+import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from testkit.event_contract import check_same_as_get
-from testkit.patience import took
+from testkit.patience import pauses, took
 
 from .receiver import Receiver
 from .system import Answer, Company, System
@@ -126,6 +130,67 @@ def test_a_unit_is_handed_from_one_resident_to_the_next(
     logs = "".join(file.read_text() for file in (system.state / "logs").glob("*.log"))
     for private in (MAIL, PHONE):
         assert all(private.encode() not in body for body in seen) and private not in logs
+
+
+def state(company: Company, unit_id: int) -> tuple[str | None, str | None]:
+    unit = company.system.get(f"/units/{unit_id}", company.keys["read"]).json
+    (listed,) = [one for one in company.walk("/units") if one["entity_id"] == unit_id]
+    assert listed == unit
+    return unit["unit_status"], unit["projected_ready_on"]
+
+
+def taken(system: System) -> float:
+    """How many writes svc-catalog has heard of before they were answered."""
+    with urllib.request.urlopen(f"http://{system.runtime['processes']['svc-occupancy']['metrics']}/metrics") as page:
+        (line,) = re.findall(r'^makeready_handovers_total\{outcome="taken"\} (.*)$', page.read().decode(), re.MULTILINE)
+    return float(line)
+
+
+@pytest.mark.parametrize("is_away", [False, True], ids=["NATS is there", "NATS hangs"])
+def test_a_units_get_follows_a_notice_and_a_move_in_at_once(system: System, company: Company, is_away: bool) -> None:
+    """Without waiting: the write's answer is the sign that every read shows it. On a slow machine svc-catalog may not
+    hear of a write in time; such a write shows nothing here."""
+    name = f"At once {is_away}"
+    company.import_rows("units", [{"external_id": name, "property": "P1", "name": name}])
+    (unit_id,) = [unit["entity_id"] for unit in company.walk("/units") if unit["external_id"] == name]
+    turn_id = move_in(company, unit_id, f"{name} first").json["entity_id"]
+    shows(company, unit_id, "Occupied")
+    followed = 0
+
+    def follows(write: Callable[[], Answer], status: str) -> Answer:
+        nonlocal followed
+        before, answer = taken(system), write()
+        assert answer.status == 201
+        if taken(system) > before:
+            assert state(company, unit_id) == (status, None)
+            feed = system.get("/changes/units", company.keys["read"], cursor=cursor).json["data"]
+            assert [one["record"]["unit_status"] for one in feed if one["entity_id"] == unit_id] == [status]
+            followed += 1
+        return answer
+
+    with hanging(system, "nats") if is_away else contextlib.nullcontext():
+        cursor = system.get("/snapshots/units", company.keys["read"]).headers["Service-Resume-Cursor"]
+        for number, pause in enumerate(pauses()):
+            follows(lambda: notice(company, unit_id, f"{name} {number}"), "Notice")  # noqa: B023 - called now
+            past = {"predecessor_transition_id": turn_id}
+            came = follows(lambda: move_in(company, unit_id, f"{name} next {number}", **past), "Occupied")  # noqa: B023
+            turn_id = came.json["entity_id"]
+            if followed >= 6:
+                break
+            time.sleep(pause)
+    assert followed >= 6
+
+
+def test_a_write_does_not_fail_without_the_service_that_shows_units(system: System, company: Company) -> None:
+    company.import_rows("units", [{"external_id": "Alone", "property": "P1", "name": "Alone"}])
+    (unit_id,) = [unit["entity_id"] for unit in company.walk("/units") if unit["external_id"] == "Alone"]
+    assert move_in(company, unit_id, "alone").status == 201
+    with hanging(system, "svc-catalog"):
+        for number in range(5):
+            started = time.monotonic()
+            assert notice(company, unit_id, f"alone {number}", notes=str(number)).status == 201
+            took("a notice while svc-catalog hangs", time.monotonic() - started)
+    shows(company, unit_id, "Notice")
 
 
 def test_a_new_unit_is_moved_into_while_nothing_replicates_and_heard_of_after(

@@ -34,6 +34,7 @@ from chassis.changes.touching import Touching
 from chassis.db import revisions
 from chassis.db.database import ONE_PLAN, Change, ClocksApart, Connection, Database, DatabaseFull
 from chassis.messaging.consumer import Apply, Consumer, Examine, examine_nothing
+from chassis.messaging.handover import Handover
 from chassis.messaging.hints import Hints
 from chassis.messaging.outbox import Outbox
 from chassis.messaging.relay import Relay
@@ -255,6 +256,10 @@ class App:
         self.background("outbox-purge", functools.partial(every_slot, relay.purge))
         self.serve(events_pb2.DESCRIPTOR.services_by_name["OutboxService"], relay)
         return outbox
+
+    def hands_over(self, outbox: Outbox, consumer: str) -> None:
+        """The consumer gets references of this process's writes before they are answered: see `Handover`."""
+        self.database.hand_over = Handover(outbox, self.peer(consumer)).bring
 
     def consumes(
         self, inbox: Table, apply: Apply, subjects: Mapping[str, Sequence[str]], replicas: Replicas | None = None

@@ -6,7 +6,7 @@ import asyncio
 import datetime
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -180,6 +180,9 @@ class Database:
         """Limits writes that may wait long for a row to half of the connections, so that reads have the others."""
         self.committed: Callable[[Iterable[Change]], None] = _unheard
         """Called after a commit with the records that it changed. It must neither wait nor raise."""
+        self.hand_over: Callable[[Sequence[Mapping[str, Any]]], Awaitable[None]] | None = None
+        """Called after the commit of a write with its rows of the outbox, before the write is answered. It must not
+        raise."""
 
     async def open(self, wait_seconds: float = 30) -> None:
         """Connects, for up to `wait_seconds` while the server is away.

@@ -1,10 +1,11 @@
 """A consumer applies each event once, in the transaction that records it in the inbox, and then acknowledges it.
 
 NATS delivers most events. `catch_up` fetches from the producers' outboxes those that NATS did not deliver (lost,
-deleted, delayed, or still on their way). Both ways end in the same transaction, so an event may take either or both.
+deleted, delayed, or still on their way). `TakeEvents` gets some from the producer itself, right after its commit (see
+`handover`). All ways end in the same transaction, so an event may take several.
 
-An event's producer is the one that its subject names, because a NATS user may publish below its own subjects only; or
-the service whose outbox it came from. No field of the event says so.
+An event's producer is the one that its subject names, because a NATS user may publish below its own subjects only; the
+service whose outbox it came from; or the service that called. No field of the event says so.
 """
 
 from __future__ import annotations
@@ -275,6 +276,11 @@ class Consumer:
 
     async def CatchUp(self, _request: pb.CatchUpRequest, _call: Call) -> pb.CatchUpResponse:
         return pb.CatchUpResponse(fetched=await self.catch_up())
+
+    async def TakeEvents(self, request: pb.TakeEventsRequest, call: Call) -> pb.TakeEventsResponse:
+        events = [pb.Event.FromString(message) for message in request.messages]
+        await self.store_what_applies(self._wanted(call.identity.issuer, events), by="handover")
+        return pb.TakeEventsResponse()
 
     async def GetLag(self, _request: pb.GetLagRequest, _call: Call) -> pb.GetLagResponse:
         response = pb.GetLagResponse()

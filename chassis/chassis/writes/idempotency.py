@@ -375,6 +375,8 @@ class DecideOnce(Once):
                 raise
             return await self._reply_if_committed(database, claim, fault)
         failpoint("write-after-commit")
+        if database.hand_over is not None:
+            await database.hand_over([row for rows in made.rows.values() for row in rows if CHANGED in row])
         return WriteReply(status=made.status, body=made.reply, replayed=False)
 
     def _changed(self, claim: Claim, row_id: int, made: Decision) -> set[Change]:

@@ -170,6 +170,24 @@ async def test_what_nats_lost_comes_from_the_outbox_and_is_not_applied_again_whe
     running.cancel()
 
 
+async def test_what_the_producer_brings_itself_is_applied_once_too(
+    producer: Producer, consumer: Consumer, databases: tuple[Database, Database]
+) -> None:
+    wanted = await producer.records("ticket.created")
+    stored = await producer.database.rows(Statement(sa.select(outbox_rows.c.message)))
+    request = pb.TakeEventsRequest(messages=[row["message"] for row in stored])
+    for _ in range(2):
+        await consumer.TakeEvents(request, service(producer.name))
+    assert await ids(databases) == wanted
+    assert await consumer.catch_up() == 0
+    # Of another service it consumes nothing, whatever the event says.
+    (other,) = await producer.records("ticket.created")
+    stored = await producer.database.rows(Statement(sa.select(outbox_rows.c.event_id, outbox_rows.c.message)))
+    request = pb.TakeEventsRequest(messages=[row["message"] for row in stored if str(row["event_id"]) == other])
+    await consumer.TakeEvents(request, service("svc-orders"))
+    assert await ids(databases) == wanted
+
+
 async def test_events_of_other_subjects_are_not_taken(
     producer: Producer, consumer: Consumer, databases: tuple[Database, Database]
 ) -> None:

@@ -216,7 +216,8 @@ class Units(Resource):
         """List units.
 
         A page of units, ascending by id. `unit_status` and `projected_ready_on` are those of the unit's current
-        turn.
+        turn. They show a notice or a move-in over the API from its 201 on, here and in `GET /units/{unit_id}`;
+        other changes, and these under heavy load, within a second.
 
         property_id: Only records of the property with this id. An unknown id gives an empty page.
         limit: How many records a page has; as many as the API allows if left out.
@@ -227,7 +228,9 @@ class Units(Resource):
     def get(self, unit_id: int) -> models.Unit:
         """Fetch a unit.
 
-        One unit by its id. `unit_status` and `projected_ready_on` are those of the unit's current turn.
+        One unit by its id. `unit_status` and `projected_ready_on` are those of the unit's current turn. They show
+        a notice or a move-in over the API from its 201 on, here and in `GET /units/{unit_id}`; other changes, and
+        these under heavy load, within a second.
 
         unit_id: The unit's `entity_id`.
         """
@@ -1283,7 +1286,8 @@ class AsyncUnits(AsyncResource):
         """List units.
 
         A page of units, ascending by id. `unit_status` and `projected_ready_on` are those of the unit's current
-        turn.
+        turn. They show a notice or a move-in over the API from its 201 on, here and in `GET /units/{unit_id}`;
+        other changes, and these under heavy load, within a second.
 
         property_id: Only records of the property with this id. An unknown id gives an empty page.
         limit: How many records a page has; as many as the API allows if left out.
@@ -1294,7 +1298,9 @@ class AsyncUnits(AsyncResource):
     async def get(self, unit_id: int) -> models.Unit:
         """Fetch a unit.
 
-        One unit by its id. `unit_status` and `projected_ready_on` are those of the unit's current turn.
+        One unit by its id. `unit_status` and `projected_ready_on` are those of the unit's current turn. They show
+        a notice or a move-in over the API from its 201 on, here and in `GET /units/{unit_id}`; other changes, and
+        these under heavy load, within a second.
 
         unit_id: The unit's `entity_id`.
         """

@@ -131,7 +131,9 @@ export class Units extends Resource {
   /**
    * List units.
    *
-   * A page of units, ascending by id. `unit_status` and `projected_ready_on` are those of the unit's current turn.
+   * A page of units, ascending by id. `unit_status` and `projected_ready_on` are those of the unit's current turn. They
+   * show a notice or a move-in over the API from its 201 on, here and in `GET /units/{unit_id}`; other changes, and
+   * these under heavy load, within a second.
    *
    * @param query.property_id Only records of the property with this id. An unknown id gives an empty page.
    * @param query.limit How many records a page has; as many as the API allows if left out.
@@ -146,7 +148,9 @@ export class Units extends Resource {
   /**
    * Fetch a unit.
    *
-   * One unit by its id. `unit_status` and `projected_ready_on` are those of the unit's current turn.
+   * One unit by its id. `unit_status` and `projected_ready_on` are those of the unit's current turn. They show a notice
+   * or a move-in over the API from its 201 on, here and in `GET /units/{unit_id}`; other changes, and these under heavy
+   * load, within a second.
    *
    * @param unitId The unit's `entity_id`.
    */

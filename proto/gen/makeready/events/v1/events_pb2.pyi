@@ -763,6 +763,43 @@ class CatchUpResponse(_message.Message):
 Global___CatchUpResponse: _TypeAlias = CatchUpResponse  # noqa: Y015
 
 @_typing.final
+class TakeEventsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Each is an Event, as in the outbox."""
+
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeEventsRequest: _TypeAlias = TakeEventsRequest  # noqa: Y015
+
+@_typing.final
+class TakeEventsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeEventsResponse: _TypeAlias = TakeEventsResponse  # noqa: Y015
+
+@_typing.final
 class GetLagRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

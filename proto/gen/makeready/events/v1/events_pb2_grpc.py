@@ -248,6 +248,11 @@ class ConsumerServiceStub:
                 request_serializer=makeready_dot_events_dot_v1_dot_events__pb2.CatchUpRequest.SerializeToString,
                 response_deserializer=makeready_dot_events_dot_v1_dot_events__pb2.CatchUpResponse.FromString,
                 _registered_method=True)
+        self.TakeEvents = channel.unary_unary(
+                '/makeready.events.v1.ConsumerService/TakeEvents',
+                request_serializer=makeready_dot_events_dot_v1_dot_events__pb2.TakeEventsRequest.SerializeToString,
+                response_deserializer=makeready_dot_events_dot_v1_dot_events__pb2.TakeEventsResponse.FromString,
+                _registered_method=True)
         self.GetLag = channel.unary_unary(
                 '/makeready.events.v1.ConsumerService/GetLag',
                 request_serializer=makeready_dot_events_dot_v1_dot_events__pb2.GetLagRequest.SerializeToString,
@@ -261,6 +266,14 @@ class ConsumerServiceServicer:
 
     def CatchUp(self, request, context):
         """Applies all events that the producers recorded before the call, from NATS or from their outboxes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TakeEvents(self, request, context):
+        """Applies events of the calling service that this consumer consumes, before the stream brings them. Called after a
+        write, so that reads follow it at once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -280,6 +293,11 @@ def add_ConsumerServiceServicer_to_server(servicer, server):
                     servicer.CatchUp,
                     request_deserializer=makeready_dot_events_dot_v1_dot_events__pb2.CatchUpRequest.FromString,
                     response_serializer=makeready_dot_events_dot_v1_dot_events__pb2.CatchUpResponse.SerializeToString,
+            ),
+            'TakeEvents': grpc.unary_unary_rpc_method_handler(
+                    servicer.TakeEvents,
+                    request_deserializer=makeready_dot_events_dot_v1_dot_events__pb2.TakeEventsRequest.FromString,
+                    response_serializer=makeready_dot_events_dot_v1_dot_events__pb2.TakeEventsResponse.SerializeToString,
             ),
             'GetLag': grpc.unary_unary_rpc_method_handler(
                     servicer.GetLag,
@@ -315,6 +333,33 @@ class ConsumerService:
             '/makeready.events.v1.ConsumerService/CatchUp',
             makeready_dot_events_dot_v1_dot_events__pb2.CatchUpRequest.SerializeToString,
             makeready_dot_events_dot_v1_dot_events__pb2.CatchUpResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TakeEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.events.v1.ConsumerService/TakeEvents',
+            makeready_dot_events_dot_v1_dot_events__pb2.TakeEventsRequest.SerializeToString,
+            makeready_dot_events_dot_v1_dot_events__pb2.TakeEventsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -102,6 +102,10 @@ class ConsumerServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ConsumerServiceAsyncStub: ...
     CatchUp: _grpc.UnaryUnaryMultiCallable[_events_pb2.CatchUpRequest, _events_pb2.CatchUpResponse]
     """Applies all events that the producers recorded before the call, from NATS or from their outboxes."""
+    TakeEvents: _grpc.UnaryUnaryMultiCallable[_events_pb2.TakeEventsRequest, _events_pb2.TakeEventsResponse]
+    """Applies events of the calling service that this consumer consumes, before the stream brings them. Called after a
+    write, so that reads follow it at once.
+    """
     GetLag: _grpc.UnaryUnaryMultiCallable[_events_pb2.GetLagRequest, _events_pb2.GetLagResponse]
     """Returns how far the consumer is behind the stream."""
 
@@ -112,6 +116,10 @@ class ConsumerServiceAsyncStub(ConsumerServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CatchUp: _aio.UnaryUnaryMultiCallable[_events_pb2.CatchUpRequest, _events_pb2.CatchUpResponse]  # type: ignore[assignment]
     """Applies all events that the producers recorded before the call, from NATS or from their outboxes."""
+    TakeEvents: _aio.UnaryUnaryMultiCallable[_events_pb2.TakeEventsRequest, _events_pb2.TakeEventsResponse]  # type: ignore[assignment]
+    """Applies events of the calling service that this consumer consumes, before the stream brings them. Called after a
+    write, so that reads follow it at once.
+    """
     GetLag: _aio.UnaryUnaryMultiCallable[_events_pb2.GetLagRequest, _events_pb2.GetLagResponse]  # type: ignore[assignment]
     """Returns how far the consumer is behind the stream."""
 
@@ -125,6 +133,16 @@ class ConsumerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_events_pb2.CatchUpResponse, _abc.Awaitable[_events_pb2.CatchUpResponse]]:
         """Applies all events that the producers recorded before the call, from NATS or from their outboxes."""
+
+    @_abc_1.abstractmethod
+    def TakeEvents(
+        self,
+        request: _events_pb2.TakeEventsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_events_pb2.TakeEventsResponse, _abc.Awaitable[_events_pb2.TakeEventsResponse]]:
+        """Applies events of the calling service that this consumer consumes, before the stream brings them. Called after a
+        write, so that reads follow it at once.
+        """
 
     @_abc_1.abstractmethod
     def GetLag(
