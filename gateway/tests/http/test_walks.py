@@ -50,7 +50,8 @@ async def ask(api: Api, operation: Operation, key: str | None, entity_id: object
     method = operation.route.method
     body = b"{}" if operation.kind == "write" else None
     if operation.kind == "write":
-        headers.setdefault("Idempotency_Key", "walk")
+        # A key that was used for one operation is used up for all.
+        headers.setdefault("Idempotency_Key", f"walk {OPERATIONS.index(operation)}")
     return await api.request(method, path_of(operation, entity_id), key, body, **headers)
 
 
