@@ -138,6 +138,9 @@ async def test_pages_for_people_cost_what_their_rows_cost(crowd: Database, analy
         (residency_queries.PARTIES, 60, {}),
         (board_queries.BOARD_UNIT.statement, 10, {"today": TODAY}),
         (board_queries.PLANNED.statement, 2, {}),
+        # Every planned turn of the company, and the turn before each; the crowd has none.
+        (board_queries.CLASHING.statement, 2, {"today": TODAY, "first_id": 1}),
+        (board_queries.CLASHING_IN_PROPERTY.statement, 2, {"today": TODAY, "first_id": 1}),
         (unit_queries.STATUS_BEFORE, unit_queries.NEWEST_CHANGES, {"turn_id": 1}),
         (unit_queries.LAST_DEPARTURE, unit_queries.NEWEST_CHANGES, {"turn_id": 1}),
         # No list: the newest 200 turns, and the one before each.

@@ -72,6 +72,8 @@ class TurnBoardService:
         most, default = (dates.ROWS_MAX, dates.ROWS) if request.with_tasks else (BOARD_ROWS_MAX, BOARD_ROWS)
         rows = dates.rows_of(request, most, default)
         statuses = rules.asked_statuses(request.unit_statuses, under_way=request.under_way)
+        if statuses and request.clashes:
+            raise invalid_request("clashes go with no status: they are of units with any.", "clashes")
         if request.HasField("after_id" if statuses else "after"):
             raise invalid_request("after_id belongs to the order of ids, and after to that of ready dates.", "after")
         after, today = dates.place_after(request), await replica_queries.today(self.database, company_id)
@@ -80,7 +82,8 @@ class TurnBoardService:
             found = await queries.under_way(self.database, *of, property_id)
         else:
             first_id = min(request.after_id, bodies.ID_MAX - 1) + 1
-            found = await queries.board(self.database, company_id, first_id, rows + 1, today, property_id)
+            listed = queries.clashing if request.clashes else queries.board
+            found = await listed(self.database, company_id, first_id, rows + 1, today, property_id)
         shown = found[:rows]
         tasks = await self._tasks(company_id, shown) if request.with_tasks else {}
         response = pb.ListBoardResponse(units=[records.board_unit(unit, tasks.get(unit.unit_id, ())) for unit in shown])

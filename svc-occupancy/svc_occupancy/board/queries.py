@@ -226,11 +226,35 @@ def _by_ready_date(place: ColumnElement[int] | None) -> Select[tuple[object, ...
     return _board(wanted, [wanted.c.ready, wanted.c.id])
 
 
+def _clashing(place: ColumnElement[int] | None) -> Select[tuple[object, ...]]:
+    """The first units from an id on in which a resident stays beyond the move-in of the next one."""
+    after, current, ahead = (_turn.alias(name) for name in ("after", "current", "ahead"))
+    in_unit = (current.c.company_id == _company_id, current.c.unit_id == after.c.unit_id, turn_tables.begun(current))
+    is_there = and_(current.c.vacated_on.is_(None), _stays_beyond(current, after.c.move_in_date))
+    in_row = (ahead.c.id == after.c.predecessor_id, turn_tables.planned(ahead))
+    stays = (
+        select(current.c.id).where(*in_unit, is_there).correlate(after).exists(),
+        select(ahead.c.id).where(*in_row, _stays_beyond(ahead, after.c.move_in_date)).correlate(after).exists(),
+    )
+    several = select(after.c.unit_id).where(
+        after.c.company_id == _company_id, turn_tables.planned(after), after.c.unit_id >= param("first_id", BigInteger),
+        or_(*stays), *(() if place is None else (after.c.property_id == place,)),
+    )  # fmt: skip
+    wanted = (
+        select(_unit.c.id, _unit.c.name, _unit.c.property_id)
+        .where(_unit.c.id.in_(several), _unit.c.version > 0)
+        .subquery("wanted")
+    )
+    found = _board(wanted, []).subquery("found")
+    return select(found).where(found.c.is_clash).order_by(found.c.unit_id).limit(_rows)
+
+
 BOARD = Query(BoardUnit, _by_id(None))
 BOARD_OF_PROPERTY = Query(BoardUnit, _by_id(_property_id))
 BOARD_UNIT = Query(BoardUnit, _one())
 UNDER_WAY = Query(BoardUnit, _by_ready_date(None))
 UNDER_WAY_IN_PROPERTY = Query(BoardUnit, _by_ready_date(_property_id))
+CLASHING, CLASHING_IN_PROPERTY = Query(BoardUnit, _clashing(None)), Query(BoardUnit, _clashing(_property_id))
 
 
 async def board(
@@ -269,6 +293,20 @@ async def under_way(
         today=today,
         **place,
     )
+
+
+async def clashing(
+    database: Database,
+    company_id: int,
+    first_id: int,
+    rows: int,
+    today: datetime.date,
+    property_id: int | None = None,
+) -> list[BoardUnit]:
+    """As `board`, those alone in which a resident stays beyond the move-in of the next one."""
+    place = {} if property_id is None else {"property_id": property_id}
+    query = CLASHING if property_id is None else CLASHING_IN_PROPERTY
+    return await query.rows(database, company_id=company_id, first_id=first_id, rows=rows, today=today, **place)
 
 
 async def unit(

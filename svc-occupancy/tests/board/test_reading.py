@@ -13,7 +13,13 @@ import pytest
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, STAFF, Identity
 from chassis.db.database import Database
 from chassis.refusals import Refusal
-from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
+from makeready.occupancy.v1 import (
+    residencies_pb2,
+    residency_commands_pb2,
+    turn_board_pb2,
+    turn_tasks_pb2,
+    turns_pb2,
+)
 from svc_occupancy.turn_tasks.queries import PLACE_TASKS
 from svc_occupancy.units.queries import PLACE_STATES
 from svc_occupancy.units.rules import UNDER_WAY
@@ -342,3 +348,44 @@ async def test_rows_of_the_release_before_get_their_property(company: Company, s
     place = (await read(company, "CountBoard")).properties[0].property_id
     assert len((await read(company, "ListBoard", under_way=True, property_id=place)).units) == 3
     assert len((await read(company, "ListOpenTasks", property_id=place)).tasks) == 1
+
+
+async def test_clashes_are_listed_whatever_the_unit_s_status(company: Company) -> None:
+    """A resident stays beyond the move-in of the next one: on notice, or behind a move-in that is planned itself."""
+    ids = await fill(company)
+    for name, leaves, comes in (("U1", "2999-01-31", "2999-02-10"), ("U7", "2999-03-01", "2999-03-01"),
+                                ("U8", None, "2999-01-05")):  # fmt: skip
+        if leaves:
+            await company.command("AddNotice", unit_id=ids[name], move_out_date=leaves)
+        await company.command("AddMoveIn", unit_id=ids[name], **lease(comes), **await predecessor(company, ids[name]))
+    of = {one.name.removeprefix("Unit "): one for one in (await read(company, "ListBoard")).units}
+    assert {name: (one.next_move_in, one.is_clash) for name, one in of.items() if one.next_turn_id} == {
+        "U1": ("2999-02-10", False), "U5": ("2999-05-01", False), "U7": ("2999-03-01", False),
+        "U8": ("2999-01-05", False)}  # fmt: skip
+    assert not (await read(company, "ListBoard", clashes=True)).units
+
+    await company.command("AddNotice", unit_id=ids["U1"], move_out_date="2999-02-11")
+    await company.command("AddNotice", unit_id=ids["U8"], move_out_date="2999-06-30")
+    behind = await predecessor(company, ids["U8"])
+    await company.command("AddMoveIn", unit_id=ids["U8"], **lease("2999-06-01"), **behind)
+    page = await read(company, "ListBoard", clashes=True, with_tasks=True, limit=1)
+    assert [(one.name, one.unit_status, one.is_clash) for one in page.units] == [("Unit U1", "Notice", True)]
+    rest = await read(company, "ListBoard", clashes=True, after_id=page.next_after_id)
+    assert [(one.name, one.turn_id, one.is_clash) for one in rest.units] == [("Unit U8", 0, True)]
+    assert not rest.HasField("next_after_id")
+    place = rest.units[0].property_id
+    of_place = await read(company, "ListBoard", clashes=True, property_id=place)
+    assert [one.name for one in of_place.units] == ["Unit U8"]
+    assert await refusal(company, "ListBoard", clashes=True, under_way=True) == (
+        400, "clashes go with no status: they are of units with any.", "clashes")  # fmt: skip
+
+
+def lease(move_in: str) -> dict[str, Any]:
+    party = residency_commands_pb2.NewParty(first_name="Ana", last_name="Ortiz", role="leaseholder")
+    return {"move_in_date": move_in, "lease_start_date": move_in, "parties": [party]}
+
+
+async def predecessor(company: Company, unit_id: int) -> dict[str, Any]:
+    found = await read(company, "GetBoardUnit", unit_id=unit_id)
+    turn_id = found.planned[-1].turn_id if found.planned else found.unit.turn_id
+    return {"predecessor_transition_id": turn_id} if turn_id else {}

@@ -210,6 +210,7 @@ class ListBoardRequest(_message.Message):
     UNDER_WAY_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
     WITH_TASKS_FIELD_NUMBER: _builtins.int
+    CLASHES_FIELD_NUMBER: _builtins.int
     property_id: _builtins.int
     after_id: _builtins.int
     """Only units after this one."""
@@ -221,6 +222,8 @@ class ListBoardRequest(_message.Message):
     """With `unit_statuses` or `under_way`: the page after the one that had this `next_after`."""
     with_tasks: _builtins.bool
     """Whether units have `tasks`. At most 200 units then."""
+    clashes: _builtins.bool
+    """Only units with `is_clash`, whatever their status, ascending by id. With neither `unit_statuses` nor `under_way`."""
     @_builtins.property
     def unit_statuses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only units with one of these statuses: "Notice", "Vacant Not Ready", "Vacant Ready" or "Down". They are in the order
@@ -237,10 +240,11 @@ class ListBoardRequest(_message.Message):
         under_way: _builtins.bool = ...,
         after: _builtins.str | None = ...,
         with_tasks: _builtins.bool = ...,
+        clashes: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "after", b"after", "after_id", b"after_id", "limit", b"limit", "property_id", b"property_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "after", b"after", "after_id", b"after_id", "limit", b"limit", "property_id", b"property_id", "under_way", b"under_way", "unit_statuses", b"unit_statuses", "with_tasks", b"with_tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_after_id", b"_after_id", "_limit", b"_limit", "_property_id", b"_property_id", "after", b"after", "after_id", b"after_id", "clashes", b"clashes", "limit", b"limit", "property_id", b"property_id", "under_way", b"under_way", "unit_statuses", b"unit_statuses", "with_tasks", b"with_tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__after: _TypeAlias = _typing.Literal["after"]  # noqa: Y015
     _WhichOneofArgType__after: _TypeAlias = _typing.Literal["_after", b"_after"]  # noqa: Y015
