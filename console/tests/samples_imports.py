@@ -103,6 +103,16 @@ def _real(act: str, state: str, name: str, kind: str = "", *more: Any) -> tuple[
 _HALF = _seen(("tickets", _counts(6000, 5250, 750)))
 _WHOLE = _seen(("tickets", _counts(14371, 13621, 750, 12)))
 _SEVERAL = _seen(("properties", _counts(14371, 9761, 0, 15)), ("tickets", _counts(14371, 14371, 0)))
+_ODD_ROW = {"line": 17, "reason": "is before the move_in_date, 2026-02-01", "value": "2026-01-31"}
+_ODD = {
+    "kind": "turns",
+    "field": "move_out_date",
+    "text": "is before the move_in_date",
+    "columns": ["MoveOut"],
+    "rows": 2,
+    "examples": [_ODD_ROW],
+}
+_UNUSUAL = {**_seen(("turns", _counts(120, 120, 0))), "unusual": [_ODD]}
 _AWAY = "A part of Makeready does not answer."
 REAL = (
     _real("d", "mapping", "311-cases-2015.csv"),
@@ -116,6 +126,7 @@ REAL = (
     _real("j", "done", "cases-2017.csv", "tickets", _WHOLE),
     _real("k", "reading", "cases-2018.csv"),
     _real("l", "checking", "cases-2019.csv", "tickets", _HALF, 1_500_000),
+    _real("m", "checked", "residencies.csv", "turns", _UNUSUAL),
 )
 
 

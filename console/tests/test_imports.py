@@ -18,6 +18,8 @@ from importing.errors import ImportFault
 from importing.kinds import KINDS
 from importing.rows import Reading
 
+from .browsing import Browser
+
 TICKETS, PROPERTIES, UNITS = KINDS["tickets"], KINDS["properties"], KINDS["units"]
 ZONE = "America/New_York"
 
@@ -206,3 +208,12 @@ def test_proposals_read_the_dates_and_list_the_values() -> None:
     made = {one.column.name: one for one in matching.proposed(TICKETS, Facts(columns)).choices}
     assert (made["category"].rule, made["category"].detail) == ("values", "Heat = ")
     assert (made["created_at"].rule, made["created_at"].detail) == ("date", "%d/%m/%Y")
+
+
+async def test_accepted_rows_in_an_unusual_order_of_dates_are_shown_before_the_import(administrator: Browser) -> None:
+    page = await administrator.get("/imports/13")
+    shown = page.words[page.words.index("Look at these rows") :]
+    assert "they would be accepted; their dates are in an unusual order" in shown
+    assert "2 turns: move_out_date : is before the move_in_date column MoveOut" in shown
+    assert "17 move_out_date is before the move_in_date, 2026-02-01 2026-01-31" in shown and "Import 120 rows" in shown
+    assert "Look at these rows" not in (await administrator.get("/imports/5")).words

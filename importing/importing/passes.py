@@ -23,7 +23,7 @@ from importing.ordering import Order, Scan
 from importing.reasons import Reason, Reasons
 from importing.rejects import RejectsSink
 from importing.rows import Faulty, Reading, Source
-from importing.run import Counts, Import, Report
+from importing.run import Counts, Findings, Import, Report
 from importing.seen import Seen
 from importing.sending import ROWS_MAX, Sender
 from importing.shapes import Shape
@@ -56,10 +56,12 @@ class KindOutcome:
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of an import, complete or not. reasons: of the rejected rows, the most frequent first."""
+    """The result of an import, complete or not. reasons: of the rejected rows, the most frequent first; unusual: why a
+    person should look at rows that were accepted."""
 
     kinds: list[KindOutcome] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
+    unusual: list[Reason] = field(default_factory=list)
 
     @property
     def counts(self) -> Counts:
@@ -116,15 +118,15 @@ class Passes:
         """Imports every kind. before: how far an import of the same file with the same records came that was
         interrupted; this one goes on from there. Raises ImportStopped."""
         before = before or Outcome()
-        outcome, reasons = Outcome(), Reasons(before.reasons)
+        outcome, found = Outcome(), Findings(Reasons(before.reasons), Reasons(before.unusual))
         seen: dict[str, Seen] = {}
         try:
             for numbers in self._together():
-                await self._pass(numbers, outcome, reasons, seen, report, progress, before)
+                await self._pass(numbers, outcome, found, seen, report, progress, before)
         except ImportFault as error:
             raise ImportStopped(str(error), outcome) from None
         finally:
-            outcome.reasons = reasons.found
+            outcome.reasons, outcome.unusual = found.rejected.found, found.unusual.found
             for one in seen.values():
                 one.close()
         return outcome
@@ -162,7 +164,7 @@ class Passes:
         self,
         numbers: range,
         outcome: Outcome,
-        reasons: Reasons,
+        findings: Findings,
         seen: dict[str, Seen],
         report: Report,
         progress: Progress,
@@ -178,7 +180,7 @@ class Passes:
         fault: ImportFault | None = None
 
         async def acknowledged(_counts: Counts) -> None:
-            outcome.reasons = reasons.found
+            outcome.reasons, outcome.unusual = findings.rejected.found, findings.unusual.found
             await progress(outcome, parts[-1].position)
 
         try:
@@ -189,7 +191,7 @@ class Passes:
                 with opened(self._file, self.reading) as found:
                     source = found.source
                     rejects = self._checked(number, source)
-                    work = Import(kind, source, record.shape, record.sender, rejects, reasons, seen, report, counts)
+                    work = Import(kind, source, record.shape, record.sender, rejects, findings, seen, report, counts)
                     parts.append(work)
                     done.append(KindOutcome(kind.name, work.counts))
                     outcome.kinds.append(done[-1])

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,6 +20,7 @@ from importing.rows import Fault, Faulty, Source, SourceRow
 from importing.seen import Seen
 from importing.sending import BYTES_MAX, ROWS_MAX, Entry, Sender
 from importing.shapes import Shape
+from importing.unusual import unusual
 from makeready.common.v1 import documents_pb2 as common
 
 # After a call begins, the event loop must run this often until gRPC has the call and sends it while we read on.
@@ -52,6 +54,13 @@ class Counts:
         return self.stored + self.rejected
 
 
+class Findings(NamedTuple):
+    """Why rows were rejected, and why a person should look at others that were accepted."""
+
+    rejected: Reasons
+    unusual: Reasons
+
+
 class Import:
     """The import of one kind of record."""
 
@@ -62,7 +71,7 @@ class Import:
         shape: Shape,
         sender: Sender,
         rejects: RejectsSink,
-        reasons: Reasons,
+        findings: Findings,
         seen: dict[str, Seen],
         report: Report,
         before: Counts | None = None,
@@ -75,7 +84,7 @@ class Import:
         self._shape = shape
         self._sender = sender
         self.rejects = rejects
-        self._reasons = reasons
+        self._findings = findings
         self._all_seen = seen
         self._seen = seen[kind.name]
         self._report = report
@@ -258,9 +267,18 @@ class Import:
             refused = self._of_a_dry_run(entry, result) if self._sender.is_dry_run else result
             if refused is None:
                 self.counts.created += 1
+                self._look_at(entry)
                 return
             value, columns = _value(entry.sent, refused.field), self._shape.origin(refused.field)
             self._reject(entry.row, Fault(refused.field, refused.reason, "", value, columns))
+            return
+        self._look_at(entry)
+
+    def _look_at(self, entry: Entry) -> None:
+        """Notes what is unusual about a row that is accepted."""
+        if odd := unusual(self._kind.name, entry.sent):
+            odd = replace(odd, columns=self._shape.origin(odd.field))
+            self._findings.unusual.add(self._kind.name, entry.row.line, odd)
 
     def _of_a_dry_run(self, entry: Entry, result: common.ImportResult) -> common.ImportResult | None:
         """A dry run's refusal; None if the row lacks nothing but records that the same import makes before it."""
@@ -283,7 +301,7 @@ class Import:
     def _reject(self, row: SourceRow, fault: Fault) -> None:
         self.counts.rejected += 1
         self.rejects.add(row, fault)
-        if first := self._reasons.add(self._kind.name, row.line, fault):
+        if first := self._findings.rejected.add(self._kind.name, row.line, fault):
             self._report(*first)
 
 

@@ -171,6 +171,10 @@ def _summarize(outcome: Outcome, say: Callable[[str], None]) -> None:
         columns = f" (column {', '.join(map(quoted, reason.columns))})" if reason.columns else ""
         field = printable(reason.field) or "the row"
         say(f"Rejected {reason.rows} rows: {kind}{field}: {printable(reason.text)}{columns}")
+    for reason in outcome.unusual:
+        rows = "1 row that is" if reason.rows == 1 else f"{reason.rows} rows that are"
+        lines = [*(str(one.line) for one in reason.examples), *(["…"] if reason.rows > len(reason.examples) else [])]
+        say(f"Look at {rows} accepted: {reason.kind}: {reason.field} {reason.text} (line {', '.join(lines)})")
 
 
 def _stored(outcome: Outcome, dry_run: bool) -> str:
