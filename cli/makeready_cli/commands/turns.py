@@ -26,8 +26,10 @@ VERBS = (
             "under_way": "only units on their way to ready, by ready date: all four of these statuses",
             "after": "by ready date: only units after the page that ended with this next_after",
             "with_tasks": "also each unit's tasks; at most 200 units then",
+            "clashes": "only units in which a resident is still there when the next one moves in",
         },
-        description="Lists units by id: status, active turn with its dates, and how many tasks are open in the unit.",
+        description="Lists units by id: status, current turn with its dates, who moves in next and when, and how many "
+        "tasks are open in the unit.",
     ),
     RpcCommand(
         "unit-status",
@@ -39,7 +41,7 @@ VERBS = (
             "unit_status": "Vacant Not Ready, Vacant Ready, Down, Occupied or Notice",
             "expected_unit_status": "only if the unit has this status now",
         },
-        "Fires turn.status_changed where the status changes and the unit has a turn. Occupied needs an active turn, "
+        "Fires turn.status_changed where the status changes and the unit has a turn. Occupied needs a current turn, "
         "Notice one with a move_out_date.",
     ),
     RpcCommand(
@@ -67,10 +69,11 @@ VERBS = (
             "departure_destination_code": "where the resident goes, as a code",
             "notes": "other notes about the departure",
             "external_id": "an identifier of the notice",
-            "expected_turn_id": "only if this is the unit's active turn",
+            "expected_turn_id": "only if it is the notice of this turn's resident",
             "expected_move_out_date": "only if this is the move-out date now; empty: only if there is none",
         },
-        "As a notice over the API, with its events. The turn names no provider from then on.",
+        "As a notice over the API, with its events: of the current resident, or of the next one once that one has "
+        "left. The turn names no provider from then on.",
     ),
     RpcCommand(
         "move-in",
@@ -82,13 +85,27 @@ VERBS = (
             "move_in_date": _DATE,
             "lease_start_date": _DATE,
             "lease_end_date": f"{_DATE}; without it, the lease runs from month to month",
-            "predecessor_transition_id": "the turn that it ends, if its resident has not left yet",
+            "predecessor_transition_id": "the unit's last turn, if its resident has not left yet",
             "external_id": "an identifier of the residency",
             "parties": 'a party of the lease: {"first_name": …, "last_name": …, "role": "leaseholder"}',
         },
-        "As a move-in over the API, with its events. The turn names no provider. A party may also have email, phone "
-        "and external_id; its role may be guarantor.",
+        "As a move-in over the API, with its events: a date after today is planned, and changes nothing about the unit "
+        "until then. The turn names no provider. A party may also have email, phone and external_id; its role may be "
+        "guarantor.",
         settings={"parties": {"flag": "--party"}},
+    ),
+    RpcCommand(
+        "change-move-in",
+        _SERVICE,
+        _RESIDENCIES["ChangeMoveIn"],
+        "move the date of a planned move-in",
+        ("turn_id",),
+        {
+            "move_in_date": _DATE,
+            "expected_move_in_date": "only if this is the move-in date now; empty: only if there is none",
+        },
+        "A turn that began by itself on its date is planned again if the new date is later than today: the turn before "
+        "it is current again, and turn.status_changed fires.",
     ),
     RpcCommand(
         "cancel",
@@ -96,8 +113,9 @@ VERBS = (
         _BOARD["CancelTurn"],
         "cancel an active turn: the residency did not take place",
         ("turn_id",),
-        description="The turn's open tasks are cancelled. A unit that was Occupied or on Notice becomes Vacant Not "
-        "Ready, and turn.status_changed fires.",
+        description="The turn's open tasks are cancelled. A planned turn changes nothing else. Of a current one, a "
+        "unit that was Occupied or on Notice becomes Vacant Not Ready, and turn.status_changed fires; planned turns "
+        "stay.",
     ),
     RpcCommand(
         "cancel-notice",
@@ -105,8 +123,8 @@ VERBS = (
         _BOARD["CancelNotice"],
         "take back a notice: the resident stays",
         ("unit_id",),
-        description="The dates of the unit's active turn go, the unit is Occupied, and the turn's open tasks are "
-        "cancelled.",
+        description="The dates of the unit's current turn go, the unit is Occupied, and the turn's open tasks are "
+        "cancelled. Refused while another resident's move-in is planned.",
     ),
     RpcCommand(
         "add-task",

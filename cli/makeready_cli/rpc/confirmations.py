@@ -78,6 +78,7 @@ SENTENCES: Mapping[str, str | Callable[[Record], str]] = {
     "CancelNotice": "Turn {entity_id}: the notice is taken back, {unit[name]} stays occupied.",
     "AddNotice": "Turn {entity_id}: the resident of {unit[name]} leaves on {move_out_date}.",
     "AddMoveIn": "Turn {entity_id}: the move-in to {unit[name]} on {move_in_date} is recorded.",
+    "ChangeMoveIn": "Turn {entity_id}: the move-in to {unit[name]} is on {move_in_date} now.",
     "CancelTurn": "Turn {entity_id} of {unit[name]} is cancelled.",
     "AddTask": 'Task {task_id}, "{task_type}", is added to turn {turn_id}.',
     "UpdateTask": 'Task {task_id}, "{task_type}", is changed.',
