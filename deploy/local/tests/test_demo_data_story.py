@@ -139,14 +139,48 @@ def test_residents_move_into_units_that_are_free_and_their_addresses_belong_to_n
     tables = story.rows(day)
     taken = {row["unit"] for row in tables["turns"] if row["status"] == "Active"}
     units = {row["external_id"] for row in tables["units"]}
-    calls = list(residents.moves(day))
-    assert units - taken >= residents.UNITS
-    assert {unit for unit, move, _ in calls if move == "notice"} <= residents.UNITS
-    for _, move, body in calls:
-        assert move == "notice" or body["move_in_date"] < day.isoformat() <= body.get("lease_end_date", "9999")
-        for party in body.get("parties", []):
+    calls = [*residents.moves(day), *residents.moves_ahead(day)]
+    lived_in = set(residents.MOVED_IN)
+    assert units - taken >= lived_in and len({one.key for one in calls}) == len(calls)
+    assert {one.unit for one in calls if one.verb == "notice"} <= lived_in
+    for one in residents.moves(day):
+        lease_ends = one.body.get("lease_end_date", "9999")
+        assert one.verb == "notice" or one.body["move_in_date"] < day.isoformat() <= lease_ends
+    for one in calls:
+        for party in one.body.get("parties", []):
             assert party["email"].endswith("@example.com") and party["phone"].startswith("+1 555 01")
             assert len(party["phone"]) <= 20
+
+
+def test_an_earlier_resident_left_before_the_next_one_came(day: datetime.date) -> None:
+    """Days that a unit stood empty are weeks, not years."""
+    came = {unit: (day - datetime.timedelta(days)).isoformat() for unit, days in residents.MOVED_IN.items()}
+    turns = story.rows(day)["turns"]
+    came |= {row["unit"]: row["move_in_date"] for row in turns if row["status"] == "Active" and row.get("move_in_date")}
+    gaps = []
+    for row in turns:
+        if row["status"] == "Completed" and row["unit"] in came:
+            left, next_came = map(datetime.date.fromisoformat, (row["move_out_date"], came[row["unit"]]))
+            gaps.append((next_came - left).days)
+    assert len(gaps) > 20 and min(gaps) > 0 and max(gaps) < 60, sorted(gaps)
+
+
+def test_units_are_let_ahead_one_of_them_too_early_and_one_from_tomorrow(day: datetime.date) -> None:
+    leaves: dict[str, str] = {}
+    comes: dict[str, str] = {}
+    for one in (*residents.moves(day), *residents.moves_ahead(day)):
+        if one.verb == "notice":
+            leaves[one.unit] = one.body["move_out_date"]
+        elif one.body["move_in_date"] > day.isoformat():
+            comes[one.unit] = one.body["move_in_date"]
+    ahead = {unit: comes[unit] >= leaves[unit] for unit in comes if unit in leaves}
+    assert sorted(ahead.values()) == [False, True, True]
+    tomorrow = (day + datetime.timedelta(1)).isoformat()
+    assert [unit for unit in comes if unit not in leaves] == ["P-600-A02"] and comes["P-600-A02"] == tomorrow
+    # On vacant units the files plan move-ins, too: residencies that have not begun have no other date.
+    rows = [row for row in story.rows(day)["turns"] if row["status"] == "Active"]
+    planned = [row for row in rows if row["move_in_date"] and row["move_in_date"] > day.isoformat()]
+    assert planned and all(row["unit_status"] == "Vacant Ready" for row in planned)
 
 
 def test_meters_have_more_than_two_years_of_readings_with_a_gap_a_jump_and_estimates(day: datetime.date) -> None:

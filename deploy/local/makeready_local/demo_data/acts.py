@@ -63,6 +63,9 @@ def inspections(day: datetime.date) -> Iterator[Act]:
     yield _scheduled("S-02", "I-103", "P-100", "Move-out walk, 403", day, 1, (
         "Kitchen", "Bathroom", "Living room", "Bedroom", "Balcony", "Keys and fobs returned",
     ), "--unit-id", "P-100-403", "--inspection-type", "Move-out")  # fmt: skip
+    yield _scheduled("S-02", "I-105", "P-100", "Pre-move-out walk, 104", day, 11, (
+        "Walls and floors", "Appliances", "What the deposit may cover",
+    ), "--unit-id", "P-100-104", "--inspection-type", "Pre-move-out")  # fmt: skip
     yield _scheduled("S-11", "I-104", "P-300", "Smoke and CO detectors, both rows", day, 12, (
         "North row", "South row",
     ), "--inspection-type", "Fire Alarm", "--is-compliance-inspection", "--compliance-type", "NFPA 72")  # fmt: skip

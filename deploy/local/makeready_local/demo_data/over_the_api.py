@@ -1,10 +1,9 @@
 """What integrations of the demo company do: a feed reports residents, an app opens tickets, receivers subscribe."""
 
-import datetime
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -71,11 +70,14 @@ class Api:
                 return
             cursor = f"&cursor={page['next_cursor']}"
 
-    def move_residents(self, day: datetime.date, ids: Mapping[str, int]) -> Iterator[str]:
-        """Moves residents in, and announces departures, once however often it is called. Yields what was refused."""
-        for unit, move, body in residents.moves(day):
-            if problem := self._once(f"/units/{ids.get(unit, 0)}/{move}", "write", body, f"demo-{move}-{unit}"):
-                yield f"{move} of {unit}: {problem}"
+    def move(self, moves: Iterable[residents.Move], ids: Mapping[str, int]) -> Iterator[str]:
+        """Moves residents in and announces departures, once however often it is called. Yields what was refused."""
+        for move in moves:
+            body = dict(move.body)
+            if move.predecessor:
+                body["predecessor_transition_id"] = ids.get(move.predecessor, 0)
+            if problem := self._once(f"/units/{ids.get(move.unit, 0)}/{move.verb}", "write", body, move.key):
+                yield f"{move.verb} of {move.unit}: {problem}"
 
     def open_tickets(self, ids: Mapping[str, int]) -> Iterator[str]:
         """Opens the tickets that are not there yet. Yields what was refused."""

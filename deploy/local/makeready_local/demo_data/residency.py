@@ -38,7 +38,7 @@ def _lived_in(unit: Row) -> Iterator[Row]:
     name = unit["external_id"]
     fed_by, longest = _FED_BY[unit["property"]]
     chance = zlib.crc32(name.encode())
-    moved_in = 25 + chance % (longest - 50)
+    moved_in = residents.MOVED_IN.get(name, 25 + chance % (longest - 50))
     if moved_in + 60 < longest and chance % _HAD_ANOTHER_ONE_IN == 0:
         left = moved_in + 9 + chance % 23
         came = left + 330 + chance % 500
@@ -52,7 +52,7 @@ def _lived_in(unit: Row) -> Iterator[Row]:
             "created_at": f"-{min(came + 14, longest)} 09:20",
             "updated_at": f"-{moved_in} 08:45",
         } | _fed(fed_by, moved_in)
-    if name in residents.UNITS:
+    if name in residents.MOVED_IN:
         return
     yield {
         "external_id": f"R-{name[2:]}-2",

@@ -12,25 +12,26 @@ Party = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Residency:
-    """A unit's present residents. moved_in: days before the story's day; each party: role, first name, last name,
-    language of the e-mail's domain."""
+    """A unit's present residents, or those to come. moved_in: days before the story's day; of a move-in that is planned
+    below 0. number: which of the unit's residencies it is; each party: role, first name, last name, mailbox."""
 
     unit: str
     provider: str
     moved_in: int
     parties: tuple[Party, ...]
     month_to_month: bool = False
+    number: int = 2
 
     @property
     def external_id(self) -> str:
         """The turn's own, as in the rows of a file."""
-        return f"R-{self.unit[2:]}-2"
+        return f"R-{self.unit[2:]}-{self.number}"
 
     def body(self, day: datetime.date, number: int) -> dict[str, Any]:
         """The body of POST /units/{unit_id}/move-in. number: of the residency, from 0."""
         start = day - datetime.timedelta(days=self.moved_in)
         # A lease that has ended was renewed for a year, as often as needed.
-        years = self.moved_in // LEASE_DAYS + 1
+        years = max(self.moved_in, 0) // LEASE_DAYS + 1
         lease: dict[str, Any] = {"lease_start_date": start.isoformat()}
         if not self.month_to_month:
             lease["lease_end_date"] = (start + datetime.timedelta(days=years * LEASE_DAYS - 1)).isoformat()
@@ -108,31 +109,68 @@ RESIDENCIES = (
     Residency("P-600-E01", "appfolio", 480, (_holder("Håkon", "Bjørnstad", "hakon.b"),)),
     Residency("P-600-F01", "appfolio", 212, (_holder("Xiomara", "Peña Ñáñez", "xiomara.pn"),)),
 )
-UNITS = frozenset(one.unit for one in RESIDENCIES)
+MOVED_IN = {one.unit: one.moved_in for one in RESIDENCIES}
 _BY_UNIT = {one.unit: one for one in RESIDENCIES}
 
 # By unit: in how many days its residents leave, why, where to, and what they said.
 NOTICES = {
     "P-300-6": (12, "job_transfer", "out_of_state", "Start in Pune in January. Would like to leave the curtains."),
-    "P-500-0601": (33, "bought_home", "same_city", "Asked whether the deposit can go to the new address."),
+    "P-500-0601": (26, "bought_home", "same_city", "Asked whether the deposit can go to the new address."),
     "P-600-B04": (21, "family", "same_state", ""),
+}
+# Who is to move in next: behind two of these residents in time, behind one too early, and tomorrow into an empty unit.
+SUCCESSORS = (
+    Residency(
+        "P-300-6",
+        "entrata",
+        -24,
+        (_holder("Ngozi", "Adeyemi", "ngozi.a"), _holder("Tobias", "Lang", "t.lang")),
+        number=3,
+    ),
+    Residency("P-600-B04", "appfolio", -33, (_holder("Inés", "Carvalho-Reyes", "ines.cr"),), number=3),
+    Residency("P-500-0601", "realpage", -30, (_holder("Marek", "Dvořák", "marek.d"),), number=3),
+    Residency("P-600-A02", "appfolio", -1, (_holder("Leilani", "Kealoha", "leilani.k"),), number=3),
+)
+# By unit: the notices that are corrected after the unit is let again. This one makes the clash.
+CORRECTED = {
+    "P-500-0601": (33, "bought_home", "same_city", "The house is not ready: a week more, please."),
 }
 
 
-def moves(day: datetime.date) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The calls of the feeds, in their order: the unit's external_id, `move-in` or `notice`, the body."""
+@dataclass(frozen=True)
+class Move:
+    """One call of a feed. key: its idempotency key. predecessor: the external_id of the turn that a move-in names."""
+
+    unit: str
+    verb: str
+    body: dict[str, Any]
+    key: str
+    predecessor: str = ""
+
+
+def moves(day: datetime.date) -> Iterator[Move]:
+    """The calls of the feeds about those who live there, in their order."""
     for number, one in enumerate(RESIDENCIES):
-        yield one.unit, "move-in", one.body(day, number)
-    for unit, (days, reason, destination, notes) in NOTICES.items():
-        yield (
-            unit,
-            "notice",
-            {
-                "move_out_date": (day + datetime.timedelta(days=days)).isoformat(),
-                "provider": _BY_UNIT[unit].provider,
-                "ntv_reason_code": reason,
-                "departure_destination_code": destination,
-                "external_id": f"{_BY_UNIT[unit].external_id}-notice",
-                **({"notes": notes} if notes else {}),
-            },
-        )
+        yield Move(one.unit, "move-in", one.body(day, number), f"demo-move-in-{one.unit}")
+    for unit, said in NOTICES.items():
+        yield Move(unit, "notice", _notice(day, unit, *said), f"demo-notice-{unit}")
+
+
+def moves_ahead(day: datetime.date) -> Iterator[Move]:
+    """The calls of the feeds about those who come next, in their order."""
+    for number, one in enumerate(SUCCESSORS, len(RESIDENCIES)):
+        predecessor = _BY_UNIT[one.unit].external_id if one.unit in _BY_UNIT else ""
+        yield Move(one.unit, "move-in", one.body(day, number), f"demo-next-{one.unit}", predecessor)
+    for unit, said in CORRECTED.items():
+        yield Move(unit, "notice", _notice(day, unit, *said), f"demo-notice-again-{unit}")
+
+
+def _notice(day: datetime.date, unit: str, days: int, reason: str, destination: str, notes: str) -> dict[str, Any]:
+    return {
+        "move_out_date": (day + datetime.timedelta(days=days)).isoformat(),
+        "provider": _BY_UNIT[unit].provider,
+        "ntv_reason_code": reason,
+        "departure_destination_code": destination,
+        "external_id": f"{_BY_UNIT[unit].external_id}-notice",
+        **({"notes": notes} if notes else {}),
+    }

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from makeready_local.config import Settings
-from makeready_local.demo_data import acts
+from makeready_local.demo_data import acts, residents
 from makeready_local.demo_data.commands import CommandError, Commands
 from makeready_local.demo_data.over_the_api import Api, ApiError
 from makeready_local.demo_data.receivers import REPORTS
 
-PARTS = ("residents", "keys", "events")  # a method each
+PARTS = ("residents", "successors", "keys", "events")  # a method each
 _REPLACED_KEY = ("Ledger bridge, old", "write")
 _LADDER_HOURS = "1,2,4,8,24"
 
@@ -44,9 +44,15 @@ class Work:
 
     def _residents(self) -> Iterator[str]:
         self._learn()
-        yield from self._api.move_residents(self._day, self._ids)
+        yield from self._api.move(residents.moves(self._day), self._ids)
         yield from self._api.open_tickets(self._ids)
         self._ids = {}  # turns have been added
+
+    def _successors(self) -> Iterator[str]:
+        """Lets units ahead."""
+        self._learn()
+        yield from self._api.move(residents.moves_ahead(self._day), self._ids)
+        self._ids = {}
 
     def _keys(self) -> Iterator[str]:
         """A key that ends soon, and one that has been replaced. Neither is printed or stored."""
