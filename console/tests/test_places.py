@@ -16,7 +16,7 @@ from chassis.auth.identity import Identity
 from chassis.refusals import Refusal
 from console.areas.meters.pages import Chart, notes
 from console.areas.places.assets import life_of
-from console.areas.places.properties import levels_of
+from console.areas.places.places import levels_of
 from console.kit import charts
 from console.kit.times import amount
 from console.pages import PAGES
@@ -27,7 +27,7 @@ from makeready.catalog.v1 import place_search_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from makeready.identity.v1 import staff_commands_pb2
 
-from .browsing import Browser
+from .browsing import Browser, Tags
 from .samples_places import ALDER, units
 from .stubs import NOW, PASSWORD, Stubs
 
@@ -387,3 +387,35 @@ async def test_a_picker_of_many_finds_by_words(administrator: Browser, stubs: St
     found = (await administrator.get("/people/pick?name=staff_id&q.staff_id=17", HX_Request_Type="partial")).text
     fitting = sum("17" in one.name for one in people)
     assert found.count("<option") == fitting + 1 and f"{fitting} matches" in found
+
+
+async def test_a_unit_s_address_opens_its_property_s_unit_status_view_at_the_unit(staff: Browser, stubs: Stubs) -> None:
+    """Spec 2.5: a unit's `url` "opens the property's unit status view"."""
+    page = await staff.get("/properties/1/units/13")
+    (asked,) = stubs.called("catalog.PlaceSearchService/SearchUnits")
+    assert (asked.property_id, asked.after_id) == (1, 0)
+    assert "Units of Alder Court by status" in page.words
+    flats = [one for tag, one in Tags(page.text).found if tag == "a" and "flat" in str(one.get("class")).split()]
+    addresses = {str(one["href"]): one.get("aria-current") for one in flats}
+    assert len(addresses) > 5 and [path for path, current in addresses.items() if current] == ["/properties/1/units/13"]
+    assert all(": " in str(one["title"]) for one in flats)  # each with its status, in words
+    # Far down in a large property it shows the units around this one.
+    stubs.answers["catalog.UnitsService/GetUnit"] = _renumbered(stubs.answers["catalog.UnitsService/GetUnit"], 13, 4013)
+    stubs.calls.clear()
+    assert (await staff.get("/properties/1/units/4013")).status == 200
+    (asked,) = stubs.called("catalog.PlaceSearchService/SearchUnits")
+    assert asked.after_id < 4013 <= asked.after_id + asked.limit
+    # Without these parts the unit's own page stands.
+    stubs.slow |= {"catalog.PlaceSearchService/SearchUnits", "catalog.PlaceSearchService/SummarizeProperty"}
+    page = await staff.get("/properties/1/units/4013")
+    assert page.status == 200 and "can't be shown right now" in page.words
+
+
+def _renumbered(some: Any, before: int, after: int) -> Any:
+    """The answer of a unit under another id."""
+
+    def answer(request: Any, who: Any) -> Any:
+        request.unit_id = before if request.unit_id == after else request.unit_id
+        return some(request, who)
+
+    return answer

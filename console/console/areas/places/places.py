@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
@@ -54,6 +55,29 @@ def by_status(counts: Sequence[pb.Count], statuses: Sequence[str]) -> list[pb.Co
     """The counts in the order of statuses; unknown ones last."""
     order = {status: place for place, status in enumerate(statuses)}
     return sorted(counts, key=lambda one: order.get(one.status, len(order)))
+
+
+@dataclass
+class Level:
+    """A row of the floor plan: the units of one floor of one building."""
+
+    building: str
+    floor: str
+    units: list[pb.UnitRow] = field(default_factory=list)
+
+
+def levels_of(units: Sequence[pb.UnitRow], parts: pb.ListPlacesOfResponse) -> list[Level]:
+    """The units by building and floor; the highest floor first, as one sees a house. Units without a floor are last."""
+    buildings = {one.building_id: place for place, one in enumerate(parts.buildings)}
+    floors = {one.floor_id: place for place, one in enumerate(parts.floors)}
+    found: dict[tuple[int, int], Level] = {}
+    for unit in units:
+        key = (
+            buildings.get(unit.building.id, len(buildings)),
+            -floors[unit.floor.id] if unit.floor.id in floors else 1,
+        )
+        found.setdefault(key, Level(unit.building.name, unit.floor.name)).units.append(unit)
+    return [found[key] for key in sorted(found)]
 
 
 async def found(visit: Visit) -> web.StreamResponse:

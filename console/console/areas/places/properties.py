@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from aiohttp import web
 
@@ -16,6 +15,7 @@ from console.areas.places.places import (
     counts_request,
     fetched,
     instant_of,
+    levels_of,
 )
 from console.kit import csv_files, lists
 from console.kit.calls import together
@@ -67,29 +67,6 @@ def _csv(rows: Sequence[pb.PropertyRow]) -> web.Response:
 
 
 _SLUGS = {status: (status or "not known").lower().replace(" ", "_") for status in (*UNIT_STATUSES, "")}
-
-
-@dataclass
-class Level:
-    """A row of the floor plan: the units of one floor of one building."""
-
-    building: str
-    floor: str
-    units: list[pb.UnitRow] = field(default_factory=list)
-
-
-def levels_of(units: Sequence[pb.UnitRow], parts: pb.ListPlacesOfResponse) -> list[Level]:
-    """The units by building and floor; the highest floor first, as one sees a house. Units without a floor are last."""
-    buildings = {one.building_id: place for place, one in enumerate(parts.buildings)}
-    floors = {one.floor_id: place for place, one in enumerate(parts.floors)}
-    found: dict[tuple[int, int], Level] = {}
-    for unit in units:
-        key = (
-            buildings.get(unit.building.id, len(buildings)),
-            -floors[unit.floor.id] if unit.floor.id in floors else 1,
-        )
-        found.setdefault(key, Level(unit.building.name, unit.floor.name)).units.append(unit)
-    return [found[key] for key in sorted(found)]
 
 
 async def show_property(visit: Visit) -> web.StreamResponse:

@@ -15,6 +15,7 @@ from console.areas.places.places import (
     counts_request,
     fetched,
     instant_of,
+    levels_of,
     properties_request,
 )
 from console.kit import csv_files, lists
@@ -30,9 +31,13 @@ LIST = "catalog.PlaceSearchService/SearchUnits"
 GET = "catalog.UnitsService/GetUnit"
 ASSETS = "catalog.PlaceSearchService/SearchAssets"
 METERS = "catalog.MeterSearchService/SearchMeters"
-SHOWS = (GET, ASSETS, METERS)
+SUMMARIZE = "catalog.PlaceSearchService/SummarizeProperty"
+PARTS = "catalog.PlaceSearchService/ListPlacesOf"
+SHOWS = (GET, ASSETS, METERS, LIST, SUMMARIZE, PARTS)
 LISTS = (LIST, SEARCH_PROPERTIES, COUNT)
 OF_UNIT, OF_PANEL = 50, 12
+NEAR_IDS, NEAR_UNITS = 60, 120
+"""Of a property, a unit's page shows so many units at most: those whose ids follow from so much before its own."""
 
 
 async def list_units(visit: Visit) -> web.StreamResponse:
@@ -93,13 +98,18 @@ async def panel(visit: Visit) -> web.StreamResponse:
 
 
 async def show_unit(visit: Visit) -> web.StreamResponse:
-    """The unit's status view (spec 2.5). A unit of another property has no page here."""
+    """The property's unit status view at a unit, which a unit's `url` opens (spec 2.5), and all about this unit. A unit
+    of another property has no page here."""
     property_id, unit_id = visit.number("property_id"), visit.number("unit_id")
     panels = ("/board/panel", "/tickets/panel", "/inspections/panel", "/pm-tasks/panel")
     unit = await fetched(visit, GET, places_pb2.GetUnitRequest(unit_id=unit_id))
     if unit["property"]["id"] != property_id:
         raise web.HTTPNotFound
-    assets, meters, *others = await together(
+    wanted = pb.SearchUnitsRequest(property_id=property_id, after_id=max(0, unit_id - NEAR_IDS), limit=NEAR_UNITS)
+    summary, near, parts, assets, meters, *others = await together(
+        visit.panel(SUMMARIZE, pb.SummarizePropertyRequest(property_id=property_id)),
+        visit.panel(LIST, wanted),
+        visit.panel(PARTS, pb.ListPlacesOfRequest(property_id=property_id)),
         visit.panel(ASSETS, pb.SearchAssetsRequest(unit_id=unit_id, limit=OF_UNIT)),
         visit.panel(METERS, meters_pb.SearchMetersRequest(unit_id=unit_id, limit=OF_UNIT)),
         *(visit.include(path, unit_id=unit_id, property_id=property_id if path in PLANS else None) for path in panels),
@@ -107,8 +117,12 @@ async def show_unit(visit: Visit) -> web.StreamResponse:
     )
     board, tickets, inspections, upkeep, audit = others
     ready = unit["projected_ready_on"]
+    levels = levels_of(near.units, parts.value) if near.ok and parts.ok else []
+    own = next((level for level in levels if any(one.unit_id == unit_id for one in level.units)), None)
     return visit.render(
         "places/unit.html", here=HERE, unit=unit, assets=assets, meters=meters, board=board, tickets=tickets,
         inspections=inspections, upkeep=upkeep, audit=audit, made=instant_of(unit["created_at"]),
-        ready=datetime.date.fromisoformat(ready) if ready else None, today=visit.wall.now.date(),
+        counts=by_status(summary.units, UNIT_STATUSES) if summary.ok else [], near=near if parts.ok else parts,
+        levels=levels, own=own, ready=datetime.date.fromisoformat(ready) if ready else None,
+        today=visit.wall.now.date(),
     )  # fmt: skip
