@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from console.areas.account import pages as account
 from console.areas.board import acts as board_acts
-from console.areas.board import forgetting, notices_and_move_ins
+from console.areas.board import endings, forgetting, notices_and_move_ins
 from console.areas.board import pages as board
 from console.areas.company import audit
 from console.areas.company import people as administrators
@@ -94,7 +94,7 @@ PAGES = (
     # board
     Page("GET", board.PATH, board.show_board, PEOPLE, (board.BOARD, board.COUNTS),
          menu=(MAINTENANCE, board.HERE, "board")),
-    Page("GET", "/board/panel", board.panel, PEOPLE, (board.UNIT, board.COUNTS), panel="Turn board"),
+    Page("GET", "/board/panel", board.panel, PEOPLE, (board.UNIT, board.BOARD, board.COUNTS), panel="Turn board"),
     Page("GET", "/board/home", board.home, PEOPLE, (board.BOARD, board.COUNTS, board.OPEN_TASKS), panel="Turn board"),
     Page("GET", board.TURNS_PATH, board.list_turns, PEOPLE, (board.TURNS,)),
     Page("GET", "/turns/{turn_id}", board.show_turn, PEOPLE, (board.TURN, board.UNIT, board.TASKS)),
@@ -115,12 +115,16 @@ PAGES = (
     Page("GET", "/units/{unit_id}/move-in", notices_and_move_ins.show_move_in, PEOPLE, (board.UNIT,)),
     Page("POST", "/units/{unit_id}/move-in", notices_and_move_ins.add_move_in, PEOPLE,
          (notices_and_move_ins.MOVE_IN, board.UNIT)),
-    Page("GET", "/turns/{turn_id}/notice/cancel", board_acts.show_cancel_notice, PEOPLE, (board.TURN, board.UNIT)),
-    Page("POST", "/turns/{turn_id}/notice/cancel", board_acts.cancel_notice, PEOPLE,
-         (board_acts.CANCEL_NOTICE, board.TURN, board.UNIT)),
-    Page("GET", "/turns/{turn_id}/cancel", board_acts.show_cancel_turn, PEOPLE, (board.TURN, board.UNIT)),
-    Page("POST", "/turns/{turn_id}/cancel", board_acts.cancel_turn, PEOPLE,
-         (board_acts.CANCEL_TURN, board.TURN, board.UNIT)),
+    Page("GET", "/turns/{turn_id}/move-in", notices_and_move_ins.show_change, PEOPLE, (board.TURN, board.UNIT)),
+    Page("POST", "/turns/{turn_id}/move-in", notices_and_move_ins.change_move_in, PEOPLE,
+         (notices_and_move_ins.CHANGE, board.TURN, board.UNIT)),
+    Page("GET", "/turns/{turn_id}/notice/cancel", endings.show_cancel_notice, PEOPLE,
+         (board.TURN, board.UNIT, endings.INSPECTIONS)),
+    Page("POST", "/turns/{turn_id}/notice/cancel", endings.cancel_notice, PEOPLE,
+         (endings.CANCEL_NOTICE, board.TURN, board.UNIT, endings.INSPECTIONS, endings.CANCEL_INSPECTION)),
+    Page("GET", "/turns/{turn_id}/cancel", endings.show_cancel_turn, PEOPLE, (board.TURN, board.UNIT)),
+    Page("POST", "/turns/{turn_id}/cancel", endings.cancel_turn, PEOPLE,
+         (endings.CANCEL_TURN, board.TURN, board.UNIT)),
     # board: people who are forgotten
     Page("GET", forgetting.PATH, forgetting.show, ADMINISTRATORS, (forgetting.PARTY,)),
     Page("POST", forgetting.PATH, forgetting.forget, ADMINISTRATORS, (forgetting.PARTY, forgetting.FORGET)),

@@ -21,6 +21,7 @@ PLACES = {1: "Alder Court", 2: "Harbor Point Townhomes", 3: "Willow Gardens", 4:
           5: "Meridian Tower", 6: "The Kessler Block"}  # fmt: skip
 # The units that svc-catalog's answers have are of property 1; the one with hostile texts is unit 3 of property 3.
 PROPERTY_IDS = {5: 5}
+FLAGS = ("turn_id", "next_turn_id")
 UNDER_WAY = ("Notice", "Vacant Not Ready", "Vacant Ready", "Down")
 
 
@@ -50,7 +51,7 @@ def units(hostile: str) -> Sequence[pb.BoardUnit]:
         left = sum(one.status == "Open" for one in some)
         if status != "Notice" and more.get("move_out_date", 0) < 0:
             more["empty_since"] = more["move_out_date"]
-        dates = {key: day(value) for key, value in more.items() if type(value) is int and key != "turn_id"}
+        dates = {key: day(value) for key, value in more.items() if type(value) is int and key not in FLAGS}
         where = 3 if number == 3 else PROPERTY_IDS.get(place, 1)
         return pb.BoardUnit(unit_id=number, name=name, property_id=where, property=PLACES[place], unit_status=status,
                             tasks=some, tasks_open=left, tasks_late=late, **{**more, **dates})  # fmt: skip
@@ -60,25 +61,45 @@ def units(hostile: str) -> Sequence[pb.BoardUnit]:
         unit(11, "Alder Court 104", 1, notice, turn_id=1, move_in_date=-712, move_out_date=17, projected_ready_on=26,
              unit_status_since=ago(days=20)),
         unit(32, "Townhome 4", 2, notice, turn_id=2, move_in_date=-400, move_out_date=8, projected_ready_on=17,
+             next_move_in=6, next_turn_id=22, next_resident="Ana Ortiz", is_clash=True,
              tasks=[task(21, "Walk with resident", 6)], unit_status_since=ago(days=22)),
         unit(13, "Alder Court 202", 1, notice, turn_id=3, move_in_date=-1088, move_out_date=39,
-             unit_status_since=ago(days=4)),
+             next_move_in=99, next_turn_id=20, next_resident="Ana Ortiz", unit_status_since=ago(days=4)),
         unit(15, "Alder Court 403", 1, empty, turn_id=5, move_in_date=-700, move_out_date=-7, projected_ready_on=4,
+             has_left=True,
              tasks=[task(31, "Clean out", -5, "Completed"), task(32, "Paint", -2), task(33, "Floors", -1),
-                    task(34, "Final walk", 4)], unit_status_since=ago(days=6)),
-        unit(36, "C-01", 3, empty, turn_id=6, move_in_date=-300, move_out_date=-6, projected_ready_on=5,
-             next_move_in=10, tasks=[task(41, "Replace range", -2, "Completed"), task(42, "Clean", 3)],
+                    task(34, "Final walk", 4), task(35, "Change the blinds", -20, turn_id=4)],
+             unit_status_since=ago(days=6)),
+        unit(36, "C-01", 3, empty, turn_id=6, move_in_date=-300, move_out_date=-6, projected_ready_on=5, has_left=True,
+             next_move_in=5, next_turn_id=24, next_resident=hostile,
+             tasks=[task(41, "Replace range", -2, "Completed"), task(42, "Clean", 3)],
              unit_status_since=ago(days=5)),
         unit(37, "Logement 2B, 1er étage", 4, empty, turn_id=7, move_in_date=-300, move_out_date=-12,
              tasks=[task(51, "Peinture", -3)], unit_status_since=ago(days=11), since_or_earlier=True),
-        unit(38, "Meridian 0305", 5, ready, turn_id=8, move_out_date=-30, next_move_in=10,
-             unit_status_since=ago(days=5)),
+        unit(38, "Meridian 0305", 5, ready, turn_id=8, move_out_date=-30, next_move_in=10, next_turn_id=26,
+             has_left=True, unit_status_since=ago(days=5)),
         unit(39, "Logement 3C, 2e étage", 4, ready, turn_id=9, move_out_date=-31, unit_status_since=ago(days=4)),
         unit(3, hostile, 3, ready, turn_id=10, move_out_date=-40),
         unit(41, "Loft 3A", 6, down, unit_status_since=ago(days=58), since_or_earlier=True,
              tasks=[task(61, hostile, 54)]),
         unit(42, "Old ballroom", 6, down, unit_status_since=ago(days=58)),
+        unit(43, "Loft 4B", 6, "Occupied", turn_id=11, move_in_date=-90, next_move_in=40, next_turn_id=27,
+             is_clash=True),
     ]  # fmt: skip
+
+
+def planned(unit: pb.BoardUnit, hostile: str) -> Sequence[pb.PlannedTurn]:
+    """The turns behind the current one: one, and in unit 13 two."""
+    if not unit.next_turn_id:
+        return []
+    names = [pb.Resident(first_name="Ana", last_name="Ortiz", role="leaseholder"),
+             pb.Resident(first_name="Ben", last_name=hostile, role="leaseholder")]  # fmt: skip
+    row = [pb.PlannedTurn(turn_id=unit.next_turn_id, move_in_date=unit.next_move_in, residents=names,
+                          is_clash=unit.is_clash)]  # fmt: skip
+    if unit.unit_id == 13:
+        row[0].move_out_date = day(464)
+        row.append(pb.PlannedTurn(turn_id=21, move_in_date=day(470)))
+    return row
 
 
 def turn(unit: pb.BoardUnit) -> Mapping[str, Any]:
@@ -117,7 +138,8 @@ def _board(hostile: str, every: Sequence[pb.BoardUnit], one: Any) -> dict[str, A
     def board(request: Any, who: Identity) -> Any:
         wanted = UNDER_WAY if request.under_way else request.unit_statuses
         place = request.property_id if request.HasField("property_id") else 0
-        found = [u for u in every if u.unit_status in wanted and place in (0, u.property_id) and who.company_id == 1]
+        found = [u for u in every if place in (0, u.property_id) and who.company_id == 1]
+        found = [u for u in found if u.is_clash] if request.clashes else [u for u in found if u.unit_status in wanted]
         found.sort(key=lambda unit: unit.projected_ready_on or "9")
         last = 0 if not request.HasField("after") else int(request.after.partition(".")[2])
         more: Any = {"next_after": f"2026-11-26.{last + request.limit}"} if len(found) > last + request.limit else {}
@@ -126,7 +148,9 @@ def _board(hostile: str, every: Sequence[pb.BoardUnit], one: Any) -> dict[str, A
     def get_unit(request: Any, who: Identity) -> Any:
         names = [pb.Resident(first_name="Marguerite", last_name="Okafor-Lindqvist", role="leaseholder"),
                  pb.Resident(first_name=hostile, role="guarantor")]  # fmt: skip
-        found = pb.GetBoardUnitResponse(unit=one(request.unit_id, who), residents=names)
+        unit = one(request.unit_id, who)
+        row = planned(unit, hostile)
+        found = pb.GetBoardUnitResponse(unit=unit, residents=names if unit.turn_id else [], planned=row)
         if found.unit.move_out_date:
             found.notice.CopyFrom(
                 pb.NoticeToVacate(move_out_date=found.unit.move_out_date, ntv_reason_code="NEW_JOB", notes=hostile)
@@ -185,6 +209,12 @@ def _of_units(hostile: str, one: Any) -> dict[str, Any]:
                 one_of.move_in_date = day(came)
             found.append(one_of)
         first, second, *_ = found  # two without names have one heading
+        if unit.next_turn_id:
+            ahead = residencies.Residency(
+                turn_id=unit.next_turn_id, status="Active", source="staff", created_at=ago(days=3),
+                updated_at=ago(days=3), move_in_date=unit.next_move_in, is_planned=True, predecessor_id=5,
+                parties=[party(id=9, first_name="Ana", last_name="Ortiz", role="leaseholder")])  # fmt: skip
+            found.insert(0, ahead)
         first.lease.CopyFrom(residencies.Lease(id=1, lease_type="fixed_term", start_date=day(-730), end_date=day(-1)))
         second.lease.CopyFrom(residencies.Lease(id=2, lease_type="month_to_month", start_date=day(-1900)))
         first.parties.extend([
@@ -211,6 +241,12 @@ def _of_turns(hostile: str, every: Sequence[pb.BoardUnit]) -> dict[str, Any]:
 
     def get_turn(request: Any, who: Identity) -> Any:
         for unit in every:
+            for ahead in planned(unit, hostile) if who.company_id == 1 else ():
+                if ahead.turn_id == request.turn_id:
+                    record = {**turn(unit), "entity_id": ahead.turn_id, "move_in_date": ahead.move_in_date,
+                              "move_out_date": ahead.move_out_date or None, "projected_ready_on": None}  # fmt: skip
+                    document = documents_pb2.Document(json=json.dumps(record).encode(), entity_id=ahead.turn_id)
+                    return turns_pb2.GetTurnResponse(document=document)
             # Turn 4 is over: another one of the unit that turn 5 is of.
             if unit.turn_id == (5 if request.turn_id == 4 else request.turn_id) and who.company_id == 1:
                 record = {**turn(unit), **({"entity_id": 4, "status": "Completed"} if request.turn_id == 4 else {})}
@@ -227,6 +263,10 @@ def _of_turns(hostile: str, every: Sequence[pb.BoardUnit]) -> dict[str, Any]:
 
     def list_tasks(request: Any, who: Identity) -> Any:
         for unit in every:
+            if request.turn_id in (unit.next_turn_id or None, 4, 21) and who.company_id == 1:
+                left = [one for one in unit.tasks if one.turn_id == request.turn_id]
+                if left or request.turn_id != 4:
+                    return tasks_pb.ListTasksResponse(tasks=left)
             if unit.turn_id == request.turn_id and who.company_id == 1:
                 return tasks_pb.ListTasksResponse(tasks=[*unit.tasks, *others] if unit.tasks else [])
         raise refuse("turn")
@@ -238,7 +278,8 @@ def _of_turns(hostile: str, every: Sequence[pb.BoardUnit]) -> dict[str, Any]:
                 if who.company_id == 1:
                     copied = tasks_pb.PlacedTask(unit=unit.name, property_id=unit.property_id, property=unit.property)
                     copied.task.CopyFrom(some)
-                    copied.task.unit_id, copied.task.turn_id = unit.unit_id, unit.turn_id or 5
+                    copied.task.unit_id = unit.unit_id
+                    copied.task.turn_id = some.turn_id if some.turn_id == 4 else unit.turn_id or 5
                     found.append(copied)
         return sorted(found, key=lambda one: one.task.scheduled_date or "9")
 

@@ -28,7 +28,7 @@ TODAY = Days(NOW.date())  # Sunday, 22 November 2026
 def card(status: str, **more: Any) -> Any:
     dates: Any = {}
     for name, value in more.items():
-        is_date = isinstance(value, int) and name.endswith(("date", "on", "in", "empty_since"))
+        is_date = type(value) is int and name.endswith(("date", "_on", "_in", "_since"))
         dates[name] = day(value) if is_date else value
     return card_of(turn_board_pb2.BoardUnit(unit_status=status, **dates), TODAY, datetime.UTC)
 
@@ -46,12 +46,11 @@ def card(status: str, **more: Any) -> Any:
         (NOT_READY, {"empty_since": -9, "projected_ready_on": 9, "next_move_in": 8}, "empty 9 days", "1 Dec, late",
          "The next resident moves in on 30 Nov, before it is ready."),
         (NOT_READY, {}, "empty", "no date yet", ""),
-        (READY, {"empty_since": -30, "unit_status_since": ago(days=5), "next_move_in": 10}, "ready 5 days",
-         "moves in 2 Dec", ""),
+        (READY, {"empty_since": -30, "unit_status_since": ago(days=5), "next_move_in": 10}, "ready 5 days", "", ""),
         (READY, {"empty_since": -30, "unit_status_since": ago(days=5), "since_or_earlier": True}, "empty 30 days",
-         "nobody yet", ""),
-        (READY, {"empty_since": -30}, "empty 30 days", "nobody yet", ""),
-        (READY, {}, "ready", "nobody yet", ""),
+         "", ""),
+        (READY, {"empty_since": -30}, "empty 30 days", "", ""),
+        (READY, {}, "ready", "", ""),
         (DOWN, {"unit_status_since": ago(days=58), "since_or_earlier": True}, "down 58 days or longer", "no date yet",
          ""),
         (DOWN, {"unit_status_since": ago(hours=1)}, "down since today", "no date yet", ""),
@@ -64,6 +63,46 @@ def card(status: str, **more: Any) -> Any:
 def test_a_unit_in_words(status: str, more: dict[str, Any], when: str, ready: str, late: str) -> None:
     found = card(status, **more)
     assert (found.when, found.ready, found.late) == (when, ready, late)
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "comes", "clash", "soon"),
+    [
+        (NOTICE, {"turn_id": 1, "move_out_date": 36, "next_move_in": 49}, "moves in 10 Jan 2027", "", ""),
+        (NOTICE, {"turn_id": 1, "move_out_date": 36}, "not leased", "", ""),
+        (NOT_READY, {"turn_id": 1, "move_out_date": -7, "has_left": True}, "not leased", "", ""),
+        (READY, {}, "not leased", "", ""),
+        (READY, {"turn_id": 1}, "not leased", "", ""),  # handed over by its builder, with dates of nobody
+        (DOWN, {"turn_id": 1}, "", "", ""),  # its resident stays
+        (DOWN, {"turn_id": 1, "move_out_date": -90, "has_left": True}, "not leased", "", ""),
+        ("Occupied", {"turn_id": 1}, "", "", ""),
+        ("", {}, "", "", ""),
+        (READY, {"next_move_in": 1}, "moves in 23 Nov", "", ""),
+        (READY, {"next_move_in": 0}, "moves in 22 Nov", "", ""),
+        (NOT_READY, {"next_move_in": 7}, "moves in 29 Nov", "",
+         "The next resident comes in 7 days, and the unit is not ready."),
+        (NOT_READY, {"next_move_in": 8}, "moves in 30 Nov", "", ""),
+        (NOT_READY, {"next_move_in": 3, "projected_ready_on": 4}, "moves in 25 Nov", "", ""),  # late says it
+        (NOT_READY, {"next_move_in": 3, "projected_ready_on": 2}, "moves in 25 Nov", "",
+         "The next resident comes in 3 days, and the unit is not ready."),
+        (DOWN, {"next_move_in": 1}, "moves in 23 Nov", "", "The next resident comes tomorrow, and the unit is down."),
+        (DOWN, {"next_move_in": -2}, "was to move in 20 Nov", "",
+         "The next resident was to come 2 days ago, and the unit is down."),
+        (NOTICE, {"turn_id": 1, "move_out_date": 8, "next_move_in": 6, "is_clash": True}, "moves in 28 Nov",
+         "Clash: the resident stays until 30 Nov, and the next one moves in on 28 Nov.", ""),
+        ("Occupied", {"turn_id": 1, "next_move_in": 6, "is_clash": True}, "moves in 28 Nov",
+         "Clash: the next resident moves in on 28 Nov, and the resident ahead has no move-out date.", ""),
+        (NOTICE, {"turn_id": 1, "move_out_date": 6, "next_move_in": 6, "is_clash": True}, "moves in 28 Nov",
+         "Clash: a later move-in is planned before the resident ahead of it leaves.", ""),
+        (NOTICE, {"turn_id": 1, "move_out_date": 6, "next_move_in": 6}, "moves in 28 Nov", "", ""),  # on the same day
+    ],
+)  # fmt: skip
+def test_who_comes_next_and_what_is_in_the_way(
+    status: str, more: dict[str, Any], comes: str, clash: str, soon: str
+) -> None:
+    found = card(status, **more)
+    assert (found.next, found.clash, found.soon) == (comes, clash, soon)
+    assert list(found.warnings) == [one for one in (clash, soon, found.late) if one]
 
 
 def test_a_year_stands_beside_a_date_of_another_one() -> None:
@@ -80,6 +119,11 @@ def test_bars_are_the_stretches_of_the_four_weeks() -> None:
         card(NOT_READY, empty_since=-90, projected_ready_on=-60),
         card(READY, empty_since=-30, unit_status_since=ago(days=5), next_move_in=10),
         card(DOWN),
+        card(NOTICE, turn_id=1, move_out_date=8, projected_ready_on=17, next_move_in=6, is_clash=True),
+        card(NOTICE, turn_id=1, next_move_in=6, next_resident="Ana Ortiz", is_clash=True),
+        card(DOWN, next_move_in=6, next_resident="Ana Ortiz"),
+        card("Occupied", turn_id=1, next_move_in=6),
+        card(READY, next_move_in=-30),
     ]
     found = weeks(cards, TODAY, datetime.UTC)
     assert [(one.first, one.days, one.words) for one in found.labels] == [
@@ -92,6 +136,11 @@ def test_bars_are_the_stretches_of_the_four_weeks() -> None:
         [("red", 1, 7)],
         [("green", 2, 15), ("blue", 17, 12)],
         [("slate", 1, 28)],
+        [("violet", 1, 12), ("red", 13, 16)],
+        [("violet", 1, 12), ("red", 13, 16)],
+        [("slate", 1, 12), ("red", 13, 16)],
+        [("slate", 1, 12), ("blue", 13, 16)],
+        [("blue", 1, 28)],
     ]
     words = [bar.words for _, bars in found.rows for bar in bars]
     assert words[2:6] == ["Notice · leaves 10 Feb 2027", "", "2 tasks late · ready 26 Nov", "Ready 23 Sep"]
@@ -133,11 +182,25 @@ def test_residencies_share_one_scale() -> None:
         for bar in residencies.bars(lived, NOW.date())
     ]
     third = residencies.WIDTH / 3
+    assert residencies.bars([], NOW.date()) == []
     assert [(float(x), float(wide)) for ((x, wide),) in found] == [
         (pytest.approx(2 * third, abs=0.1), pytest.approx(third, abs=0.1)),
         (0.0, pytest.approx(2 * third, abs=0.1)),
         (0.0, residencies.LEAST),
     ]
+
+
+def test_a_planned_residency_has_a_bar_ahead_of_today() -> None:
+    lived = [
+        residencies_pb2.Residency(status="Active", is_planned=True, move_in_date=day(40)),
+        residencies_pb2.Residency(status="Active", move_in_date=day(-60), move_out_date=day(36)),
+    ]
+    ahead, now = residencies.bars(lived, NOW.date())
+    assert 'aria-label="planned from 1 January 2027"' in ahead and 'class="ahead"' in ahead and 'class="tone"' in now
+    (x, wide), today = re.findall(r'class="ahead" x="([\d.]+)" y="3" width="([\d.]+)"', ahead)[0], 60 / 160
+    assert float(x) == pytest.approx(residencies.WIDTH * 100 / 160, abs=0.1)
+    assert float(wide) == pytest.approx(residencies.WIDTH * 60 / 160, abs=0.1)
+    assert f'x1="{round(residencies.WIDTH * today, 1)}"' in ahead
 
 
 def rows(text: str) -> list[list[str]]:
@@ -156,7 +219,7 @@ async def test_the_board_s_list_is_filtered_paged_and_a_file(staff: Browser, stu
     file = await staff.get("/board?view=list&csv=1")
     found = rows(file.text)
     assert file.headers["Content-Type"].startswith("text/csv") and len(found) == 12
-    assert dict(zip(found[0], found[1], strict=True))["late"] == "2 tasks are late."
+    assert dict(zip(found[0], found[1], strict=True))["late"] == "3 tasks are late."
     assert (await staff.get("/board?view=list&status=Occupied")).status == 200
     assert (await staff.get("/board?property_id=no&status=x&view=y")).status == 200
     for path, column in (("/turns?csv=1", "entity_id"), ("/turn-tasks?csv=1&late=1", "task_id")):
@@ -180,7 +243,8 @@ async def test_a_column_leads_to_its_whole_list_and_the_list_to_its_next_page(st
         assert f"/board?view={view}&amp;after=2026-11-26.15" in page.text
     stubs.calls.clear()
     await staff.get("/board?view=weeks&after=2026-11-26.15")
-    assert [one.after for one in stubs.called("occupancy.TurnBoardService/ListBoard")] == ["2026-11-26.15"]
+    asked = [one for one in stubs.called("occupancy.TurnBoardService/ListBoard") if not one.clashes]
+    assert [one.after for one in asked] == ["2026-11-26.15"]
 
 
 async def test_nobody_s_turn_and_another_company_s_are_the_same_page(

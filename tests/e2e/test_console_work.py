@@ -16,6 +16,7 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 from testkit.chromium import OPTIONS, program
+from testkit.clocks import today
 from testkit.event_contract import check_same_as_get
 
 from .console_browser import PASSWORD
@@ -333,24 +334,22 @@ def shape_of(value: Any) -> Any:
     return [shape_of(one) for one in value] if isinstance(value, list) else type(value).__name__
 
 
-LEFT, READY, CAME = "2999-03-31", "2999-04-09", "2999-04-12"
-
-
-def handed_on_by_staff(work: Work, unit_id: int) -> None:
-    """A member of staff records the notice, makes the unit ready and records the move-in, on the console's pages."""
+def handed_on_by_staff(work: Work, unit_id: int, day: str) -> None:
+    """A member of staff records the notice, makes the unit ready and records the move-in, on the console's pages, all
+    for one day."""
     person = work.person(work.ada)
     person.open(urlsplit(work.record(f"/units/{unit_id}")["url"]).path)
     person.go("Record a notice")
-    person.fill(**{"f-move_out_date": LEFT, "f-notes": "By phone"})
+    person.fill(**{"f-move_out_date": day, "f-notes": "By phone"})
     person.go("Save the notice")
     assert "The notice is recorded" in person.words
     work.company.shows(unit_id, "Notice")
     person.open("/board")
     card = person.page.locator("li.unit-card", has_text="Unit U2")
     card.locator("summary").click()
-    card.locator("[name=projected_ready_on]").fill(READY)
+    card.locator("[name=projected_ready_on]").fill(day)
     card.locator("[name=task_type]").fill("Paint")
-    card.locator("[name=scheduled_date]").fill("2999-04-02")
+    card.locator("[name=scheduled_date]").fill(day)
     with person.page.expect_navigation():
         card.locator("button").click()
     assert "task “Paint” is added" in person.words and "ready on" in person.words
@@ -367,23 +366,24 @@ def handed_on_by_staff(work: Work, unit_id: int) -> None:
     card.locator("summary").click()
     with person.page.expect_navigation():
         card.locator("text=Move-in").click()
-    person.fill(**{"f-move_in_date": CAME, "f-lease_start_date": CAME})
+    person.fill(**{"f-move_in_date": day, "f-lease_start_date": day})
+    person.page.wait_for_selector("#effect >> text=The residency begins now.")
     person.fill(**{"p0-f-first_name": "Ana", "p0-f-last_name": "Ortiz", "p0-f-email": "ana@residents.example"})
-    person.go("Record the move-in")
+    person.go("Save the move-in")
 
 
-def handed_on_by_the_api(work: Work, unit_id: int) -> None:
+def handed_on_by_the_api(work: Work, unit_id: int, day: str) -> None:
     """The same by the API, and by the command line where the API has no operation."""
     system, number = work.system, str(work.company.company_id)
     (turn,) = work.company.walk("/turns", unit_id=unit_id)
     turn_id, by = str(turn["entity_id"]), ("--as", work.company.email)
-    key, notice = work.company.key_for(2), {"move_out_date": LEFT, "provider": "appfolio"}
+    key, notice = work.company.key_for(2), {"move_out_date": day, "provider": "appfolio"}
     assert system.post(f"/units/{unit_id}/notice", key, notice, "same notice").status == 201
-    system.makeready("turn", "schedule", number, turn_id, "--projected-ready-on", READY, *by)
+    system.makeready("turn", "schedule", number, turn_id, "--projected-ready-on", day, *by)
     for status in ("Vacant Not Ready", "Vacant Ready"):
         system.makeready("turn", "unit-status", number, str(unit_id), "--unit-status", status, *by)
     party = {"first_name": "Ben", "last_name": "Ortiz", "role": "leaseholder"}
-    body = {"move_in_date": CAME, "lease_start_date": CAME, "provider": "appfolio", "parties": [party]}
+    body = {"move_in_date": day, "lease_start_date": day, "provider": "appfolio", "parties": [party]}
     body["predecessor_transition_id"] = turn["entity_id"]
     assert system.post(f"/units/{unit_id}/move-in", key, body, "same move-in").status == 201
 
@@ -392,20 +392,21 @@ def test_from_the_notice_to_the_next_move_in_by_staff_alone(work: Work, receiver
     system, unit_id, other = work.system, work.units["U2"], work.units["U3"]
     subscribe(work.company, "/by-staff", TURN_EVENTS)
     (first,) = work.company.walk("/turns", unit_id=unit_id)
-    handed_on_by_staff(work, unit_id)
+    day = today().isoformat()
+    handed_on_by_staff(work, unit_id, day)
     ended, opened = work.company.walk("/turns", unit_id=unit_id)
     assert (ended["entity_id"], ended["status"]) == (first["entity_id"], "Completed")
     assert (opened["status"], opened["source"], opened["occupancy_source"]) == ("Active", "staff", None)
     assert ended["occupancy_source"] is None
     work.company.shows(unit_id, "Occupied")
-    handed_on_by_the_api(work, other)
+    handed_on_by_the_api(work, other, day)
     system.makeready("wait")
     system.makeready("sweep", "webhooks")
     by_staff, by_api = (changes(receiver, "/by-staff", one) for one in (unit_id, other))
     assert by_staff == by_api
     assert [(name, one["from"], one["to"]) for name, one, _ in by_staff] == [
         ("turn.status_changed", "Occupied", "Notice"),
-        ("turn.schedule_changed", None, READY),
+        ("turn.schedule_changed", None, day),
         ("turn.status_changed", "Notice", "Vacant Not Ready"),
         ("turn.status_changed", "Vacant Not Ready", "Vacant Ready"),
         ("turn.status_changed", "Vacant Ready", "Occupied"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -106,6 +107,22 @@ def test_a_file_hands_every_unit_on_whatever_batches_its_rows_travel_in(system: 
     assert {one["external_id"][0] for one in company.walk("/turns", status="Active")} == {"B"}
     system.makeready("wait", "--timeout", "60")
     assert set(units(company).values()) == {("Notice", None)}
+
+
+def test_a_departure_before_the_arrival_is_imported_and_named(system: System) -> None:
+    company = system.company("Strange dates")
+    house(company, 1)
+    rows = [("2026-02-01", "2026-01-31"), ("2026-03-01", "2026-02-28"), ("2026-04-01", "2026-04-02")]
+    turns = [
+        {"external_id": f"A{n}", "unit": "U0", "status": "Completed", "move_in_date": came, "move_out_date": left}
+        for n, (came, left) in enumerate(rows)
+    ]
+    file = system.state.with_name("strange-dates.jsonl")
+    file.write_text("".join(json.dumps(row) + "\n" for row in turns))
+    done = system.run("import", str(company.company_id), "turns", str(file))
+    assert "3 rows read: 3 created" in done.stdout
+    said = "Look at 2 rows that are accepted: turns: move_out_date is before the move_in_date (line 1, 2)"
+    assert said in done.stderr + done.stdout
 
 
 def test_turns_are_listed_while_everything_else_hangs(system: System, company: Company) -> None:

@@ -1,27 +1,22 @@
-"""What people do on the turn board: they move a unit, set its ready date, add, change and end tasks, take a notice
-back, and cancel a turn."""
+"""What people do on the turn board: they move a unit, set its ready date, add, change and end tasks."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
 
 from chassis.refusals import Refusal
-from console.areas.board import cards, residencies
-from console.areas.board.pages import HERE, PATH, TASK, TURN, UNIT, render, today
+from console.areas.board import cards, residencies, rows
+from console.areas.board.pages import HERE, PATH, TASK, UNIT, render, today
 from console.areas.board.plans import DATE, TASK_MAX, Plan, plan_of
 from console.kit import links
 from console.kit.forms import Edit, Field, Form
 from console.kit.visit import Visit
-from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2, turns_pb2
+from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
 
 MOVE = "occupancy.TurnBoardService/SetUnitStatus"
 SCHEDULE = "occupancy.TurnBoardService/ScheduleTurn"
-CANCEL_NOTICE = "occupancy.TurnBoardService/CancelNotice"
-CANCEL_TURN = "occupancy.TurnBoardService/CancelTurn"
 ADD_TASK = "occupancy.TurnTasksService/AddTask"
 UPDATE_TASK = "occupancy.TurnTasksService/UpdateTask"
 COMPLETE_TASK = "occupancy.TurnTasksService/CompleteTask"
@@ -45,8 +40,8 @@ def _card(visit: Visit, found: Any, plan: Plan, status: int = 200) -> web.Respon
     days = today(visit)
     return render(
         visit, "card", status, here=HERE, found=found, unit=found.unit, plan=plan,
-        card=cards.card_of(found.unit, days, visit.wall.zone), next=next_path(visit, PATH),
-        party_name=residencies.party_name,
+        card=cards.card_of(found.unit, days, visit.wall.zone), next=next_path(visit, PATH), row=rows.row_of(found),
+        lets=rows.can_be_let(found), party_name=residencies.party_name,
     )  # fmt: skip
 
 
@@ -198,50 +193,3 @@ async def _end(visit: Visit, rpc: str, request: Any, word: str) -> web.StreamRes
         placed = await _task_of(visit)
         return render(visit, "task", 422, here=HERE, placed=placed, task=placed.task, others=(), error=refusal.message)
     return visit.redirect(next_path(visit, f"/turn-tasks/{request.task_id}"), f"Task “{task.task_type}” is {word}.")
-
-
-async def _turn_of(visit: Visit) -> tuple[Mapping[str, Any], Any]:
-    """The turn, and its unit with its residents."""
-    request = turns_pb2.GetTurnRequest(turn_id=visit.number("turn_id"))
-    turn = json.loads((await visit.call(TURN, request)).document.json)
-    found = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=turn["unit"]["id"]))
-    return turn, found
-
-
-async def _ending(visit: Visit, template: str, turn: Any, found: Any, error: str = "") -> web.Response:
-    return render(
-        visit, template, 422 if error else 200, here=HERE, turn=turn, unit=found.unit, residents=found.residents,
-        error=error, party_name=residencies.party_name,
-    )  # fmt: skip
-
-
-async def show_cancel_notice(visit: Visit) -> web.StreamResponse:
-    return await _ending(visit, "cancel_notice", *await _turn_of(visit))
-
-
-async def cancel_notice(visit: Visit) -> web.StreamResponse:
-    turn, found = await _turn_of(visit)
-    if turn["status"] != "Active":
-        return await _ending(visit, "cancel_notice", turn, found, f"The turn is {turn['status'].lower()} by now.")
-    request = turn_board_pb2.CancelNoticeRequest(idempotency_key=visit.act, unit_id=turn["unit"]["id"])
-    try:
-        await visit.call(CANCEL_NOTICE, request)
-    except Refusal as refusal:
-        return await _ending(visit, "cancel_notice", turn, found, refusal.message)
-    said = f"The notice is taken back: {turn['unit']['name']} stays occupied."
-    return visit.redirect(f"/turns/{turn['entity_id']}", said)
-
-
-async def show_cancel_turn(visit: Visit) -> web.StreamResponse:
-    return await _ending(visit, "cancel_turn", *await _turn_of(visit))
-
-
-async def cancel_turn(visit: Visit) -> web.StreamResponse:
-    turn_id = visit.number("turn_id")
-    try:
-        await visit.call(CANCEL_TURN, turn_board_pb2.CancelTurnRequest(idempotency_key=visit.act, turn_id=turn_id))
-    except Refusal as refusal:
-        if refusal.status == web.HTTPNotFound.status_code:
-            raise
-        return await _ending(visit, "cancel_turn", *await _turn_of(visit), refusal.message)
-    return visit.redirect(f"/turns/{turn_id}", f"Turn {turn_id} is cancelled.")

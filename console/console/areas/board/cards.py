@@ -24,6 +24,10 @@ TURN_TAGS = {"Active": ("blue", "dot"), "Completed": ("green", "check"), "Cancel
 TASK_TAGS = {"Open": ("blue", "o"), "Completed": ("green", "check"), "Cancelled": ("", "x")}
 
 
+SOON_DAYS = 7
+"""So many days before a planned move-in, a unit that is not ready, or is down, burns."""
+
+
 def moves(unit: turn_board_pb2.BoardUnit) -> Sequence[str]:
     """The statuses that a person may set, the present one among them."""
     found = [NOT_READY, READY, DOWN]
@@ -37,6 +41,11 @@ def date_of(text: str) -> datetime.date | None:
     return datetime.date.fromisoformat(text) if text else None
 
 
+def written(date: datetime.date) -> str:
+    """ "1 March 2027" """
+    return f"{date.day} {date:%B} {date.year}"
+
+
 class Days:
     """Dates in words, seen from one day."""
 
@@ -46,6 +55,11 @@ class Days:
     def words(self, date: datetime.date) -> str:
         """ "26 Nov", and with its year if that is another: "26 Nov 2025" """
         return f"{date.day} {date:%b}" + ("" if date.year == self.today.year else f" {date.year}")
+
+    def long(self, text: str | datetime.date) -> Markup:
+        """The date with its month's name and its year, in a `time` element: "1 March 2027"."""
+        date = datetime.date.fromisoformat(text) if isinstance(text, str) else text
+        return Markup('<time datetime="{}">{}</time>').format(date.isoformat(), written(date))
 
     def shown(self, text: str | datetime.date | None, *, weekday: bool = False) -> Markup:
         """The date in a `time` element; an en dash without one."""
@@ -101,14 +115,29 @@ class Card:
     when: str
     """Since when it has its status, or until when: "empty 7 days", "leaves 9 Dec"."""
     ready: str
-    """When it will be ready, or who comes: "ready 18 Dec", "26 Nov, late", "moves in 2 Dec", "nobody yet"."""
-    also: str
-    """The next move-in, where `ready` does not say it."""
+    """When it will be ready: "ready 18 Dec", "26 Nov, late", "no date yet"; empty for a unit that is ready or lived
+    in."""
+    next: str
+    """Who comes: "moves in 2 Dec", or "not leased"; empty while a resident stays."""
+    clash: str
+    """Why the next resident cannot move in on their day: the one before is still there; empty if nobody is."""
+    soon: str
+    """That the next resident moves in within days, and the unit is not ready or is down; empty if that is not so."""
     late: str
-    """Why it misses its date; empty if nothing says that it will."""
+    """Why it misses its ready date; empty if nothing says that it will."""
     tasks: Sequence[Task]
     more_tasks: int
     """Open tasks that `tasks` does not have."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What burns, in sentences."""
+        return [one for one in (self.clash, self.soon, self.late) if one]
+
+    @property
+    def shown_warnings(self) -> Sequence[str]:
+        """As `warnings`, without what a card's own tasks show."""
+        return [one for one in self.warnings if one != self.late or not self.unit.tasks_late]
 
     @property
     def move_in(self) -> datetime.date | None:
@@ -124,16 +153,58 @@ def card_of(unit: turn_board_pb2.BoardUnit, days: Days, zone: datetime.tzinfo) -
     tasks = [card_task(task, days.today) for task in unit.tasks]
     left = sum(task.look != "done" for task in tasks)
     late = lateness(unit, days)
-    ready_on, move_in = date_of(unit.projected_ready_on), date_of(unit.next_move_in)
-    comes = f"moves in {days.words(move_in)}" if move_in else ""
-    if unit.unit_status == READY:
-        ready, comes = comes or "nobody yet", ""
+    ready_on = date_of(unit.projected_ready_on)
+    if unit.unit_status not in (NOTICE, NOT_READY, DOWN):
+        ready = ""
     elif ready_on is None:
         ready = "no date yet"
     else:
         ready = f"{days.words(ready_on)}, late" if late else f"ready {days.words(ready_on)}"
-    when = since(unit, days, zone)
-    return Card(unit, when, ready, comes, late, tasks, max(0, unit.tasks_open - left) if tasks else 0)
+    more = max(0, unit.tasks_open - left) if tasks else 0
+    return Card(
+        unit, since(unit, days, zone), ready, coming(unit, days), clash(unit, days), urgency(unit, days), late, tasks,
+        more,
+    )  # fmt: skip
+
+
+def coming(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
+    """Who moves in next: "moves in 2 Dec", or "not leased" for a unit that its resident leaves or has left."""
+    date = date_of(unit.next_move_in)
+    if date is not None:
+        return f"{'was to move in' if date < days.today else 'moves in'} {days.words(date)}"
+    is_free = not unit.turn_id or unit.has_left or bool(unit.move_out_date)
+    return "not leased" if unit.unit_status in (NOTICE, NOT_READY, READY) or (unit.unit_status and is_free) else ""
+
+
+def clash(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
+    """Why the next resident cannot move in on their day; empty if nobody is in the way."""
+    if not unit.is_clash:
+        return ""
+    comes, leaves = date_of(unit.next_move_in), date_of(unit.move_out_date)
+    if comes is None or not unit.turn_id or unit.has_left or (leaves is not None and leaves <= comes):
+        return "Clash: a later move-in is planned before the resident ahead of it leaves."
+    return f"Clash: {overlap(days.words(comes), days.words(leaves) if leaves else '')}"
+
+
+def overlap(comes: str, leaves: str) -> str:
+    """Both dates in words; leaves: empty if there is none."""
+    if not leaves:
+        return f"the next resident moves in on {comes}, and the resident ahead has no move-out date."
+    return f"the resident stays until {leaves}, and the next one moves in on {comes}."
+
+
+def urgency(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
+    """That the next resident moves in within SOON_DAYS, and the unit is not ready or is down."""
+    comes = date_of(unit.next_move_in)
+    if unit.unit_status not in (NOT_READY, DOWN) or comes is None or (comes - days.today).days > SOON_DAYS:
+        return ""
+    ready_on = date_of(unit.projected_ready_on)
+    if ready_on is not None and ready_on >= days.today and ready_on > comes:
+        return ""  # `lateness` says so
+    what = "is down" if unit.unit_status == DOWN else "is not ready"
+    if comes < days.today:
+        return f"The next resident was to come {days.distance(unit.next_move_in)}, and the unit {what}."
+    return f"The next resident comes {days.distance(unit.next_move_in)}, and the unit {what}."
 
 
 def since(unit: turn_board_pb2.BoardUnit, days: Days, zone: datetime.tzinfo) -> str:
@@ -170,7 +241,7 @@ def lateness(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
     ready_on, move_in = date_of(unit.projected_ready_on), date_of(unit.next_move_in)
     if ready_on is not None and ready_on < days.today:
         return f"It was to be ready {count((days.today - ready_on).days, 'day')} ago."
-    if ready_on is not None and move_in is not None and move_in < ready_on:
+    if ready_on is not None and move_in is not None and move_in < ready_on and not unit.is_clash:
         return f"The next resident moves in on {days.words(move_in)}, before it is ready."
     if unit.tasks_late:
         return f"{count(unit.tasks_late, 'task')} {'is' if unit.tasks_late == 1 else 'are'} late."

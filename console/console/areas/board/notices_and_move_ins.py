@@ -1,7 +1,8 @@
-"""Notices and move-ins that staff record."""
+"""Notices and move-ins that staff record, now or ahead of time, and another date of a move-in."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,10 +10,26 @@ from aiohttp import web
 from multidict import MultiDict, MultiDictProxy
 
 from chassis.refusals import Refusal
-from console.areas.board import cards, residencies
+from console.areas.board import residencies
 from console.areas.board.acts import next_path
+from console.areas.board.endings import turn_of
 from console.areas.board.pages import HERE, UNIT, render, today
 from console.areas.board.plans import DATE
+from console.areas.board.rows import (
+    PLANNED,
+    Effect,
+    Place,
+    can_be_let,
+    effect_of_change,
+    effect_of_move_in,
+    effect_of_notice,
+    last_of,
+    left_over,
+    notice_of,
+    open_tasks,
+    place_of,
+    row_of,
+)
 from console.kit.filters import number
 from console.kit.forms import Field, Form
 from console.kit.visit import Visit
@@ -21,6 +38,7 @@ from makeready.occupancy.v1 import turn_board_pb2
 
 NOTICE = "occupancy.ResidencyCommandsService/AddNotice"
 MOVE_IN = "occupancy.ResidencyCommandsService/AddMoveIn"
+CHANGE = "occupancy.ResidencyCommandsService/ChangeMoveIn"
 PARTIES_MAX = 20
 LONG, EXTERNAL_ID = {"maxlength": "20000"}, {"maxlength": "120"}
 PARTY_NAMES = ("first_name", "last_name", "email", "phone", "role")
@@ -50,32 +68,50 @@ def _notice_form(notice: turn_board_pb2.NoticeToVacate) -> Form:
     )  # fmt: skip
 
 
-def _notice(visit: Visit, found: Any, form: Form, status: int = 200) -> web.Response:
+def _notice(visit: Visit, found: Any, form: Form, status: int = 200, *, asks: bool = False) -> web.Response:
+    """asks: whether the form comes back because its person has to look at what it does."""
+    days, leaves = today(visit), readable_date(form.values["move_out_date"])
     return render(
-        visit, "notice", status, here=HERE, unit=found.unit, residents=found.residents, form=form,
-        had=found.notice.move_out_date, party_name=residencies.party_name, next=next_path(visit, ""),
+        visit, "notice", status, here=HERE, unit=found.unit, residents=found.residents, form=form, row=row_of(found),
+        place=notice_of(found, leaves, days.today), effect=effect_of_notice(found, leaves, days),
+        had=found.notice.move_out_date, party_name=residencies.party_name, next=next_path(visit, ""), asks=asks,
     )  # fmt: skip
+
+
+def readable_date(text: str) -> datetime.date | None:
+    """The date of an input; None while it is none."""
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 async def show_notice(visit: Visit) -> web.StreamResponse:
     found = await _unit_of(visit)
-    return _notice(visit, found, _notice_form(found.notice))
+    form = _notice_form(found.notice)
+    form.preset(visit.query, "move_out_date")
+    return _notice(visit, found, form)
 
 
 async def add_notice(visit: Visit) -> web.StreamResponse:
     found = await _unit_of(visit)
     form = _notice_form(found.notice)
     if form.read(visit.form):
-        request = form.message
+        request, days = form.message, today(visit)
+        leaves = readable_date(request.move_out_date)
+        effect = effect_of_notice(found, leaves, days)
+        if not effect.is_seen(visit.form):
+            return _notice(visit, found, form, 422, asks=True)
         request.unit_id = found.unit.unit_id
         request.expected_move_out_date = visit.form.get("seen_move_out_date", "")
-        if turn_id := number(visit.form.get("turn_id", "")):
+        turn_id = number(effect.kind) or 0
+        if turn_id:
             request.expected_turn_id = turn_id
         if await visit.send(NOTICE, form):
-            left = cards.date_of(request.move_out_date)
-            words = today(visit).words(left) if left else request.move_out_date
-            said = f"The notice is recorded: the resident of {found.unit.name} leaves on {words}."
-            return visit.redirect(next_path(visit, f"/turns/{found.unit.turn_id}"), said)
+            words = days.words(leaves) if leaves else request.move_out_date
+            who = "the resident" if turn_id == found.unit.turn_id else "the next resident"
+            said = f"The notice is recorded: {who} of {found.unit.name} leaves on {words}."
+            return visit.redirect(next_path(visit, f"/turns/{turn_id}"), said)
     return _notice(visit, found, form, 422)
 
 
@@ -121,16 +157,25 @@ def _parties_of(sent: MultiDictProxy[str]) -> list[tuple[Form, bool]]:
     return found or [(_party_form(0), False)]
 
 
-def _move_in(visit: Visit, found: Any, form: Form, parties: Sequence[Form], status: int = 200) -> web.Response:
+def _move_in(
+    visit: Visit, found: Any, form: Form, parties: Sequence[Form], status: int = 200, *, asks: bool = False
+) -> web.Response:
+    """asks: as of `_notice`."""
+    last = last_of(found)
     return render(
         visit, "move_in", status, here=HERE, unit=found.unit, residents=found.residents, form=form, parties=parties,
         more=len(parties) < PARTIES_MAX, party_name=residencies.party_name, next=next_path(visit, ""),
-        stays=bool(found.unit.turn_id) and not found.unit.move_out_date,
+        stays=not can_be_let(found), last=last, row=row_of(found), left_over=left_over(found),
+        effect=effect_of_move_in(found, readable_date(form.values["move_in_date"]), today(visit)),
+        to_do=open_tasks(found, last.turn_id) if last else [], date=readable_date(form.values["move_in_date"]),
+        asks=asks,
     )  # fmt: skip
 
 
 async def show_move_in(visit: Visit) -> web.StreamResponse:
-    return _move_in(visit, await _unit_of(visit), _move_in_form(), [_party_form(0)])
+    found, form = await _unit_of(visit), _move_in_form()
+    form.preset(visit.query, "move_in_date")
+    return _move_in(visit, found, form, [_party_form(0)])
 
 
 async def add_move_in(visit: Visit) -> web.StreamResponse:
@@ -143,10 +188,16 @@ async def add_move_in(visit: Visit) -> web.StreamResponse:
             one.errors.clear()
         return _move_in(visit, found, form, [*forms, _party_form(len(forms))][:PARTIES_MAX])
     if is_read and all(good for _, good in parties):
-        request = form.message
+        request, days = form.message, today(visit)
+        came = readable_date(request.move_in_date)
+        effect, last = effect_of_move_in(found, came, days), last_of(found)
+        turn_id = number(visit.form.get("turn_id", ""))
+        # Behind another turn than the person saw, it is this form sent twice, or the service says what has changed.
+        if turn_id == (last.turn_id if last else None) and not effect.is_seen(visit.form):
+            return _move_in(visit, found, form, forms, 422, asks=True)
         request.unit_id, request.idempotency_key = found.unit.unit_id, visit.act
         request.parties.extend(party.message for party in forms)
-        if turn_id := number(visit.form.get("turn_id", "")):
+        if turn_id:
             request.predecessor_transition_id = turn_id
         try:
             document = (await visit.call(MOVE_IN, request)).document
@@ -155,8 +206,56 @@ async def add_move_in(visit: Visit) -> web.StreamResponse:
         else:
             path = f"/turns/{document.entity_id}" if document.entity_id else f"/board/units/{found.unit.unit_id}"
             said = f"The move-in to {found.unit.name} is recorded. The unit is Occupied."
+            if effect.kind == PLANNED and came:
+                said = f"The move-in to {found.unit.name} on {days.words(came)} is planned."
+                said += " Until then the unit stays as it is."
             return visit.redirect(next_path(visit, path), said)
     return _move_in(visit, found, form, forms, 422)
+
+
+# The move-in date of a turn that is planned, or that began by itself
+
+
+def _change_form(place: Place | None, turn_id: int) -> Form:
+    message = pb.ChangeMoveInRequest(turn_id=turn_id)
+    if place is not None and place.came is not None:
+        message.move_in_date = place.came.isoformat()
+    return Form(message, [Field("move_in_date", "Moves in on", kind=DATE, required=True)])
+
+
+def _change(visit: Visit, turn: Any, found: Any, form: Form, status: int = 200, *, asks: bool = False) -> web.Response:
+    """asks: as of `_notice`."""
+    place, before, behind = place_of(found, turn["entity_id"])
+    came = readable_date(form.values["move_in_date"])
+    return render(
+        visit, "change_move_in", status, here=HERE, turn=turn, unit=found.unit, form=form, place=place, before=before,
+        date=came, effect=effect_of_change(place, before, behind, came, today(visit)) if place else Effect(""),
+        party_name=residencies.party_name, next=next_path(visit, ""), asks=asks,
+        is_as_it_was=place is not None and came == place.came,
+    )  # fmt: skip
+
+
+async def show_change(visit: Visit) -> web.StreamResponse:
+    turn, found = await turn_of(visit)
+    form = _change_form(place_of(found, turn["entity_id"])[0], turn["entity_id"])
+    form.preset(visit.query, "move_in_date")
+    return _change(visit, turn, found, form)
+
+
+async def change_move_in(visit: Visit) -> web.StreamResponse:
+    turn, found = await turn_of(visit)
+    place, before, behind = place_of(found, turn["entity_id"])
+    form, days = _change_form(place, turn["entity_id"]), today(visit)
+    if form.read(visit.form) and place is not None:
+        came = readable_date(form.message.move_in_date)
+        if not effect_of_change(place, before, behind, came, days).is_seen(visit.form):
+            return _change(visit, turn, found, form, 422, asks=True)
+        form.message.expected_move_in_date = visit.form.get("seen_move_in_date", "")
+        if await visit.send(CHANGE, form):
+            words = days.words(came) if came else form.message.move_in_date
+            said = f"{turn['unit']['name']}: the move-in is on {words} now."
+            return visit.redirect(next_path(visit, f"/turns/{turn['entity_id']}"), said)
+    return _change(visit, turn, found, form, 422)
 
 
 def _refuse(refusal: Refusal, form: Form, parties: Sequence[Form]) -> None:

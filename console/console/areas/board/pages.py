@@ -6,11 +6,12 @@ import datetime
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
 
-from console.areas.board import cards, forgetting, residencies
+from console.areas.board import cards, forgetting, residencies, rows
 from console.areas.board.cards import UNDER_WAY, Card, Days
 from console.areas.board.plans import plan_of
 from console.areas.board.weeks import weeks
@@ -36,7 +37,9 @@ OPEN_TASKS = "occupancy.TurnTasksService/ListOpenTasks"
 RESIDENCIES = "occupancy.ResidenciesService/ListResidencies"
 NAMES = NAMES_RPC
 
-SHOWN, CSV_ROWS, CSV_UNITS, CARDS, ON_HOME = 50, 200, 5000, 20, 7
+SHOWN, CSV_ROWS, CSV_UNITS, CARDS, ON_HOME, CLASHES = 50, 200, 5000, 20, 7, 6
+RECENT_DAYS = 31
+"""So long after a move-in its page offers that nobody came."""
 VIEWS = (("board", "Board"), ("weeks", "Weeks"), ("list", "List"))
 TURN_STATUSES = ("Active", "Completed", "Cancelled")
 UNIT_PAGE = re.compile(r"/properties/\{\w+\}/units/\{\w+\}")
@@ -63,7 +66,8 @@ def render(visit: Visit, template: str, status: int = 200, /, **values: Any) -> 
     return visit.render(
         f"board/{template}.html", status, moves=cards.moves, days=today(visit), tags=cards.TAGS,
         turn_tags=cards.TURN_TAGS,
-        task_tags=cards.TASK_TAGS, is_late=cards.is_late, unit_path=lambda *ids: unit_path(visit, *ids), **values,
+        task_tags=cards.TASK_TAGS, is_late=cards.is_late, date_of=cards.date_of,
+        unit_path=lambda *ids: unit_path(visit, *ids), **values,
     )  # fmt: skip
 
 
@@ -89,8 +93,10 @@ async def show_board(visit: Visit) -> web.StreamResponse:
         wanted = [_request(visit, under_way=True, with_tasks=True, limit=SHOWN, **after)]
     else:
         view = "board"
-    counted, chosen, *pages = await together(*_counts(visit, place), *(visit.call(BOARD, one) for one in wanted))
-    values = _head(visit, view, counted, chosen, place)
+    counted, chosen, clashing, *pages = await together(
+        *_counts(visit, place), visit.call(BOARD, _clashes(visit)), *(visit.call(BOARD, one) for one in wanted)
+    )
+    values = _head(visit, view, counted, chosen, place) | {"clashes": _cards(visit, clashing.units)}
     if view == "weeks":
         (page,) = pages
         days, shown = today(visit), _cards(visit, page.units)
@@ -101,6 +107,11 @@ async def show_board(visit: Visit) -> web.StreamResponse:
         for status, page in zip(UNDER_WAY, pages, strict=True)
     ]
     return render(visit, "board", columns=columns, **values)
+
+
+def _clashes(visit: Visit) -> turn_board_pb2.ListBoardRequest:
+    """The units in which a resident is still there when the next one moves in. The columns lack the occupied ones."""
+    return _request(visit, clashes=True, limit=CLASHES)
 
 
 def _counts(visit: Visit, place: int) -> list[Any]:
@@ -128,30 +139,36 @@ def _head(visit: Visit, view: str, counted: Any, chosen: Any, place: int) -> dic
 
 def _path(visit: Visit, **values: Any) -> str:
     """The board with the filters of this visit, and with these values."""
-    kept = {name: visit.query.get(name, "") for name in ("view", "property_id", "status")} | values
+    kept = {name: visit.query.get(name, "") for name in ("view", "property_id", "status", "clashes")} | values
     if kept["view"] == "board":
         kept["view"] = ""
     if kept["view"] != "list":
-        kept["status"] = ""
+        kept["status"] = kept["clashes"] = ""
     return with_query(PATH, kept)
 
 
 def _next(visit: Visit, page: Any) -> str:
+    if page.HasField("next_after_id"):  # in the order of ids
+        return _path(visit, after=page.next_after_id)
     return _path(visit, after=page.next_after) if page.HasField("next_after") else ""
 
 
 async def _list(visit: Visit) -> web.StreamResponse:
     status, place = visit.query.get("status", ""), number(visit, "property_id")
-    wanted = [status] if status in UNDER_WAY else list(UNDER_WAY)
-    after = {"after": visit.query["after"]} if visit.query.get("after") else {}
+    clashes = bool(visit.query.get("clashes"))
+    wanted: dict[str, Any] = {"unit_statuses": [status] if status in UNDER_WAY else list(UNDER_WAY)}
+    after: dict[str, Any] = {"after": visit.query["after"]} if visit.query.get("after") else {}
+    if clashes:
+        wanted, after = {"clashes": True}, {"after_id": number(visit, "after")} if number(visit, "after") else {}
     if "csv" in visit.query:
-        page = await visit.call(BOARD, _request(visit, unit_statuses=wanted, limit=CSV_UNITS, **after))
+        page = await visit.call(BOARD, _request(visit, limit=CSV_UNITS, **wanted, **after))
         return _csv_of_units(_cards(visit, page.units))
-    request = _request(visit, unit_statuses=wanted, limit=SHOWN, with_tasks=True, **after)
+    request = _request(visit, limit=SHOWN, with_tasks=True, **wanted, **after)
     counted, chosen, page = await together(*_counts(visit, place), visit.call(BOARD, request))
     return render(
         visit, "list", cards=_cards(visit, page.units), older=_next(visit, page), later=bool(after), only=status,
-        csv_path=_path(visit, csv=1), all_path=_path(visit, status="", property_id=""), statuses=UNDER_WAY,
+        csv_path=_path(visit, csv=1), all_path=_path(visit, status="", property_id="", clashes=""),
+        statuses=UNDER_WAY, only_clashes=clashes,
         **_head(visit, "list", counted, chosen, place),
     )  # fmt: skip
 
@@ -159,7 +176,8 @@ async def _list(visit: Visit) -> web.StreamResponse:
 def _csv_of_units(shown: Sequence[Card]) -> web.Response:
     header = (
         "unit_id", "unit", "property_id", "property", "unit_status", "since", "since_or_earlier", "turn_id",
-        "move_out_date", "projected_ready_on", "next_move_in", "tasks_open", "tasks_late", "late",
+        "move_out_date", "has_left", "projected_ready_on", "next_move_in", "next_turn_id", "next_resident",
+        "tasks_open", "tasks_late", "late", "clash", "soon",
     )  # fmt: skip
     rows = []
     for card in shown:
@@ -167,8 +185,9 @@ def _csv_of_units(shown: Sequence[Card]) -> web.Response:
         rows.append([
             unit.unit_id, unit.name, unit.property_id, unit.property, unit.unit_status,
             csv_files.stamp(unit.unit_status_since), "yes" if unit.since_or_earlier else "no",
-            unit.turn_id or "", unit.move_out_date, unit.projected_ready_on,
-            unit.next_move_in, unit.tasks_open, unit.tasks_late, card.late,
+            unit.turn_id or "", unit.move_out_date, "yes" if unit.has_left else "no", unit.projected_ready_on,
+            unit.next_move_in, unit.next_turn_id or "", unit.next_resident, unit.tasks_open, unit.tasks_late, card.late,
+            card.clash, card.soon,
         ])  # fmt: skip
     return csv_files.answer("turn-board", header, rows)
 
@@ -225,11 +244,16 @@ async def show_turn(visit: Visit) -> web.StreamResponse:
     days = today(visit)
     now = cards.card_of(found.unit, days, visit.wall.zone) if found.ok else None
     late = sum(cards.is_late(task, days.today) for task in tasks.tasks) if tasks.ok else 0
+    place, before, _ = rows.place_of(found.value, turn_id) if found.ok else (None, None, None)
+    came = cards.date_of(turn["move_in_date"] or "")
     return render(
         visit, "turn", here=HERE, turn=turn, found=found, now=now, tasks=tasks, late=late,
         is_now=found.ok and found.unit.turn_id == turn_id,
         plan=plan_of(found.unit) if found.ok else None, others=(tickets, events, audit),
-        changed=_instant(turn["updated_at"]), fed=_instant(turn["occupancy_fed_at"]),
+        changed=_instant(turn["updated_at"]), fed=_instant(turn["occupancy_fed_at"]), place=place, before=before,
+        is_clash=found.ok and any(one.is_clash for one in found.planned if one.turn_id == turn_id),
+        lets=found.ok and rows.can_be_let(found.value), party_name=residencies.party_name,
+        is_recent=came is not None and 0 <= (days.today - came).days < RECENT_DAYS,
     )  # fmt: skip
 
 
@@ -317,6 +341,7 @@ async def show_transitions(visit: Visit) -> web.StreamResponse:
     return render(
         visit, "transitions", here=HERE, page=page, found=found, changes=changes, names=names, before=before,
         now=cards.card_of(found.unit, days, visit.wall.zone) if found.ok else None, more=more, path=path,
+        row=rows.row_of(found.value) if found.ok else [], lets=found.ok and rows.can_be_let(found.value),
         bars=residencies.bars(page.residencies, days.today), causes=residencies.CAUSES, before_change=before_change,
         older_changes=with_query(path, older) if older else "", name_of=residencies.name_of,
         party_name=residencies.party_name, forgets=visit.opens(forgetting.PATH),
@@ -324,31 +349,39 @@ async def show_transitions(visit: Visit) -> web.StreamResponse:
 
 
 async def panel(visit: Visit) -> web.StreamResponse:
-    """A unit's status, turn and residents; or a property's units by status."""
+    """A unit's status, turns and residents; or a property's units by status, and its clashes."""
     if unit_id := number(visit, "unit_id"):
         found = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id))
-        card = cards.card_of(found.unit, today(visit), visit.wall.zone)
-        return render(visit, "unit_panel", unit=found.unit, card=card, residents=found.residents,
-                       party_name=residencies.party_name)  # fmt: skip
+        card, over = cards.card_of(found.unit, today(visit), visit.wall.zone), rows.left_over(found)
+        ids = {task.task_id for task in over}
+        card = replace(card, tasks=[task for task in card.tasks if task.task_id not in ids])
+        return render(
+            visit, "unit_panel", unit=found.unit, card=card, residents=found.residents, planned=found.planned,
+            left_over=over, row=rows.row_of(found), lets=rows.can_be_let(found), party_name=residencies.party_name,
+        )  # fmt: skip
     place = number(visit, "property_id")
     if not place:
         raise web.HTTPNotFound
-    counts = await visit.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=place))
-    return render(visit, "property_panel", counts=counts, place=place, statuses=UNDER_WAY)
+    counts, clashing = await together(
+        visit.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=place)), visit.call(BOARD, _clashes(visit))
+    )
+    clashes = _cards(visit, clashing.units)
+    return render(visit, "property_panel", counts=counts, place=place, statuses=UNDER_WAY, clashes=clashes)
 
 
 async def home(visit: Visit) -> web.StreamResponse:
-    """The panel of the first page: late tasks, and the units whose ready date comes first."""
+    """The panel of the first page: late tasks, clashes, and the units whose ready date comes first."""
     late = turn_tasks_pb2.ListOpenTasksRequest(late=True, limit=1)
     units = turn_board_pb2.ListBoardRequest(under_way=True, with_tasks=True, limit=ON_HOME)
-    counted, page, tasks = await together(
+    counted, page, tasks, clashing = await together(
         visit.call(COUNTS, turn_board_pb2.CountBoardRequest()),
         visit.call(BOARD, units),
         visit.call(OPEN_TASKS, late),
+        visit.call(BOARD, turn_board_pb2.ListBoardRequest(clashes=True, limit=SHOWN)),
     )
     days = today(visit)
     return render(
         visit, "home", counts=counted, oldest=tasks.tasks[0] if tasks.tasks else None,
-        weeks=weeks(_cards(visit, page.units), days, visit.wall.zone),
+        weeks=weeks(_cards(visit, page.units), days, visit.wall.zone), clashes=_cards(visit, clashing.units),
         under_way=sum(one.units for one in counted.statuses),
     )  # fmt: skip

@@ -21,8 +21,11 @@ CAUSES = {
     turn_board_pb2.UNIT_STATUS_CAUSE_VACATED: "the morning after the move-out",
     turn_board_pb2.UNIT_STATUS_CAUSE_IMPORT: "a file",
     turn_board_pb2.UNIT_STATUS_CAUSE_TURN_CANCELLED: "the turn was cancelled",
+    turn_board_pb2.UNIT_STATUS_CAUSE_MOVE_IN_CHANGED: "the move-in was put off",
 }
 WIDTH, LEAST = 640, 3
+OPEN_DAYS = datetime.timedelta(days=60)
+"""How long the bar of a planned residency without a move-out date is at least."""
 
 
 def party_name(party: AnyParty) -> str:
@@ -47,17 +50,20 @@ def bars(residencies: Sequence[residencies_pb2.Residency], today: datetime.date)
     residency without a move-in date begins with the scale, one without a move-out date ends with it."""
     spans = [(date_of(one.move_in_date), date_of(one.move_out_date)) for one in residencies]
     dates = [date for span in spans for date in span if date] + [today]
-    start, end = min(dates), max(dates)
+    coming = [came for one, (came, _) in zip(residencies, spans, strict=True) if one.is_planned and came]
+    start, end = min(dates), max([*dates, *(min(came, datetime.date.max - OPEN_DAYS) + OPEN_DAYS for came in coming)])
     scale = WIDTH / max((end - start).days, 1)
     now = round((today - start).days * scale, 1)
     found = []
     for one, (came, left) in zip(residencies, spans, strict=True):
         # Of a cancelled one, the dates did not come true.
-        tone = {"Active": "tone", "Completed": "ok"}.get(one.status, "soft")
+        tone = "ahead" if one.is_planned else {"Active": "tone", "Completed": "ok"}.get(one.status, "soft")
         first = ((came or start) - start).days * scale
         wide = max(((left or end) - (came or start)).days * scale, LEAST)
         first = min(first, WIDTH - wide) if wide < WIDTH else 0.0
         words = f"{_words(came) or 'before'} to {_words(left) or 'now'}"
+        if one.is_planned:
+            words = f"planned from {_words(came)}" + (f" to {_words(left)}" if left else "")
         found.append(
             Markup(
                 '<svg class="bars life" viewBox="0 0 {} 18" preserveAspectRatio="none" role="img" aria-label="{}">'

@@ -82,8 +82,10 @@ def _stretches(
     last = _before(comes) if comes else end
     if status == NOTICE:
         leaves = f"Notice · leaves {days.words(left)}" if left else "Notice"
-        yield "violet", start, left or last, leaves
-        if left and ready_on:
+        yield "violet", start, min(left or last, last) if card.clash else left or last, leaves
+        if card.clash and (left is None or left > last):
+            pass  # the work begins after the next resident's day
+        elif left and ready_on:
             yield "red" if card.late else "amber", _after(left), ready_on, f"ready {days.words(ready_on)}"
         elif left:
             yield "red" if card.late else "amber", _after(left), last, "No ready date yet"
@@ -100,8 +102,11 @@ def _stretches(
         is_known = unit.HasField("unit_status_since") and not unit.since_or_earlier
         at = unit.unit_status_since.ToDatetime(datetime.UTC).astimezone(zone).date() if is_known else None
         yield "green", at or start, last, f"Ready since {days.words(at)}" if at else "Ready"
+    else:
+        yield "slate", start, last, status
     if comes:
-        yield "blue", comes, end, f"moves in {days.words(comes)}"
+        parts = ("clash" if card.clash else "", card.next, unit.next_resident)
+        yield "red" if card.clash or card.soon else "blue", comes, end, " · ".join(filter(None, parts))
 
 
 # Records may have the first and the last day of the calendar.

@@ -1,0 +1,117 @@
+"""Forms that take something back: a notice, with the inspections that were planned for it, and a turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.areas.board import residencies
+from console.areas.board.pages import HERE, TURN, UNIT, render
+from console.areas.board.rows import left_over, open_tasks, place_of, row_of
+from console.kit.calls import Panel
+from console.kit.visit import Visit
+from makeready.catalog.v1 import inspection_commands_pb2, inspection_details_pb2, inspections_pb2
+from makeready.occupancy.v1 import turn_board_pb2, turns_pb2
+
+CANCEL_NOTICE = "occupancy.TurnBoardService/CancelNotice"
+CANCEL_TURN = "occupancy.TurnBoardService/CancelTurn"
+INSPECTIONS = "catalog.InspectionDetailsService/SearchInspections"
+CANCEL_INSPECTION = "catalog.InspectionCommandsService/CancelInspection"
+INSPECTIONS_MAX = 20
+
+
+async def turn_of(visit: Visit) -> tuple[Mapping[str, Any], Any]:
+    """The turn, and its unit with its residents."""
+    request = turns_pb2.GetTurnRequest(turn_id=visit.number("turn_id"))
+    turn = json.loads((await visit.call(TURN, request)).document.json)
+    found = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=turn["unit"]["id"]))
+    return turn, found
+
+
+async def _ending(visit: Visit, template: str, turn: Any, found: Any, error: str = "", **more: Any) -> web.Response:
+    place, before, behind = place_of(found, turn["entity_id"])
+    return render(
+        visit, template, 422 if error else 200, here=HERE, turn=turn, unit=found.unit, residents=found.residents,
+        error=error, party_name=residencies.party_name, place=place, before=before, behind=behind, row=row_of(found),
+        to_do=open_tasks(found, turn["entity_id"]), left_over=left_over(found), **more,
+    )  # fmt: skip
+
+
+async def _scheduled(visit: Visit, turn: Mapping[str, Any]) -> Panel[Sequence[Any]]:
+    """The unit's inspections that are still to come, those of a move-out first."""
+    request = inspection_details_pb2.SearchInspectionsRequest(
+        unit_id=turn["unit"]["id"], status=[inspections_pb2.INSPECTION_STATUS_SCHEDULED], limit=INSPECTIONS_MAX
+    )
+    page = await visit.panel(INSPECTIONS, request)
+    if not page.ok:
+        return Panel(None, page.reason)
+    return Panel(sorted(page.inspections, key=lambda one: not is_of_move_out(one)))
+
+
+def is_of_move_out(one: inspection_details_pb2.InspectionDetails) -> bool:
+    """Whether it is probably for the departure that is taken back: its kind or its title says so."""
+    text = f"{one.inspection_type} {one.title}".lower().replace("-", " ")
+    return "move out" in text or "moveout" in text
+
+
+async def show_cancel_notice(visit: Visit) -> web.StreamResponse:
+    turn, found = await turn_of(visit)
+    return await _cancel_notice(visit, turn, found)
+
+
+async def _cancel_notice(visit: Visit, turn: Any, found: Any, error: str = "") -> web.Response:
+    inspections = await _scheduled(visit, turn)
+    marked = set(visit.form.getall("inspection", []))
+    return await _ending(visit, "cancel_notice", turn, found, error, inspections=inspections, marked=marked)
+
+
+async def cancel_notice(visit: Visit) -> web.StreamResponse:
+    """Takes the notice back; then cancels the inspections that are ticked, each with a key of its own."""
+    turn, found = await turn_of(visit)
+    if turn["status"] != "Active":
+        return await _cancel_notice(visit, turn, found, f"The turn is {turn['status'].lower()} by now.")
+    request = turn_board_pb2.CancelNoticeRequest(idempotency_key=visit.act, unit_id=turn["unit"]["id"])
+    try:
+        await visit.call(CANCEL_NOTICE, request)
+    except Refusal as refusal:
+        return await _cancel_notice(visit, turn, found, refusal.message)
+    said = [f"The notice is taken back: {turn['unit']['name']} stays occupied."]
+    scheduled = await _scheduled(visit, turn)
+    marked = set(visit.form.getall("inspection", []))
+    said += [await _call_off(visit, one) for one in scheduled.value or () if str(one.inspection_id) in marked]
+    if marked and not scheduled.ok:
+        said.append("The inspections can't be reached right now: cancel them on their own pages.")
+    return visit.redirect(f"/turns/{turn['entity_id']}", " ".join(said))
+
+
+async def _call_off(visit: Visit, one: inspection_details_pb2.InspectionDetails) -> str:
+    """Cancels an inspection; returns a sentence about it."""
+    name = one.title or f"Inspection {one.inspection_id}"
+    request = inspection_commands_pb2.CancelInspectionRequest(
+        idempotency_key=f"{visit.act}.{one.inspection_id}", inspection_id=one.inspection_id,
+        reason="The notice is taken back: the resident stays.",
+    )  # fmt: skip
+    try:
+        await visit.call(CANCEL_INSPECTION, request)
+    except Refusal as refusal:
+        return f"“{name}” stays: {refusal.message}"
+    return f"The inspection “{name}” is cancelled."
+
+
+async def show_cancel_turn(visit: Visit) -> web.StreamResponse:
+    return await _ending(visit, "cancel_turn", *await turn_of(visit))
+
+
+async def cancel_turn(visit: Visit) -> web.StreamResponse:
+    turn_id = visit.number("turn_id")
+    try:
+        await visit.call(CANCEL_TURN, turn_board_pb2.CancelTurnRequest(idempotency_key=visit.act, turn_id=turn_id))
+    except Refusal as refusal:
+        if refusal.status == web.HTTPNotFound.status_code:
+            raise
+        return await _ending(visit, "cancel_turn", *await turn_of(visit), refusal.message)
+    return visit.redirect(f"/turns/{turn_id}", f"Turn {turn_id} is cancelled.")

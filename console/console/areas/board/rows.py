@@ -1,0 +1,156 @@
+"""The residents of a unit in a row: the current turn, and the planned ones behind it. Pure."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from console.areas.board.cards import Days, date_of, overlap
+from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
+
+Found = turn_board_pb2.GetBoardUnitResponse
+NOW, PLANNED = "now", "planned"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A turn in the row of a unit. residents: of its lease; came, leaves: None if that is not on record."""
+
+    turn_id: int
+    is_planned: bool
+    has_left: bool
+    came: datetime.date | None
+    leaves: datetime.date | None
+    residents: Sequence[turn_board_pb2.Resident]
+
+
+def row_of(found: Found) -> list[Place]:
+    """The unit's active turns, in the order in which they begin."""
+    unit, row = found.unit, []
+    if unit.turn_id:
+        came, leaves = date_of(unit.move_in_date), date_of(unit.move_out_date)
+        row.append(Place(unit.turn_id, False, unit.has_left, came, leaves, found.residents))
+    for one in found.planned:
+        came, leaves = date_of(one.move_in_date), date_of(one.move_out_date)
+        row.append(Place(one.turn_id, True, False, came, leaves, one.residents))
+    return row
+
+
+def place_of(found: Found, turn_id: int) -> tuple[Place | None, Place | None, Place | None]:
+    """The turn's place in the row, the one before it and the one behind it; None for each that there is not."""
+    row: list[Place | None] = [None, *row_of(found), None]
+    for number, one in enumerate(row):
+        if one is not None and one.turn_id == turn_id:
+            return one, row[number - 1], row[number + 1]
+    return None, None, None
+
+
+def last_of(found: Found) -> Place | None:
+    """The turn behind which a new resident is let in; None if the unit has no active turn."""
+    return next(reversed(row_of(found)), None)
+
+
+def can_be_let(found: Found) -> bool:
+    """Whether a move-in can be recorded: the last resident of the row leaves, or has left."""
+    last = last_of(found)
+    return last is None or last.has_left or last.leaves is not None
+
+
+def left_over(found: Found) -> list[turn_tasks_pb2.TurnTask]:
+    """Open tasks of turns that are over."""
+    active = {one.turn_id for one in row_of(found)}
+    return [task for task in found.unit.tasks if task.status == "Open" and task.turn_id not in active]
+
+
+def open_tasks(found: Found, turn_id: int) -> list[turn_tasks_pb2.TurnTask]:
+    """The turn's open tasks, as far as the board has them."""
+    return [task for task in found.unit.tasks if task.status == "Open" and task.turn_id == turn_id]
+
+
+def notice_of(found: Found, leaves: datetime.date | None, today: datetime.date) -> Place | None:
+    """Whose notice a departure on this day is; None if nobody can give one.
+
+    It is the current resident's. Once that one has left, and a resident is to move in by then, it is the next one's.
+    """
+    row = row_of(found)
+    current = row[0] if row and not row[0].is_planned else None
+    following = next((one for one in row if one.is_planned), None)
+    if current is None or (current.has_left and following and leaves and following.came and leaves >= following.came):
+        return following
+    return current
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a form does with the dates that stand in it, before it is sent.
+
+    kind: NOW or PLANNED for a move-in, whose day decides it, empty as long as its day is not known; for a notice the id
+    of the turn whose resident leaves. oddities: what is
+    unusual about the order of its dates, in sentences.
+    """
+
+    kind: str
+    oddities: Sequence[str] = ()
+    dates: str = ""
+    """Of which dates this is said."""
+
+    @property
+    def sure(self) -> str:
+        """What the tick bears that says that unusual dates are right; empty if none is needed."""
+        return f"{self.dates}/{len(self.oddities)}" if self.oddities else ""
+
+    def is_seen(self, sent: Mapping[str, Any]) -> bool:
+        """Whether the person who sent the form has read what it does, and ticked what is unusual."""
+        return (sent.get("seen", ""), sent.get("sure", "")) == (self.kind, self.sure)
+
+
+def effect_of_move_in(found: Found, came: datetime.date | None, days: Days) -> Effect:
+    last = last_of(found)
+    if came is None:
+        return Effect(PLANNED if last and last.is_planned else "")
+    is_planned = came > days.today or (last is not None and last.is_planned)
+    return Effect(PLANNED if is_planned else NOW, _behind(last, came, days), came.isoformat())
+
+
+def effect_of_change(
+    place: Place, before: Place | None, behind: Place | None, came: datetime.date | None, days: Days
+) -> Effect:
+    """Of another move-in date of a turn, between two others."""
+    if came is None:
+        return Effect("")
+    oddities = _behind(before, came, days)
+    if place.leaves is not None and came > place.leaves:
+        oddities.append(f"That is after {days.words(place.leaves)}, when the same resident leaves.")
+    if behind is not None and behind.came is not None and came >= behind.came:
+        oddities.append(f"That is not before {days.words(behind.came)}, when the next resident moves in.")
+    return Effect(PLANNED if came > days.today or place.is_planned else NOW, oddities, came.isoformat())
+
+
+def effect_of_notice(found: Found, leaves: datetime.date | None, days: Days) -> Effect:
+    place = notice_of(found, leaves, days.today)
+    if place is None or leaves is None:
+        return Effect(str(place.turn_id) if place else "")
+    _, _, behind = place_of(found, place.turn_id)
+    oddities = []
+    if place.came is not None and leaves < place.came:
+        word = "moves" if place.is_planned else "moved"
+        oddities.append(f"That is before {days.words(place.came)}, when the resident {word} in.")
+    if behind is not None and behind.came is not None and leaves > behind.came:
+        oddities.append(f"A clash: {overlap(days.words(behind.came), days.words(leaves))}")
+    return Effect(str(place.turn_id), oddities, leaves.isoformat())
+
+
+def _behind(before: Place | None, came: datetime.date, days: Days) -> list[str]:
+    """What is unusual about a move-in on a day, behind a turn."""
+    if before is None:
+        return []
+    oddities = []
+    if before.leaves is not None and came < before.leaves:
+        word = "left" if before.leaves < days.today else "leaves"
+        oddities.append(f"That is before {days.words(before.leaves)}, when the resident ahead {word}.")
+    if before.came is not None and came <= before.came:
+        word = "moves" if before.is_planned else "moved"
+        oddities.append(f"That is not after {days.words(before.came)}, when the resident ahead {word} in.")
+    return oddities
