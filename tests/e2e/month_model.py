@@ -11,10 +11,10 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from .month_calendar import last_full_hour, morning_after
+from .month_calendar import DAY, last_full_hour, morning_after
 from .month_parts import CLOSED, Dated, Facts, Implied, Ticket, Turn, Unit, Vendor
 
-VACATED = "unit.vacated"
+VACATED, BEGUN = "unit.vacated", "turn.begun"
 
 
 class Model:
@@ -137,14 +137,26 @@ class Model:
         self.touch("turn", turn_id)
         self.stands(unit_id, "Notice")
 
-    def moved_in(self, unit_id: int, turn_id: int) -> None:
-        """Starts the new turn and ends the one before; tasks of the ended turn stay open."""
-        before = self.turns.get(self.units[unit_id].turn_id)
+    def moves_in(self, unit_id: int, turn_id: int, day: date) -> None:
+        """A move-in of a later day: it is planned, and nothing else changes."""
+        self.turns[turn_id] = Turn(unit_id, move_in=day)
+        self.units[unit_id].next_id = turn_id
+        self.touch("turn", turn_id)
+
+    def comes(self, unit_id: int, day: date) -> None:
+        """The planned move-in has another date."""
+        turn_id = self.units[unit_id].next_id
+        self.turns[turn_id].move_in = day
+        self.touch("turn", turn_id)
+
+    def _began(self, unit_id: int) -> None:
+        """Starts the planned turn and ends the one before; tasks of the ended turn stay open."""
+        unit = self.units[unit_id]
+        before = self.turns.get(unit.turn_id)
         if before is not None and before.is_active:
             before.is_active = False
-            self.touch("turn", self.units[unit_id].turn_id)
-        self.turns[turn_id] = Turn(unit_id)
-        self.units[unit_id].turn_id = turn_id
+            self.touch("turn", unit.turn_id)
+        unit.turn_id, unit.next_id = unit.next_id, 0
         self.stands(unit_id, "Occupied")
 
     def stands(self, unit_id: int, status: str) -> None:
@@ -216,16 +228,14 @@ class Model:
     def sweep(self, now: datetime) -> Counter[str]:
         """Sweeps as of `now`; returns how often each event was fired."""
         before = len(self.implied)
-        vacated = 0
+        taken: Counter[str] = Counter()
         if self.is_active:
             self._overdue(now)
-            vacated = self._vacate(now)
+            taken = self._turn_over(now)
             self._stale(now)
             self._lapse(last_full_hour(now))
         done = Counter(one.event for one in self.implied[before:])
-        if vacated:
-            done[VACATED] = vacated
-        return done
+        return done + taken
 
     def _overdue(self, now: datetime) -> None:
         for one in self.dated.values():
@@ -233,17 +243,27 @@ class Model:
                 one.is_announced = True
                 self._imply(one.event, one.kind, one.entity_id, one.facts)
 
-    def _vacate(self, now: datetime) -> int:
-        gone = []
+    def _turn_over(self, now: datetime) -> Counter[str]:
+        """Vacates units on the morning after a departure, and begins planned turns on their day or on that of the
+        departure before, in the order in which the one and the other were due. A turn that begins on the day of the
+        departure, or on the next one, leaves nothing to vacate."""
+        taken: Counter[str] = Counter()
+        today = now.astimezone(self.zone).date()
         for unit_id, unit in self.units.items():
-            turn = self.turns.get(unit.turn_id)
-            if unit.status not in ("Occupied", "Notice") or turn is None or not turn.is_active:
-                continue
-            if turn.move_out is not None and morning_after(turn.move_out, self.zone) <= now:
-                gone.append(unit_id)
-        for unit_id in gone:
-            self.stands(unit_id, "Vacant Not Ready")
-        return len(gone)
+            turn, following = self.turns.get(unit.turn_id), self.turns.get(unit.next_id)
+            leaves = turn.move_out if turn is not None and turn.is_active else None
+            begins = following.move_in if following is not None else None
+            if begins is not None and leaves is not None:
+                begins = max(begins, leaves)
+            is_over = leaves is not None and morning_after(leaves, self.zone) <= now
+            is_followed = begins is not None and leaves is not None and begins <= min(today, leaves + DAY)
+            if is_over and not is_followed and unit.status in ("Occupied", "Notice"):
+                self.stands(unit_id, "Vacant Not Ready")
+                taken[VACATED] += 1
+            if begins is not None and begins <= today:
+                self._began(unit_id)
+                taken[BEGUN] += 1
+        return taken
 
     def _stale(self, now: datetime) -> None:
         for ticket_id, ticket in self.tickets.items():

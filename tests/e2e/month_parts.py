@@ -52,16 +52,18 @@ class Ticket:
 
 @dataclass
 class Unit:
-    """One unit. turn_id: its active turn, else the newest, else 0."""
+    """One unit. turn_id: its current turn, else the newest that has begun; next_id: its planned turn. 0 for none."""
 
     name: str
     status: str | None = None
     turn_id: int = 0
+    next_id: int = 0
 
 
 @dataclass
 class Turn:
     unit_id: int
+    move_in: date | None = None
     move_out: date | None = None
     projected: date | None = None
     is_active: bool = True

@@ -37,7 +37,14 @@ class Turns:
             body["predecessor_transition_id"] = self.model.units[number].turn_id
         record = self.us.write("POST", f"/units/{number}/move-in", body)
         assert record["status"] == "active" and record["unit_id"] == number
-        self.model.moved_in(number, record["entity_id"])
+        self.model.moves_in(number, record["entity_id"], day)
+
+    def comes(self, unit: str, day: date) -> None:
+        """Moves the date of the unit's planned move-in."""
+        number = self.us.id("unit", unit)
+        turn = self.us.do("turn", "change-move-in", self.model.units[number].next_id, move_in_date=text(day))
+        assert turn["move_in_date"] == text(day)
+        self.model.comes(number, day)
 
     # On the turn board
 
@@ -104,7 +111,7 @@ class Turns:
         on(1, lambda: self.task("Keys", "F10", None), lambda: self.task("Floors", "F10", day(8)))
         on(1, lambda: self.task("Locks", "F10", day(9)), lambda: self.task("Walls", "F13", day(10)))
         on(1, lambda: self.task("Lamps", "H1", day(15)))
-        on(5, lambda: self.move_in("F14", day(6), succeeds=True))
+        on(5, lambda: self.move_in("F14", day(9), succeeds=True), lambda: self.comes("F14", day(6)))
         on(6, lambda: self.notice("F12", day(11)))
         on(7, lambda: self.stays("F13"), lambda: self.end_task("Paint", "complete-task"))
         on(8, lambda: self.stands("F10", "Down"), lambda: self.move_task("Floors", day(10)))

@@ -10,12 +10,12 @@ from typing import Any
 
 from .month_calendar import Calendar
 from .month_company import EVENTS, Player, Record, together
-from .month_model import VACATED
+from .month_model import BEGUN, VACATED
 from .month_parts import Implied
 from .system import System
 
 LISTS = {"ticket": "/tickets", "turn": "/turns", "inspection": "/inspections", "vendor": "/vendors"}
-COUNTED = (*EVENTS, VACATED)
+COUNTED = (*EVENTS, VACATED, BEGUN)
 Act = Callable[[], Any]
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from .month_calendar import DAY, KATHMANDU, LORD_HOWE, NEW_YORK, Calendar, morning_after
-from .month_model import VACATED, Model
+from .month_model import BEGUN, VACATED, Model
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,25 @@ def test_a_unit_is_vacated_unless_a_resident_follows() -> None:
         model.unit(unit_id, f"Cabin {unit_id}")
         model.lived_in(unit_id, 10 + unit_id)
         model.noticed(unit_id, date(2027, 4, 3))
-    model.moved_in(2, 20)
+    model.moves_in(2, 20, date(2027, 4, 3))
+    # The next resident's turn begins with the day itself, and leaves nothing to vacate.
+    assert not model.sweep(datetime(2027, 4, 2, 12, 59, tzinfo=UTC))
+    assert model.sweep(datetime(2027, 4, 2, 13, tzinfo=UTC)) == {"turn.status_changed": 1, BEGUN: 1}
     assert not model.sweep(datetime(2027, 4, 3, 19, 29, tzinfo=UTC))
     assert model.sweep(datetime(2027, 4, 3, 19, 30, tzinfo=UTC)) == {"turn.status_changed": 1, VACATED: 1}
-    assert [one.change and one.change["to"] for one in model.implied][-1] == "Vacant Not Ready"
+    assert [one.change and one.change["to"] for one in model.implied] == ["Notice"] * 2 + [
+        "Occupied",
+        "Vacant Not Ready",
+    ]
+
+
+def test_a_planned_turn_waits_for_the_departure_before_it_and_days_without_sweeps_are_caught_up() -> None:
+    model, noon = Model(KATHMANDU), datetime(2027, 4, 10, 12, tzinfo=UTC)
+    for unit_id, leaves, comes in ((1, 3, 9), (2, 8, 6), (3, 12, 6)):
+        model.unit(unit_id, f"Room {unit_id}")
+        model.lived_in(unit_id, 10 + unit_id)
+        model.noticed(unit_id, date(2027, 4, leaves))
+        model.moves_in(unit_id, 20 + unit_id, date(2027, 4, comes))
+    assert model.sweep(noon) == {"turn.status_changed": 3, VACATED: 1, BEGUN: 2}
+    assert [unit.status for unit in model.units.values()] == ["Occupied", "Occupied", "Notice"]
+    assert model.sweep(noon + 2 * DAY) == {"turn.status_changed": 1, BEGUN: 1}
