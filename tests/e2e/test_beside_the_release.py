@@ -234,7 +234,7 @@ def test_the_release_before_writes_nothing_wrong_to_a_unit_that_is_let_ahead(tre
         names = ("entity_id", "status", "move_in_date", "move_out_date")
         found = system.get("/turns", company.keys["read"])
         assert found.status == 200, found
-        return [tuple(turn[name] for name in names) for turn in found.json["data"]]  # type: ignore[misc]
+        return [tuple(turn[name] for name in names) for turn in found.json["data"]]
 
     def write(path: str, key: str, body: dict[str, object]) -> int:
         return system.post(f"/units/{unit_id}/{path}", company.keys["write"], {"provider": "feed"} | body, key).status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import json
 import re
@@ -102,6 +103,10 @@ def newest_worker(house: System) -> psutil.Process:
             if "console.imports.worker" in child.cmdline():
                 found[child.create_time()] = child
     return found[max(found)]
+
+
+def has_ended(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 def held(house: System) -> psutil.Process:
@@ -243,7 +248,7 @@ def test_an_import_counts_each_row_once_however_it_is_killed(
         console = psutil.Process(house.runtime["processes"]["console"]["pid"])
         for process in [worker] * kills_worker + [console] * kills_console:
             process.kill()
-        wait_until(lambda ended=worker: not ended.is_running() or ended.status() == psutil.STATUS_ZOMBIE)
+        wait_until(functools.partial(has_ended, worker))
         if kills_console:
             catalog.resume()
             assert house.wait(60) != 0  # the runner ends when one of its processes does

@@ -18,7 +18,6 @@ from chassis.messaging import handover as module
 from chassis.messaging.handover import HANDED_OVER, Handover
 from chassis.messaging.outbox import Outbox, outbox_table
 from makeready.events.v1 import events_pb2 as pb
-from makeready.events.v1.events_pb2_grpc import ConsumerServiceServicer, add_ConsumerServiceServicer_to_server
 from testkit.processes import free_port
 
 OUTBOX = Outbox("svc-parcels", outbox_table(sa.MetaData()))
@@ -36,7 +35,7 @@ def outcomes() -> dict[str, float]:
     return {name: HANDED_OVER.labels(name)._value.get() for name in ("taken", "failed", "left")}
 
 
-class Other(ConsumerServiceServicer):
+class Other:
     """The consumer. It answers once `goes_on` is set."""
 
     def __init__(self) -> None:
@@ -52,12 +51,16 @@ class Other(ConsumerServiceServicer):
 
 @pytest.fixture
 async def other() -> AsyncIterator[Other]:
-    found, server = Other(), grpc.aio.server()
-    add_ConsumerServiceServicer_to_server(found, server)
-    found.port = server.add_insecure_port("127.0.0.1:0")
+    consumer, server = Other(), grpc.aio.server()
+    take = grpc.unary_unary_rpc_method_handler(
+        consumer.TakeEvents, pb.TakeEventsRequest.FromString, pb.TakeEventsResponse.SerializeToString
+    )
+    service = pb.DESCRIPTOR.services_by_name["ConsumerService"].full_name
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"TakeEvents": take}),))
+    consumer.port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    yield found
-    found.goes_on.set()
+    yield consumer
+    consumer.goes_on.set()
     await server.stop(0)
 
 
