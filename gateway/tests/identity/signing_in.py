@@ -80,10 +80,10 @@ class Console:
 
 
 class Authenticator:
-    """One passkey, as a security key or a phone makes it."""
+    """One passkey, as a security key makes it, or a phone, which counts no uses because it shares its passkeys."""
 
-    def __init__(self, origin: str) -> None:
-        self._origin = origin
+    def __init__(self, origin: str, *, counts: bool = True) -> None:
+        self._origin, self._counts = origin, counts
         self._key = ec.generate_private_key(ec.SECP256R1())
         self.credential_id = hashlib.sha256(str(next(_networks)).encode()).digest()
         self.handle = b""
@@ -93,7 +93,7 @@ class Authenticator:
         return json.dumps({"type": kind, "challenge": challenge, "origin": self._origin}).encode()
 
     def _data(self, rp_id: str, flags: int, more: bytes = b"") -> bytes:
-        self.count += 1
+        self.count += self._counts
         return hashlib.sha256(rp_id.encode()).digest() + bytes([flags]) + self.count.to_bytes(4, "big") + more
 
     def create(self, options_json: str, *, verified: bool = True) -> str:

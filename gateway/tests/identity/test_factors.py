@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import string
 import time
 from pathlib import Path
 from typing import Any
@@ -186,10 +187,10 @@ async def test_an_account_adds_factors_only_after_a_confirmation(
 # Passkeys
 
 
-async def with_passkey(console: Console, text: str, origin: str) -> Authenticator:
+async def with_passkey(console: Console, text: str, origin: str, *, counts: bool = True) -> Authenticator:
     started = await console.account(text, "StartAddingPasskey", accounts_pb2.StartAddingPasskeyRequest())
     assert json.loads(started.options_json)["rp"] == {"id": "localhost", "name": "Makeready"}
-    made = Authenticator(origin)
+    made = Authenticator(origin, counts=counts)
     request = accounts_pb2.FinishAddingPasskeyRequest(
         ceremony=started.ceremony, credential_json=made.create(started.options_json), name="Phone"
     )
@@ -259,6 +260,23 @@ async def test_a_passkey_without_verification_of_another_origin_or_counted_back_
     for bad in ("", "{}", "[]", "null", '{"rawId": 7}', "[" * 5000, '{"rawId": "AAAA", "id": "AAAA"}', "x" * 30_000):
         found = await refused(console("FinishPasskey", ceremony=started.ceremony, credential_json=bad))
         assert found.code == "sign_in_failed"
+
+
+async def test_a_challenge_is_used_once_however_its_text_is_written(
+    operator: Operator, company_id: int, console: Console, origin: str
+) -> None:
+    text = (await console.sign_in(await administrator(operator, company_id))).text
+    key = await with_passkey(console, text, origin, counts=False)
+    started = await console("StartPasskey")
+    credential = key.get(started.options_json)
+    assert await console("FinishPasskey", ceremony=started.ceremony, credential_json=credential)
+    letters = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
+    # The last character has bits that no byte of the content has.
+    neighbours = [started.ceremony[:-1] + letters[letters.index(started.ceremony[-1]) ^ bits] for bits in range(16)]
+    plain = started.ceremony.replace("-", "+").replace("_", "/")
+    for again in (*neighbours, plain, *(started.ceremony + "=" * padding for padding in range(5))):
+        replayed = console("FinishPasskey", ceremony=again, credential_json=credential)
+        assert (await refused(replayed)).code == "sign_in_failed", again
 
 
 async def test_someone_elses_passkey_confirms_no_session(
