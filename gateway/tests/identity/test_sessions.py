@@ -23,6 +23,7 @@ from gateway.identity.accounts.attempts import Attempts
 from makeready.common.v1 import options_pb2
 from makeready.identity.v1 import accounts_pb2, administrators_pb2, identity_pb2, sessions_pb2
 from testkit.gateways import Gateway, GatewayHarness, Operator
+from testkit.patience import eventually
 
 from .signing_in import BETTER, GOOD, Console, administrator
 
@@ -226,6 +227,22 @@ async def test_the_first_attempts_wait_for_none_whose_instant_is_later(database:
         await attempts.begin(email, "198.51.100.7", noon)
 
 
+async def test_nobody_waits_for_failures_of_a_day_that_has_not_come(database: Database) -> None:
+    """The clocks of gateway and database were a day ahead, and are right again."""
+    attempts, email = Attempts(database), f"{secrets.token_hex(8)}@example.com"
+    now = datetime.datetime.now(datetime.UTC)
+    tomorrow = now + datetime.timedelta(days=1)
+    for number in range(20):
+        await attempts.begin(email if number < 5 else f"{number}-{email}", "198.51.101.7", tomorrow)
+    with pytest.raises(Refusal, match="wait"):
+        await attempts.begin(email, "198.51.102.7", tomorrow)
+    with pytest.raises(Refusal, match="wait"):
+        await attempts.begin(f"another-{email}", "198.51.101.7", tomorrow)
+    await attempts.begin(email, "198.51.101.7", now)
+    with pytest.raises(Refusal, match="wait"):
+        await attempts.begin(email, "198.51.101.7", now)
+
+
 async def test_a_network_waits_after_twenty_failures_and_others_do_not(
     operator: Operator, company_id: int, console: Console, gateway: Gateway, identity_keys: Path, database: Database
 ) -> None:
@@ -325,6 +342,34 @@ async def test_a_changed_password_ends_the_other_sessions_at_once(
     request = accounts_pb2.EndSessionRequest(others=True)
     assert (await console.account(here, "EndSession", request)).sessions_ended == 1
     assert await console.session(third.text) is None and await console.session(here)
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ("password_changed_at = clock_timestamp()", None),
+        ("totp_sealed = 'x', totp_since = clock_timestamp()", "step"),
+        ("email = email", "session"),
+    ],
+)
+async def test_what_changes_while_a_password_is_compared_counts(
+    operator: Operator, company_id: int, console: Console, database: Database, change: str, outcome: str | None
+) -> None:
+    email = await administrator(operator, company_id)
+    async with database.connection() as connection:
+        async with connection.raw.transaction():
+            await connection.raw.execute(f"UPDATE account SET {change} WHERE email = $1", email)
+            attempt = asyncio.ensure_future(console("SignIn", email=email, password=GOOD))
+            await eventually(lambda: _waits_for_account(database))
+        if outcome is None:
+            assert (await refused(attempt)).code == "sign_in_failed"
+        else:
+            assert (await attempt).WhichOneof("outcome") == outcome
+
+
+async def _waits_for_account(database: Database) -> list[Any]:
+    sql = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%account%'"
+    return await execute(database, sql)
 
 
 async def test_deactivation_ends_sessions_and_the_next_sign_in(

@@ -28,7 +28,11 @@ _LOCK_NETWORK = Statement(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashte
 # The oldest of the failures that fill the window: when it leaves the window, the next attempt is let in.
 _FILLED = Statement(
     sa.select(sign_in_failure.c.failed_at)
-    .where(sign_in_failure.c.network == _network, sign_in_failure.c.failed_at > param("since", TIME))
+    .where(
+        sign_in_failure.c.network == _network,
+        sign_in_failure.c.failed_at > param("since", TIME),
+        sign_in_failure.c.failed_at < param("until", TIME),
+    )
     .order_by(sign_in_failure.c.failed_at.desc())
     .offset(rules.NETWORK_FAILURES_MAX - 1)
     .limit(1)
@@ -93,7 +97,8 @@ class Attempts:
                 return Attempt(counted_for, Line(counted_for.hex(), is_known=True), None)
             network = rules.network(address)
             await connection.execute(_LOCK_NETWORK, network=network)
-            filled = await connection.value(_FILLED, network=network, since=now - rules.NETWORK_WINDOW)
+            since, until = now - rules.NETWORK_WINDOW, now + rules.AHEAD_MAX
+            filled = await connection.value(_FILLED, network=network, since=since, until=until)
             if filled is not None:
                 raise rules.sign_in_delayed(filled + rules.NETWORK_WINDOW - now)
             await self._count(connection, _digest(email), now)
@@ -106,7 +111,8 @@ class Attempts:
         row = await connection.row(_DELAY, email_digest=counted_for)
         assert row is not None
         # Concurrent attempts may arrive here out of the order of their instants. One whose delay is zero is let in.
-        if row["next_at"] > now and rules.delay(row["failures"]):
+        is_of_now = row["last_at"] < now + rules.AHEAD_MAX
+        if is_of_now and row["next_at"] > now and rules.delay(row["failures"]):
             raise rules.sign_in_delayed(row["next_at"] - now)
         failures = row["failures"] + 1 if now - row["last_at"] < rules.FAILURES_KEPT else 1
         next_at = now + rules.delay(failures)

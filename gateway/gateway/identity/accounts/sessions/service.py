@@ -362,20 +362,45 @@ class SessionsService:
     async def _open(
         self, call: Call, account: Record, client: pb.Client, method: str, attempt: Attempt | None
     ) -> Opened:
-        """A session after the first factor; a step, if the account has a second one."""
-        now = self.clock()
+        """A session after the first factor; a step, if the account has a second one.
+
+        account: as it was when the factor was proven. Comparing a password takes up to some seconds: if another one was
+        set meanwhile, the factor is worth nothing, and a second one that was added meanwhile is asked for.
+        """
+        now, opened = self.clock(), None
+        async with self.database.transaction() as connection:
+            locked = await accounts.account_for_update(connection, account["account_id"])
+            is_as_before = locked is not None and locked["password_changed_at"] == account["password_changed_at"]
+            if locked is not None and is_as_before and locked["person_active"]:
+                opened = await self._opened(connection, call, locked, client, method, attempt)
+        if opened is None:
+            await self._failed(call, account, client, method)
+        if opened.session is not None:
+            SIGN_INS.labels("signed in").inc()
+        elif attempt is not None:
+            await self.attempts.take_back(attempt, now)
+        return opened
+
+    async def _opened(
+        self,
+        connection: Connection,
+        call: Call,
+        account: Record,
+        client: pb.Client,
+        method: str,
+        attempt: Attempt | None,
+    ) -> Opened:
+        """See `_open`. account: locked by this transaction."""
         if account["totp_since"] is not None:
             step = rules.new_secret()
             await accounts.new_ceremony(
-                self.database,
+                connection,
                 rules.digest(step),
                 "second_factor",
-                now + rules.CEREMONY,
+                self.clock() + rules.CEREMONY,
                 account_id=account["account_id"],
                 method=method,
             )
-            if attempt is not None:
-                await self.attempts.take_back(attempt, now)
             return Opened(step=step)
         if account["kind"] == ADMINISTRATOR and account["second_factor_required"] and account["has_passkey"]:
             raise Refusal(
@@ -383,10 +408,7 @@ class SessionsService:
                 "second_factor_required",
                 "The company requires a second factor, and yours is a passkey; sign in with it.",
             )
-        async with self.database.transaction() as connection:
-            session = await self._new(connection, call, account, client, method, attempt)
-        SIGN_INS.labels("signed in").inc()
-        return Opened(session=session)
+        return Opened(session=await self._new(connection, call, account, client, method, attempt))
 
     async def _new(
         self,
