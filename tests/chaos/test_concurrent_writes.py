@@ -87,7 +87,8 @@ async def test_fifty_changes_of_one_ticket_happen_in_one_order(
         if event.public.entity_id == ticket_id and event.public.event == "ticket.status_changed"
     ]
     events_in_order = [(change["from"], change["to"]) for _, change in sorted(events, key=lambda one: one[0])]
-    assert events_in_order == [move for move in moves if move[0] != move[1]]
+    # Completed again is another closing; Cancelled again, with the stored reason, is nothing.
+    assert events_in_order == [move for move in moves if move[0] != move[1] or move[1] == "Completed"]
     assert len({instant for instant, _ in events}) == len(events)
 
 
