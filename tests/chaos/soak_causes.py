@@ -30,6 +30,10 @@ MOVE_IN = {
     "parties": [{"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}],
 }
 NOTICE = {"move_out_date": "2981-05-31", "provider": "entrata"}
+# Of so many writes, one is followed by another operation with its key.
+KEYS_TRIED_AGAIN = 3
+UNWANTED_TICKET = {"unit_id": 1, "title": "Never", "category": "Plumbing"}
+UNWANTED_SUBSCRIPTION = {"destination_url": "https://receiver.test/never", "events": ["pm.stale"]}
 CLOSING = {"status": "Completed", "note": "All of it was mended today."}
 
 
@@ -154,20 +158,29 @@ class Causes:
 
     async def _insist(self, company: int, method: str, path: str, body: dict[str, Any]) -> Any:
         """Repeats the request with one Idempotency-Key until a 2xx answers it; returns that answer."""
-        headers = {
-            "Authorization": f"Bearer {next(self._keys[company])}",
-            "Idempotency-Key": f"soak {next(self._numbers)}",
-        }
+        number = next(self._numbers)
+        headers = {"Authorization": f"Bearer {next(self._keys[company])}", "Idempotency-Key": f"soak {number}"}
         wait_seconds = 0.05
         while True:
             status, code, found = await self._send(method, path, headers, body)
             self.answers[f"{method}: {status} {code}".strip()] += 1
             if status in (200, 201):
+                if number % KEYS_TRIED_AGAIN == 0:
+                    await self._try_again(path, headers)
                 return found
             if status not in (0, 429, 500) and code != "idempotency_in_progress":
                 raise AssertionError(f"{method} {path}: {status} {found}")
             await asyncio.sleep(wait_seconds)
             wait_seconds = min(1.0, 1.5 * wait_seconds)
+
+    async def _try_again(self, path: str, headers: dict[str, str]) -> None:
+        """Sends an operation of another service with the key of a write that was done. It has no effect, whoever dies."""
+        is_webhook = path == "/webhooks"
+        other, body = ("/tickets", UNWANTED_TICKET) if is_webhook else ("/webhooks", UNWANTED_SUBSCRIPTION)
+        status, code, found = await self._send("POST", other, headers, body)
+        self.answers[f"key of another write: {status} {code}".strip()] += 1
+        if status not in (0, 429, 500) and code not in ("idempotency_mismatch", "idempotency_in_progress"):
+            raise AssertionError(f"POST {other} with the key of {path}: {status} {found}")
 
     async def _send(
         self, method: str, path: str, headers: dict[str, str], body: dict[str, Any] | None = None
