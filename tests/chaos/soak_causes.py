@@ -174,7 +174,7 @@ class Causes:
             wait_seconds = min(1.0, 1.5 * wait_seconds)
 
     async def _try_again(self, path: str, headers: dict[str, str]) -> None:
-        """Sends an operation of another service with the key of a write that was done. It has no effect, whoever dies."""
+        """Sends an operation of another service with the key of a write that was done. It must have no effect."""
         is_webhook = path == "/webhooks"
         other, body = ("/tickets", UNWANTED_TICKET) if is_webhook else ("/webhooks", UNWANTED_SUBSCRIPTION)
         status, code, found = await self._send("POST", other, headers, body)
