@@ -7,6 +7,7 @@ import os
 import resource
 import socket
 import ssl
+from collections import Counter
 from typing import Any
 
 import structlog
@@ -66,10 +67,11 @@ class Port:
         self._listening: list[socket.socket] = []
         self._silent: dict[socket.socket, tuple[str, float]] = {}
         """Connections whose client has sent nothing: by which name it is counted, and until when it may be silent."""
-        self._waiting: dict[socket.socket, None] = {}
-        """Those of `_silent` whose client has sent something; they wait for room in the budget of handshakes."""
-        self._beginning: dict[asyncio.Task[None], float] = {}
-        """When each began, in that order."""
+        self._waiting: dict[str, dict[socket.socket, None]] = {}
+        """Those of `_silent` whose client has sent something, by client: they wait for room in the budget of
+        handshakes. The client whose turn is next comes first."""
+        self._beginning: dict[asyncio.Task[None], tuple[float, str]] = {}
+        """When each began, in that order, and whose it is."""
         self._watch: asyncio.Task[None] | None = None
 
     @property
@@ -149,10 +151,30 @@ class Port:
     def _begin(self, accepted: socket.socket) -> None:
         """The client has sent something, or has left."""
         asyncio.get_running_loop().remove_reader(accepted)
-        if self._tls and not self._limits.handshakes.has_room(HANDSHAKE_BYTES):
-            self._waiting[accepted] = None
+        client, _ = self._silent[accepted]
+        if self._tls and not self._has_room_for(client):
+            self._waiting.setdefault(client, {})[accepted] = None
         else:
             self._begin_now(accepted)
+
+    def _has_room_for(self, client: str) -> bool:
+        """Whether a handshake of the client may begin now.
+
+        If there is no room, the client with the most handshakes gives one up, the oldest, to one that has at least two
+        fewer. So nobody waits for handshakes that another one does not end.
+        """
+        if self._limits.handshakes.has_room(HANDSHAKE_BYTES):
+            return True
+        counts = Counter(other for _, other in self._beginning.values())
+        busiest = max(counts, key=counts.__getitem__, default=client)
+        if counts[busiest] - counts[client] < 2:
+            return False
+        self._push_out(next(task for task, (_, other) in self._beginning.items() if other == busiest))
+        return True
+
+    def _push_out(self, task: asyncio.Task[None]) -> None:
+        del self._beginning[task]
+        self._limits.handshakes.push_out(task.cancel)
 
     def _begin_now(self, accepted: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -161,14 +183,23 @@ class Port:
         task = loop.create_task(self._connect(accepted, client, seconds))
         if self._tls:
             self._limits.handshakes.hold(task.cancel, HANDSHAKE_BYTES)
-        self._beginning[task] = loop.time()
+        self._beginning[task] = loop.time(), client
         task.add_done_callback(self._begun)
 
     def _begin_waiting(self) -> None:
         while self._waiting and self._limits.handshakes.has_room(HANDSHAKE_BYTES):
-            accepted = next(iter(self._waiting))
-            del self._waiting[accepted]
+            client, waiting = next(iter(self._waiting.items()))
+            accepted = next(iter(waiting))
+            self._no_longer_waits(accepted, client)
+            if client in self._waiting:  # the others' turns come first
+                self._waiting[client] = self._waiting.pop(client)
             self._begin_now(accepted)
+
+    def _no_longer_waits(self, accepted: socket.socket, client: str) -> None:
+        waiting = self._waiting.get(client, {})
+        waiting.pop(accepted, None)
+        if not waiting:
+            self._waiting.pop(client, None)
 
     async def _connect(self, accepted: socket.socket, client: str, handshake_seconds: float | None) -> None:
         connection = self._http.connection(client)
@@ -183,13 +214,13 @@ class Port:
                 self._limits.leave(client)
 
     def _begun(self, task: asyncio.Task[None]) -> None:
-        del self._beginning[task]
+        self._beginning.pop(task, None)
         self._limits.handshakes.release(task.cancel)
         self._begin_waiting()
 
     def _drop(self, silent: socket.socket) -> None:
         client, _ = self._silent.pop(silent)
-        self._waiting.pop(silent, None)
+        self._no_longer_waits(silent, client)
         asyncio.get_running_loop().remove_reader(silent)
         silent.close()
         self._limits.leave(client)
@@ -204,9 +235,9 @@ class Port:
                 connection.look_at_the_clock(now)
             for silent in [one for one, (_, until) in self._silent.items() if until <= now]:
                 self._drop(silent)
-            slow = [task for task, begun in self._beginning.items() if begun <= now - HANDSHAKE_SLOW_SECONDS]
-            for task in slow[: len(self._waiting)]:
-                self._limits.handshakes.push_out(task.cancel)
+            slow = [task for task, (begun, _) in self._beginning.items() if begun <= now - HANDSHAKE_SLOW_SECONDS]
+            for task in slow[: sum(map(len, self._waiting.values()))]:
+                self._push_out(task)
             self._begin_waiting()
             if self._limits.refused and now >= log_again_at:
                 log.warning("connections_refused", count=self._limits.take_refused(), open=self._limits.connections)
