@@ -279,6 +279,63 @@ async def test_a_challenge_is_used_once_however_its_text_is_written(
         assert (await refused(replayed)).code == "sign_in_failed", again
 
 
+async def test_an_answer_is_good_for_its_own_challenge_alone(
+    operator: Operator, company_id: int, console: Console, origin: str
+) -> None:
+    email = await administrator(operator, company_id)
+    text = (await console.sign_in(email)).text
+    key = await with_passkey(console, text, origin, counts=False)
+    entering, confirming = await console("StartPasskey"), await console("StartPasskey", session=text)
+    adding = await console.account(text, "StartAddingPasskey", accounts_pb2.StartAddingPasskeyRequest())
+    challenge_of_adding = json.dumps(
+        json.loads(entering.options_json) | {"challenge": json.loads(adding.options_json)["challenge"]}
+    )
+    foreign = json.dumps(json.loads(entering.options_json) | {"rpId": "evil.example"})
+    for ceremony, options in (
+        (entering.ceremony, confirming.options_json),
+        (confirming.ceremony, entering.options_json),
+        (adding.ceremony, challenge_of_adding),
+        (entering.ceremony, challenge_of_adding),
+        (entering.ceremony, foreign),
+    ):
+        answer = console("FinishPasskey", ceremony=ceremony, credential_json=key.get(options))
+        assert (await refused(answer)).code == "sign_in_failed"
+    for ceremony in (entering.ceremony, confirming.ceremony):
+        request = accounts_pb2.FinishAddingPasskeyRequest(
+            ceremony=ceremony, credential_json=Authenticator(origin).create(adding.options_json)
+        )
+        assert (await refused(console.account(text, "FinishAddingPasskey", request))).field == "ceremony"
+    await console("SignOut", session=text)
+    answer = console("FinishPasskey", ceremony=confirming.ceremony, credential_json=key.get(confirming.options_json))
+    assert (await refused(answer)).code == "sign_in_failed", "the session that it was to confirm is over"
+    answers = await asyncio.gather(
+        *(
+            console("FinishPasskey", ceremony=entering.ceremony, credential_json=key.get(entering.options_json))
+            for _ in range(8)
+        ),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(answer, pb.FinishPasskeyResponse) for answer in answers) == 1
+
+
+async def test_a_recovery_code_of_many_requests_at_once_signs_in_one(
+    operator: Operator, company_id: int, console: Console
+) -> None:
+    email = await administrator(operator, company_id)
+    text = (await console.sign_in(email)).text
+    _, codes = await with_totp(console, text)
+    steps = [await step_of(console, email) for _ in range(3)]
+    answers = await asyncio.gather(
+        *(console("SecondFactor", step=step, code=codes[0]) for step in steps), return_exceptions=True
+    )
+    assert sum(isinstance(answer, pb.SecondFactorResponse) for answer in answers) == 1
+    step = await step_of(console, email)
+    await console.account(text, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=BETTER))
+    assert (await refused(console("SecondFactor", step=step, code=codes[1]))).code == "sign_in_failed", "its password"
+    made = await console("SecondFactor", step=await step_of(console, email, BETTER), code=codes[1])
+    assert made.recovery_codes_left == 8
+
+
 async def test_someone_elses_passkey_confirms_no_session(
     operator: Operator, company_id: int, console: Console, origin: str
 ) -> None:
