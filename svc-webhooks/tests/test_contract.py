@@ -36,7 +36,7 @@ ISSUERS = {
     "staff": "gateway",
     "administrator": "gateway",
     "operator": "operator",
-    "service": "svc-tickets",
+    "service": "svc-occupancy",
 }
 
 
