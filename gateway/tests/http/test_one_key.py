@@ -272,6 +272,17 @@ async def test_a_note_is_taken_over_only_as_it_was_found(database: Database) -> 
     assert await queries.take_over(database, theirs, old) is None
 
 
+async def test_a_lease_of_a_clock_that_was_set_back_is_over(database: Database) -> None:
+    """PostgreSQL's clock was a day ahead when the request went to its service, and is right again."""
+    theirs = taking("svc-tickets", seconds=86_400.0)
+    await queries.take(database, [theirs])
+    old = await queries.note_of(database, theirs.digest)
+    assert old is not None and not old.is_living
+    assert await queries.take_over(database, taking("svc-webhooks"), old) is not None
+    now = await queries.note_of(database, theirs.digest)
+    assert now is not None and now.is_living and now.service == "svc-webhooks"
+
+
 async def test_a_request_that_outlived_its_lease_erases_nothing(database: Database) -> None:
     late = taking("svc-tickets", seconds=0.0)
     until = (await queries.take(database, [late]))[late.digest]

@@ -33,6 +33,8 @@ from chassis.writes.retention import KEPT
 from gateway.identity.idempotency.tables import note
 
 DIGEST_BYTES = 16
+# Longer than any lease. One that has longer to go was taken while PostgreSQL's clock was ahead, and is over.
+LEASE_SECONDS_MAX = 300
 
 
 def digest(api_key_id: int, idempotency_key: str) -> bytes:
@@ -98,7 +100,11 @@ async def take(database: Database, asked: Sequence[Taking]) -> dict[bytes, datet
 
 _NOTE = Query(
     Note,
-    select(note.c.service, note.c.leased_until, (note.c.leased_until > _CLOCK).label("is_living")).where(_of_digest),
+    select(
+        note.c.service,
+        note.c.leased_until,
+        note.c.leased_until.between(_CLOCK, _CLOCK + LEASE_SECONDS_MAX * _SECOND).label("is_living"),
+    ).where(_of_digest),
 )
 
 
