@@ -128,19 +128,19 @@ def test_an_exception_that_nothing_needs_is_found(found: dict[str, list[str]]) -
 
 
 BOUNDS = {
-    "no bound": ("gateway/pyproject.toml", '"aiohttp>=3.14.4,<4"', '"aiohttp>=3.14.4"', "has no upper bound"),
+    "no bound": ("console/pyproject.toml", '"aiohttp>=3.14.4,<4"', '"aiohttp>=3.14.4"', "has no upper bound"),
     "no version": ("chassis/pyproject.toml", '"tzdata>=2026.1,<2100"', '"tzdata"', "has no upper bound"),
     "an exclusion alone": ("chassis/pyproject.toml", '"asyncpg>=0.32,<0.33"', '"asyncpg!=0.31"', "has no upper bound"),
     "an extra": ("pyproject.toml", '"mypy>=2.4,<3"', '"mypy>=2.4"', "has no upper bound"),
     "what builds": ("chassis/pyproject.toml", '["setuptools>=84,<85"]', '["setuptools>=84"]', "has no upper bound"),
     "another version in the lock": (
-        "gateway/pyproject.toml",
+        "console/pyproject.toml",
         '"aiohttp>=3.14.4,<4"',
         '"aiohttp>=3.99,<4"',
         "is not what deploy/requirements.lock holds",
     ),
     "nothing in the lock": (
-        "gateway/pyproject.toml",
+        "console/pyproject.toml",
         '"aiohttp>=3.14.4,<4"',
         '"aiohttp>=3.14.4,<4", "starlette>=1,<2"',
         "is not in requirements.lock",

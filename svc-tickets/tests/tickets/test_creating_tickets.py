@@ -109,7 +109,7 @@ async def test_fifty_at_once_with_one_key_have_one_effect(client: Any, database:
         (b" " * (256 * 1024 + 1), 400, "bytes"),
         (body(unit_id=None), 400, "unit_id"),
         (body(unit_id="100"), 400, "unit_id"),
-        (body(unit_id=100.0), 400, "unit_id"),
+        (body(unit_id=100.5), 400, "unit_id"),
         (body(unit_id=True), 400, "unit_id"),
         (body(title="  "), 400, "title"),
         (body(title=5), 400, "title"),
