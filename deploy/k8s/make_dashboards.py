@@ -129,6 +129,11 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                 ),
             ),
             Panel(
+                "Writes whose references went ahead of NATS",
+                "cps",
+                ((_rate("makeready_handovers_total", "service, outcome"), "{{service}} {{outcome}}"),),
+            ),
+            Panel(
                 "NATS",
                 "short",
                 (_each("makeready_nats_connected", " connected"), _each("makeready_stream_has_leader", " has leader")),
