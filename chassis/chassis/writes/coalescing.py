@@ -1,6 +1,6 @@
 """Coalesces concurrent requests: those that arrive while a statement runs share the next one.
 
-A request that arrives alone is served at once. While more are about to come, each statement waits GATHER_SECONDS for
+A request that arrives alone is served at once. While more are about to come, each statement waits a moment for
 them: for BUSY_SECONDS after a statement that several shared, and while the caller says so.
 """
 
@@ -39,7 +39,7 @@ class Coalescer(Generic[Asked, Answer]):
 
     several: answers two or more, in their order, with None for a request that `alone` must answer. alone: answers one.
     If `several` fails, `alone` answers each request, so that a bad one fails by itself. is_busy: whether more requests
-    are about to come.
+    are about to come. gather_seconds: how long a statement waits for them.
     """
 
     def __init__(
@@ -47,10 +47,12 @@ class Coalescer(Generic[Asked, Answer]):
         several: Callable[[Sequence[Asked]], Awaitable[Sequence[Answer | None]]],
         alone: Callable[[Asked], Awaitable[Answer]],
         is_busy: Callable[[], bool] = lambda: False,
+        gather_seconds: float = GATHER_SECONDS,
     ) -> None:
         self._several = several
         self._alone = alone
         self._is_busy = is_busy
+        self._gather_seconds = gather_seconds
         self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []
         self._under_way: set[asyncio.Task[None]] = set()
         self._flushing = False
@@ -76,7 +78,7 @@ class Coalescer(Generic[Asked, Answer]):
         try:
             while self._waiting:
                 if loop.time() - self._shared_at < BUSY_SECONDS or self._is_busy():
-                    await asyncio.sleep(GATHER_SECONDS)
+                    await asyncio.sleep(self._gather_seconds)
                 some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
                 await asyncio.wait({self._start(self._answer(some))}, timeout=PATIENCE_SECONDS)
                 if len(some) > 1:
