@@ -48,7 +48,7 @@ from svc_occupancy.turns.rules import (
     is_clash,
     not_of_company,
 )
-from svc_occupancy.turns.tables import StoredTurn
+from svc_occupancy.turns.tables import StoredTurn, next_planned_version
 from svc_occupancy.units.rules import UNIT_STATUSES, UnitStatus, unit_status
 
 BOARD_ROWS, BOARD_ROWS_MAX = 1000, 5000
@@ -82,8 +82,8 @@ class TurnBoardService:
             found = await queries.under_way(self.database, *of, property_id)
         else:
             first_id = min(request.after_id, bodies.ID_MAX - 1) + 1
-            listed = queries.clashing if request.clashes else queries.board
-            found = await listed(self.database, company_id, first_id, rows + 1, today, property_id)
+            from_id = (company_id, first_id, rows + 1, today, property_id)
+            found = await queries.board(self.database, *from_id, clashes=request.clashes)
         shown = found[:rows]
         tasks = await self._tasks(company_id, shown) if request.with_tasks else {}
         response = pb.ListBoardResponse(units=[records.board_unit(unit, tasks.get(unit.unit_id, ())) for unit in shown])
@@ -210,7 +210,8 @@ class TurnBoardService:
                 return pb.ScheduleTurnResponse(document=turn.document)
             at = command.next_instant(turn.row["updated_at"])
             is_planned = not turn.row["has_begun"]
-            changes = values | ({"planned_version": turn.row["version"] + 1} if is_planned else {})
+            planned_version = next_planned_version(has_begun=not is_planned, version=turn.row["version"])
+            changes = values | {"planned_version": planned_version}
             document = await self.turns.change(command, turn, changes, action="scheduled", at=at)
             if unit.state.unit_status is not None and not is_planned:
                 await change_unit(command, unit, unit.state.unit_status, ready_on, "board", request.turn_id)
@@ -252,7 +253,8 @@ class TurnBoardService:
                 return pb.CancelTurnResponse(document=turn.document)
             at = command.next_instant(turn.row["updated_at"])
             is_planned, before = not turn.row["has_begun"], unit.state.unit_status
-            changes = {"status": "cancelled"} | ({"planned_version": turn.row["version"] + 1} if is_planned else {})
+            planned_version = next_planned_version(has_begun=not is_planned, version=turn.row["version"])
+            changes = {"status": "cancelled", "planned_version": planned_version}
             document = await self.turns.change(command, turn, changes, action="cancelled", at=at)
             await cancel_open_tasks(command, request.turn_id)
             if is_planned:

@@ -264,10 +264,14 @@ async def board(
     rows: int,
     today: datetime.date,
     property_id: int | None = None,
+    *,
+    clashes: bool = False,
 ) -> list[BoardUnit]:
-    """Units with ids from first_id on, of one property or of all. today: in the company's timezone."""
+    """Units with ids from first_id on, of one property or of all. today: in the company's timezone. clashes: those
+    alone in which a resident stays beyond the move-in of the next one."""
     place = {} if property_id is None else {"property_id": property_id}
-    query = BOARD if property_id is None else BOARD_OF_PROPERTY
+    of_all, of_property = (CLASHING, CLASHING_IN_PROPERTY) if clashes else (BOARD, BOARD_OF_PROPERTY)
+    query = of_all if property_id is None else of_property
     return await query.rows(connection, company_id=company_id, first_id=first_id, rows=rows, today=today, **place)
 
 
@@ -293,20 +297,6 @@ async def under_way(
         today=today,
         **place,
     )
-
-
-async def clashing(
-    database: Database,
-    company_id: int,
-    first_id: int,
-    rows: int,
-    today: datetime.date,
-    property_id: int | None = None,
-) -> list[BoardUnit]:
-    """As `board`, those alone in which a resident stays beyond the move-in of the next one."""
-    place = {} if property_id is None else {"property_id": property_id}
-    query = CLASHING if property_id is None else CLASHING_IN_PROPERTY
-    return await query.rows(database, company_id=company_id, first_id=first_id, rows=rows, today=today, **place)
 
 
 async def unit(

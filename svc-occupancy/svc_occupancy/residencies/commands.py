@@ -27,7 +27,7 @@ from svc_occupancy.turns.commands import change_unit, hold_unit_of, publish_chan
 from svc_occupancy.turns.queries import HeldUnit
 from svc_occupancy.turns.records import Turn
 from svc_occupancy.turns.rules import check_date_seen
-from svc_occupancy.turns.tables import StoredTurn
+from svc_occupancy.turns.tables import StoredTurn, next_planned_version
 from svc_occupancy.units import rules as unit_rules
 from svc_occupancy.units.queries import status_before
 from svc_occupancy.units.rules import ActiveTurn
@@ -132,7 +132,8 @@ class ResidencyCommandsService:
                 return pb.ChangeMoveInResponse(document=turn.document)
             if row["has_begun"] and date > today:
                 return pb.ChangeMoveInResponse(document=await self._put_off(command, unit, turn, date, today))
-            changes = {"move_in_date": date, "planned_version": None if row["has_begun"] else row["version"] + 1}
+            planned_version = next_planned_version(has_begun=row["has_begun"], version=row["version"])
+            changes = {"move_in_date": date, "planned_version": planned_version}
             return pb.ChangeMoveInResponse(document=await self.turns.change(command, turn, changes, action=_MOVED))
 
         return await self.commands.run(call, request, pb.ChangeMoveInResponse, work)

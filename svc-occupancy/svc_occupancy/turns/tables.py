@@ -134,8 +134,13 @@ class StoredTurn(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def next_planned_version(self) -> int | None:
-        """The planned_version that belongs to the turn's next version, if it is planned still."""
-        return None if self.has_begun else self.version + 1
+        """See `next_planned_version`."""
+        return next_planned_version(has_begun=self.has_begun, version=self.version)
+
+
+def next_planned_version(*, has_begun: bool, version: int) -> int | None:
+    """The planned_version that belongs to a turn's next version. has_begun: after the change; version: before it."""
+    return None if has_begun else version + 1
 
 
 page_indexes(transition, places=("property_id", "unit_id"))
