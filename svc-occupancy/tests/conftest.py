@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
@@ -17,9 +17,7 @@ from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, embedded_nats
 from testkit.services import Keys, RunningService
 
-from .harness import FIRST_COMPANY, Company, House, companies
-
-COMPANIES = 600
+from .harness import Company, House, company_ids
 
 
 @pytest.fixture(scope="session")
@@ -88,28 +86,25 @@ async def served(occupancy: RunningService) -> AsyncIterator[Database]:
 
 
 @pytest.fixture(scope="session")
-async def found(house: House, served: Database) -> Callable[[], Company]:
-    """Creates companies without records. No gateway runs here, so the replica gets them all at the start: no more than
-    the tests need, as each sweep of a test leaves a row in the audit log of each.
+async def new_company(house: House, served: Database) -> Callable[[], Awaitable[Company]]:
+    """Creates a company without records: `await new_company()`. No gateway runs here, so the replica gets it directly.
 
-    They are inactive. svc-occupancy checks that in its sweeps only, so no sweep interferes with a test.
+    The company is inactive. svc-occupancy checks that in its sweeps only, so no sweep interferes with a test.
     """
-    numbers = range(FIRST_COMPANY, FIRST_COMPANY + COMPANIES)
-    known = [CompanyReference(id=number, version=1, name="C", active=False, timezone="UTC") for number in numbers]
-    async with served.transaction() as connection:
-        await consumers.put_references(connection, [References(companies=known)])
 
-    def one() -> Company:
-        company_id = next(companies)
-        assert company_id in numbers, "the tests need more COMPANIES"
-        return Company(house, company_id)
+    async def create() -> Company:
+        company = Company(house, next(company_ids))
+        reference = CompanyReference(id=company.id, version=1, name="C", active=False, timezone="UTC")
+        async with served.transaction() as connection:
+            await consumers.put_references(connection, [References(companies=[reference])])
+        return company
 
-    return one
+    return create
 
 
 @pytest.fixture
-def company(found: Callable[[], Company]) -> Company:
-    return found()
+async def company(new_company: Callable[[], Awaitable[Company]]) -> Company:
+    return await new_company()
 
 
 @pytest.fixture

@@ -38,8 +38,7 @@ from svc_occupancy.replicas import consumers
 from testkit.patience import eventually
 from testkit.services import RunningService
 
-FIRST_COMPANY = 7_000
-companies = itertools.count(FIRST_COMPANY)
+company_ids = itertools.count(7_000)
 
 KINDS = {
     "properties": ("ImportProperties", places_pb2.ImportPropertiesRequest),

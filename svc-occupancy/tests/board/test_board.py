@@ -284,9 +284,11 @@ async def test_a_unit_that_the_replica_lacks_is_asked_for(company: Company, no_n
     assert (status, message) == (404, "The company has no unit with this id.")
 
 
-async def test_another_company_s_records_are_none(company: Company, found: Any, unit_id: int, turn_id: int) -> None:
+async def test_another_company_s_records_are_none(
+    company: Company, new_company: Any, unit_id: int, turn_id: int
+) -> None:
     task = await company.command("AddTask", turn_id=turn_id, task_type="Paint")
-    other: Company = found()
+    other: Company = await new_company()
     refused = [
         await refusal(other, "SetUnitStatus", unit_id=unit_id, unit_status="Down"),
         await refusal(other, "CancelNotice", unit_id=unit_id),

@@ -161,7 +161,9 @@ async def test_a_card_has_what_is_late_what_is_next_and_since_when(company: Comp
     assert (card.tasks_open, card.tasks_late) == (13, 10)
 
 
-async def test_a_unit_has_its_residents_names_and_no_contacts(company: Company, found: Any, served: Database) -> None:
+async def test_a_unit_has_its_residents_names_and_no_contacts(
+    company: Company, new_company: Any, served: Database
+) -> None:
     unit_id = await company.known_unit(served)
     empty = await read(company, "GetBoardUnit", unit_id=unit_id)
     assert (empty.unit.name, empty.unit.HasField("unit_status"), list(empty.residents)) == ("Unit U1", False, [])
@@ -171,7 +173,7 @@ async def test_a_unit_has_its_residents_names_and_no_contacts(company: Company, 
         assert [(p.first_name, p.last_name, p.role) for p in one.residents] == [
             ("Ana", "Ortiz", "leaseholder"), ("Ben", "Osei", "guarantor")]  # fmt: skip
         assert one.unit.unit_status == "Occupied" and b"ben@" not in one.SerializeToString()
-    other = found()
+    other = await new_company()
     nobodys = 404, "The company has no unit with this id.", ""
     for rpc in ("GetBoardUnit", "ListResidencies", "ListUnitStatusChanges"):
         assert await refusal(other, rpc, unit_id=unit_id) == nobodys == await refusal(other, rpc, unit_id=1), rpc
@@ -242,7 +244,9 @@ async def test_a_look_at_contacts_is_logged_once_a_page(company: Company, served
     assert (await company.audited())[len(before) :] == looks
 
 
-async def test_the_board_is_counted_by_status_and_property(company: Company, found: Any, served: Database) -> None:
+async def test_the_board_is_counted_by_status_and_property(
+    company: Company, new_company: Any, served: Database
+) -> None:
     ids = await fill(company)
     turns = {one["external_id"]: one["entity_id"] for one in await company.turns()}
     for on in (day(-1), day(0), ""):
@@ -263,11 +267,11 @@ async def test_the_board_is_counted_by_status_and_property(company: Company, fou
         "": 1, "Occupied": 1, "Vacant Ready": 2, "Down": 1}  # fmt: skip
     assert (one.units, one.tasks_open, one.tasks_late, one.days_empty, list(one.properties)) == (5, 3, 1, 13, [])
     assert (await read(company, "CountBoard", property_id=place + 10**9)).units == 0
-    assert (await read(found(), "CountBoard", property_id=place)).units == 0
-    assert (await read(found(), "CountBoard")).units == 0 and ids
+    assert (await read(await new_company(), "CountBoard", property_id=place)).units == 0
+    assert (await read(await new_company(), "CountBoard")).units == 0 and ids
 
 
-async def test_open_tasks_stand_by_date_and_are_found_by_place_and_lateness(company: Company, found: Any) -> None:
+async def test_open_tasks_stand_by_date_and_are_found_by_place_and_lateness(company: Company, new_company: Any) -> None:
     await fill(company)
     turns = {one["external_id"]: one["entity_id"] for one in await company.turns()}
 
@@ -305,14 +309,14 @@ async def test_open_tasks_stand_by_date_and_are_found_by_place_and_lateness(comp
             await add("T2", "x", day(-9))
             await add("T2", "y", day(1))
     assert pages == "ab|yc|de|f|" and not page.HasField("next_after")
-    other: Company = found()
+    other: Company = await new_company()
     assert not (await read(other, "ListOpenTasks")).tasks
     assert await refusal(other, "GetTask", task_id=late.task_id) == (404, "The company has no task with this id.", "")
     assert (await refusal(company, "ListOpenTasks", due_by="tomorrow"))[::2] == (400, "due_by")
     assert (await refusal(company, "ListOpenTasks", after="2026-13-01.1"))[::2] == (400, "after")
 
 
-async def test_people_read_turns_as_integrations_do(company: Company, found: Any) -> None:
+async def test_people_read_turns_as_integrations_do(company: Company, new_company: Any) -> None:
     await fill(company)
     page = await company.page()
     turn_id = json.loads(page.data)[0]["entity_id"]
@@ -320,7 +324,7 @@ async def test_people_read_turns_as_integrations_do(company: Company, found: Any
     for who in (company.staff, administrator(company)):
         assert (await read(company, "GetTurn", who, turn_id=turn_id)).document.json == public
         assert (await read(company, "ListTurns", who, limit=200)).page == page
-    other: Company = found()
+    other: Company = await new_company()
     refused = await refusal(other, "GetTurn", turn_id=turn_id)
     assert refused == await refusal(other, "GetTurn", turn_id=1) and refused[0] == 404
     assert json.loads((await read(other, "ListTurns", limit=200)).page.data) == []

@@ -99,9 +99,9 @@ async def test_a_key_without_an_administrator_records_nothing(company: Any, unit
 
 @pytest.mark.parametrize(("rpc", "body"), [("RecordNotice", notice()), ("RecordMoveIn", move_in())])
 async def test_an_unknown_unit_and_one_of_another_company_answer_alike(
-    company: Any, found: Any, rpc: str, body: Any
+    company: Any, new_company: Any, rpc: str, body: Any
 ) -> None:
-    other = found()
+    other = await new_company()
     await other.make_units("U1")
     theirs = (await other.unit_ids())["U1"]
     answers = []

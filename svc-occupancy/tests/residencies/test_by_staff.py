@@ -285,9 +285,9 @@ async def test_a_cancelled_turn_leaves_a_unit_without_a_resident(
 
 
 async def test_another_company_s_records_are_none(
-    company: Company, found: Any, unit_ids: dict[str, int], served: Database
+    company: Company, new_company: Any, unit_ids: dict[str, int], served: Database
 ) -> None:
-    other: Company = found()
+    other: Company = await new_company()
     await other.make_units("THEIRS")
     unit_id, theirs = unit_ids["BY STAFF"], (await other.unit_ids())["THEIRS"]
     move_in: dict[str, Any] = {**MOVE_IN, "parties": [ANA]}

@@ -171,11 +171,11 @@ async def test_a_turn_from_the_future_is_still_stamped_after_itself(
     assert opened["occupancy_fed_at"] < "2100"
 
 
-async def test_the_day_is_over_when_it_is_over_in_the_companys_timezone(found: Any, served: Database) -> None:
+async def test_the_day_is_over_when_it_is_over_in_the_companys_timezone(new_company: Any, served: Database) -> None:
     """Kiritimati is 25 hours ahead of Pago Pago, so Pago Pago's date is always over in Kiritimati."""
     there = today("Pacific/Pago_Pago")
     for timezone, lapsed in (("Pacific/Pago_Pago", False), ("Pacific/Kiritimati", True)):
-        company = found()
+        company = await new_company()
         reference = CompanyReference(id=company.id, version=2, name="C", active=True, timezone=timezone)
         async with served.transaction() as connection:
             await consumers.put_references(connection, [References(companies=[reference])])

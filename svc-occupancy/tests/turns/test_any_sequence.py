@@ -183,9 +183,9 @@ class Story:
 )
 @given(st.lists(acts, min_size=2, max_size=12))
 async def test_a_units_turns_stand_in_a_row_whatever_happens(
-    found: Any, served: Database, sequence: list[tuple[Any, ...]]
+    new_company: Any, served: Database, sequence: list[tuple[Any, ...]]
 ) -> None:
-    company: Company = found()
+    company: Company = await new_company()
     await company.know(served, timezone="UTC")
     unit_id = await company.known_unit(served)
     story = Story(company, unit_id, served, today())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -120,9 +120,9 @@ async def test_a_rename_of_the_place_moves_its_turns_and_nothing_else_of_them(
 
 
 async def test_a_company_follows_its_own_turns_alone(
-    company: Company, moved_in: tuple[int, int], found: Callable[[], Company], served: Database
+    company: Company, moved_in: tuple[int, int], new_company: Callable[[], Awaitable[Company]], served: Database
 ) -> None:
-    stranger = found()
+    stranger = await new_company()
     own = (await page_of(1, company)).position
     assert not (await page(stranger, limit=200)).documents
     now = await page(company, from_now=True)

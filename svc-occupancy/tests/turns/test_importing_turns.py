@@ -290,9 +290,9 @@ _rows = st.dictionaries(
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(_rows, min_size=1, max_size=3))
 async def test_however_rows_come_a_unit_has_one_active_turn_and_its_state_says_so(
-    found: Any, served: Database, batches: list[dict[str, str]]
+    new_company: Any, served: Database, batches: list[dict[str, str]]
 ) -> None:
-    company = found()
+    company = await new_company()
     await company.make_units("a", "b")
     model = Model()
     for batch in batches:
@@ -323,13 +323,13 @@ _cell = st.fixed_dictionaries(
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cells=st.lists(_cell, min_size=1, max_size=6), size=st.integers(1, 3), data=st.data())
 async def test_an_import_cut_off_and_run_again_ends_as_if_run_once(
-    found: Any, served: Database, cells: list[dict[str, str]], size: int, data: Any
+    new_company: Any, served: Database, cells: list[dict[str, str]], size: int, data: Any
 ) -> None:
     """Batches of `size` rows; the first run ends after some of them."""
     cut = data.draw(st.integers(0, len(cells)))
     ends = []
     for runs in ([len(cells)], [cut, len(cells)]):
-        company = found()
+        company = await new_company()
         await company.make_units("a", "b")
         rows = [row(f"T{n}", **cell) for n, cell in enumerate(cells)]
         outcomes: list[str] = []

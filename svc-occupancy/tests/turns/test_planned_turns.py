@@ -193,9 +193,11 @@ async def test_both_on_one_day_is_one_event(going: Company, served: Database) ->
     assert (await fired(served, going))[len(events) :] == [("turn.status_changed", planned, "Notice", "Occupied")]
 
 
-async def test_a_clash_waits_in_red_until_the_resident_leaves(going: Company, served: Database, found: Any) -> None:
+async def test_a_clash_waits_in_red_until_the_resident_leaves(
+    going: Company, served: Database, new_company: Any
+) -> None:
     # It is still yesterday where another company is.
-    await found().know(served, timezone="Pacific/Pago_Pago")
+    await (await new_company()).know(served, timezone="Pacific/Pago_Pago")
     unit_id, current, planned = await let_ahead(going, served)
     assert not (await board(going, unit_id)).unit.is_clash
     await going.notice(unit_id, "2981-01-20")

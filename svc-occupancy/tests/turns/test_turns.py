@@ -109,9 +109,9 @@ async def test_an_unknown_id_is_not_found(company: Any, turn_id: int) -> None:
 
 
 @pytest.fixture(scope="module")
-async def listed(found: Callable[[], Any]) -> Any:
+async def listed(new_company: Callable[[], Any]) -> Any:
     """A company with thirty turns in two properties: three in each of ten units, two over and one active."""
-    company = found()
+    company = await new_company()
     properties = [{"external_id": f"P{n}", "name": f"House {n}", "address": "1 Elm St"} for n in range(2)]
     await company.put("properties", *properties)
     units = [{"external_id": f"U{n}", "property": f"P{n % 2}", "name": f"Unit {n}"} for n in range(10)]
