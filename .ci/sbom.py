@@ -60,11 +60,14 @@ def main(words: list[str]) -> int:
 def made(root: Path) -> str:
     """The bill of materials, as JSON."""
     environment = {**default_environment(), **PYTHON, "extra": ""}
-    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
-    whole = Component(name="makeready", version=version, type=ComponentType.APPLICATION, bom_ref="makeready")
+    workspace = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    version, licences = workspace["version"], [LicenseFactory().make_from_string(workspace["license"])]
+    whole = Component(
+        name="makeready", version=version, licenses=licences, type=ComponentType.APPLICATION, bom_ref="makeready"
+    )
     packages = {name: _package(name, found) for name, found in locked(root, environment).items()}
     projects = dict(_projects(root))
-    ours = {name: Component(name=name, version=version, bom_ref=name) for name in projects}
+    ours = {name: Component(name=name, version=version, licenses=licences, bom_ref=name) for name in projects}
     components = packages | ours
     bom = Bom(components=components.values())
     bom.metadata.component = whole

@@ -27,7 +27,7 @@ def main(folder: Path) -> Path:
     about = json.loads((PROJECT / "package.json").read_text())
     name = about["name"].removeprefix("@").replace("/", "-")
     target = folder / f"{name}-{about['version']}.tgz"
-    files = {one: (PROJECT / one).read_bytes() for one in ("CHANGELOG.md", "README.md", "package.json")}
+    files = {one: (PROJECT / one).read_bytes() for one in ("CHANGELOG.md", "LICENSE", "README.md", "package.json")}
     files |= dict(compiled())
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:

@@ -88,7 +88,7 @@ def test_everything_that_is_copied_exists_and_is_not_ignored() -> None:
 def test_every_project_is_copied_and_installed() -> None:
     members = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["workspace"]["members"]
     assert set(projects()) == set(members) - NOT_IN_THE_IMAGE
-    assert set(copied()) == {*projects(), "deploy/requirements.lock", "deploy/sbom.cdx.json"}
+    assert set(copied()) == {*projects(), "LICENSE", "deploy/requirements.lock", "deploy/sbom.cdx.json"}
 
 
 def last_stage() -> list[tuple[str, str]]:
@@ -102,7 +102,7 @@ def test_packages_and_code_are_layers_of_their_own() -> None:
     assert layers == [
         "--from=packages /opt/makeready /opt/makeready",
         "--from=code /opt/code /opt/makeready",
-        "deploy/sbom.cdx.json /opt/makeready/share/makeready/",
+        "LICENSE deploy/sbom.cdx.json /opt/makeready/share/makeready/",
     ]
     stages: dict[str, list[tuple[str, str]]] = {}
     for name, rest in instructions():
@@ -127,8 +127,10 @@ def test_the_image_says_what_it_is() -> None:
     assert (named["version"], arguments["VERSION"]) == ("${VERSION}", version)
     assert (named["revision"], named["source"]) == ("${REVISION}", "${SOURCE}")
     (bill,) = [rest for name, rest in last_stage() if name == "COPY" and "sbom" in rest]
-    source, folder = bill.split()
-    assert labels["makeready.sbom"] == f"{folder}{Path(source).name}"
+    *sources, folder = bill.split()
+    assert sources == ["LICENSE", "deploy/sbom.cdx.json"]
+    assert labels["makeready.sbom"] == f"{folder}{Path(sources[1]).name}"
+    assert named["licenses"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license"]
 
 
 def test_packages_come_with_their_hashes() -> None:

@@ -38,7 +38,9 @@ def test_the_same_tree_gives_the_same_bytes(tmp_path: Path) -> None:
     assert modules == {name for name in names if not name.startswith(f"makeready_client-{version}.dist-info/")}
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:")]
     assert [line.split()[1].partition("<")[0].partition(">")[0] for line in needed] == ["httpx", "msgspec"]
+    assert f"makeready_client-{version}.dist-info/licenses/LICENSE" in names
+    assert "License-Expression: Apache-2.0" in metadata.splitlines()
     with tarfile.open(dist / f"makeready_client-{version}.tar.gz") as source:
-        assert {"README.md", "CHANGELOG.md", "examples/open_tickets.py"} <= {
+        assert {"README.md", "CHANGELOG.md", "LICENSE", "examples/open_tickets.py"} <= {
             name.partition("/")[2] for name in source.getnames()
         }

@@ -47,12 +47,13 @@ def test_the_package_has_the_same_bytes_each_time_and_nothing_of_this_machine(tm
         texts = {one.name: archive.extractfile(one).read().decode() for one in archive}  # type: ignore[union-attr]
     modules = {path.stem for path in PROJECT.glob("src/*.ts")}
     assert set(texts) == {
-        *(f"package/{name}" for name in ("CHANGELOG.md", "README.md", "package.json")),
+        *(f"package/{name}" for name in ("CHANGELOG.md", "LICENSE", "README.md", "package.json")),
         *(f"package/dist/{module}{ending}" for module in modules for ending in (".js", ".d.ts")),
     }
     assert not [name for name, text in texts.items() if "file://" in text or str(ROOT) in text]
     assert not [name for name, text in texts.items() if "/dist/" in name and re.search(r'from "[^"]*\.ts"', text)]
     assert {"dependencies", "devDependencies", "scripts"}.isdisjoint(about)
+    assert texts["package/LICENSE"] == (ROOT / "LICENSE").read_text()
     assert f'VERSION = "{about["version"]}"' in texts["package/dist/core.js"]
     assert f"## {about['version']}" in texts["package/CHANGELOG.md"]
     assert texts["package/README.md"].startswith("```ts\n") and texts["package/README.md"].splitlines()[3] == "```"
