@@ -24,7 +24,7 @@ from harness.receiver import HOST, Receiver
 from harness.seed import Seeded
 from harness.sides import PEER_FOLDER, Ours, Side
 from makeready_local.children import LocalError
-from svc_webhooks.events.days import DAY, KEPT_DAYS
+from svc_webhooks.days import DAY, KEPT_DAYS
 from svc_webhooks.events.queries.partitions import make
 
 GOAL_A_SECOND = 3000  # for each core

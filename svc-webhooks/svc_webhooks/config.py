@@ -10,9 +10,9 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError, service_settings
-from svc_webhooks.dispatch.rules import LADDER_HOURS, Ladder
-from svc_webhooks.events.days import DAY, KEPT_DAYS
-from svc_webhooks.subscriptions.rules import SUBSCRIPTIONS_MAX
+from svc_webhooks.days import DAY, KEPT_DAYS
+from svc_webhooks.rules.deliveries import LADDER_HOURS, Ladder
+from svc_webhooks.rules.subscriptions import SUBSCRIPTIONS_MAX
 from svc_webhooks.vault.keyring import Vault, vault_from
 
 LONGEST = KEPT_DAYS * DAY

@@ -11,7 +11,7 @@ import uuid
 from chassis.db.database import Database
 from chassis.runtime import failpoints, logs
 from svc_webhooks import tables as t
-from svc_webhooks.events.days import first_id
+from svc_webhooks.days import first_id
 from svc_webhooks.events.partitions import Partitions
 
 DAY = datetime.timedelta(days=1)

@@ -17,12 +17,12 @@ from makeready.events.v1 import events_pb2
 from svc_webhooks import tables
 from svc_webhooks.dispatch.attempts import Attempts
 from svc_webhooks.dispatch.hosts import Hosts
-from svc_webhooks.dispatch.rules import Ladder
 from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sender import Sender
 from svc_webhooks.events.queries.events import StoredEvent, store_events
 from svc_webhooks.http_client.client import HttpClient
-from svc_webhooks.subscriptions.rules import EVENTS
+from svc_webhooks.rules.deliveries import Ladder
+from svc_webhooks.rules.subscriptions import EVENTS
 from svc_webhooks.vault.keyring import Vault
 
 VAULT = Vault({"k1": b"v" * 32})  # the running service's key, see conftest

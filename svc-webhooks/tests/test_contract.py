@@ -17,9 +17,9 @@ from svc_webhooks import tables
 from svc_webhooks.administration.rules import EVENT_OUTCOMES
 from svc_webhooks.administration.service.deliveries import STEP_NAMES
 from svc_webhooks.administration.signatures import VERDICTS
-from svc_webhooks.dispatch import rules
-from svc_webhooks.events.rules import ENTITY_TYPES, STORED_EVENTS
-from svc_webhooks.subscriptions.rules import EVENTS
+from svc_webhooks.rules import deliveries as rules
+from svc_webhooks.rules.events import ENTITY_TYPES, STORED_EVENTS
+from svc_webhooks.rules.subscriptions import EVENTS
 from testkit.revise import differences
 
 from .harness import Harness

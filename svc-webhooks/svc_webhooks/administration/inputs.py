@@ -10,9 +10,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis.refusals import invalid_request
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks.dispatch.rules import DELIVERY_STATES
-from svc_webhooks.events.days import NEWEST, OLDEST, first_id_at
-from svc_webhooks.events.rules import ENTITY_TYPES, KINDS, STORED_EVENTS
+from svc_webhooks.days import NEWEST, OLDEST, first_id_at
+from svc_webhooks.rules.deliveries import DELIVERY_STATES
+from svc_webhooks.rules.events import ENTITY_TYPES, KINDS, STORED_EVENTS
 
 
 def instant_of(given: Timestamp, name: str) -> datetime.datetime:

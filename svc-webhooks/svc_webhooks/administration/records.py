@@ -10,9 +10,9 @@ from svc_webhooks.administration.queries.deliveries import ShownAttempt, ShownDe
 from svc_webhooks.administration.queries.events import ListedEvent
 from svc_webhooks.administration.queries.subscriptions import DetailedSubscription, StepCounts
 from svc_webhooks.administration.rules import EVENT_OUTCOMES, held_by, outcome_of
-from svc_webhooks.dispatch import rules
-from svc_webhooks.events.days import expires_at
-from svc_webhooks.events.rules import ENTITY_TYPES
+from svc_webhooks.days import expires_at
+from svc_webhooks.rules import deliveries as rules
+from svc_webhooks.rules.events import ENTITY_TYPES
 
 _STATES = {state: number for number, state in enumerate(rules.DELIVERY_STATES, start=1)}
 OUTCOMES = {outcome: number for number, outcome in enumerate(EVENT_OUTCOMES, start=1)}

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from chassis.refusals import Refusal, invalid_request
-from svc_webhooks.dispatch.rules import FAILED, PARKED, SUCCEEDED, WAITING
-from svc_webhooks.events.rules import TEST_EVENT
-from svc_webhooks.subscriptions.rules import PAUSED
+from svc_webhooks.rules.deliveries import FAILED, PARKED, SUCCEEDED, WAITING
+from svc_webhooks.rules.events import TEST_EVENT
+from svc_webhooks.rules.subscriptions import PAUSED
 
 REASON_CHARACTERS_MAX = 500
 

@@ -12,12 +12,12 @@ from prometheus_client import Counter
 
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.runtime.failpoints import failpoint
-from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.hosts import Place
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.recorder import GATHER_SECONDS, Recorder
 from svc_webhooks.dispatch.sender import Claimed, Sender
 from svc_webhooks.http_client.client import DEADLINE_SECONDS
+from svc_webhooks.rules import deliveries as rules
 
 LEASE_SECONDS = int(DEADLINE_SECONDS) + 5  # covers the wait before the attempt, the attempt and its recording
 SLOW_AFTER_SECONDS = 2.0  # an attempt that lasts longer gives its place back and continues

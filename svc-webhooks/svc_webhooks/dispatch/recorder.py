@@ -12,8 +12,8 @@ from chassis.db.database import Connection, Database, DatabaseUnavailable
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.dispatch.queries import recording as queries
 from svc_webhooks.dispatch.queries.hosts import answers_stored
-from svc_webhooks.dispatch.rules import PARKED, TEST, Attempt
-from svc_webhooks.subscriptions.rules import HEALTHY, KIND, SubscriptionHealth, after_failure, after_success
+from svc_webhooks.rules.deliveries import PARKED, TEST, Attempt
+from svc_webhooks.rules.subscriptions import HEALTHY, KIND, SubscriptionHealth, after_failure, after_success
 
 ATTEMPTS_AT_ONCE = 500
 GATHER_SECONDS = 0.01  # a transaction costs as much as ten of its rows

@@ -21,11 +21,11 @@ from chassis.refusals import Unavailable
 from chassis.runtime import traces
 from chassis.schedule.instants import Clock, slot_of
 from makeready.common.v1.status_pb2 import DeliveriesBacklog
-from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.attempts import LEASE_SECONDS, Attempts
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.sender import Claimed
 from svc_webhooks.dispatch.sweep import Counts, Sweep, end_tasks
+from svc_webhooks.rules import deliveries as rules
 
 CATCH_UP_SECONDS = 10.0
 POLL_SECONDS = 0.2

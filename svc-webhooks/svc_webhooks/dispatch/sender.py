@@ -17,11 +17,11 @@ from chassis.db.clocks import uptime
 from chassis.runtime import traces
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import Clock
-from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.hosts import Hosts, Place
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims
 from svc_webhooks.dispatch.signature import request_headers, signature_headers, traceparent_of
 from svc_webhooks.http_client.client import HttpClient, Outcome
+from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.vault.keyring import Vault, VaultFault
 
 BEGIN_SECONDS_MAX = 2.0  # from claim to request; together with the whole attempt shorter than a lease

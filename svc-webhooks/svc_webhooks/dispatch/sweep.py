@@ -23,14 +23,14 @@ import structlog
 
 from chassis.db.database import Database
 from chassis.refusals import Unavailable
-from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.attempts import SLOW_AFTER_SECONDS, Attempts
 from svc_webhooks.dispatch.hosts import Place
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.sender import Claimed
 from svc_webhooks.http_client.client import DEADLINE_SECONDS
 from svc_webhooks.http_client.shares import Shares, total_where_one_party_gets
-from svc_webhooks.subscriptions.rules import HEALTHY
+from svc_webhooks.rules import deliveries as rules
+from svc_webhooks.rules.subscriptions import HEALTHY
 
 # For a company that is alone; all companies together may use a third more.
 PERMITS_MAX = 512

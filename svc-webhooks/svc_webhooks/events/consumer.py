@@ -16,12 +16,12 @@ from chassis.replicas.tables import Replica, Replicas
 from chassis.runtime import traces
 from chassis.schedule.instants import printed
 from makeready.events.v1 import events_pb2 as pb
-from svc_webhooks.dispatch.rules import first_due
-from svc_webhooks.events.days import made_at
+from svc_webhooks.days import made_at
 from svc_webhooks.events.envelope import envelope
 from svc_webhooks.events.partitions import Partitions
 from svc_webhooks.events.queries.events import StoredEvent, store_events
-from svc_webhooks.events.rules import request_id_of
+from svc_webhooks.rules.deliveries import first_due
+from svc_webhooks.rules.events import request_id_of
 from svc_webhooks.schema import company
 
 SUBJECTS = {

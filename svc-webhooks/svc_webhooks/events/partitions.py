@@ -18,11 +18,11 @@ from prometheus_client import Counter, Gauge
 from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.runtime.failpoints import failpoint
 from svc_webhooks.by_index import BY_INDEX
-from svc_webhooks.events.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
+from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
 from svc_webhooks.events.queries import feed as queries_feed
 from svc_webhooks.events.queries import partitions as queries
 from svc_webhooks.events.queries.partitions import DROPPED, DaySet
-from svc_webhooks.events.rules import drop_held_up
+from svc_webhooks.rules.events import drop_held_up
 
 AHEAD_DAYS = 3
 ENTRIES_AT_ONCE = 5000  # a few milliseconds, in which the company's next event waits

@@ -13,10 +13,10 @@ from makeready.common.v1.documents_pb2 import Feed
 from makeready.events.v1 import events_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.administration.inputs import instant_of
-from svc_webhooks.events.rules import ENTITY_TYPES
 from svc_webhooks.feed.positions import expired, id_end, position, unpacked
 from svc_webhooks.feed.queries import events as queries
 from svc_webhooks.feed.queries.events import BY_NUMBER, FeedRow, Narrowed
+from svc_webhooks.rules.events import ENTITY_TYPES
 
 _KEYS = {
     value.number: value.GetOptions().Extensions[options_pb2.label]

@@ -10,10 +10,10 @@ import msgspec
 
 from chassis.schedule.instants import printed
 from svc_webhooks.administration.queries.deliveries import ShownAttempt, ShownDelivery
-from svc_webhooks.dispatch.rules import ReplayState
-from svc_webhooks.events.days import expires_at
+from svc_webhooks.days import expires_at
 from svc_webhooks.feed.queries.replays import Replay
-from svc_webhooks.subscriptions.rules import EventKey
+from svc_webhooks.rules.deliveries import ReplayState
+from svc_webhooks.rules.subscriptions import EventKey
 
 SCHEMA_VERSION: Literal[1] = 1
 DeliveryState = Literal["waiting", "succeeded", "parked", "failed"]

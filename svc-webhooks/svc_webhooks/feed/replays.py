@@ -16,11 +16,11 @@ from chassis.db.database import Database, DatabaseUnavailable
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import Clock
 from svc_webhooks.by_index import BY_INDEX
-from svc_webhooks.dispatch.rules import ALL
+from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept
 from svc_webhooks.dispatch.scheduler import Scheduler
-from svc_webhooks.events.days import DAY, KEPT_DAYS, day_of, first_day_kept
 from svc_webhooks.feed.queries import replays as queries
-from svc_webhooks.subscriptions.rules import KIND
+from svc_webhooks.rules.deliveries import ALL
+from svc_webhooks.rules.subscriptions import KIND
 
 EVENTS_OF_A_BATCH = 1000
 BUSY_SECONDS = 0.2  # for an attempt that is under way, of a delivery that is to be sent again

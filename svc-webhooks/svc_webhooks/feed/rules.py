@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Sequence
 
 from chassis.refusals import Refusal, invalid_request
-from svc_webhooks.subscriptions.rules import EVENTS, PAUSED
+from svc_webhooks.rules.subscriptions import EVENTS, PAUSED
 
 REPLAYED_EVENTS_MAX = 100_000
 TESTS_A_MINUTE = 10

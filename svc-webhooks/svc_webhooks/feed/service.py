@@ -25,16 +25,16 @@ from svc_webhooks.administration.queries import deliveries as queries_deliveries
 from svc_webhooks.administration.queries.events import test_stored
 from svc_webhooks.administration.service.attempts import AttemptRpcs, ids_before, test_event
 from svc_webhooks.administration.service.parts import Parts
-from svc_webhooks.dispatch.rules import ALL
-from svc_webhooks.dispatch.tables import replay, replay_id
-from svc_webhooks.events.days import OLDEST, first_id_at
+from svc_webhooks.days import OLDEST, first_id_at
 from svc_webhooks.feed import records, rules
 from svc_webhooks.feed.events import FeedRpcs
 from svc_webhooks.feed.positions import expired
 from svc_webhooks.feed.queries import events as queries_events
 from svc_webhooks.feed.queries import replays as queries
 from svc_webhooks.feed.replays import Replays
-from svc_webhooks.subscriptions.rules import KIND
+from svc_webhooks.rules.deliveries import ALL
+from svc_webhooks.rules.subscriptions import KIND
+from svc_webhooks.tables.deliveries import replay, replay_id
 
 NOUN = "webhook subscription"
 ANSWER_BYTES_MAX = 4096

@@ -17,7 +17,7 @@ from prometheus_client import Counter
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.runtime.failpoints import failpoint
 from svc_webhooks.by_index import BY_INDEX
-from svc_webhooks.events.days import OLDEST
+from svc_webhooks.days import OLDEST
 from svc_webhooks.subscriptions.queries import erasure as queries
 
 DELIVERIES_OF_A_BATCH = 1000

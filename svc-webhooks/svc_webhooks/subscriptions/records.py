@@ -12,8 +12,8 @@ from sqlalchemy.types import NullType
 from chassis.records.bodies import Text
 from chassis.records.shapes import Shape
 from svc_webhooks.http_client.destinations import URL_CHARACTERS_MAX
-from svc_webhooks.subscriptions import rules
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.rules import subscriptions as rules
+from svc_webhooks.tables.subscriptions import subscription
 
 SCHEMA_VERSION: Literal[1] = 1
 

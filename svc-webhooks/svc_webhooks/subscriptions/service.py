@@ -21,11 +21,12 @@ from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.http_client.client import HttpClient
 from svc_webhooks.http_client.destinations import DestinationRefused
 from svc_webhooks.http_client.resolver import ResolverFault
-from svc_webhooks.subscriptions import records, rules
+from svc_webhooks.rules import subscriptions as rules
+from svc_webhooks.subscriptions import records
 from svc_webhooks.subscriptions.erasure import Eraser
 from svc_webhooks.subscriptions.queries import subscriptions as queries
 from svc_webhooks.subscriptions.queries.erasure import subscription_deleted
-from svc_webhooks.subscriptions.tables import subscription, subscription_id
+from svc_webhooks.tables.subscriptions import subscription, subscription_id
 from svc_webhooks.vault.keyring import Vault, new_secret, prefix_of
 from svc_webhooks.vault.rules import vault_unavailable
 

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Integer, LargeBinary, Text, func, select, upd
 from chassis.db.database import Connection, Database
 from chassis.db.rows import array_rows, columns_of_tuples
 from chassis.db.statements import Query, param
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.tables.subscriptions import subscription
 
 
 class SealedSecret(NamedTuple):

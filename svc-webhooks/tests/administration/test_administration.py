@@ -17,7 +17,7 @@ from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
-from svc_webhooks.events.days import made_at
+from svc_webhooks.days import made_at
 
 from ..administrator import Administrator
 from ..harness import HOUR, Client, Harness, Producer, operator, until

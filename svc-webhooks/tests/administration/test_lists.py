@@ -18,7 +18,7 @@ from chassis.db.database import Database
 from chassis.messaging.outbox import uuid7
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.administration import scan
-from svc_webhooks.events.days import made_at
+from svc_webhooks.days import made_at
 
 from ..administrator import key
 from ..harness import HOUR, Client, Producer

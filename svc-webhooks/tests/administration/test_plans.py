@@ -15,7 +15,7 @@ from svc_webhooks import tables as t
 from svc_webhooks.administration.queries import changes, deliveries, events, subscriptions
 from svc_webhooks.administration.queries.changes import Parked
 from svc_webhooks.by_index import BY_INDEX
-from svc_webhooks.events.days import NEWEST, OLDEST
+from svc_webhooks.days import NEWEST, OLDEST
 from testkit.plans import Plan, statement_plan
 from testkit.plugin import PostgresServer
 from testkit.schemas import declare

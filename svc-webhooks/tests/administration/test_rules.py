@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from chassis.refusals import Refusal
 from svc_webhooks.administration import rules
-from svc_webhooks.dispatch.rules import DELIVERY_STATES, PARKED, WAITING
-from svc_webhooks.subscriptions.rules import HEALTHS, PAUSED
+from svc_webhooks.rules.deliveries import DELIVERY_STATES, PARKED, WAITING
+from svc_webhooks.rules.subscriptions import HEALTHS, PAUSED
 
 states = st.sampled_from(DELIVERY_STATES)
 healths = st.sampled_from(HEALTHS)

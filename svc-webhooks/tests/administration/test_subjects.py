@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc_webhooks.administration.subjects import CHARACTERS_MAX, about
-from svc_webhooks.events.rules import STORED_EVENTS
+from svc_webhooks.rules.events import STORED_EVENTS
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "openapi" / "examples"
 

@@ -15,11 +15,11 @@ import pytest
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
 from svc_webhooks.dispatch.recorder import Recorder
 from svc_webhooks.events.partitions import Partitions
+from svc_webhooks.rules import deliveries as rules
 from testkit.processes import free_port
 
 from ..days_of_events import left

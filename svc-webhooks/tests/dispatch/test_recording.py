@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from chassis.db.database import Change, Database
-from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
 from svc_webhooks.dispatch.recorder import Recorder
+from svc_webhooks.rules import deliveries as rules
 
 from ..dispatcher import happened, now, subscribed
 from ..harness import Client

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chassis.db.database import Database
-from svc_webhooks.events.days import day_of, first_id
+from svc_webhooks.days import day_of, first_id
 from svc_webhooks.events.partitions import Partitions
 
 DAY = datetime.timedelta(days=1)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from chassis.db.database import Database, DatabaseUnavailable
 from svc_webhooks import tables as t
+from svc_webhooks.days import first_day_kept, first_id
 from svc_webhooks.dispatch.queries import claims as queries_claims
-from svc_webhooks.events.days import first_day_kept, first_id
 from svc_webhooks.events.partitions import Partitions
 from svc_webhooks.events.queries import partitions as queries_partitions
 from testkit.plugin import PostgresServer

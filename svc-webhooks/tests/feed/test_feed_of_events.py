@@ -16,7 +16,7 @@ from chassis.refusals import Refusal
 from makeready.events.v1.events_pb2 import EVENT_KEY_TICKET_CREATED, EVENT_KEY_TICKET_STALE
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import FeedServiceStub
-from svc_webhooks.events.days import first_id_at
+from svc_webhooks.days import first_id_at
 from testkit.patience import PATIENCE_SECONDS
 
 from ..harness import Client, Producer

@@ -11,12 +11,12 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
-from svc_webhooks.dispatch.tables import delivery
-from svc_webhooks.events.tables import event
+from svc_webhooks.rules.subscriptions import SubscriptionHealth
 from svc_webhooks.schema import Instant, Uuid, company
 from svc_webhooks.subscriptions.records import ADMINISTERED, AdministeredSubscription
-from svc_webhooks.subscriptions.rules import SubscriptionHealth
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.tables.deliveries import delivery
+from svc_webhooks.tables.events import event
+from svc_webhooks.tables.subscriptions import subscription
 
 _own = subscription.c.id == param("sub_id", BigInteger)
 _shown = ADMINISTERED.renderer().record

@@ -32,11 +32,11 @@ from chassis.db.database import Database
 from chassis.db.rows import array_rows
 from chassis.db.statements import Query, Statement, param
 from svc_webhooks.by_index import BY_INDEX
-from svc_webhooks.dispatch import rules
-from svc_webhooks.dispatch.tables import attempt, delivery
-from svc_webhooks.events.tables import event
+from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.schema import Uuid, company
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.tables.deliveries import attempt, delivery
+from svc_webhooks.tables.events import event
+from svc_webhooks.tables.subscriptions import subscription
 
 
 class ShownDelivery(NamedTuple):
@@ -57,7 +57,7 @@ class ShownDelivery(NamedTuple):
 
 
 class ShownAttempt(NamedTuple):
-    """An attempt as recorded; its excerpt may be cut: see dispatch/tables.py."""
+    """An attempt as recorded; its excerpt may be cut: see tables/deliveries.py."""
 
     event_id: uuid.UUID
     subscription_id: int
@@ -79,7 +79,7 @@ class ShownAttempt(NamedTuple):
 
 
 class KeptEvent(NamedTuple):
-    """A stored event: see events/tables.py."""
+    """A stored event: see tables/events.py."""
 
     event_id: uuid.UUID
     company_id: int

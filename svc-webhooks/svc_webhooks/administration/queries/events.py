@@ -14,14 +14,14 @@ from chassis.db.database import Connection, Database
 from chassis.db.rows import columns_of_tuples
 from chassis.db.statements import Query, Statement, param
 from svc_webhooks.by_index import BY_INDEX
-from svc_webhooks.dispatch.tables import delivery
 from svc_webhooks.events.queries.events import StoredEvent
-from svc_webhooks.events.tables import event
 from svc_webhooks.schema import Uuid
+from svc_webhooks.tables.deliveries import delivery
+from svc_webhooks.tables.events import event
 
 
 class ListedEvent(NamedTuple):
-    """A stored event without its body: see events/tables.py."""
+    """A stored event without its body: see tables/events.py."""
 
     event_id: uuid.UUID
     event: str

@@ -25,13 +25,13 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
 from svc_webhooks.by_index import BY_INDEX
-from svc_webhooks.dispatch.rules import BY_RETRY, DELIVERY_STATES, WAITING
-from svc_webhooks.dispatch.tables import attempt, delivery
-from svc_webhooks.events.tables import event
+from svc_webhooks.rules.deliveries import BY_RETRY, DELIVERY_STATES, WAITING
 from svc_webhooks.schema import Instant, Uuid, company
 from svc_webhooks.subscriptions.queries.erasure import DELETED
 from svc_webhooks.subscriptions.records import EVENTS
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.tables.deliveries import attempt, delivery
+from svc_webhooks.tables.events import event
+from svc_webhooks.tables.subscriptions import subscription
 
 _own = subscription.c.id == param("sub_id", BigInteger)
 

@@ -29,13 +29,13 @@ from svc_webhooks.administration.queries.deliveries import ShownDelivery
 from svc_webhooks.administration.queries.events import test_stored
 from svc_webhooks.administration.service.deliveries import shown
 from svc_webhooks.administration.service.parts import SUBJECT, Parts
+from svc_webhooks.days import NEWEST, OLDEST
 from svc_webhooks.dispatch.attempts import LEASE_SECONDS
-from svc_webhooks.dispatch.rules import BY_RETRY, FAILED, MANUAL, PARKED, RESEND, SUCCEEDED, TEST, WAITING, first_due
-from svc_webhooks.events.days import NEWEST, OLDEST
 from svc_webhooks.events.envelope import envelope
 from svc_webhooks.events.queries.events import StoredEvent
-from svc_webhooks.events.rules import TEST_EVENT, request_id_of
-from svc_webhooks.subscriptions.rules import PAUSED, no_such_subscription
+from svc_webhooks.rules.deliveries import BY_RETRY, FAILED, MANUAL, PARKED, RESEND, SUCCEEDED, TEST, WAITING, first_due
+from svc_webhooks.rules.events import TEST_EVENT, request_id_of
+from svc_webhooks.rules.subscriptions import PAUSED, no_such_subscription
 from svc_webhooks.vault.rules import vault_unavailable
 
 MADE_DUE_AT_ONCE = 1000

@@ -30,12 +30,12 @@ from svc_webhooks.administration.queries import subscriptions as queries_subscri
 from svc_webhooks.administration.queries.deliveries import ShownDelivery
 from svc_webhooks.administration.queries.subscriptions import StepCounts
 from svc_webhooks.administration.service.parts import Parts
-from svc_webhooks.dispatch.rules import PARKED
+from svc_webhooks.days import NEWEST, OLDEST, expires_at, made_at
 from svc_webhooks.dispatch.signature import SIGNATURE, request_headers, signature_headers, traceparent_of
-from svc_webhooks.events.days import NEWEST, OLDEST, expires_at, made_at
 from svc_webhooks.http_client.destinations import DestinationRefused
 from svc_webhooks.http_client.response import EXCERPT_BYTES_MAX
-from svc_webhooks.subscriptions.rules import no_such_subscription
+from svc_webhooks.rules.deliveries import PARKED
+from svc_webhooks.rules.subscriptions import no_such_subscription
 
 DELIVERIES_DEFAULT, DELIVERIES_MAX = 50, 200
 YEAR_MAX = 9000

@@ -17,9 +17,9 @@ from svc_webhooks.administration.queries import events as queries
 from svc_webhooks.administration.queries.events import ListedEvent
 from svc_webhooks.administration.service.deliveries import abouts, shown
 from svc_webhooks.administration.service.parts import Parts
-from svc_webhooks.dispatch.rules import PARKED, WAITING
-from svc_webhooks.events.days import NEWEST, OLDEST, expires_at, first_day_kept, first_id
-from svc_webhooks.events.rules import ENTITY_TYPES
+from svc_webhooks.days import NEWEST, OLDEST, expires_at, first_day_kept, first_id
+from svc_webhooks.rules.deliveries import PARKED, WAITING
+from svc_webhooks.rules.events import ENTITY_TYPES
 
 UNDELIVERED_DEFAULT, UNDELIVERED_MAX = 50, 1000
 EVENTS_DEFAULT, EVENTS_MAX = 50, 200

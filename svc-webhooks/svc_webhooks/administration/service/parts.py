@@ -14,7 +14,7 @@ from svc_webhooks.administration.queries import changes as queries
 from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.events.partitions import Partitions
 from svc_webhooks.http_client.client import HttpClient
-from svc_webhooks.subscriptions.rules import KIND, no_such_subscription
+from svc_webhooks.rules.subscriptions import KIND, no_such_subscription
 from svc_webhooks.subscriptions.service import SubscriptionsService
 from svc_webhooks.vault.keyring import Vault, VaultFault
 

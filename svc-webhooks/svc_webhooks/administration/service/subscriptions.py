@@ -21,9 +21,7 @@ from svc_webhooks.administration.queries import subscriptions as queries_subscri
 from svc_webhooks.administration.queries.changes import Pause
 from svc_webhooks.administration.queries.subscriptions import ChangeableSubscription
 from svc_webhooks.administration.service.parts import SUBJECT, Parts
-from svc_webhooks.subscriptions.queries.subscriptions import count_lock, subscriptions_counted
-from svc_webhooks.subscriptions.records import AdministeredSubscription, SubscriptionCreate
-from svc_webhooks.subscriptions.rules import (
+from svc_webhooks.rules.subscriptions import (
     ADMINISTRATOR,
     PAUSED,
     SubscriptionHealth,
@@ -33,7 +31,9 @@ from svc_webhooks.subscriptions.rules import (
     paused,
     resumed,
 )
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.subscriptions.queries.subscriptions import count_lock, subscriptions_counted
+from svc_webhooks.subscriptions.records import AdministeredSubscription, SubscriptionCreate
+from svc_webhooks.tables.subscriptions import subscription
 from svc_webhooks.vault.keyring import new_secret, prefix_of
 from svc_webhooks.vault.rules import vault_unavailable
 

@@ -32,11 +32,11 @@ from chassis.db.database import Database
 from chassis.db.rows import array_rows
 from chassis.db.statements import Query, Statement, param
 from svc_webhooks.by_index import BY_INDEX, same_delivery
-from svc_webhooks.dispatch import rules
-from svc_webhooks.dispatch.tables import delivery
-from svc_webhooks.events.tables import event
+from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.schema import Instant, Uuid, company
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.tables.deliveries import delivery
+from svc_webhooks.tables.events import event
+from svc_webhooks.tables.subscriptions import subscription
 
 # Dispatchers claim one after another; a claim takes a few milliseconds. A statement rechecks a row that another one
 # changes meanwhile. If it also looks up partitions while it runs, PostgreSQL 18.4 then reads freed memory and the
@@ -56,7 +56,7 @@ class DueSubscription(NamedTuple):
 
 class ClaimedDelivery(NamedTuple):
     """A leased delivery with all data to send it. attempts, rung, state, due_at: before this attempt; see
-    dispatch/tables.py."""
+    tables/deliveries.py."""
 
     event_id: uuid.UUID
     subscription_id: int

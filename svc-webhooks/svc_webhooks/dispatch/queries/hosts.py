@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
-from svc_webhooks.dispatch.tables import answered_receiver
+from svc_webhooks.tables.deliveries import answered_receiver
 
 _ANSWERED = Statement(
     select(answered_receiver.c.receiver).where(

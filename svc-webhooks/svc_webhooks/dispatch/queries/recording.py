@@ -30,11 +30,11 @@ from chassis.db.database import Connection
 from chassis.db.rows import array_rows, columns_of_tuples
 from chassis.db.statements import Statement, param
 from svc_webhooks.by_index import same_delivery
-from svc_webhooks.dispatch.rules import TEST, Attempt, SweepOfAttempt
-from svc_webhooks.dispatch.tables import attempt, delivery
+from svc_webhooks.rules.deliveries import TEST, Attempt, SweepOfAttempt
+from svc_webhooks.rules.subscriptions import SubscriptionHealth
 from svc_webhooks.schema import Instant, Uuid
-from svc_webhooks.subscriptions.rules import SubscriptionHealth
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.tables.deliveries import attempt, delivery
+from svc_webhooks.tables.subscriptions import subscription
 
 
 def _record_attempts() -> Statement:

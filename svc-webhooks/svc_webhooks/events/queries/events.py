@@ -13,10 +13,10 @@ from sqlalchemy.dialects.postgresql import insert
 from chassis.db.database import Connection
 from chassis.db.rows import array_rows, columns_of_tuples
 from chassis.db.statements import Statement
-from svc_webhooks.dispatch.tables import delivery
-from svc_webhooks.events.tables import event
 from svc_webhooks.schema import Instant, Uuid
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.tables.deliveries import delivery
+from svc_webhooks.tables.events import event
+from svc_webhooks.tables.subscriptions import subscription
 
 
 class StoredEvent(NamedTuple):

@@ -10,8 +10,8 @@ from sqlalchemy import BigInteger, Integer, and_, delete, literal_column, select
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
-from svc_webhooks.events.tables import feed, feed_entry
 from svc_webhooks.schema import Instant, Uuid
+from svc_webhooks.tables.events import feed, feed_entry
 
 _company, _before = param("company_id", BigInteger), param("before", Instant)
 

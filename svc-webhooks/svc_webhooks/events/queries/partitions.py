@@ -18,10 +18,10 @@ from sqlalchemy import func, select, text
 
 from chassis.db.database import LOST, Connection, Database, DatabaseUnavailable, unavailable
 from chassis.db.statements import Statement, param
-from svc_webhooks.dispatch import rules
-from svc_webhooks.dispatch.tables import delivery
-from svc_webhooks.events.days import DAY, day_of, first_id
+from svc_webhooks.days import DAY, day_of, first_id
+from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.schema import PARTITIONED, PARTITIONS, Uuid
+from svc_webhooks.tables.deliveries import delivery
 
 # Shorter than the lock timeouts of other statements; longer than a second, after which PostgreSQL cancels a vacuum that
 # is in the way.

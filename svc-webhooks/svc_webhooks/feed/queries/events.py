@@ -14,8 +14,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, array
 from chassis.db.database import IN_ORDER, ONE_PLAN, Connection, Database
 from chassis.db.history import SERVER, TIMELINE
 from chassis.db.statements import Query, param
-from svc_webhooks.events.tables import event, feed, feed_entry
 from svc_webhooks.schema import Instant, Uuid
+from svc_webhooks.tables.events import event, feed, feed_entry
 
 # A page reads its rows through the index that has their order.
 BY_NUMBER = f"{IN_ORDER}; SET LOCAL enable_bitmapscan = off; SET LOCAL plan_cache_mode = {ONE_PLAN}"

@@ -32,12 +32,12 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
 from chassis.writes.idempotency import Claim, InsertOnce, Once
 from svc_webhooks.by_index import BY_INDEX
-from svc_webhooks.dispatch.rules import ALL, ONLY_FAILED, ONLY_PARKED
-from svc_webhooks.dispatch.tables import attempt, delivery, replay
-from svc_webhooks.events.tables import event, feed_entry
+from svc_webhooks.rules.deliveries import ALL, ONLY_FAILED, ONLY_PARKED
 from svc_webhooks.schema import Instant, Uuid, company, idempotency
 from svc_webhooks.subscriptions.records import EVENTS
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.tables.deliveries import attempt, delivery, replay
+from svc_webhooks.tables.events import event, feed_entry
+from svc_webhooks.tables.subscriptions import subscription
 
 CREATE_REPLAY = InsertOnce(idempotency, replay)
 TEST = Once(idempotency)
@@ -123,7 +123,7 @@ async def counted_in_state(
 
 
 class Replay(NamedTuple):
-    """A row of the table: see dispatch/tables.py."""
+    """A row of the table: see tables/deliveries.py."""
 
     id: int
     company_id: int

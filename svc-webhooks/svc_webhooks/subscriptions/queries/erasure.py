@@ -9,9 +9,9 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
-from svc_webhooks.dispatch.tables import attempt, delivery
 from svc_webhooks.schema import Uuid
-from svc_webhooks.subscriptions.tables import erasure, subscription
+from svc_webhooks.tables.deliveries import attempt, delivery
+from svc_webhooks.tables.subscriptions import erasure, subscription
 
 _gone = (
     delete(subscription)

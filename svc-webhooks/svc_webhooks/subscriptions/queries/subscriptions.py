@@ -11,7 +11,7 @@ from chassis.writes.idempotency import InsertOnce
 from makeready.webhooks.v1.webhooks_pb2 import ListSubscriptionsRequest
 from svc_webhooks.schema import idempotency
 from svc_webhooks.subscriptions.records import SUBSCRIPTION
-from svc_webhooks.subscriptions.tables import subscription
+from svc_webhooks.tables.subscriptions import subscription
 
 SUBSCRIPTIONS_PAGE = Pages(
     SUBSCRIPTION.select(subscription),

@@ -3,7 +3,7 @@
 import re
 
 from chassis.refusals import Refusal
-from svc_webhooks.subscriptions.rules import EVENTS
+from svc_webhooks.rules.subscriptions import EVENTS
 
 # The event of an administrator's test. It is on no list of keys, so no subscription can name it (spec 6.5).
 TEST_EVENT = "webhook.test"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chassis.schedule.instants import slot_of
-from svc_webhooks.dispatch import rules
+from svc_webhooks.rules import deliveries as rules
 
 HOUR = datetime.timedelta(hours=1)
 LADDER = tuple(hours * HOUR for hours in (1, 2, 4, 8, 24))

@@ -6,7 +6,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_webhooks.events.days import day_of, expires_at, first_day_kept
+from svc_webhooks.days import day_of, expires_at, first_day_kept
 
 instants = st.datetimes(datetime.datetime(2000, 1, 1), datetime.datetime(2100, 1, 1), timezones=st.just(datetime.UTC))
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chassis.refusals import Refusal
-from svc_webhooks.subscriptions import rules
-from svc_webhooks.subscriptions.rules import DEAD_LETTERED, HEALTHY, PAUSED, RETRYING, SubscriptionHealth
+from svc_webhooks.rules import subscriptions as rules
+from svc_webhooks.rules.subscriptions import DEAD_LETTERED, HEALTHY, PAUSED, RETRYING, SubscriptionHealth
 
 BEGIN = datetime.datetime(2026, 5, 1, tzinfo=datetime.UTC)
 SWEEPS = [BEGIN + hour * datetime.timedelta(hours=1) for hour in range(8)]

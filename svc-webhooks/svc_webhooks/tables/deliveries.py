@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from svc_webhooks.dispatch import rules
+from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.schema import BY_EVENT_ID, Instant, Uuid, listed, metadata
 
 delivery = Table(

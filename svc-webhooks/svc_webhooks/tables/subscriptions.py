@@ -18,8 +18,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from svc_webhooks.rules import subscriptions as rules
 from svc_webhooks.schema import Instant, listed, metadata
-from svc_webhooks.subscriptions import rules
 
 subscription_id = Sequence("subscription_id", metadata=metadata, data_type=BigInteger)
 

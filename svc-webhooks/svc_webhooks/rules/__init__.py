@@ -1,0 +1,1 @@
+"""Dispatches deliveries: finds due ones, claims, sends and records them."""
