@@ -57,6 +57,7 @@ def main(words: Sequence[str]) -> int:
         ("requirements have bounds that the locks keep", lambda: command(sys.executable, "-P", ".ci/requirements.py")),
         ("every artefact bears the version", lambda: command(sys.executable, "-P", ".ci/version.py", "check")),
         ("the bill of materials is true", lambda: command(sys.executable, "-P", ".ci/sbom.py", "check")),
+        ("links between documents lead somewhere", lambda: command(sys.executable, "-P", ".ci/links.py")),
         ("rules import the standard library and refusals alone", rules_are_pure),
         ("end-to-end tests and clients' tests import no service", end_to_end_imports_nothing),
         ("buf lint", lambda: command(buf(), "lint", "proto")),

@@ -193,3 +193,23 @@ def test_a_test_that_waits_for_less_than_20_s_is_found(tmp_path: Path) -> None:
     status, output = check("patience.py", tmp_path)
     found = {int(line.split(":")[1]) for line in output.splitlines()}
     assert status == 1 and found == {number for number, bad in enumerate(IMPATIENT.values(), 1) if bad}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("See [it](nowhere.md).", "README.md:1: nowhere.md: there is no such file"),
+        ("# A\n\n![It](docs/nowhere.png)", "README.md:3: docs/nowhere.png: there is no such file"),
+        ("See [it](docs/adding.md#nowhere).", "README.md:1: docs/adding.md#nowhere: there is no such heading"),
+        ("# `A`, B\n## C\n## C\n[a](#a-b) [c](#c-1) [d](#c-2)", "README.md:4: #c-2: there is no such heading"),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_named(tree: Path, text: str, expected: str) -> None:
+    path = tree / "README.md"
+    before = path.read_text()
+    assert check("links.py", tree) == (0, "")
+    path.write_text(text)
+    assert check("links.py", tree) == (1, f"{expected}\n")
+    path.write_text("```\n# no heading\n[no link](nowhere.md)\n```\n[other site](https://receiver.example/nowhere)")
+    assert check("links.py", tree) == (0, "")
+    path.write_text(before)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,9 @@ from testkit.plugin import PostgresServer
 from testkit.schemas import listed, load, read, unexplained
 
 ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = ("chassis", "gateway", "console", "importing", "cli", "deploy/local", "svc-*")
+# A receiver that the console shows to people; its setting is none of ours.
+SHOWN = ROOT / "console/console/areas/webhooks/receiver.py"
 NO_CACHES = shutil.ignore_patterns("__pycache__", "gen")
 MIGRATION = """
 from alembic import op
@@ -153,3 +157,19 @@ def test_a_field_that_goes_is_red(tmp_path: Path) -> None:
     words = [str(one) for one in (buf, "breaking", protos, "--against", access_gate.PROTOS / "released.binpb")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode != 0 and "timezone" in done.stdout
+
+
+def test_every_setting_is_in_the_handbook_and_no_other() -> None:
+    name = r"(?:MAKEREADY|WEBHOOKS)_[A-Z_]*[A-Z]"
+    read = {name for settings in settings_gate.current().values() for name in settings}
+    quoted = {
+        match
+        for project in PRODUCT
+        for path in ROOT.glob(f"{project}/*/**/*.py")
+        if "tests" not in path.parts and path != SHOWN
+        for match in re.findall(f'"({name})"', path.read_text())
+    }
+    # Such as MAKEREADY_TLS, before _CERT_FILE and _KEY_FILE.
+    prefixes = {short for short in quoted if any(whole.startswith(f"{short}_") for whole in read)}
+    handbook = set(re.findall(name, (ROOT / "docs/operations.md").read_text().split("\n## Settings\n")[1]))
+    assert handbook == (quoted - prefixes) | read

@@ -6,7 +6,10 @@ import base64
 import email.message
 import hashlib
 import hmac
+import http.server
 import json
+import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +79,22 @@ def test_what_is_signed_here_bears_both_schemes() -> None:
     assert len(key) == 32
     assert headers["webhook-signature"] == f"v1,{digest}"
     assert (headers["webhook-id"], headers["webhook-timestamp"]) == ("id", "7")
+
+
+def test_the_receiver_of_the_front_page_takes_what_is_signed_and_nothing_else() -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", (Path(__file__).parents[3] / "README.md").read_text(), re.DOTALL)
+    definitions = program.split('HTTPServer(("127.0.0.1", 8000)')[0]
+    names: dict[str, Any] = {}
+    exec(compile(definitions, "README.md", "exec"), names)
+    with http.server.HTTPServer(("127.0.0.1", 0), names["Receiver"]) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            body = VECTORS[0]["body"].encode()
+            url = f"http://127.0.0.1:{server.server_port}/"
+            signed = httpx.post(url, content=body, headers=webhooks.signed(body, "whsec_try", "e"))
+            forged = httpx.post(url, content=body, headers=webhooks.signed(body, "whsec_other", "e"))
+        finally:
+            server.shutdown()
+            thread.join()
+    assert (signed.status_code, forged.status_code) == (204, 401)
