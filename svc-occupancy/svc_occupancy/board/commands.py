@@ -176,8 +176,7 @@ class TurnBoardService:
                 status, is_lived_in=turn is not None, move_out_date=None if turn is None else turn.move_out_date
             )
             if status != before:
-                shown = turn or await turn_queries.newest_turn(command.connection, command.company_id, unit.id)
-                shown = shown or unit.next
+                shown = turn or await turn_queries.turn_of_vacant_unit(command.connection, command.company_id, unit)
                 ready_on, turn_id = (None, None) if turn is None else (turn.projected_ready_on, turn.id)
                 await change_unit(command, unit, status, ready_on, "board", turn_id)
                 if shown is not None:

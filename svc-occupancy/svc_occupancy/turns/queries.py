@@ -227,18 +227,27 @@ async def stored_turn(connection: Connection | Database, company_id: int, turn_i
 
 
 _of_unit, _by_id = stretch([(tables.transition.c.company_id, _company_id), (tables.transition.c.unit_id, _unit_id)], [])
-NEWEST = Query(
-    StoredTurn,
-    select(*_TRANSITION_NAMES)
-    .where(*_of_unit, tables.transition.c.has_begun)
-    .order_by(*(column.desc() for column in _by_id), tables.transition.c.id.desc())
-    .limit(literal_column("1")),
-)
 
 
-async def newest_turn(connection: Connection, company_id: int, unit_id: int) -> StoredTurn | None:
-    """The unit's turn with the highest id among those that have begun, whatever its status."""
-    return await NEWEST.row(connection, company_id=company_id, unit_id=unit_id)
+def _newest(*conditions: ColumnElement[bool]) -> Query[StoredTurn]:
+    return Query(
+        StoredTurn,
+        select(*_TRANSITION_NAMES)
+        .where(*_of_unit, *conditions)
+        .order_by(*(column.desc() for column in _by_id), tables.transition.c.id.desc())
+        .limit(literal_column("1")),
+    )
+
+
+NEWEST_BEGUN, NEWEST = _newest(tables.transition.c.has_begun), _newest()
+
+
+async def turn_of_vacant_unit(connection: Connection, company_id: int, unit: HeldUnit) -> StoredTurn | None:
+    """The turn that an event of a unit without a current turn shows: the newest that has begun, else the first planned
+    one, else the newest of all; None if the unit has none."""
+    place = {"company_id": company_id, "unit_id": unit.id}
+    begun = await NEWEST_BEGUN.row(connection, **place)
+    return begun or unit.next or await NEWEST.row(connection, **place)
 
 
 _MOVE_UP = Statement(

@@ -79,6 +79,15 @@ async def test_without_an_active_turn_the_newest_speaks_for_the_unit(
     assert await fired(served, company) == [("turn.status_changed", newest, "Vacant Not Ready", "Vacant Ready")]
 
 
+async def test_a_cancelled_plan_speaks_for_a_unit_that_never_had_another_turn(
+    company: Company, unit_id: int, served: Database
+) -> None:
+    planned = await company.move_in(unit_id, move_in_date="2999-02-01")
+    await company.command("CancelTurn", turn_id=planned["entity_id"])
+    await company.command("SetUnitStatus", unit_id=unit_id, unit_status="Vacant Ready")
+    assert (await fired(served, company))[-1] == ("turn.status_changed", planned["entity_id"], None, "Vacant Ready")
+
+
 async def test_a_unit_without_a_turn_changes_and_fires_nothing(
     company: Company, unit_id: int, served: Database
 ) -> None:
