@@ -1,7 +1,7 @@
 """How many examples a test against real servers tries: of Hypothesis, or of the files of public data.
 
-The profile `ci` is loaded for every run. It tries the same examples each time, so a change fails for what it changed and
-not for what chance finds. `pytest --hypothesis-profile=nightly` tries all, and new ones each time. Tests of pure
+The profile `ci` is loaded for every run. It tries the same examples each time, so a change fails for what it changed
+and not for what chance finds. `pytest --hypothesis-profile=nightly` tries all, and new ones each time. Tests of pure
 functions try Hypothesis' own number of examples, and in `ci` half of it.
 """
 
