@@ -226,12 +226,12 @@ async def test_forms_that_never_end_are_let_go(console_process: Attacked, path: 
     sent = attack(console_process, head, connections, form_bytes=250_000, missing_bytes=1000)
     outcome = await console_process.suffer(sent)
     assert outcome["left_open"] == 0 and sum(outcome["answers"].values()) == connections
-    # 400: it gave way to others before its turn came.
+    # 400: it was evicted before its turn came.
     assert set(outcome["answers"]) <= {"401" if path == "/imports/new" else "413", "400"}
 
 
 async def test_small_forms_that_never_end_have_a_budget(console_process: Attacked) -> None:
-    """Of the sign-in, whose forms are read from everybody: those that have come longest give way with an answer."""
+    """Of the sign-in, whose forms are read from everybody: those that have come longest are evicted with an answer."""
     connections = 1500 if IS_FULL else 500
     sent = attack(
         console_process, console_process.head("/sign-in", more=FORM), connections, form_bytes=60_000, missing_bytes=99
@@ -275,7 +275,7 @@ async def test_hostile_connections_take_little_memory(
             await asyncio.sleep(HELD_SECONDS)
             await comes_true(lambda: console.answers.total() >= 10)
             open_now = await metric(console.metrics, "makeready_http_connections")
-        gave_way = await metric(console.metrics, "makeready_http_budget_exceeded_total")
+        evicted = await metric(console.metrics, "makeready_http_budget_exceeded_total")
         refused = await metric(console.metrics, "makeready_http_connections_refused_total")
 
         async def have_gone() -> bool:
@@ -284,7 +284,7 @@ async def test_hostile_connections_take_little_memory(
         def figures() -> str:
             return (
                 f"{CONNECTIONS} hostile connections by {scheme} in {opened_in:.1f} s, {failed} failed; "
-                f"{open_now:.0f} at once, {gave_way:.0f} gave way, {refused:.0f} refused\n"
+                f"{open_now:.0f} at once, {evicted:.0f} evicted, {refused:.0f} refused\n"
                 f"resident MB: at rest {at_rest / 1e6:.0f}, at most {console.peak / 1e6:.0f}, "
                 f"afterwards {resident_bytes(pid) / 1e6:.0f}\n"
                 f"pages beside them {dict(console.answers)}, slowest {console.slowest:.2f} s"

@@ -170,7 +170,7 @@ async def test_streams_are_bounded_and_their_topics_checked(live_system: System)
         await until(first, "state live")
         for _ in range(live.OF_A_SESSION_MAX):
             await stack.enter_async_context(listening(live_system, session))
-        assert [event async for event in first if event not in ("live-again", "ticket-41")] == []  # it gave way
+        assert [event async for event in first if event not in ("live-again", "ticket-41")] == []  # it was evicted
     headers = {"Cookie": f"{SESSION_COOKIE}={session}"}
     async with aiohttp.ClientSession() as http:
         many = ",".join(f"ticket-{number}" for number in range(1, live.TOPICS_MAX + 2))

@@ -3,7 +3,7 @@
 Connections are counted in all and by client address. A trusted proxy has no cap of its own; the clients that it speaks
 for have. Bytes that wait for a client (requests that have not arrived whole, answers that are not read, TLS handshakes,
 and what TLS takes for clients without a valid key) have a budget for all connections together. If it is exceeded, the
-connections that have held bytes for longest give way.
+connections that have held bytes for longest are evicted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REFUSED = Counter(
 )
 HELD = Gauge("makeready_http_held_bytes", "Bytes that wait for clients", ["budget"])
 EXCEEDED = Counter(
-    "makeready_http_budget_exceeded_total", "Connections that gave way, because all together held too much", ["budget"]
+    "makeready_http_budget_exceeded_total", "Connections evicted, because all together held too much", ["budget"]
 )
 
 
@@ -48,7 +48,7 @@ class Budget:
         self._name = name
         self._most = most
         self._held: dict[Callable[[], object], int] = {}
-        """By the function that makes its holder give way; the one that has held for longest comes first."""
+        """By the function that ends its holder; who has held for longest comes first."""
         self.total = 0
         self.has_been_exceeded = False
         """Since memory was last given back."""
@@ -56,17 +56,17 @@ class Budget:
         EXCEEDED.labels(name)  # from the start, so that the first one counts as an increase
 
     def hold(self, evict: Callable[[], object], size: int) -> None:
-        """Sets the bytes of one holder. If all hold too much, those that have held for longest give way."""
+        """Sets the bytes of one holder. If all hold too much, those that have held for longest are evicted."""
         self.total += size - self._held.get(evict, 0)
         self._held[evict] = size
         while self.total > self._most and len(self._held) > 1:
-            self.push_out(next(iter(self._held)))
+            self.evict(next(iter(self._held)))
 
     def has_room(self, size: int) -> bool:
         return self.total + size <= self._most
 
-    def push_out(self, evict: Callable[[], object]) -> None:
-        """Makes a holder give way."""
+    def evict(self, evict: Callable[[], object]) -> None:
+        """Ends a holder."""
         self.release(evict)
         EXCEEDED.labels(self._name).inc()
         self.has_been_exceeded = True

@@ -13,17 +13,18 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from chassis.http import connection as connections
-from chassis.http import memory
-from chassis.http.connection import STALL_SECONDS, Answer, HttpServer
+from chassis.http import deadlines, memory
 from chassis.http.connection_limits import HANDSHAKE_BYTES, ConnectionLimits
+from chassis.http.deadlines import STALL_SECONDS
 from chassis.http.replies import ErrorReplies
+from chassis.http.requests import Answer
+from chassis.http.server import HttpServer
 from chassis.runtime.settings import SettingsError
 
 GRACE_SECONDS = 10.0
 BACKLOG = 1024
 HANDSHAKE_SECONDS = 10.0
-# A handshake that takes longer gives way if others wait.
+# A handshake that takes longer is evicted if others wait.
 HANDSHAKE_SLOW_SECONDS = 4.0
 # How many connections are accepted before the requests of others go on.
 ACCEPTED_AT_ONCE = 64
@@ -140,7 +141,7 @@ class Port:
                 accepted.close()
                 continue
             accepted.setblocking(False)
-            seconds = HANDSHAKE_SECONDS if self._tls else connections.IDLE_SECONDS
+            seconds = HANDSHAKE_SECONDS if self._tls else deadlines.IDLE_SECONDS
             self._silent[accepted] = client, loop.time() + seconds
             loop.add_reader(accepted, self._begin, accepted)
 
@@ -169,12 +170,12 @@ class Port:
         busiest = max(counts, key=counts.__getitem__, default=client)
         if counts[busiest] - counts[client] < 2:
             return False
-        self._push_out(next(task for task, (_, other) in self._beginning.items() if other == busiest))
+        self._evict(next(task for task, (_, other) in self._beginning.items() if other == busiest))
         return True
 
-    def _push_out(self, task: asyncio.Task[None]) -> None:
+    def _evict(self, task: asyncio.Task[None]) -> None:
         del self._beginning[task]
-        self._limits.handshakes.push_out(task.cancel)
+        self._limits.handshakes.evict(task.cancel)
 
     def _begin_now(self, accepted: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -237,7 +238,7 @@ class Port:
                 self._drop(silent)
             slow = [task for task, (begun, _) in self._beginning.items() if begun <= now - HANDSHAKE_SLOW_SECONDS]
             for task in slow[: sum(map(len, self._waiting.values()))]:
-                self._push_out(task)
+                self._evict(task)
             self._begin_waiting()
             if self._limits.refused and now >= log_again_at:
                 log.warning("connections_refused", count=self._limits.take_refused(), open=self._limits.connections)

@@ -1,4 +1,4 @@
-"""Who may come in, and who gives way: the caps and the budgets."""
+"""Who may come in, and who is evicted: the caps and the budgets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import pytest
 import trustme
 from prometheus_client import REGISTRY
 
-from chassis.http import connection as connections
 from chassis.http import connection_limits as module
+from chassis.http import deadlines, holder, replies
 from chassis.http import port as ports
-from chassis.http import replies
-from chassis.http.connection import BodyBroken, Request
+from chassis.http.bodies import BodyBroken
 from chassis.http.connection_limits import HANDSHAKE_BYTES, Budget, ConnectionLimits, Sizes
 from chassis.http.port import Port
 from chassis.http.replies import Reply
+from chassis.http.requests import Request
 from chassis.runtime.settings import Environment, SettingsError, networks, trusted_proxies
 from testkit.patience import PATIENCE_SECONDS, comes_true
 from testkit.processes import free_port
@@ -39,7 +39,7 @@ def refused(cap: str) -> float:
     return REGISTRY.get_sample_value("makeready_http_connections_refused_total", {"cap": cap}) or 0.0
 
 
-def test_who_held_longest_gives_way_until_the_rest_fits() -> None:
+def test_who_held_longest_is_evicted_until_the_rest_fits() -> None:
     gone: list[str] = []
     budget = Budget("test", 100)
     holders = {name: (lambda name=name: gone.append(name)) for name in "abc"}
@@ -140,7 +140,7 @@ def test_memory_goes_back_at_most_once_in_5_seconds() -> None:
     limits = ConnectionLimits()
     asked = []
     for now in range(1, 13):
-        limits.tls.push_out(lambda: None)
+        limits.tls.evict(lambda: None)
         asked.append(limits.has_memory_to_give_back(now))
     assert [now for now, due in enumerate(asked, 1) if due] == [1, 6, 11]
 
@@ -272,7 +272,7 @@ async def test_forwarded_for_of_anybody_else_does_not_count(port: Port, api: Api
     assert await (await connect(port, "127.0.0.8")).is_closed()
 
 
-async def test_unfinished_requests_give_way_with_an_answer_the_oldest_first(
+async def test_unfinished_requests_are_evicted_with_an_answer_the_oldest_first(
     port: Port, api: Api, limits: ConnectionLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits.unfinished, "_most", 60_000)
@@ -294,7 +294,7 @@ async def test_unfinished_requests_give_way_with_an_answer_the_oldest_first(
 
 
 @pytest.mark.parametrize("path", ["/wait", "/body", "/known/wait", "/known/body"])
-async def test_a_body_that_gave_way_is_not_kept(
+async def test_an_evicted_body_is_not_kept(
     port: Port, limits: ConnectionLimits, answers: Answers, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """While a look-up is under way or the body is read, with and without a known caller."""
@@ -306,17 +306,17 @@ async def test_a_body_that_gave_way_is_not_kept(
         clients.append(await connect(port, f"127.0.7.{number + 1}"))
         await clients[-1].send(f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n".encode())
         await clients[-1].send(marker * 12_500)
-        await comes_true(partial(has_made_way, limits, before + number))
-    for _ in range(10):  # turns of the loop: those that have given way linger for 2 s, and only then are gone
+        await comes_true(partial(others_were_evicted, limits, before + number))
+    for _ in range(10):  # turns of the loop: those that were evicted linger for 2 s, and only then are gone
         await asyncio.sleep(0)
     assert (kept(marker), limits.connections) == (100_000, 3)
     answers.go_on.set()
-    for gave_way in clients[:2]:
-        assert "too many requests are arriving" in (await gave_way.receive()).message
+    for evicted in clients[:2]:
+        assert "too many requests are arriving" in (await evicted.receive()).message
     clients[2].close()
 
 
-def has_made_way(limits: ConnectionLimits, for_others: float) -> bool:
+def others_were_evicted(limits: ConnectionLimits, for_others: float) -> bool:
     """Whether one body of 100,000 bytes is left."""
     return (exceeded("unfinished_requests"), limits.unfinished.total) == (for_others, 100_000)
 
@@ -327,7 +327,7 @@ def kept(marker: bytes) -> int:
     return sum(len(one) for one in found.values() if len(one) > len(marker) and marker in one)
 
 
-async def test_a_reader_that_was_told_of_more_when_its_body_gives_way_is_told_the_end(
+async def test_a_reader_that_was_told_of_more_when_its_body_is_evicted_is_told_the_end(
     port: Port, limits: ConnectionLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits.unfinished, "_most", 60_000)
@@ -336,7 +336,7 @@ async def test_a_reader_that_was_told_of_more_when_its_body_gives_way_is_told_th
     await first.send(head + b"x" * 30_000)
     await second.send(head + b"x" * 2000)
     await comes_true(lambda: limits.unfinished.total == 32_000)
-    # Both arrive in the same turn of the loop: the first's reader has been told when the second makes it give way.
+    # Both arrive in the same turn of the loop: the first's reader has been told when the second evicts it.
     await asyncio.gather(first.send(b"x" * 1000), second.send(b"x" * 40_000))
     assert "too many requests are arriving" in (await first.receive()).message
     second.close()
@@ -354,11 +354,11 @@ async def test_nothing_waits_for_the_rest_of_a_body_whose_client_has_left(port: 
     assert port.connections == 0
 
 
-@pytest.mark.parametrize(("path", "always"), [("/", connections.TLS_BYTES), ("/known/body", 0)])
+@pytest.mark.parametrize(("path", "always"), [("/", holder.TLS_BYTES), ("/known/body", 0)])
 async def test_with_tls_a_large_burst_counts_until_the_connection_ends(
     answers: Answers, monkeypatch: pytest.MonkeyPatch, path: str, always: int
 ) -> None:
-    """Of known clients too. The oldest gives way as soon as there are too many, also one whose body was not read."""
+    """Of known clients too. The oldest is evicted as soon as there are too many, also one whose body was not read."""
     authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("localhost").configure_cert(context)
     limits = ConnectionLimits()
@@ -373,12 +373,12 @@ async def test_with_tls_a_large_burst_counts_until_the_connection_ends(
     await first.send(large)
     assert (await first.receive()).status == 200
     counted = limits.tls.total
-    assert counted > always + connections.BURST_COPIES * connections.SMALL_BURST_BYTES
+    assert counted > always + holder.BURST_COPIES * holder.SMALL_BURST_BYTES
     await first.send(small)
     assert (await first.receive()).status == 200
     assert limits.tls.total == counted
 
-    monkeypatch.setattr(limits.tls, "_most", counted + connections.TLS_BYTES)
+    monkeypatch.setattr(limits.tls, "_most", counted + holder.TLS_BYTES)
     second = await api.connect()
     await second.send(large)
     assert await first.is_closed()
@@ -416,7 +416,7 @@ async def test_handshakes_that_do_not_end_keep_no_other_client_out(
     hostile = [await begin("127.0.5.1") for _ in range(8)]
     await comes_true(lambda: port.connections == 8 and limits.handshakes.total == 4 * HANDSHAKE_BYTES)
     await visit("127.0.5.2")
-    assert exceeded("handshakes") == before + 1, "the oldest of those who have most gave way"
+    assert exceeded("handshakes") == before + 1, "the oldest of those who have most was evicted"
     for writer in hostile:
         writer.close()
     await comes_true(lambda: port.connections == 0)
@@ -438,7 +438,7 @@ async def test_handshakes_that_do_not_end_keep_no_other_client_out(
     await port.close()
 
 
-async def test_large_heads_that_wait_for_a_look_up_give_way_with_an_answer(
+async def test_large_heads_that_wait_for_a_look_up_are_evicted_with_an_answer(
     port: Port, api: Api, limits: ConnectionLimits, answers: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits.unfinished, "_most", 100_000)
@@ -468,7 +468,7 @@ async def test_small_answers_that_are_not_read_are_counted(port: Port, api: Api,
     assert limits.unread.total == 0
 
 
-async def test_answers_that_are_not_read_give_way_and_a_page_for_all_takes_no_memory(
+async def test_answers_that_are_not_read_are_evicted_and_a_page_for_all_takes_no_memory(
     port: Port, api: Api, limits: ConnectionLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits.unread, "_most", 20_000_000)
@@ -512,7 +512,7 @@ async def test_what_is_sent_ahead_stays_unread_until_it_is_its_turn(
 async def test_silent_connections_are_closed_when_their_time_is_over(
     port: Port, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(deadlines, "IDLE_SECONDS", 0.2)
     started = time.monotonic()
     assert await (await connect(port, "127.0.0.2")).is_closed()
     assert time.monotonic() - started < 10

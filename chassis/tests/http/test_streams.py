@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from chassis.http import connection as module
-from chassis.http import replies
-from chassis.http.connection import BodyBroken, Request
+from chassis.http import deadlines, replies
+from chassis.http.bodies import BodyBroken
 from chassis.http.connection_limits import ConnectionLimits
 from chassis.http.port import Port
 from chassis.http.replies import Reply
+from chassis.http.requests import Request
 from testkit.patience import comes_true
 from testkit.processes import free_port
 from testkit.raw_http import Api
@@ -34,7 +34,7 @@ class Answers:
         """How each stream ended."""
         self.largest = 0
         """The largest piece of a body."""
-        self.waits, self.hurried = asyncio.Event(), asyncio.Event()
+        self.waits, self.aborted = asyncio.Event(), asyncio.Event()
 
     async def __call__(self, request: Request) -> Reply:
         path, _ = request.target()
@@ -42,10 +42,10 @@ class Answers:
             return replies.json(b"{}")
         if path == "/wait":
             self.waits.set()
-            hurried = asyncio.Event()
-            request.on_abort(hurried.set)
-            await hurried.wait()
-            self.hurried.set()
+            aborted = asyncio.Event()
+            request.on_abort(aborted.set)
+            await aborted.wait()
+            self.aborted.set()
             return replies.json(b'{"waited":true}')
         if path == "/upload":
             return await self._taken(request)
@@ -92,7 +92,7 @@ def limits() -> ConnectionLimits:
 
 @pytest.fixture
 async def port(answers: Answers, limits: ConnectionLimits, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
-    monkeypatch.setattr(module, "UNREAD_SECONDS", 0.5)
+    monkeypatch.setattr(deadlines, "UNREAD_SECONDS", 0.5)
     opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, limits, ERRORS)
     await opened.open()
     yield opened
@@ -166,10 +166,10 @@ async def test_a_wait_ends_when_its_client_leaves_or_sends_no_more(api: Api, ans
     left = await api.connect()
     await left.send(api.bytes("GET", "//wait"))
     await comes_true(answers.waits.is_set)
-    assert not answers.hurried.is_set()
+    assert not answers.aborted.is_set()
     left.close()
-    await comes_true(answers.hurried.is_set)
-    answers.hurried.clear()
+    await comes_true(answers.aborted.is_set)
+    answers.aborted.clear()
     # It may still read: its answer is sent.
     assert (await api.raw(api.bytes("GET", "//wait"), then_eof=True)).body == b'{"waited":true}'
 
@@ -204,7 +204,7 @@ async def test_a_body_in_pieces_may_be_longer_than_a_budget_and_holds_little(
     await connection.send(f"POST /upload HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n".encode())
     for number in range(40):
         await connection.send(b"%x\r\n%b\r\n" % (len(PIECE), PIECE) if is_chunked else PIECE)
-        if number == 20:  # others come and give way, and it does not
+        if number == 20:  # others come and are evicted, and it is not
             for _ in range(3):
                 other = await api.connect()
                 await other.send(b"POST /upload HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 30_000)

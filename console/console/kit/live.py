@@ -132,7 +132,7 @@ class Live:
     def watch(self, session: str, account: str, company_id: int, topics: frozenset[str]) -> Iterator[Watch | None]:
         """One open page, until the block ends. None if there is no place for it.
 
-        account: who looks, as `administrator:7`. The oldest page of a session, and that of an account, gives way to a
+        account: who looks, as `administrator:7`. The oldest page of a session, and that of an account, is evicted for a
         newer one. Where a company has all its places, or all are taken, the account with the most open pages loses its
         oldest one, if it has more than this account: so nobody keeps others out.
         """
@@ -154,7 +154,7 @@ class Live:
             company.left_at = time.monotonic()
 
     def _has_place(self, new: Watch) -> bool:
-        """Whether the page has a place; others that give way to it are over."""
+        """Whether the page has a place; others that are evicted for it are over."""
         of_session = [one for one in self._watches if one.session == new.session]
         of_account = [one for one in self._watches if _account(one) == _account(new)]
         if len(of_session) >= OF_A_SESSION_MAX:

@@ -14,10 +14,10 @@ import structlog
 from aiohttp import web
 
 from chassis.http import memory
-from chassis.http.connection import Request
 from chassis.http.connection_limits import ConnectionLimits, Sizes
 from chassis.http.port import Port
 from chassis.http.replies import ErrorReplies, Reply
+from chassis.http.requests import Request
 from chassis.refusals import Unavailable
 from console import config
 from console.kit.statics import PREFIX

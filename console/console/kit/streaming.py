@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from aiohttp import web
 
 from chassis.auth.clients import ServiceUnavailable
-from chassis.http.connection import Request
+from chassis.http.requests import Request
 from chassis.refusals import Refusal
 from console.kit.live import Watch, topics_of
 from console.kit.serving import REQUEST, Streamed

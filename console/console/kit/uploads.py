@@ -16,7 +16,8 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from multidict import MultiDict
 
-from chassis.http.connection import BodyBroken, Request
+from chassis.http.bodies import BodyBroken
+from chassis.http.requests import Request
 from console.kit.multipart import Multipart, MultipartError, Part
 
 FIELDS_BYTES_MAX = 256 * 1024

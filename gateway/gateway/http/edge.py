@@ -17,8 +17,9 @@ from prometheus_client import Counter, Histogram
 
 from chassis.app.server import SECONDS_BUCKETS, App
 from chassis.db.database import DatabaseFull
-from chassis.http.connection import BodyBroken, Request
+from chassis.http.bodies import BodyBroken
 from chassis.http.replies import Reply, json
+from chassis.http.requests import Request
 from chassis.records.bodies import BODY_BYTES_MAX
 from chassis.refusals import Refusal, Unavailable, invalid_request
 from chassis.runtime import traces

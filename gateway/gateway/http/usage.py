@@ -18,7 +18,7 @@ import structlog
 from prometheus_client import Counter
 
 from chassis.db.database import Database, DatabaseUnavailable
-from chassis.http.connection import Request
+from chassis.http.requests import Request
 from gateway.http.bearer import Caller
 from gateway.identity.usage import queries
 from gateway.identity.usage.queries import HourOfKey, LastUse, Part, RefusedRequest

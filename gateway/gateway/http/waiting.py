@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import structlog
 from prometheus_client import Gauge
 
-from chassis.http.connection import Request
+from chassis.http.requests import Request
 from chassis.messaging.transport import FAULTS, Transport
 from chassis.refusals import Unavailable
 from gateway.http.places import LEASE_SECONDS, Places

@@ -118,7 +118,7 @@ async def test_hostile_connections_take_little_memory_and_no_answer_from_known_k
         opened_in = time.monotonic() - started
         await asyncio.sleep(HELD_SECONDS)
         await comes_true(lambda: beside.answers.total() >= 10)
-    gave_way = await metric(metrics, "makeready_http_budget_exceeded_total")
+    evicted = await metric(metrics, "makeready_http_budget_exceeded_total")
     refused = await metric(metrics, "makeready_http_connections_refused_total")
 
     async def have_gone() -> bool:
@@ -131,7 +131,7 @@ async def test_hostile_connections_take_little_memory_and_no_answer_from_known_k
         return "\n".join(
             (
                 f"{CONNECTIONS} hostile connections by {scheme} in {opened_in:.1f} s, {failed} failed; "
-                f"{beside.open_most:.0f} at once, {gave_way:.0f} gave way, {refused:.0f} refused",
+                f"{beside.open_most:.0f} at once, {evicted:.0f} evicted, {refused:.0f} refused",
                 f"resident MB: at rest {at_rest / 1e6:.0f}, at most {beside.peak / 1e6:.0f}, "
                 f"afterwards {resident_bytes(pid(gateway)) / 1e6:.0f}",
                 f"answers beside them {dict(beside.answers)}, slowest pair {beside.slowest:.2f} s",

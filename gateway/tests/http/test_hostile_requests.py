@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from chassis.http.connection import HEADERS_MAX, LINE_BYTES_MAX
+from chassis.http.heads import HEADERS_MAX, LINE_BYTES_MAX
 from testkit.gateways import Operator
 from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import MALFORMED_CHUNKS, Api, Connection

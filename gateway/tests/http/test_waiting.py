@@ -10,10 +10,10 @@ import pytest
 from prometheus_client import REGISTRY
 
 from chassis.auth.clients import ServiceUnavailable
-from chassis.http.connection import Request
 from chassis.http.connection_limits import ConnectionLimits
 from chassis.http.port import Port
 from chassis.http.replies import Reply, json
+from chassis.http.requests import Request
 from chassis.messaging.transport import Transport
 from gateway.http import replies, waiting
 from gateway.http.places import Places
