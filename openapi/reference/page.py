@@ -9,9 +9,11 @@ from typing import Any
 from gateway.http.reference import BASE_URL
 from reference import html, site
 from reference.resources import Pages
-from reference.words import GUIDE, QUICKSTART_FILES, SYNC
+from reference.words import GUIDE, QUICKSTART_FILES, SYNC, SYNC_FILE
 
 Schema = dict[str, Any]
+# In the guide to a copy, where its program stands on the page.
+PROGRAM = "<!-- The program, copy.py, stands here in the reference. -->"
 LANGUAGES = ("curl", "Python", "TypeScript")
 RECEIVING = """\
 `GET /events` needs no address of yours. To have events delivered, subscribe an `https` address: the answer has the
@@ -21,8 +23,9 @@ http://localhost:3000/hooks` posts them to your machine, signed, without a tunne
 
 def pages(document: Schema, catalogue: str, changes: str) -> dict[str, str]:
     """The whole text of each page by its path. catalogue, changes: Markdown."""
+    program = f"```python\n{SYNC_FILE.read_text()}```"
     guides = {
-        "docs/sync": ("Keeping a copy in step", SYNC.read_text()),
+        "docs/sync": ("Keeping a copy in step", SYNC.read_text().replace(PROGRAM, program)),
         "docs/webhooks": ("Receiving webhooks", GUIDE.read_text()),
         "docs/events": ("Events", catalogue),
         "docs/changes": ("Changes of the API", changes),

@@ -79,7 +79,6 @@ const INDEX = [
 ["A copy in 90 lines", "Keeping a copy", "docs/sync#a-copy-in-90-lines", ""],
 ["Changes", "Keeping a copy", "docs/sync#changes", ""],
 ["Snapshots", "Keeping a copy", "docs/sync#snapshots", ""],
-["Events", "Keeping a copy", "docs/sync#events", ""],
 ["Each kind", "Keeping a copy", "docs/sync#each-kind", ""],
 ["Changes without an event", "Keeping a copy", "docs/sync#changes-without-an-event", ""],
 ["Without changes", "Keeping a copy", "docs/sync#without-changes", ""],

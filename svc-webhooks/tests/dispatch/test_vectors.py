@@ -66,17 +66,9 @@ def test_the_vectors_hold_what_receivers_get_wrong() -> None:
     assert any("\\u" in body for body in bodies) and any(len(body) > 20_000 for body in bodies)
     assert any('"change":null' in body for body in bodies) and any('"change":{' in body for body in bodies)
     assert any(json.dumps(json.loads(body), separators=(",", ":"), ensure_ascii=False) != body for body in bodies)
-    assert len(set(NAMES)) == len(NAMES)
-
-
-def test_the_guides_table_is_the_vectors() -> None:
-    rows = "".join(
-        f"| `{vector['name']}` | {'yes' if vector['accept'] else '**no**'} | {vector['body_bytes']:,} | "
-        f"`{vector['digest']}` | {vector['about']} |\n"
-        for vector in VECTORS
-    )
-    table = f"| vector | accept | body's bytes | right digest | |\n|---|---|---|---|---|\n{rows}"
-    assert table in (DOCS / "webhooks.md").read_text(), f"the table is to be:\n{table}"
+    names = [vector["name"] for vector in (*VECTORS, *STANDARD)]
+    assert len(set(names)) == len(names)
+    assert all(vector["about"] for vector in (*VECTORS, *STANDARD))
 
 
 def test_the_guides_worked_example_is_the_first_vector() -> None:
@@ -119,11 +111,3 @@ def test_the_service_makes_the_signatures_of_the_standard_vectors() -> None:
     right = {one["name"]: one["headers"].get("webhook-signature", "") for one in STANDARD if one["accept"]}
     assert all(made[name] in signatures.split(" ") for name, signatures in right.items())
     assert made["standard_non_ascii"] == right["standard_non_ascii"]
-
-
-def test_the_guides_second_table_is_the_standard_vectors() -> None:
-    rows = "".join(
-        f"| `{one['name']}` | {'yes' if one['accept'] else '**no**'} | {one['about']} |\n" for one in STANDARD
-    )
-    assert f"| vector | accept | |\n|---|---|---|\n{rows}" in (DOCS / "webhooks.md").read_text()
-    assert len({one["name"] for one in STANDARD}) == len(STANDARD)
