@@ -13,18 +13,20 @@ LETTERS = {NOBODY: "N", STAFF: "S", ADMINISTRATOR: "A"}
 
 
 def table() -> str:
-    """A Markdown table of all pages, in the order of pages.py."""
-    lines = ["| page | who | calls |", "|---|---|---|"]
-    lines += [f"| `{page.method} {page.path}` | {_who(page)} | {_calls(page)} |" for page in PAGES]
+    """A Markdown table of all paths by their first word and by who may open them, in the order of pages.py."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for page in PAGES:
+        area = page.path.split("/")[1] or "home"
+        paths = rows.setdefault((area, _who(page)), [])
+        if page.path not in paths:
+            paths.append(page.path)
+    lines = ["| | who | |", "|---|---|---|"]
+    lines += [f"| {area} | {who} | {' '.join(f'`{path}`' for path in paths)} |" for (area, who), paths in rows.items()]
     return "\n".join(lines)
 
 
 def _who(page: Page) -> str:
     return " ".join(letter for kind, letter in LETTERS.items() if kind in page.kinds)
-
-
-def _calls(page: Page) -> str:
-    return ", ".join(f"`{rpc.partition('.')[2]}`" for rpc in page.rpcs)
 
 
 def with_table(text: str) -> str:
