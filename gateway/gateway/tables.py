@@ -2,12 +2,10 @@
 
 from gateway.identity.accounts import tables as accounts
 from gateway.identity.accounts.sessions import tables as sessions
-from gateway.identity.administrators import tables as administrators
-from gateway.identity.companies import tables as companies
 from gateway.identity.idempotency import tables as idempotency
 from gateway.identity.keys import tables as keys
 from gateway.identity.schema import metadata
-from gateway.identity.staff import tables as staff
+from gateway.identity.tables import administrators, companies, staff
 from gateway.identity.usage import tables as usage
 
 __all__ = ["accounts", "administrators", "companies", "idempotency", "keys", "metadata", "sessions", "staff", "usage"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from gateway.identity.companies.tables import company
-from gateway.identity.staff.tables import staff
+from gateway.identity.tables.companies import company
+from gateway.identity.tables.staff import staff
 
 # The columns are the fields of the messages in makeready.events.v1.
 ROWS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from chassis.refusals import invalid_request
+from chassis.refusals import Refusal, invalid_request
 
 NAME_POINTS_MAX = 200
 EXTERNAL_ID_POINTS_MAX = 200
@@ -32,6 +32,10 @@ def email(value: str) -> str:
     if len(value) > EMAIL_POINTS_MAX or not _EMAIL.fullmatch(value) or not value.isascii():
         raise ValueError(f"The email must be an address as name@example.com of at most {EMAIL_POINTS_MAX} characters.")
     return value
+
+
+def no_company() -> Refusal:
+    return Refusal(404, "not_found", "No company has that id; list the companies to see their ids.")
 
 
 def checked(rule: Callable[[str], str], value: str, field: str = "") -> str:

@@ -12,7 +12,7 @@ import pytest
 from chassis.auth.identity import ADMINISTRATOR, STAFF, Identity, IdentityError, TokenVerifier
 from chassis.refusals import Refusal
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_CHANGED, ImportRow
-from makeready.identity.v1 import actors_pb2, staff_pb2
+from makeready.identity.v1 import actors_pb2, administrators_pb2, staff_pb2
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1 import staff_commands_pb2 as desk
 from testkit.gateways import Operator
@@ -287,6 +287,8 @@ async def test_a_member_of_another_company_and_an_unknown_company_are_not_there(
         )
     nowhere = desk.AddStaffRequest(idempotency_key="n", name="x")
     assert (await refusal(operator("AddStaff", nowhere, UNKNOWN)))[0] == 404
+    invited = administrators_pb2.InviteAdministratorRequest(idempotency_key="n", email="ada@example.com", name="x")
+    assert (await refusal(operator("InviteAdministrator", invited, UNKNOWN)))[0] == 404
     cleared = desk.UpdateStaffRequest(idempotency_key="v", staff_id=staff_id, clear=["name"])
     assert (await refusal(operator("UpdateStaff", cleared, company_id)))[0] == 400
 

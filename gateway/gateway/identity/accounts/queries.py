@@ -14,9 +14,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from chassis.db.database import Connection, Database
 from chassis.db.statements import TEXTS, TIME, Statement, param
 from gateway.identity.accounts.tables import account, ceremony, link, passkey, recovery_code
-from gateway.identity.administrators.tables import administrator
-from gateway.identity.companies.tables import company
-from gateway.identity.staff.tables import staff
+from gateway.identity.tables.administrators import administrator
+from gateway.identity.tables.companies import company
+from gateway.identity.tables.staff import staff
 
 _id = param("account_id", sa.BigInteger)
 _company_id = param("company_id", sa.BigInteger)

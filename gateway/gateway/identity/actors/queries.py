@@ -24,9 +24,9 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Database
 from chassis.db.statements import Statement
-from gateway.identity.administrators.tables import administrator
 from gateway.identity.keys.tables import api_key
-from gateway.identity.staff.tables import staff
+from gateway.identity.tables.administrators import administrator
+from gateway.identity.tables.staff import staff
 
 _company_id = bindparam("company_id", type_=BigInteger)
 

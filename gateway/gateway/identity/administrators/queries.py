@@ -8,14 +8,16 @@ from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, insert, selec
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement
 from gateway.identity.accounts.tables import account, passkey
-from gateway.identity.administrators.tables import administrator as _administrator
+from gateway.identity.tables.administrators import administrator as _administrator
+from gateway.identity.tables.companies import company
 
 _NEW_ADMINISTRATOR = Statement(
     insert(_administrator)
-    .values(
-        company_id=bindparam("company_id", type_=BigInteger),
-        email=bindparam("email", type_=Text),
-        name=bindparam("name", type_=Text),
+    .from_select(
+        ["company_id", "email", "name"],
+        select(company.c.id, bindparam("email", type_=Text), bindparam("name", type_=Text)).where(
+            company.c.id == bindparam("company_id", type_=BigInteger)
+        ),
     )
     .returning(_administrator.c.id)
 )
@@ -32,10 +34,10 @@ _ADMINISTRATOR_BY_ID = Statement(
 )
 
 
-async def new_administrator_id(connection: Connection, company_id: int, email: str, name: str) -> int:
-    """Raises UniqueViolationError `administrator_email`."""
-    found: int = await connection.value(_NEW_ADMINISTRATOR, company_id=company_id, email=email, name=name)
-    return found
+async def new_administrator_id(connection: Connection, company_id: int, email: str, name: str) -> int | None:
+    """None if there is no such company. Raises UniqueViolationError `administrator_email`."""
+    new_id: int | None = await connection.value(_NEW_ADMINISTRATOR, company_id=company_id, email=email, name=name)
+    return new_id
 
 
 async def administrator(connection: Connection | Database, email: str) -> Record | None:

@@ -15,9 +15,7 @@ from gateway.identity.accounts.links import Links
 from gateway.identity.accounts.rules import email_taken, no_account
 from gateway.identity.accounts.sessions import queries as sessions
 from gateway.identity.administrators import queries
-from gateway.identity.companies import queries as companies
-from gateway.identity.companies.rules import no_company
-from gateway.identity.rules import checked
+from gateway.identity.rules import checked, no_company
 from makeready.identity.v1 import administrators_pb2 as pb
 from makeready.identity.v1.sessions_pb2 import Link
 
@@ -45,16 +43,20 @@ class AdministratorsService:
         name = checked(rules.name, request.name, "name")
 
         async def work(command: Command) -> pb.InviteAdministratorResponse:
-            if await companies.company(command.connection, command.company_id) is None:
-                raise no_company()
             try:
-                found = await queries.new_administrator_id(command.connection, command.company_id, email, name)
-                await accounts.new_account(command.connection, command.company_id, email, administrator_id=found)
+                administrator_id = await queries.new_administrator_id(
+                    command.connection, command.company_id, email, name
+                )
+                if administrator_id is None:
+                    raise no_company()
+                await accounts.new_account(
+                    command.connection, command.company_id, email, administrator_id=administrator_id
+                )
             except UniqueViolationError as fault:
                 raise _taken(fault) from None
             values = {"email": email, "name": name}
-            await command.audit("administrator.invited", "administrator", found, {}, values)
-            return pb.InviteAdministratorResponse(administrator=await self._one(command, found))
+            await command.audit("administrator.invited", "administrator", administrator_id, {}, values)
+            return pb.InviteAdministratorResponse(administrator=await self._one(command, administrator_id))
 
         made = await self.commands.run(call, request, pb.InviteAdministratorResponse, work)
         # The stored reply has no link, which is a secret: each request makes a new one, and the last one is good.

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement
-from gateway.identity.companies.tables import company as _company
+from gateway.identity.tables.companies import company as _company
 
 _company_id = bindparam("company_id", type_=BigInteger)
 

@@ -14,10 +14,6 @@ DEFAULT_TIMEZONE = "UTC"
 _EXTERNAL_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?")
 
 
-def no_company() -> Refusal:
-    return Refusal(404, "not_found", "No company has that id; list the companies to see their ids.")
-
-
 def external_id_taken() -> Refusal:
     return invalid_request("Another company has that external_id; give this one another.", "external_id", status=422)
 

@@ -21,9 +21,9 @@ from gateway.identity.accounts.turns import Line
 from gateway.identity.administrators import queries as administrators
 from gateway.identity.companies import queries
 from gateway.identity.companies.rules import external_id as external_id_rule
-from gateway.identity.companies.rules import external_id_taken, has_external_id, no_company
+from gateway.identity.companies.rules import external_id_taken, has_external_id
 from gateway.identity.companies.rules import timezone as timezone_rule
-from gateway.identity.rules import checked
+from gateway.identity.rules import checked, no_company
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from makeready.identity.v1 import identity_pb2 as pb
 
@@ -144,14 +144,16 @@ class CompaniesService:
             )
         try:
             async with self.database.transaction() as connection:
-                if await queries.company(connection, request.company_id) is None:
+                administrator_id = await administrators.new_administrator_id(
+                    connection, request.company_id, email, name
+                )
+                if administrator_id is None:
                     raise no_company()
-                found = await administrators.new_administrator_id(connection, request.company_id, email, name)
                 await accounts.new_account(
                     connection,
                     request.company_id,
                     email,
-                    administrator_id=found,
+                    administrator_id=administrator_id,
                     password=password,
                     stands_alone=password is not None,
                     now=self.clock(),
@@ -162,7 +164,7 @@ class CompaniesService:
                     request.company_id,
                     "administrator.created",
                     "administrator",
-                    found,
+                    administrator_id,
                     {},
                     {"email": email, "name": name},
                 )
@@ -170,7 +172,7 @@ class CompaniesService:
             if error.constraint_name not in ("administrator_email", "account_email"):
                 raise
             raise invalid_request("An administrator with that email exists; use another email.", status=422) from None
-        return pb.CreateAdministratorResponse(administrator_id=found)
+        return pb.CreateAdministratorResponse(administrator_id=administrator_id)
 
     async def _audit(
         self, connection: Connection, call: Call, action: str, company_id: int, before: Fields, after: Fields

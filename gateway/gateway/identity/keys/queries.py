@@ -26,10 +26,10 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import CLOCK, TIME, Statement
-from gateway.identity.administrators.tables import administrator
-from gateway.identity.companies.tables import company
 from gateway.identity.keys import rules
 from gateway.identity.keys.tables import api_key
+from gateway.identity.tables.administrators import administrator
+from gateway.identity.tables.companies import company
 from gateway.identity.usage.tables import key_last_use
 
 _company_id = bindparam("company_id", type_=BigInteger)

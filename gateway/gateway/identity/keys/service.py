@@ -19,9 +19,8 @@ from gateway.identity import invalidation
 from gateway.identity import rules as identity_rules
 from gateway.identity.administrators import queries as administrators
 from gateway.identity.companies import queries as companies
-from gateway.identity.companies.rules import no_company
 from gateway.identity.keys import queries, rules
-from gateway.identity.rules import checked
+from gateway.identity.rules import checked, no_company
 from makeready.identity.v1 import identity_pb2 as pb
 
 SCOPES = dict(enumerate(rules.SCOPES, start=1))

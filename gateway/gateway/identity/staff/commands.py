@@ -19,7 +19,7 @@ from gateway.identity.accounts.links import Links
 from gateway.identity.accounts.rules import email_taken, no_account
 from gateway.identity.accounts.sessions import queries as sessions
 from gateway.identity.companies import queries as companies
-from gateway.identity.companies.rules import no_company
+from gateway.identity.rules import no_company
 from gateway.identity.staff import queries
 from gateway.identity.staff.inputs import MemberFields
 from makeready.events.v1.events_pb2 import References

@@ -15,7 +15,7 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import TEXTS, Statement, param
 from chassis.imports.importer import ImportTable
 from gateway.identity.accounts.tables import account
-from gateway.identity.staff.tables import staff
+from gateway.identity.tables.staff import staff
 
 STAFF = ImportTable(staff, "name", "email", "title", "created_at")
 

@@ -6,7 +6,7 @@ from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.imports.importer import Importer
 from gateway.identity.companies import queries as companies
-from gateway.identity.companies.rules import no_company
+from gateway.identity.rules import no_company
 from gateway.identity.staff import imports, queries
 from gateway.identity.staff.inputs import StaffRow
 from makeready.events.v1.events_pb2 import StaffReference

@@ -11,7 +11,7 @@ from chassis.db.database import Database
 from chassis.refusals import invalid_request
 from chassis.schedule.instants import Clock, of_request
 from gateway.identity.companies import queries as companies
-from gateway.identity.companies.rules import no_company
+from gateway.identity.rules import no_company
 from gateway.identity.usage import queries, rules
 from gateway.identity.usage.tables import OUTCOMES
 from makeready.identity.v1 import key_usage_pb2 as pb
