@@ -1,11 +1,12 @@
-"""Each import contract is broken once, in a scratch copy, and the lint must report it.
+"""Each import contract is broken, in a scratch copy, and the lint must report it.
 
-The tests derive the break from the contract: an import between two modules that it separates, or a module in no layer.
+The tests derive the breaks from the contract: imports between two modules that it separates, or a module in no layer.
 """
 
 from __future__ import annotations
 
 import configparser
+import itertools
 import os
 import re
 import shutil
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from testkit.import_contracts import TableField
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACTS = ROOT / ".importlinter"
@@ -34,6 +37,22 @@ def lines(section: configparser.SectionProxy, name: str) -> list[str]:
     return [line.strip() for line in section.get(name, "").splitlines() if line.strip()]
 
 
+def table(section: configparser.SectionProxy, name: str) -> dict[str, str]:
+    """A setting of the form `name = values`."""
+    return TableField().parse(lines(section, name))
+
+
+def packages_with_layers(parsed: configparser.ConfigParser) -> set[str]:
+    """The packages of which every module must be in a layer."""
+    found: set[str] = set()
+    for name in parsed.sections():
+        if parsed[name].get("type") == "layers_of_packages":
+            found |= table(parsed[name], "packages").keys()
+        elif parsed[name].getboolean("exhaustive", fallback=False):
+            found |= set(lines(parsed[name], "containers"))
+    return found
+
+
 def projects() -> dict[str, Path]:
     """By root package, the folder of its project."""
     found = {path.name: path.parent for path in ROOT.glob("*/*/") if (path / "__init__.py").exists()}
@@ -49,6 +68,15 @@ def source(module: str) -> Path | None:
         if (ROOT / path).exists():
             return path
     return None
+
+
+def first_module(name: str) -> str | None:
+    """The module itself; of a folder without `__init__.py`, the first module in it. None if there is neither."""
+    if source(name) is not None:
+        return name
+    folder = projects()[name.split(".", maxsplit=1)[0]] / name.replace(".", "/")
+    modules = sorted(path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py"))
+    return ".".join((name, *modules[0].parts)) if modules else None
 
 
 @dataclass(frozen=True)
@@ -79,42 +107,92 @@ class Layer:
     are_independent: bool
 
 
-def layers_of(section: configparser.SectionProxy, container: str) -> list[Layer]:
-    """The layers that have modules, the highest first."""
+def layers_of(layers: list[str], package: str) -> list[Layer]:
+    """The layers that have modules, the highest first. package: empty if the layers are whole names."""
     found = []
-    for line in lines(section, "layers"):
+    for line in layers:
         names = [name.strip(" ()") for name in re.split(r"[|:]", line)]
-        modules = [f"{container}.{name}" if container else name for name in names]
-        found.append(Layer([module for module in modules if source(module) is not None], "|" in line))
+        modules = [first_module(f"{package}.{name}" if package else name) for name in names]
+        found.append(Layer([module for module in modules if module is not None], "|" in line))
     return [layer for layer in found if layer.modules]
 
 
+def breaks_of_layers(contract: str, layers: list[Layer]) -> Iterator[Break]:
+    """The lowest layer imports the highest, and a module imports one that stands beside it."""
+    assert layers, f"{contract}: a package has none of its layers"
+    if len(layers) > 1:
+        yield imported(contract, layers[-1].modules[-1], layers[0].modules[0])
+    for layer in layers:
+        if layer.are_independent and len(layer.modules) > 1:
+            yield imported(contract, layer.modules[0], layer.modules[1])
+            break
+
+
+def breaks_of_interfaces(contract: str, offered: dict[str, str]) -> Iterator[Break]:
+    """Another package of the service imports each package itself, and a module that the package does not offer."""
+    for package, modules in offered.items():
+        service = package.split(".", maxsplit=1)[0]
+        importer = next(name for name in offered if name.startswith(f"{service}.") and name != package)
+        yield imported(contract, importer, package)
+        file = source(package)
+        assert file is not None, package
+        names = {path.stem for path in (ROOT / file).parent.glob("*.py")} - {"__init__", *modules.split()}
+        if names:
+            yield imported(contract, importer, f"{package}.{min(names)}")
+
+
+def breaks_of_users(contract: str, package: str, users: dict[str, str]) -> Iterator[Break]:
+    """Each module is imported by the first part of the package that may not."""
+    parts = sorted(path.name for path in (projects()[package] / package / "areas").iterdir() if path.is_dir())
+    for name, permitted in users.items():
+        module = first_module(name)
+        assert module is not None, name
+        areas = [f"{package}.areas.{part}" for part in parts if not part.startswith("_")]
+        yield imported(contract, next(area for area in areas if area not in permitted), module)
+
+
+def breaks_of_projects(contract: str, layers: list[Layer]) -> Iterator[Break]:
+    """Each project imports each other that it may not; generated code imports what the protos do."""
+    pairs = [
+        pair
+        for higher, lower in itertools.combinations(layers, 2)
+        for pair in itertools.product(lower.modules, higher.modules)
+    ]
+    pairs += [pair for layer in layers if layer.are_independent for pair in itertools.permutations(layer.modules, 2)]
+    yield from (imported(contract, *pair) for pair in pairs if not pair[0].startswith("makeready."))
+
+
+def breaks_of(contract: str, section: configparser.SectionProxy) -> Iterator[Break]:
+    """At least one for each rule of the contract; cycles have a test of their own."""
+    match section["type"]:
+        case "independence":
+            first, second, *_ = lines(section, "modules")
+            yield imported(contract, first, second)
+        case "forbidden":
+            importer, forbidden = lines(section, "source_modules")[0], lines(section, "forbidden_modules")
+            yield from (imported(contract, importer, module) for module in (forbidden[0], forbidden[-1]))
+        case "layers" if "containers" in section:
+            package = lines(section, "containers")[0]
+            yield from breaks_of_layers(contract, layers_of(lines(section, "layers"), package))
+        case "layers":
+            yield from breaks_of_projects(contract, layers_of(lines(section, "layers"), ""))
+        case "layers_of_packages":
+            for package, layers in table(section, "packages").items():
+                yield from breaks_of_layers(contract, layers_of(layers.split(">"), package))
+        case "interfaces":
+            yield from breaks_of_interfaces(contract, table(section, "packages"))
+        case "users":
+            yield from breaks_of_users(contract, section["package"], table(section, "modules"))
+        case other:
+            assert other == "acyclic_siblings", f"{contract}: nobody knows how to break a contract of type {other}"
+
+
 def breaks() -> Iterator[Break]:
-    """One for each rule of each contract."""
+    """Those of all contracts."""
     parsed = settings()
     for name in parsed.sections():
-        if not name.startswith(PREFIX):
-            continue
-        contract, section = name.removeprefix(PREFIX), parsed[name]
-        match section["type"]:
-            case "independence":
-                first, second, *_ = lines(section, "modules")
-                yield imported(contract, first, second)
-            case "forbidden":
-                importers, forbidden = lines(section, "source_modules"), lines(section, "forbidden_modules")
-                yield from (imported(contract, importers[0], one) for one in (forbidden[0], forbidden[-1]))
-            case "layers":
-                container = (lines(section, "containers") or [""])[0]
-                layers = layers_of(section, container)
-                assert layers, f"{contract}: {container} has none of the layers"
-                if len(layers) > 1:
-                    yield imported(contract, layers[-1].modules[-1], layers[0].modules[0])
-                for layer in layers:
-                    if layer.are_independent and len(layer.modules) > 1:
-                        yield imported(contract, layer.modules[0], layer.modules[1])
-                        break
-            case other:
-                raise AssertionError(f"{contract}: nobody knows how to break a contract of type {other}")
+        if name.startswith(PREFIX):
+            yield from breaks_of(name.removeprefix(PREFIX), parsed[name])
 
 
 @pytest.fixture(scope="session")
@@ -168,15 +246,39 @@ def test_a_broken_contract_is_reported(reports: dict[str, str], broken: Break) -
     assert broken.named in reports.get(broken.contract, "")
 
 
+def cycles() -> dict[str, tuple[str, str]]:
+    """By package, two modules of it that no layers contract forbids to import each other."""
+    parsed = settings()
+    pairs = {}
+    for name in parsed.sections():
+        if parsed[name].get("type") == "layers_of_packages":
+            for package, layers in table(parsed[name], "packages").items():
+                for layer in layers_of([line for line in layers.split(">") if ":" in line], package):
+                    pairs[package] = (layer.modules[0], layer.modules[1])
+    return pairs
+
+
+def test_a_cycle_is_reported_where_layers_permit_it(scratch: Path) -> None:
+    folder = scratch.with_name("cycles")
+    shutil.copytree(scratch, folder)
+    seeds = cycles()
+    assert len(seeds) > 3
+    for pair in seeds.values():
+        for importer, other in itertools.permutations(pair):
+            file = source(importer)
+            assert file is not None
+            with (folder / file).open("a") as text:
+                text.write(f"\nimport {other}\n")
+    status, said = lint(folder)
+    assert status == 1
+    assert "1 broken" in said
+    assert [package for package in seeds if f"No cycles are allowed in {package}." not in said] == []
+
+
 def test_a_module_in_no_layer_fails_the_lint(scratch: Path) -> None:
     """One in each package at once: nothing imports them, so none of them hides another."""
     parsed, known = settings(), projects()
-    containers = [
-        container
-        for name in parsed.sections()
-        if name.startswith(PREFIX) and parsed[name].getboolean("exhaustive", fallback=False)
-        for container in lines(parsed[name], "containers")
-    ]
+    containers = sorted(packages_with_layers(parsed))
     files = [
         scratch / known[one.split(".", maxsplit=1)[0]].relative_to(ROOT) / one.replace(".", "/") / f"{STRAY}.py"
         for one in containers
@@ -204,12 +306,7 @@ def test_every_contract_bears_its_reason() -> None:
 def test_every_package_has_its_layers() -> None:
     """Every package of the project is a container of an exhaustive contract, so that every module is in a layer."""
     parsed = settings()
-    covered = {
-        container
-        for name in parsed.sections()
-        if name.startswith(PREFIX) and parsed[name].getboolean("exhaustive", fallback=False)
-        for container in lines(parsed[name], "containers")
-    }
+    covered = packages_with_layers(parsed)
     known = projects()
     assert set(lines(parsed["importlinter"], "root_packages")) == set(known)
     missing = []
