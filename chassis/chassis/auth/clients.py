@@ -1,6 +1,6 @@
 """Calls to other services: one long-lived channel per target; a deadline and this service's token on every call.
 
-Replicas come and go unseen: see decision 68.
+Replicas come and go unseen: see docs/decisions/rollouts.md.
 """
 
 from __future__ import annotations

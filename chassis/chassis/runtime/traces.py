@@ -1,7 +1,7 @@
 """The trace that the present work belongs to: W3C Trace Context, level 1.
 
 Work has a traceparent, `00-TRACE_ID-PARENT_ID-FLAGS`, whose parent id is its own. It is sent with calls, stored with
-events, and its trace id is in every log line (decision 78). No spans are recorded here.
+events, and its trace id is in every log line (docs/decisions/monitoring.md). No spans are recorded here.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, DecideOnce, Decisio
 from makeready.common.v1.documents_pb2 import WriteReply
 
 AT_ONCE = 32
-GATHER_SECONDS, BUSY_SECONDS = 0.002, 0.02  # a fifth less CPU a create (decision 82)
+GATHER_SECONDS, BUSY_SECONDS = 0.002, 0.02  # a fifth less CPU a create (docs/decisions/write-cost.md)
 PATIENCE_SECONDS = 0.05  # a statement that waits longer for a lock does not delay the next one
 
 log = structlog.stdlib.get_logger(__name__)

@@ -1,6 +1,7 @@
 """Compressed answers: which coding a caller accepts (RFC 9110, 12.5.3), and the bytes in it.
 
-Only answers to reads are compressed. An answer with a signing secret and an error never are: see decision 65.
+Only answers to reads are compressed. An answer with a signing secret and an error never are:
+docs/decisions/http-server.md says why.
 """
 
 from __future__ import annotations

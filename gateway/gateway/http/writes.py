@@ -32,7 +32,7 @@ from makeready.common.v1.idempotency_pb2_grpc import IdempotencyServiceStub
 MARGIN_SECONDS = 5.0
 ASK_SECONDS = 2.0
 # While others are under way, a write waits so long for them, so that their notes share a statement: at 16 connections
-# a create takes a tenth less CPU than with 2 ms (docs/decisions/0018).
+# a create takes a tenth less CPU than with 2 ms (docs/decisions/write-cost.md).
 GATHER_SECONDS = 0.008
 ERASE_SECONDS = 2.0
 _MISMATCH = idempotency_mismatch().code

@@ -21,8 +21,8 @@ from svc_occupancy.turns import rules as turn_rules
 TODAY = datetime.date(2026, 3, 1)
 DAY = datetime.timedelta(days=1)
 
-# The tables of decision 16, repeated here. Key: the last active turn of the unit, and the predecessor that a move-in
-# names. None: the unit takes the move-in.
+# The tables of docs/decisions/turns.md, repeated here. Key: the last active turn of the unit, and the predecessor that
+# a move-in names. None: the unit takes the move-in.
 OCCUPIED, NO_SUCH, NOT_DEPARTING = "already occupies", "No outgoing transition", "has no move_out_date"
 PLANNED = "is planned already"
 NAMED = (

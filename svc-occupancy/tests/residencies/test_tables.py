@@ -1,4 +1,4 @@
-"""The tables of decision 16 on real units: every row and pair, by feeds and by staff, with what each one changes."""
+"""The tables of docs/decisions/turns.md on real units: every row and pair, by feeds and by staff, with what changes."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 This module speaks TLS itself, over a plain transport, instead of leaving it to the event loop. So connecting and the
 handshake have their own times and errors, an unwanted connection is closed at once, and a request costs less CPU than
-with a general client (docs/decisions/0019).
+with a general client (docs/decisions/destinations.md).
 """
 
 from __future__ import annotations
