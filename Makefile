@@ -95,8 +95,7 @@ install-test:
 
 proto: install-test  ## Generate the code of the contracts
 	cd proto && buf format -w && rm -rf gen/makeready && mkdir -p gen && \
-	  python -m grpc_tools.protoc -I. --python_out=gen --grpc_python_out=gen \
-	    --mypy_out=quiet:gen --mypy_grpc_out=quiet:gen $(PROTOS)
+	  python -m grpc_tools.protoc -I. --python_out=gen --mypy_out=quiet:gen $(PROTOS)
 	@.venv/bin/python .ci/retried.py write
 
 openapi: install-test  ## Write the records' schemas, the OpenAPI document, the reference and the clients' code anew

@@ -172,8 +172,7 @@ def drift() -> list[str]:
     """Generates the code in a temporary folder and compares it with the committed code."""
     protos = sorted(str(path.relative_to("proto")) for path in Path("proto/makeready").rglob("*.proto"))
     with tempfile.TemporaryDirectory() as folder:
-        outputs = [f"--{kind}={folder}" for kind in ("python_out", "grpc_python_out")]
-        outputs += [f"--{kind}=quiet:{folder}" for kind in ("mypy_out", "mypy_grpc_out")]
+        outputs = [f"--python_out={folder}", f"--mypy_out=quiet:{folder}"]
         program = [sys.executable, "-P", "-m", "grpc_tools.protoc", "-Iproto", *outputs, *protos]
         environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
         done = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)  # noqa: S603

@@ -25,10 +25,8 @@ from harness.rest import memory
 from harness.sides import Ours, Side
 from harness.stage import scratch
 from makeready.catalog.v1 import places_pb2
-from makeready.catalog.v1.places_pb2_grpc import PropertiesServiceStub, UnitsServiceStub
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_CREATED, ImportRow
 from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
 from makeready_cli.calls import Operator
 from makeready_cli.errors import CommandError
 from makeready_local.children import LocalError
@@ -121,18 +119,16 @@ async def _all(work: Callable[[Any], Awaitable[None]], items: Iterable[Any]) -> 
 async def _found(played: Played, many: int) -> None:
     """Companies, each with an administrator and two keys."""
     async with Operator(played.ours.runtime) as operator:
-        companies = CompaniesServiceStub(operator.channel("gateway"))
-        keys = KeysServiceStub(operator.channel("gateway"))
 
         async def found(number: int) -> None:
             request = pb.CreateCompanyRequest(name=f"Company {number}", external_id=f"company-{number}")
-            company_id = (await operator.call("gateway", companies.CreateCompany, request)).company.id
+            company_id = (await operator.call("gateway", request, pb.CreateCompanyResponse)).company.id
             email = f"ada@company-{number}.test"
             person = pb.CreateAdministratorRequest(company_id=company_id, email=email)
-            await operator.call("gateway", companies.CreateAdministrator, person)
+            await operator.call("gateway", person, pb.CreateAdministratorResponse)
             reads = pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_READ, administrator_email=email)
             writes = pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_WRITE, administrator_email=email)
-            read, write = [(await operator.call("gateway", keys.MintKey, one)).key for one in (reads, writes)]
+            read, write = [(await operator.call("gateway", one, pb.MintKeyResponse)).key for one in (reads, writes)]
             played.companies.append(Company(company_id, read, write))
 
         async with played.step("companies with an administrator and two keys", many):
@@ -142,8 +138,6 @@ async def _found(played: Played, many: int) -> None:
 async def _build(played: Played) -> None:
     """A property and its units for each company."""
     async with Operator(played.ours.runtime) as operator:
-        channel = operator.channel("svc-catalog")
-        properties, units = PropertiesServiceStub(channel), UnitsServiceStub(channel)
         a_house = [ImportRow(line=1, json=_json(external_id="P", name="Elm Court", address="1 Elm St"))]
         rooms = [
             ImportRow(line=number, json=_json(external_id=f"U{number}", property="P", name=f"Unit {number}"))
@@ -153,9 +147,9 @@ async def _build(played: Played) -> None:
         async def build(company: Company) -> None:
             own = company.company_id
             house = places_pb2.ImportPropertiesRequest(rows=a_house)
-            request = places_pb2.ImportUnitsRequest(rows=rooms)
-            first = await operator.call("svc-catalog", properties.ImportProperties, house, company_id=own)
-            then = await operator.call("svc-catalog", units.ImportUnits, request, company_id=own)
+            units = places_pb2.ImportUnitsRequest(rows=rooms)
+            first = await operator.call("svc-catalog", house, places_pb2.ImportPropertiesResponse, company_id=own)
+            then = await operator.call("svc-catalog", units, places_pb2.ImportUnitsResponse, company_id=own)
             assert {one.outcome for one in (*first.results, *then.results)} == {IMPORT_OUTCOME_CREATED}
 
         async with played.step(f"files of a property and {UNITS} units", len(played.companies)):

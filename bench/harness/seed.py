@@ -16,7 +16,6 @@ import asyncpg
 from harness import data
 from harness.sides import Ours
 from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1.identity_pb2_grpc import KeysServiceStub
 from makeready_cli.calls import Operator
 
 SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE}
@@ -117,14 +116,13 @@ async def _statuses(connection: Any, company_id: int) -> dict[int, str]:
 
 async def _mint(ours: Ours, company_id: int, scope: str, many: int) -> list[Key]:
     async with Operator(ours.runtime) as operator:
-        stub = KeysServiceStub(operator.channel("gateway"))
         request = pb.MintKeyRequest(
             company_id=company_id,
             scope=SCOPES[scope],
             administrator_email=f"{company_id}.{ADMINISTRATOR}",
             name="bench",
         )
-        minted = [await operator.call("gateway", stub.MintKey, request) for _ in range(many)]
+        minted = [await operator.call("gateway", request, pb.MintKeyResponse) for _ in range(many)]
     return [Key(one.key_id, company_id, scope, one.key) for one in minted]
 
 

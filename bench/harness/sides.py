@@ -17,7 +17,6 @@ from typing import Any
 
 from harness.receiver import Receiver
 from makeready.events.v1 import events_pb2
-from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
 from makeready_cli.calls import Operator
 from makeready_cli.system import Runtime, runtime
 from makeready_local.children import LOOPBACK, Child, LocalError, free_port, port_is_free
@@ -112,13 +111,13 @@ class Ours:
     async def _settled(self) -> None:
         """Waits until the events of the writes have reached svc-webhooks: that CPU belongs to the writes too."""
         async with Operator(self.runtime) as operator:
-            outbox = OutboxServiceStub(operator.channel("svc-tickets"))
-            consumer = ConsumerServiceStub(operator.channel("svc-webhooks"))
             deadline = time.monotonic() + SETTLE_SECONDS
             while time.monotonic() < deadline:
-                waiting = await operator.call("svc-tickets", outbox.GetOutbox, events_pb2.GetOutboxRequest())
+                waiting = await operator.call(
+                    "svc-tickets", events_pb2.GetOutboxRequest(), events_pb2.GetOutboxResponse
+                )
                 if not waiting.unpublished:
-                    lag = await operator.call("svc-webhooks", consumer.GetLag, events_pb2.GetLagRequest())
+                    lag = await operator.call("svc-webhooks", events_pb2.GetLagRequest(), events_pb2.GetLagResponse)
                     if lag.HasField("pending") and not lag.pending:
                         return
                 await asyncio.sleep(0.05)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import grpc
 import structlog
-from google.protobuf.descriptor import MethodDescriptor
-from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.message import Message
 
 from chassis.auth.clients import ServiceClient, ServiceUnavailable
 from chassis.auth.identity import OPERATOR, Identity, TokenSigner
@@ -18,14 +16,12 @@ from chassis.refusals import Refusal
 from chassis.runtime import traces
 from chassis.runtime.settings import SettingsError
 from makeready.identity.v1 import actors_pb2, identity_pb2
-from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
-from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
 from makeready_cli.errors import CommandError
 from makeready_cli.system import Runtime
 
 DEADLINE_SECONDS = 10.0
 
-Response = TypeVar("Response")
+Response = TypeVar("Response", bound=Message)
 
 
 class Operator:
@@ -67,17 +63,8 @@ class Operator:
         traces.begin()
 
     def channel(self, service: str) -> grpc.aio.Channel:
-        """The channel for a stub whose methods go to `ask` and `call`."""
+        """The channel to a service, for its health."""
         return self._client(service).channel
-
-    def method(self, service: str, rpc: MethodDescriptor) -> Callable[..., Awaitable[Any]]:
-        """The RPC as `ask` and `call` accept it, for a contract known by its descriptor alone."""
-        method: Callable[..., Awaitable[Any]] = self.channel(service).unary_unary(
-            f"/{rpc.containing_service.full_name}/{rpc.name}",
-            request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
-            response_deserializer=GetMessageClass(rpc.output_type).FromString,
-        )
-        return method
 
     async def _actor_token(self, actor: tuple[str, int], service: str) -> str:
         """The gateway's token for the actor, valid for one service."""
@@ -87,14 +74,14 @@ class Operator:
             request.administrator_email = email
         else:
             request.staff_id = staff_id
-        actors = ActorsServiceStub(self.channel("gateway"))
-        return (await self.call("gateway", actors.IssueActorToken, request, as_operator=True)).token
+        response = actors_pb2.IssueActorTokenResponse
+        return (await self.call("gateway", request, response, as_operator=True)).token
 
     async def ask(
         self,
         service: str,
-        method: Callable[..., Awaitable[Response]],
-        request: Any,
+        request: Message,
+        response: type[Response],
         *,
         company_id: int = 0,
         deadline_seconds: float = DEADLINE_SECONDS,
@@ -108,7 +95,7 @@ class Operator:
         identity = Identity(OPERATOR, "operator", company_id=company_id)
         try:
             return await self._client(service).call(
-                method, request, identity=identity, token=token, deadline_seconds=deadline_seconds
+                request, response, identity=identity, token=token, deadline_seconds=deadline_seconds
             )
         except Refusal as refusal:
             raise CommandError(refusal.message) from None
@@ -116,8 +103,8 @@ class Operator:
     async def call(
         self,
         service: str,
-        method: Callable[..., Awaitable[Response]],
-        request: Any,
+        request: Message,
+        response: type[Response],
         *,
         company_id: int = 0,
         deadline_seconds: float = DEADLINE_SECONDS,
@@ -127,8 +114,8 @@ class Operator:
         try:
             return await self.ask(
                 service,
-                method,
                 request,
+                response,
                 company_id=company_id,
                 deadline_seconds=deadline_seconds,
                 as_operator=as_operator,
@@ -139,9 +126,8 @@ class Operator:
 
 async def ensure_company(operator: Operator, company_id: int) -> None:
     """Raises CommandError if no company has this id. Requests the gateway: other contexts may not have it yet."""
-    companies = CompaniesServiceStub(operator.channel("gateway"))
     request = identity_pb2.ListCompaniesRequest()
-    found = await operator.call("gateway", companies.ListCompanies, request, as_operator=True)
+    found = await operator.call("gateway", request, identity_pb2.ListCompaniesResponse, as_operator=True)
     if all(company.id != company_id for company in found.companies):
         raise CommandError("No company has that id; `makeready company list` shows them.")
 

@@ -10,14 +10,13 @@ from typing import Any
 
 import grpc
 import pytest
-from google.protobuf.descriptor import ServiceDescriptor
-from google.protobuf.message_factory import GetMessageClass
 
 from chassis.auth.clients import REFUSAL
 from chassis.auth.identity import make_keys
 from makeready.common.v1.documents_pb2 import Refusal
 from makeready.identity.v1 import identity_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
+from testkit.grpc_servers import serve
 
 from .conftest import Run
 
@@ -116,20 +115,6 @@ class Webhooks:
 class Companies:
     def ListCompanies(self, request: Any, context: Any) -> Any:
         return identity_pb2.ListCompaniesResponse(companies=[identity_pb2.Company(id=7)])
-
-
-def serve(server: grpc.Server, service: ServiceDescriptor, answers: object) -> None:
-    """Serves the service's methods that `answers` has."""
-    handlers = {
-        rpc.name: grpc.unary_unary_rpc_method_handler(
-            getattr(answers, rpc.name),
-            request_deserializer=GetMessageClass(rpc.input_type).FromString,
-            response_serializer=GetMessageClass(rpc.output_type).SerializeToString,
-        )
-        for rpc in service.methods
-        if hasattr(answers, rpc.name)
-    }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, handlers),))
 
 
 @pytest.fixture

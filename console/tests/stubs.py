@@ -25,9 +25,9 @@ from chassis.app.server import SERVER_OPTIONS
 from chassis.auth.access import Access
 from chassis.auth.clients import REFUSAL
 from chassis.auth.identity import ADMINISTRATOR, STAFF, Identity, IdentityError, TokenSigner, TokenVerifier
+from chassis.auth.rpcs import services_of
 from chassis.refusals import Refusal
 from console import config
-from console.kit.calls import _services
 from makeready.common.v1 import documents_pb2, options_pb2
 from makeready.identity.v1 import sessions_pb2
 
@@ -105,7 +105,7 @@ class Stubs:
         server = grpc.aio.server(options=SERVER_OPTIONS)
         ring = TokenVerifier(self.ring_file, audience=name)
         for context in CONTEXTS[name]:
-            for service in _services(context).values():
+            for service in services_of(f"makeready.{context}.v1").values():
                 handlers = {
                     method.name: grpc.unary_unary_rpc_method_handler(
                         self._handler(name, f"{context}.{service.name}/{method.name}", method, ring),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.kit.calls import _services
+from chassis.auth.rpcs import services_of
 from console.kit.visit import PEOPLE
 from console.pages import PAGES
 from makeready.common.v1 import options_pb2
@@ -32,7 +32,7 @@ def rpcs() -> dict[str, set[str]]:
             KINDS[kind] for kind in method.GetOptions().Extensions[options_pb2.allowed] if kind in KINDS
         }
         for context in CONTEXTS
-        for service, descriptor in _services(context).items()
+        for service, descriptor in services_of(f"makeready.{context}.v1").items()
         for method in descriptor.methods
     }
 

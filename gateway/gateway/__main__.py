@@ -21,7 +21,6 @@ from gateway.http.edge import Edge
 from gateway.http.limits import Limits
 from gateway.http.places import Places
 from gateway.http.reference import Reference
-from gateway.http.routes import OPERATIONS
 from gateway.http.snapshots import Snapshots
 from gateway.http.start import every_service_serves
 from gateway.http.store import Store
@@ -122,7 +121,7 @@ def assemble(settings: config.Config) -> App:
     waiting = Waiting(app.transport, places)
     app.background("waiting", waiting.run)
     peers = {name: app.peer(name) for name in config.CONTEXTS}
-    calls = Calls(app.issuer, peers, OPERATIONS)
+    calls = Calls(peers)
     writes = Writes(app.database, calls, peers)
     app.background("idempotency-note-retention", functools.partial(every_slot, writes.delete_old))
     edge = Edge(

@@ -15,33 +15,21 @@ import pytest
 from sqlalchemy import select
 
 from chassis.auth.identity import INTEGRATION, OPERATOR, SERVICE, Identity
+from chassis.auth.rpcs import rpc_of
 from chassis.db import migrations
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import (
-    inspection_commands_pb2_grpc,
-    inspection_details_pb2_grpc,
     inspections_pb2,
-    inspections_pb2_grpc,
-    meter_commands_pb2_grpc,
-    meter_search_pb2_grpc,
     meters_pb2,
-    meters_pb2_grpc,
     notices_pb2,
-    notices_pb2_grpc,
-    place_commands_pb2_grpc,
-    place_search_pb2_grpc,
     places_pb2,
-    places_pb2_grpc,
-    vendor_commands_pb2_grpc,
-    vendor_details_pb2_grpc,
     vendors_pb2,
-    vendors_pb2_grpc,
 )
-from makeready.common.v1 import audit_pb2, audit_pb2_grpc, sweeps_pb2_grpc
+from makeready.common.v1 import audit_pb2
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
-from makeready.events.v1 import events_pb2, events_pb2_grpc
+from makeready.events.v1 import events_pb2
 from svc_catalog import schema, tables
 from svc_catalog.search.indexing import _STALE
 from testkit.event_contract import check_outbox
@@ -79,30 +67,11 @@ class Catalog:
 
     def __init__(self, service: RunningService, channel: grpc.aio.Channel) -> None:
         self.service = service
-        self._stubs: list[Any] = [
-            places_pb2_grpc.PropertiesServiceStub(channel),
-            places_pb2_grpc.UnitsServiceStub(channel),
-            places_pb2_grpc.AssetsServiceStub(channel),
-            places_pb2_grpc.ReferencesServiceStub(channel),
-            vendors_pb2_grpc.VendorsServiceStub(channel),
-            inspections_pb2_grpc.InspectionsServiceStub(channel),
-            meters_pb2_grpc.MetersServiceStub(channel),
-            vendor_commands_pb2_grpc.VendorCommandsServiceStub(channel),
-            notices_pb2_grpc.NoticesServiceStub(channel),
-            vendor_details_pb2_grpc.VendorDetailsServiceStub(channel),
-            inspection_details_pb2_grpc.InspectionDetailsServiceStub(channel),
-            inspection_commands_pb2_grpc.InspectionCommandsServiceStub(channel),
-            sweeps_pb2_grpc.ScheduledSweepsServiceStub(channel),
-            place_commands_pb2_grpc.PlaceCommandsServiceStub(channel),
-            meter_commands_pb2_grpc.MeterCommandsServiceStub(channel),
-            place_search_pb2_grpc.PlaceSearchServiceStub(channel),
-            meter_search_pb2_grpc.MeterSearchServiceStub(channel),
-            audit_pb2_grpc.AuditServiceStub(channel),
-        ]
+        self._channel = channel
 
     async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:
-        stub = next(stub for stub in self._stubs if hasattr(stub, rpc))
-        return await self.service.call(getattr(stub, rpc), request, who)
+        assert rpc_of(type(request)).name == rpc
+        return await self.service.call(self._channel, request, who)
 
 
 class Company:
@@ -230,10 +199,9 @@ async def gateway(away_gateway: RunningService, service: RunningService) -> Asyn
     """`away_gateway`, running, after svc-catalog has caught up with it."""
     away_gateway.start(**gateway_alone())
     async with service.channel() as channel:
-        stub = events_pb2_grpc.ConsumerServiceStub(channel)
         for attempt in range(600):
             try:
-                await service.call(stub.CatchUp, events_pb2.CatchUpRequest(), Identity(OPERATOR, "operator"))
+                await service.call(channel, events_pb2.CatchUpRequest(), Identity(OPERATOR, "operator"))
                 break
             except grpc.aio.AioRpcError:
                 assert attempt < 599

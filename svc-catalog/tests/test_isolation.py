@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.rpcs import method_on
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import inspections_pb2, meters_pb2, vendors_pb2
 from makeready.catalog.v1 import places_pb2 as pb
@@ -60,10 +61,7 @@ async def test_each_rpc_is_open_to_its_kinds_alone(company: Any, rpc: Any, kind:
 @pytest.mark.parametrize("token", ["", "nonsense"])
 async def test_a_call_without_a_token_is_refused(catalog: Any, token: str) -> None:
     async with catalog.service.channel() as channel:
-        method = channel.unary_unary(
-            "/makeready.catalog.v1.PropertiesService/ListProperties",
-            request_serializer=pb.ListPropertiesRequest.SerializeToString,
-        )
+        method = method_on(channel, pb.ListPropertiesRequest)
         with pytest.raises(grpc.aio.AioRpcError) as error:
             await method(pb.ListPropertiesRequest(limit=1), metadata=[("authorization", token)], timeout=60)
     assert error.value.code() == grpc.StatusCode.PERMISSION_DENIED
@@ -72,10 +70,7 @@ async def test_a_call_without_a_token_is_refused(catalog: Any, token: str) -> No
 async def test_a_token_for_another_service_is_refused(company: Any) -> None:
     service = company.catalog.service
     async with service.channel() as channel:
-        method = channel.unary_unary(
-            "/makeready.catalog.v1.PropertiesService/ListProperties",
-            request_serializer=pb.ListPropertiesRequest.SerializeToString,
-        )
+        method = method_on(channel, pb.ListPropertiesRequest)
         token = service.keys.token(company.caller, "svc-tickets")
         with pytest.raises(grpc.aio.AioRpcError) as error:
             await method(pb.ListPropertiesRequest(limit=1), metadata=[("authorization", token)], timeout=60)

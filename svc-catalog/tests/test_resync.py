@@ -9,7 +9,6 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from chassis.auth.identity import OPERATOR, SERVICE, Identity
 from makeready.events.v1 import replicas_pb2 as pb
-from makeready.events.v1.replicas_pb2_grpc import ReplicaSourceServiceStub, ReplicasServiceStub
 from svc_catalog import consumers
 from testkit.services import RunningService
 
@@ -27,7 +26,7 @@ async def rebuild(service: RunningService, overwrite: bool = False) -> int:
     request = pb.RebuildReplicasRequest(kind="unit_occupancies", overwrite=overwrite)
     async with service.channel() as channel:
         while True:
-            page = await service.call(ReplicasServiceStub(channel).RebuildReplicas, request, ANYBODY)
+            page = await service.call(channel, request, ANYBODY)
             rows += page.rows
             if not page.HasField("next"):
                 return rows
@@ -78,7 +77,7 @@ async def test_units_are_served_again_as_their_owner_has_them(
         async with occupancy.channel() as channel:
             request = pb.ListReferencesRequest(kind="unit_occupancies", after=pb.Place(company_id=of[0], id=of[1] - 1))
             asking = Identity(SERVICE, "svc-catalog")
-            answer = await occupancy.call(ReplicaSourceServiceStub(channel).ListReferences, request, asking)
+            answer = await occupancy.call(channel, request, asking)
         served = answer.references.unit_occupancies[0]
         fields = [one.name for one in served.DESCRIPTOR.fields if one.type != FieldDescriptor.TYPE_BOOL]
         assert fields == [one.name for one, _ in served.ListFields()] and (served.company_id, served.id) == of
@@ -88,6 +87,6 @@ async def test_units_are_served_again_as_their_owner_has_them(
 
 async def test_every_replicated_kind_is_listed_with_its_owner(service: RunningService) -> None:
     async with service.channel() as channel:
-        answer = await service.call(ReplicasServiceStub(channel).ListReplicas, pb.ListReplicasRequest(), ANYBODY)
+        answer = await service.call(channel, pb.ListReplicasRequest(), ANYBODY)
     assert {one.kind: one.owner for one in answer.kinds} == consumers.OWNERS
     assert set(consumers.OWNERS.values()) == set(consumers.SUBJECTS)

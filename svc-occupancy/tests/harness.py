@@ -11,27 +11,20 @@ import grpc
 from sqlalchemy import select
 
 from chassis.auth.identity import INTEGRATION, OPERATOR, STAFF, Identity
+from chassis.auth.rpcs import rpc_of
 from chassis.db.database import Database
 from chassis.db.statements import Statement
-from makeready.catalog.v1 import places_pb2, places_pb2_grpc
+from makeready.catalog.v1 import places_pb2
 from makeready.common.v1.audit_pb2 import ListAuditRequest
-from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow, WriteReply
 from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
-from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from makeready.events.v1.events_pb2 import CompanyReference, Event, References
 from makeready.occupancy.v1 import (
-    parties_pb2_grpc,
     residencies_pb2,
-    residencies_pb2_grpc,
     residency_commands_pb2,
-    residency_commands_pb2_grpc,
     turn_board_pb2,
-    turn_board_pb2_grpc,
     turn_tasks_pb2,
-    turn_tasks_pb2_grpc,
     turns_pb2,
-    turns_pb2_grpc,
 )
 from svc_occupancy import tables as t
 from svc_occupancy.replicas import consumers
@@ -99,22 +92,14 @@ class House:
         self, catalog: RunningService, occupancy: RunningService, channels: Sequence[grpc.aio.Channel]
     ) -> None:
         in_catalog, in_occupancy = channels
-        self._stubs: list[tuple[RunningService, Any]] = [
-            (catalog, places_pb2_grpc.PropertiesServiceStub(in_catalog)),
-            (catalog, places_pb2_grpc.UnitsServiceStub(in_catalog)),
-            (occupancy, turns_pb2_grpc.TurnsServiceStub(in_occupancy)),
-            (occupancy, residencies_pb2_grpc.ResidenciesServiceStub(in_occupancy)),
-            (occupancy, residency_commands_pb2_grpc.ResidencyCommandsServiceStub(in_occupancy)),
-            (occupancy, parties_pb2_grpc.PartiesServiceStub(in_occupancy)),
-            (occupancy, turn_board_pb2_grpc.TurnBoardServiceStub(in_occupancy)),
-            (occupancy, turn_tasks_pb2_grpc.TurnTasksServiceStub(in_occupancy)),
-            (occupancy, AuditServiceStub(in_occupancy)),
-            (occupancy, ScheduledSweepsServiceStub(in_occupancy)),
-        ]
+        self._catalog, self._occupancy = (catalog, in_catalog), (occupancy, in_occupancy)
 
     async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:
-        service, stub = next(one for one in self._stubs if hasattr(one[1], rpc))
-        return await service.call(getattr(stub, rpc), request, who)
+        contract = rpc_of(type(request))
+        assert contract.name == rpc
+        is_catalogs = contract.full_name.startswith("makeready.catalog.")
+        service, channel = self._catalog if is_catalogs else self._occupancy
+        return await service.call(channel, request, who)
 
 
 class Company:

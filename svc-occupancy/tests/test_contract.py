@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import CheckConstraint
 
 from chassis.auth.identity import KINDS, Identity, TokenSigner
+from chassis.auth.rpcs import path_of
 from chassis.db.database import Database
 from chassis.records.bodies import Text
 from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, sweeps_pb2
@@ -75,7 +76,7 @@ async def test_a_token_that_proves_nothing_opens_nothing(occupancy: RunningServi
 
 async def code_of(occupancy: RunningService, rpc: Any, token: str) -> grpc.StatusCode:
     async with occupancy.channel() as channel:
-        call: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
+        call: Any = channel.unary_unary(path_of(rpc))
         try:
             await call(b"", metadata=[("authorization", token)], timeout=20, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:

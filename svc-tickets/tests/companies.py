@@ -17,7 +17,6 @@ from chassis.db.statements import Statement
 from chassis.schedule import instants
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, ImportRow
 from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
-from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
@@ -106,8 +105,7 @@ async def sweep(service: RunningService, now: Any) -> dict[str, int]:
     async with service.channel() as channel:
         request = RunScheduledSweepsRequest(yes_for_all_companies=True)
         request.now.FromDatetime(now)
-        stub = ScheduledSweepsServiceStub(channel)
-        answer = await service.call(stub.RunScheduledSweeps, request, Identity(OPERATOR, "operator"))
+        answer = await service.call(channel, request, Identity(OPERATOR, "operator"))
         return dict(answer.done)
 
 

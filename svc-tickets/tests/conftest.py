@@ -11,13 +11,11 @@ import grpc
 import pytest
 
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, STAFF, Identity
+from chassis.auth.rpcs import rpc_of
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import ticket_commands_pb2
-from makeready.tickets.v1.ticket_commands_pb2_grpc import TicketCommandsServiceStub
-from makeready.tickets.v1.ticket_views_pb2_grpc import TicketViewsServiceStub
-from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from svc_tickets.replicas.consumer import put_references
 from testkit.event_contract import check_outbox
 from testkit.patience import PATIENCE_SECONDS
@@ -34,12 +32,11 @@ class Client:
 
     def __init__(self, service: RunningService, channel: grpc.aio.Channel) -> None:
         self.service = service
-        stubs = (TicketsServiceStub, TicketCommandsServiceStub, TicketViewsServiceStub)
-        self.stubs: list[Any] = [stub(channel) for stub in stubs]
+        self.channel = channel
 
     async def __call__(self, rpc: str, request: Any, who: Identity | None = None) -> Any:
-        (method,) = (getattr(stub, rpc) for stub in self.stubs if hasattr(stub, rpc))
-        return await self.service.call(method, request, who or caller())
+        assert rpc_of(type(request)).name == rpc
+        return await self.service.call(self.channel, request, who or caller())
 
 
 def caller(company_id: int = COMPANY, api_key_id: int = 1, administrator_id: int | None = 3) -> Identity:

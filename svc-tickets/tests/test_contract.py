@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from chassis.auth.identity import KINDS, Identity
+from chassis.auth.rpcs import path_of
 from chassis.db.database import Database
 from makeready.common.v1 import audit_pb2, maintenance_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
@@ -114,7 +115,7 @@ async def test_a_token_that_proves_nothing_opens_nothing(service: Any, fault: st
 
 async def code_of(service: Any, rpc: Any, token: str) -> grpc.StatusCode:
     async with grpc.aio.insecure_channel(service.target) as channel:
-        call: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
+        call: Any = channel.unary_unary(path_of(rpc))
         try:
             await call(b"", metadata=[("authorization", token)], timeout=20, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:

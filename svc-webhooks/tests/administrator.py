@@ -7,10 +7,9 @@ import time
 from typing import Any
 
 from chassis.auth.identity import ADMINISTRATOR, Identity
+from chassis.auth.rpcs import rpc_of
 from makeready.common.v1.audit_pb2 import ListAuditRequest
-from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
 
 from .harness import Client, operator
 
@@ -29,9 +28,6 @@ class Administrator:
     def __init__(self, client: Client, who: Identity | None = None) -> None:
         self.client = client
         self.who = who or operator(client.company_id)
-        self._stub: Any = AdministrationServiceStub(client._channel)
-        self._deliveries: Any = DeliveriesServiceStub(client._channel)
-        self._audit: Any = AuditServiceStub(client._channel)
 
     def of(self, company_id: int) -> "Administrator":
         """The same calls as an administrator of a company."""
@@ -40,12 +36,13 @@ class Administrator:
         return Administrator(self.client, who)
 
     async def _call(self, name: str, request: Any) -> Any:
-        return await self.client.call(getattr(self._stub, name), request, self.who)
+        assert rpc_of(type(request)).name == name
+        return await self.client.call(request, self.who)
 
     async def audit(self, sub_id: int) -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
         """The audit entries of a subscription, oldest first: actor, action, before, after."""
         request = ListAuditRequest(subject="webhook_subscription", subject_id=sub_id, limit=200)
-        answer = await self.client.call(self._audit.ListAudit, request, self.who)
+        answer = await self.client.call(request, self.who)
         return [
             (one.actor, one.action, json.loads(one.before), json.loads(one.after)) for one in reversed(answer.entries)
         ]
@@ -92,7 +89,7 @@ class Administrator:
 
     async def deliveries(self, sub_id: int, **fields: Any) -> list[pb.Delivery]:
         request = pb.ListDeliveriesRequest(sub_id=sub_id, **fields)
-        answer = await self.client.call(self._deliveries.ListDeliveries, request, self.who)
+        answer = await self.client.call(request, self.who)
         return list(answer.deliveries)
 
     async def subscribe(self, path: str = "/hook", host: str = "receiver.test") -> int:

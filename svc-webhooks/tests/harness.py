@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from google.protobuf.message import Message
 
 from chassis.auth.clients import refusal_of
 from chassis.auth.identity import INTEGRATION, OPERATOR, Identity, TokenSigner
+from chassis.auth.rpcs import method_on
 from chassis.db.database import Database
 from chassis.messaging.consumer import ACK_SECONDS
 from chassis.messaging.outbox import Outbox
 from makeready.common.v1 import retention_pb2
-from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.events.v1 import events_pb2
-from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
 from makeready_local.services import is_serving
 from testkit import processes
 from testkit.patience import PATIENCE_SECONDS
@@ -109,18 +108,17 @@ class Client:
     def __init__(self, service: Harness, channel: grpc.aio.Channel, company_id: int) -> None:
         self.service = service
         self.company_id = company_id
-        self._subscriptions: Any = SubscriptionsServiceStub(channel)
-        self._deliveries: Any = DeliveriesServiceStub(channel)
-        self._retention: Any = RetentionServiceStub(channel)
         self._channel = channel
 
     def of(self, company_id: int) -> "Client":
         return Client(self.service, self._channel, company_id)
 
-    async def call(self, method: Any, request: Any, who: Identity | None = None) -> Any:
+    async def call(self, request: Message, who: Identity | None = None) -> Any:
         metadata = [("authorization", self.service.token(who or caller(self.company_id)))]
         try:
-            return await method(request, metadata=metadata, timeout=60, wait_for_ready=True)
+            return await method_on(self._channel, type(request))(
+                request, metadata=metadata, timeout=60, wait_for_ready=True
+            )
         except grpc.aio.AioRpcError as error:
             refused = refusal_of(error)
             if refused is None:
@@ -135,25 +133,25 @@ class Client:
         request = pb.CreateSubscriptionRequest(
             idempotency_key=key or str(uuid.uuid4()), body=json.dumps(wanted).encode() if raw is None else raw
         )
-        reply = (await self.call(self._subscriptions.CreateSubscription, request, who)).reply
+        reply = (await self.call(request, who)).reply
         return reply.status, json.loads(reply.body), reply.replayed
 
     async def page(self, after_id: int = 0, limit: int = 50, who: Identity | None = None) -> Any:
         request = pb.ListSubscriptionsRequest(after_id=after_id, limit=limit)
-        return (await self.call(self._subscriptions.ListSubscriptions, request, who)).page
+        return (await self.call(request, who)).page
 
     async def subscriptions(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads((await self.page()).data)
         return found
 
     async def delete(self, sub_id: int) -> None:
-        await self.call(self._subscriptions.DeleteSubscription, pb.DeleteSubscriptionRequest(sub_id=sub_id))
+        await self.call(pb.DeleteSubscriptionRequest(sub_id=sub_id))
 
     async def sweep(self, now: datetime.datetime | None = None) -> dict[str, int]:
         request = pb.SweepDeliveriesRequest()
         if now is not None:
             request.now.FromDatetime(now)
-        found = await self.call(self._deliveries.SweepDeliveries, request, operator())
+        found = await self.call(request, operator())
         counts = {name: getattr(found, name) for name in ("attempted", "succeeded", "failed", "parked")}
         return counts | ({"waiting_for_host": found.waiting_for_host} if found.waiting_for_host else {})
 
@@ -161,20 +159,19 @@ class Client:
         """The number of days of events that `sweep retention --now` drops."""
         request = retention_pb2.SweepRetentionRequest(yes_for_all_companies=True)
         request.now.FromDatetime(now)
-        days: int = (await self.call(self._retention.SweepRetention, request, operator())).days
+        days: int = (await self.call(request, operator())).days
         return days
 
     async def acknowledged(self) -> None:
         """Waits until NATS has no undelivered or unacknowledged message."""
-        consumer: Any = ConsumerServiceStub(self._channel)
         async with asyncio.timeout(AGAIN_SECONDS):
             request = events_pb2.GetLagRequest()
-            while (await self.call(consumer.GetLag, request, operator())).pending:  # noqa: ASYNC110 - polls a process
+            while (await self.call(request, operator())).pending:  # noqa: ASYNC110 - polls a process
                 await asyncio.sleep(0.2)
 
     async def deliveries(self, sub_id: int, limit: int = 0) -> list[pb.Delivery]:
         request = pb.ListDeliveriesRequest(sub_id=sub_id, limit=limit)
-        return list((await self.call(self._deliveries.ListDeliveries, request, operator())).deliveries)
+        return list((await self.call(request, operator())).deliveries)
 
 
 class Producer:

@@ -8,6 +8,7 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 
 from chassis.auth.identity import KINDS, Identity, TokenSigner
+from chassis.auth.rpcs import method_on
 from chassis.db.database import Database
 from chassis.messaging.outbox import EVENT_KEYS, uuid7
 from makeready.common.v1 import options_pb2, retention_pb2
@@ -83,14 +84,10 @@ async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(
     token = TokenSigner(service.keys / f"{ISSUERS[kind]}.jwk").token(
         "svc-webhooks", Identity(kind, ISSUERS[kind], 7, scope="write")
     )
-    call: Any = channel.unary_unary(
-        f"/{rpc.containing_service.full_name}/{rpc.name}",
-        request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
-        response_deserializer=GetMessageClass(rpc.output_type).FromString,
-    )
+    request = GetMessageClass(rpc.input_type)
     code = grpc.StatusCode.OK
     try:
-        await call(GetMessageClass(rpc.input_type)(), metadata=[("authorization", token)], timeout=30)
+        await method_on(channel, request)(request(), metadata=[("authorization", token)], timeout=30)
     except grpc.aio.AioRpcError as error:
         code = error.code()
     if KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]:

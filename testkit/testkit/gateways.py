@@ -19,17 +19,10 @@ import grpc
 
 from chassis.auth.clients import refusal_of
 from chassis.auth.identity import ADMINISTRATOR, OPERATOR, Identity, TokenSigner
+from chassis.auth.rpcs import method_on, rpc_of
 from gateway.config import CONTEXTS
 from makeready.common.v1.audit_pb2 import ListAuditRequest
-from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1.accounts_pb2_grpc import AccountsServiceStub
-from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
-from makeready.identity.v1.administrators_pb2_grpc import AdministratorsServiceStub
-from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
-from makeready.identity.v1.key_usage_pb2_grpc import KeyUsageServiceStub
-from makeready.identity.v1.staff_commands_pb2_grpc import StaffCommandsServiceStub
-from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from testkit import databases
 from testkit.nats_users import nats_url_of
 from testkit.processes import READY_SECONDS, Process, free_port
@@ -115,20 +108,9 @@ class Operator:
     """The operator's calls to a gateway; a refusal is raised as Refusal."""
 
     def __init__(self, target: str, keys: Path) -> None:
-        channel = grpc.aio.insecure_channel(target)
+        self._channel = grpc.aio.insecure_channel(target)
         self._issuer = TokenSigner(keys / "operator.jwk")
         self._vouching = TokenSigner(keys / "gateway.jwk")
-        self._stubs: list[Any] = [
-            CompaniesServiceStub(channel),
-            KeysServiceStub(channel),
-            KeyUsageServiceStub(channel),
-            StaffServiceStub(channel),
-            StaffCommandsServiceStub(channel),
-            ActorsServiceStub(channel),
-            AdministratorsServiceStub(channel),
-            AccountsServiceStub(channel),
-            AuditServiceStub(channel),
-        ]
         self._names = itertools.count(1)
 
     async def __call__(self, rpc: str, request: Any, company_id: int = 0, who: Identity | None = None) -> Any:
@@ -136,7 +118,8 @@ class Operator:
         token = self._issuer.token("gateway", Identity(OPERATOR, "operator", company_id))
         if who is not None:
             token = self._vouching.token("gateway", who)
-        method = next(getattr(stub, rpc) for stub in self._stubs if hasattr(stub, rpc))
+        assert rpc_of(type(request)).name == rpc
+        method = method_on(self._channel, type(request))
         metadata = [("authorization", token), ("x-request-id", "op-1")]
         try:
             return await method(request, metadata=metadata, timeout=60, wait_for_ready=True)

@@ -11,9 +11,11 @@ from typing import Any
 
 import asyncpg
 import grpc
+from google.protobuf.message import Message
 
 from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
+from chassis.auth.rpcs import method_on
 from makeready_local.services import ISSUERS, NAMES, is_serving
 from testkit import databases
 from testkit.nats_users import nats_url_of
@@ -121,12 +123,13 @@ class RunningService(Process):
         async with grpc.aio.insecure_channel(self.target, options=ONCE) as channel:
             yield channel
 
-    async def call(self, method: Any, request: Any, who: Identity, traceparent: str = "") -> Any:
-        """One RPC of a stub with this identity. Raises Refusal, or AioRpcError for a fault or a refused identity."""
+    async def call(self, channel: grpc.aio.Channel, request: Message, who: Identity, traceparent: str = "") -> Any:
+        """The RPC that takes such a request, with this identity. Raises Refusal, or AioRpcError for a
+        fault or a refused identity."""
         metadata = [("authorization", self.keys.token(who, self.name)), ("x-request-id", "req-test")]
         metadata += [("traceparent", traceparent)] if traceparent else []
         try:
-            return await method(request, metadata=metadata, timeout=20, wait_for_ready=True)
+            return await method_on(channel, type(request))(request, metadata=metadata, timeout=20, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:
             refused = refusal_of(error)
             if refused is None:

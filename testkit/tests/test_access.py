@@ -20,6 +20,7 @@ from google.protobuf.descriptor import MethodDescriptor
 
 from chassis.auth.clients import refusal_of
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.rpcs import path_of
 from makeready.common.v1 import options_pb2
 from makeready_local.services import NAMES
 from testkit.plugin import PostgresServer
@@ -149,7 +150,7 @@ async def test_each_rpc_is_open_to_its_kinds_services_and_scopes_alone(running: 
     people = confirmed_now()
     async with running.channel() as channel:
         for name, rpc in RPCS.items():
-            method: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
+            method: Any = channel.unary_unary(path_of(rpc))
             for who in everybody(people):
                 try:
                     await method(b"", metadata=[("authorization", running.keys.token(who, NAME))], timeout=30)
@@ -205,7 +206,7 @@ async def test_acts_that_cannot_be_undone_ask_people_alone_for_a_confirmation(ru
     async with running.channel() as channel:
         for name, rpc in RPCS.items():
             allowed = rpc.GetOptions().Extensions[options_pb2.allowed]
-            method: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
+            method: Any = channel.unary_unary(path_of(rpc))
             for kind, person in old.items():
                 if KINDS[kind] not in allowed:
                     continue
@@ -231,7 +232,7 @@ async def test_a_token_for_one_service_opens_no_other(running: Everything) -> No
         for rpc in RPCS.values():
             if KINDS[ADMINISTRATOR] not in rpc.GetOptions().Extensions[options_pb2.allowed]:
                 continue
-            method: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
+            method: Any = channel.unary_unary(path_of(rpc))
             try:
                 await method(b"", metadata=[("authorization", running.keys.token(who, NAME))], timeout=30)
             except grpc.aio.AioRpcError as error:

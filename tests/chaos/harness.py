@@ -10,12 +10,11 @@ from typing import Any
 
 import asyncpg
 import grpc
+from google.protobuf.message import Message
 
 from chassis.auth.identity import OPERATOR, Identity
 from makeready.events.v1.events_pb2 import CatchUpRequest, Event
-from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 from makeready.identity.v1 import identity_pb2
-from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
 
 from ..e2e.receiver import Receiver
 from ..e2e.system import Company
@@ -31,13 +30,11 @@ class Harness(Processes):
     """Operator calls, companies and database checks on the running processes. Use `running_harness`."""
 
     async def company(self, name: str) -> Company:
-        created = await self.operator(
-            "gateway", CompaniesServiceStub, "CreateCompany", identity_pb2.CreateCompanyRequest(name=name)
-        )
+        created = await self.operator("gateway", identity_pb2.CreateCompanyRequest(name=name))
         company_id: int = created.company.id
         email = f"admin@{company_id}.test"
         wanted = identity_pb2.CreateAdministratorRequest(company_id=company_id, email=email)
-        await self.operator("gateway", CompaniesServiceStub, "CreateAdministrator", wanted)
+        await self.operator("gateway", wanted)
         company = Company(self.system, company_id, email, {})
         company.keys = {"write": await self.key(company), "read": await self.key(company)}
         return company
@@ -47,14 +44,14 @@ class Harness(Processes):
         wanted = identity_pb2.MintKeyRequest(
             company_id=company.company_id, scope=identity_pb2.SCOPE_WRITE, administrator_email=company.email
         )
-        found: str = (await self.operator("gateway", KeysServiceStub, "MintKey", wanted)).key
+        found: str = (await self.operator("gateway", wanted)).key
         return found
 
-    async def operator(self, name: str, stub: Any, rpc: str, request: Any) -> Any:
+    async def operator(self, name: str, request: Message) -> Any:
         """A service's answer to the operator."""
         service = self.services[name]
         async with service.channel() as channel:
-            return await service.call(getattr(stub(channel), rpc), request, OPERATOR_IDENTITY)
+            return await service.call(channel, request, OPERATOR_IDENTITY)
 
     # Databases
 
@@ -102,7 +99,7 @@ class Harness(Processes):
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                await self.operator(name, ConsumerServiceStub, "CatchUp", CatchUpRequest())
+                await self.operator(name, CatchUpRequest())
                 return
             except grpc.aio.AioRpcError as error:
                 assert error.code() in NOT_YET and time.monotonic() < deadline, error

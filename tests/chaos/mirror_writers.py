@@ -21,51 +21,43 @@ from chassis.auth.identity import OPERATOR, Identity
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import (
     inspection_commands_pb2,
-    inspection_commands_pb2_grpc,
     inspections_pb2,
-    inspections_pb2_grpc,
     meter_commands_pb2,
-    meter_commands_pb2_grpc,
     meters_pb2,
-    meters_pb2_grpc,
     place_commands_pb2,
-    place_commands_pb2_grpc,
     places_pb2,
-    places_pb2_grpc,
     vendor_commands_pb2,
-    vendor_commands_pb2_grpc,
     vendors_pb2,
-    vendors_pb2_grpc,
 )
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, ImportRow
-from makeready.events.v1 import replicas_pb2, replicas_pb2_grpc
-from makeready.identity.v1 import staff_commands_pb2, staff_commands_pb2_grpc, staff_pb2, staff_pb2_grpc
-from makeready.occupancy.v1 import turn_board_pb2, turn_board_pb2_grpc, turns_pb2, turns_pb2_grpc
-from makeready.tickets.v1 import ticket_commands_pb2, ticket_commands_pb2_grpc, tickets_pb2, tickets_pb2_grpc
+from makeready.events.v1 import replicas_pb2
+from makeready.identity.v1 import staff_commands_pb2, staff_pb2
+from makeready.occupancy.v1 import turn_board_pb2, turns_pb2
+from makeready.tickets.v1 import ticket_commands_pb2, tickets_pb2
 
 from .harness import Harness
 from .processes import PATIENCE_SECONDS
 from .writes import Caller, Write, move_in, notice
 
 # The contracts of the RPCs that the writers call, by service.
-CONTRACTS: dict[str, tuple[tuple[Any, Any], ...]] = {
-    "gateway": ((staff_pb2, staff_pb2_grpc), (staff_commands_pb2, staff_commands_pb2_grpc)),
+CONTRACTS: dict[str, tuple[Any, ...]] = {
+    "gateway": (staff_pb2, staff_commands_pb2),
     "svc-catalog": (
-        (places_pb2, places_pb2_grpc),
-        (place_commands_pb2, place_commands_pb2_grpc),
-        (vendors_pb2, vendors_pb2_grpc),
-        (vendor_commands_pb2, vendor_commands_pb2_grpc),
-        (inspections_pb2, inspections_pb2_grpc),
-        (inspection_commands_pb2, inspection_commands_pb2_grpc),
-        (meters_pb2, meters_pb2_grpc),
-        (meter_commands_pb2, meter_commands_pb2_grpc),
+        places_pb2,
+        place_commands_pb2,
+        vendors_pb2,
+        vendor_commands_pb2,
+        inspections_pb2,
+        inspection_commands_pb2,
+        meters_pb2,
+        meter_commands_pb2,
     ),
     "svc-tickets": (
-        (tickets_pb2, tickets_pb2_grpc),
-        (ticket_commands_pb2, ticket_commands_pb2_grpc),
-        (replicas_pb2, replicas_pb2_grpc),
+        tickets_pb2,
+        ticket_commands_pb2,
+        replicas_pb2,
     ),
-    "svc-occupancy": ((turns_pb2, turns_pb2_grpc), (turn_board_pb2, turn_board_pb2_grpc)),
+    "svc-occupancy": (turns_pb2, turn_board_pb2),
 }
 PROPERTIES, UNITS_EACH, STAFF, VENDORS, TICKETS = 6, 4, 6, 6, 40
 STATUSES = ("Open", "In Progress", "On Hold", "Completed", "Cancelled")
@@ -74,15 +66,15 @@ FIRING = ("Tickets", "Turns", "Inspections", "Vendors")
 LIFE_SAFETY = "A walk of consultants"
 
 
-def _rpcs() -> dict[str, tuple[str, Any, str, Any]]:
-    """By RPC: its service, its stub, the stub's name, the class of its request."""
+def _rpcs() -> dict[str, tuple[str, Any]]:
+    """By RPC: its service, the class of its request."""
     found = {}
     for service, contracts in CONTRACTS.items():
-        for contract, stubs in contracts:
+        for contract in contracts:
             for one in contract.DESCRIPTOR.services_by_name.values():
                 for method in one.methods:
                     request = getattr(contract, method.input_type.name, None)
-                    found[method.name] = (service, stubs, f"{one.name}Stub", request)
+                    found[method.name] = (service, request)
     return found
 
 
@@ -413,7 +405,7 @@ class Writers:
 
     async def _ask(self, rpc: str, **values: Any) -> Any:
         """The answer of an RPC, asked until it comes. Raises Refusal."""
-        service, stubs, stub, made = RPCS[rpc]
+        service, made = RPCS[rpc]
         if "idempotency_key" in made.DESCRIPTOR.fields_by_name:
             values["idempotency_key"] = self._key()
         request = made(**values)
@@ -422,10 +414,9 @@ class Writers:
         while True:
             if service not in self._channels:
                 self._channels[service] = grpc.aio.insecure_channel(running.target)
-            method = getattr(getattr(stubs, stub)(self._channels[service]), rpc)
             self.asked[rpc] += 1
             try:
-                return await running.call(method, request, self._who)
+                return await running.call(self._channels[service], request, self._who)
             except grpc.aio.AioRpcError as error:
                 self.answers[f"{error.code().name}"] += 1
                 assert time.monotonic() < deadline, (rpc, error)

@@ -20,7 +20,6 @@ import aiohttp
 import asyncpg
 
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub
 from testkit.plugin import server_folder
 
 from .harness import Harness, running_harness
@@ -171,7 +170,7 @@ class Soak:
             for state, name in STATES.items():
                 request = pb.ListDeliveriesRequest(sub_id=sub_id, limit=PAGE, state=state)
                 while True:
-                    page = await self.harness.operator("svc-webhooks", DeliveriesServiceStub, "ListDeliveries", request)
+                    page = await self.harness.operator("svc-webhooks", request)
                     shown |= {
                         each.event_id: Listed(name, len(each.attempts))
                         for each in page.deliveries

@@ -18,8 +18,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from chassis.auth.rpcs import method_on
 from makeready.events.v1.events_pb2 import CatchUpRequest, Event, PropertyReference, PublicEvent, References
-from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 from testkit.alarms import Scrape, firing, promtool, scraped
 from testkit.requirements import lacks
 
@@ -195,7 +195,7 @@ async def test_calls_that_fail(harness: Harness) -> None:
     before = scrapes(harness)
     async with harness.services["svc-tickets"].channel() as channel:
         with pytest.raises(Exception, match="PERMISSION_DENIED"):
-            await ConsumerServiceStub(channel).CatchUp(CatchUpRequest(), metadata=(("authorization", "nonsense"),))
+            await method_on(channel, CatchUpRequest)(CatchUpRequest(), metadata=(("authorization", "nonsense"),))
     await fires(harness, "RpcFaults", before=before)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from makeready.common.v1 import sweeps_pb2
-from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 
 from .effects import Effect, counted, since
 from .harness import Harness
@@ -162,4 +161,4 @@ async def test_move_ins_notices_and_an_import_at_once_leave_one_resident_a_unit_
     # A resident whose notice has lapsed may be left. Moved out now, or the sweep of a later restart would do it while
     # another test counts what a write leaves.
     request = sweeps_pb2.RunScheduledSweepsRequest(yes_for_all_companies=True)
-    await harness.operator("svc-occupancy", ScheduledSweepsServiceStub, "RunScheduledSweeps", request)
+    await harness.operator("svc-occupancy", request)

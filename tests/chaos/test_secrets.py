@@ -14,7 +14,6 @@ import asyncpg
 import pytest
 
 from makeready.webhooks.v1 import webhooks_pb2
-from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub
 
 from ..e2e.receiver import Receiver
 from .harness import Harness
@@ -144,8 +143,6 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
     assert watch.said[-1].endswith(b"encrypted anew under key new. No other key is needed.\n")
     rotated = await harness.operator(
         "svc-webhooks",
-        AdministrationServiceStub,
-        "RotateSecret",
         webhooks_pb2.RotateSecretRequest(sub_id=ids[1], idempotency_key="rotate"),
     )
     watch.secrets.append(rotated.secret)

@@ -6,13 +6,14 @@ Replicas come and go unseen: see docs/decisions/rollouts.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import grpc
 import structlog
+from google.protobuf.message import Message
 
 from chassis.auth.identity import Identity, TokenSigner
+from chassis.auth.rpcs import Method, method_on, response_to
 from chassis.refusals import Refusal, Unavailable
 from chassis.runtime import traces
 from makeready.common.v1 import documents_pb2
@@ -69,7 +70,7 @@ CHANNEL_OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
 ]
 
-Response = TypeVar("Response")
+Response = TypeVar("Response", bound=Message)
 
 
 class ServiceUnavailable(Unavailable):
@@ -110,33 +111,47 @@ class ServiceClient:
         self.name = name
         self.channel = grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS)
         self._issuer = issuer
+        self._methods: dict[tuple[type[Message], type[Message]], Method] = {}
 
     async def call(
         self,
-        method: Callable[..., Awaitable[Response]],
-        request: Any,
+        request: Message,
+        response: type[Response],
         *,
         company_id: int = 0,
         identity: Identity | None = None,
         token: str = "",
+        request_id: str = "",
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> Response:
-        """One RPC of a stub made on `.channel`. Raises Refusal if the service refused, else ServiceUnavailable.
+        """Calls the RPC that takes such a request. Raises Refusal if the service refused, else ServiceUnavailable.
 
+        response: the class of the RPC's response; with another one TypeError is raised.
         identity: the caller, if it is not this service. token: a token that another issuer signed, sent unchanged.
+        request_id: for the service's log; default: the id that this task's log lines bear.
         """
+        kinds = type(request), response
+        method = self._methods.get(kinds) or self._method(*kinds)
         token = token or self._issuer.token(self.name, identity or self._issuer.as_service(company_id))
         metadata = [("authorization", token)]
-        if request_id := structlog.contextvars.get_contextvars().get("request_id"):
+        if request_id := request_id or structlog.contextvars.get_contextvars().get("request_id", ""):
             metadata.append(("x-request-id", request_id))
         if traceparent := traces.current():
             metadata.append((traces.HEADER, traceparent))
         try:
-            return await method(request, metadata=metadata, timeout=deadline_seconds)
+            answer: Response = await method(request, metadata=metadata, timeout=deadline_seconds)
         except grpc.aio.AioRpcError as error:
             if refused := refusal_of(error):
                 raise refused from None
             raise unavailable(self.name, error) from None
+        return answer
+
+    def _method(self, request: type[Message], response: type[Message]) -> Method:
+        expected = response_to(request)
+        if response is not expected:
+            raise TypeError(f"{request.__name__} is answered with {expected.__name__}, not {response.__name__}")
+        method = self._methods[request, response] = method_on(self.channel, request)
+        return method
 
     async def close(self) -> None:
         await self.channel.close(None)

@@ -15,7 +15,7 @@ import contextlib
 import datetime
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 import structlog
@@ -34,7 +34,6 @@ from chassis.messaging.transport import FAULTS, STREAM, Transport
 from chassis.refusals import Refusal, Unavailable
 from chassis.runtime.failpoints import failpoint
 from makeready.events.v1 import events_pb2 as pb
-from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
 
 BATCH = 200
 MESSAGES = 20  # per fetch; each may carry a pack of events
@@ -106,8 +105,7 @@ class Consumer:
         self._apply = apply
         self._subjects = subjects
         self._examine = examine
-        self._outboxes: dict[str, Any] = {producer: OutboxServiceStub(peers[producer].channel) for producer in subjects}
-        self._peers = peers
+        self._producers = {producer: peers[producer] for producer in subjects}
         self._catching_up = asyncio.Lock()
         for one in subjects:
             MISPLACED.labels(one)  # from the start, so that the first one counts as an increase
@@ -226,7 +224,7 @@ class Consumer:
         """Compares the inbox with every producer's outbox every 30 s, until cancelled."""
         while True:
             await asyncio.sleep(RECONCILE_SECONDS)
-            for producer in self._outboxes:
+            for producer in self._producers:
                 try:
                     await self._catch_up_with(producer)
                 except (Unavailable, Refusal) as error:
@@ -237,11 +235,11 @@ class Consumer:
 
         Raises Unavailable if a producer or this service's database is away.
         """
-        return sum([await self._catch_up_with(producer) for producer in self._outboxes])
+        return sum([await self._catch_up_with(producer) for producer in self._producers])
 
     async def _catch_up_with(self, producer: str) -> int:
         async with self._catching_up:
-            outbox, peer = self._outboxes[producer], self._peers[producer]
+            outbox = self._producers[producer]
             since = await self._database.value(self._since, producer=producer)
             subjects = [f"events.{producer}.{content}" for content in self._subjects[producer]]
             request = pb.ListEventIdsRequest(subjects=subjects, limit=2000)
@@ -249,7 +247,7 @@ class Consumer:
                 request.recorded_since.FromDatetime(since - MARGIN)
             fetched, as_of = 0, None
             while True:
-                page = await peer.call(outbox.ListEventIds, request)
+                page = await outbox.call(request, pb.ListEventIdsResponse)
                 as_of = as_of or page.as_of.ToDatetime(datetime.UTC)
                 fetched += await self._fetch_missing(producer, list(page.event_ids))
                 if len(page.event_ids) < request.limit:
@@ -258,7 +256,7 @@ class Consumer:
             await self._database.execute(self._advance, producer=producer, recorded_until=as_of)
             confirm = pb.ConfirmEventsRequest()
             confirm.recorded_until.FromDatetime(as_of - MARGIN)
-            await peer.call(outbox.ConfirmEvents, confirm)
+            await outbox.call(confirm, pb.ConfirmEventsResponse)
             return fetched
 
     async def _fetch_missing(self, producer: str, event_ids: list[str]) -> int:
@@ -267,7 +265,7 @@ class Consumer:
         fetched = 0
         for start in range(0, len(missing), BATCH):
             request = pb.BatchGetEventsRequest(event_ids=missing[start : start + BATCH])
-            events = await self._peers[producer].call(self._outboxes[producer].BatchGetEvents, request)
+            events = await self._producers[producer].call(request, pb.BatchGetEventsResponse)
             found = self._wanted(producer, events.events)
             if await self._examine(found):  # or this comparison would count as done without them
                 raise Unavailable(f"an owner of rows in the events of {producer} is away")

@@ -17,7 +17,6 @@ from prometheus_client import Counter
 from chassis.auth.clients import ServiceClient
 from chassis.messaging.outbox import Outbox
 from makeready.events.v1 import events_pb2 as pb
-from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 
 DEADLINE_SECONDS = 0.25
 PAUSE_SECONDS = 5.0
@@ -36,7 +35,6 @@ class Handover:
     def __init__(self, outbox: Outbox, consumer: ServiceClient) -> None:
         self._outbox = outbox
         self._consumer = consumer
-        self._stub: Any = ConsumerServiceStub(consumer.channel)
         self._subject = f"events.{outbox.producer}.references"
         self._paused_until = float("-inf")
 
@@ -51,7 +49,7 @@ class Handover:
             return
         try:
             request = pb.TakeEventsRequest(messages=messages)
-            await self._consumer.call(self._stub.TakeEvents, request, deadline_seconds=DEADLINE_SECONDS)
+            await self._consumer.call(request, pb.TakeEventsResponse, deadline_seconds=DEADLINE_SECONDS)
         except Exception as error:  # the write is committed, and its caller has to know
             self._paused_until = time.monotonic() + PAUSE_SECONDS
             HANDED_OVER.labels("failed").inc()

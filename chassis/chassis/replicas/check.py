@@ -21,7 +21,6 @@ from chassis.messaging.consumer import Produced
 from chassis.refusals import Refusal, Unavailable
 from chassis.replicas.tables import Fields, Key, Replicas, value_of
 from makeready.events.v1 import events_pb2, replicas_pb2
-from makeready.events.v1.replicas_pb2_grpc import ReplicaSourceServiceStub
 
 PAGE_ROWS = 1000
 PAUSE_SECONDS = 1.0  # between two pages, so that the comparison of a large replica takes little of a service's time
@@ -126,12 +125,12 @@ class ReplicaCheck:
 
     async def _ask(self, kind: str, keys: Sequence[Key]) -> list[Any]:
         owner = self._owners[kind]
-        stub = ReplicaSourceServiceStub(owner.channel)
         found: list[Any] = []
         for start in range(0, len(keys), PAGE_ROWS):
             places = [replicas_pb2.Place(company_id=key[0], id=key[1]) for key in keys[start : start + PAGE_ROWS]]
             request = replicas_pb2.ListReferencesRequest(kind=kind, places=places)
-            found += getattr((await owner.call(stub.ListReferences, request)).references, kind)
+            answer = await owner.call(request, replicas_pb2.ListReferencesResponse)
+            found += getattr(answer.references, kind)
         return found
 
     async def run(self) -> None:

@@ -14,7 +14,6 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.refusals import invalid_request
 from makeready.events.v1 import replicas_pb2 as pb
-from makeready.events.v1.replicas_pb2_grpc import ReplicaSourceServiceStub
 
 ROWS = 1000
 
@@ -100,7 +99,7 @@ class ReplicaResync:
             raise invalid_request(f"kind must be one of: {', '.join(self._owners)}.", "kind")
         owner = self._owners[request.kind]
         asked = pb.ListReferencesRequest(kind=request.kind, after=request.after)
-        references = (await owner.call(ReplicaSourceServiceStub(owner.channel).ListReferences, asked)).references
+        references = (await owner.call(asked, pb.ListReferencesResponse)).references
         async with self._database.transaction() as connection:
             if request.overwrite and self._overwriting is not None:
                 await self._overwriting(connection)

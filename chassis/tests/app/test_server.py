@@ -26,16 +26,13 @@ from chassis.db import migrations
 from chassis.refusals import Refusal
 from chassis.runtime.settings import Environment, SettingsError, service_settings
 from makeready.common.v1 import audit_pb2, retention_pb2, sweeps_pb2
-from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
-from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
-from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from testkit import databases
 from testkit.patience import PATIENCE_SECONDS, eventually
 from testkit.plugin import PostgresServer
 from testkit.processes import READY_SECONDS, free_port
 from testkit.services import Keys, RunningService
 
-from ..contract import EchoRequest, EchoResponse, service
+from ..contract import EchoRequest, service
 from ..parcels import metadata
 
 METHOD = "/makeready.parcels_of_tests.v1.EchoService/Echo"
@@ -62,10 +59,7 @@ class EchoProcess(RunningService):
 
     async def echo(self, text: str, who: Identity = ORDERS, traceparent: str = "") -> str:
         async with self.channel() as channel:
-            method = channel.unary_unary(
-                METHOD, request_serializer=EchoRequest.SerializeToString, response_deserializer=EchoResponse.FromString
-            )
-            return str((await self.call(method, EchoRequest(text=text), who, traceparent)).text)
+            return str((await self.call(channel, EchoRequest(text=text), who, traceparent)).text)
 
     async def health(self, service: str = "") -> str:
         async with self.channel() as channel:
@@ -233,13 +227,9 @@ def test_a_service_without_allowed_callers_is_not_served(prepared: EchoProcess) 
 async def test_what_the_app_is_given_is_served(running: EchoProcess) -> None:
     operator = Identity(OPERATOR, "operator", 7)
     async with running.channel() as channel:
-        entries = await running.call(AuditServiceStub(channel).ListAudit, audit_pb2.ListAuditRequest(limit=1), operator)
-        gone = await running.call(
-            RetentionServiceStub(channel).SweepRetention, retention_pb2.SweepRetentionRequest(), operator
-        )
-        done = await running.call(
-            ScheduledSweepsServiceStub(channel).RunScheduledSweeps, sweeps_pb2.RunScheduledSweepsRequest(), operator
-        )
+        entries = await running.call(channel, audit_pb2.ListAuditRequest(limit=1), operator)
+        gone = await running.call(channel, retention_pb2.SweepRetentionRequest(), operator)
+        done = await running.call(channel, sweeps_pb2.RunScheduledSweepsRequest(), operator)
     assert (list(entries.entries), gone.idempotency_keys, dict(done.done)) == ([], 0, {"ticket.stale": 3})
 
 

@@ -73,10 +73,7 @@ async def client(echo: Echo, keys: Path) -> AsyncIterator[ServiceClient]:
 
 
 async def call(client: ServiceClient, text: str = "hello", **how: Any) -> str:
-    method = client.channel.unary_unary(
-        METHOD, request_serializer=EchoRequest.SerializeToString, response_deserializer=EchoResponse.FromString
-    )
-    answer: Any = await client.call(method, EchoRequest(text=text), **how)
+    answer: Any = await client.call(EchoRequest(text=text), EchoResponse, **how)
     return str(answer.text)
 
 

@@ -13,14 +13,18 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 
 from chassis.auth.clients import CHANNEL_OPTIONS, DISK_FULL, NOT_AGAIN, ServiceClient, ServiceUnavailable
 from chassis.auth.identity import TokenSigner, make_keys
-from makeready.common.v1 import status_pb2, sweeps_pb2
+from chassis.auth.rpcs import path_of, response_to, rpc_of
+from makeready.common.v1 import sweeps_pb2
+from makeready.events.v1 import events_pb2
 from testkit.processes import free_port
 
-READ = f"/{status_pb2.DESCRIPTOR.services_by_name['StatusService'].full_name}/GetStatus"
-ONCE = f"/{sweeps_pb2.DESCRIPTOR.services_by_name['ScheduledSweepsService'].full_name}/RunScheduledSweeps"
+READ, ONCE = events_pb2.BatchGetEventsRequest, sweeps_pb2.RunScheduledSweepsRequest
+DONE = events_pb2.BatchGetEventsResponse()
+READ_PATH = path_of(rpc_of(READ))
 AWAY = grpc.StatusCode.UNAVAILABLE
 
 Handle = Callable[[Any], Awaitable[bytes]]
@@ -33,15 +37,15 @@ class Server:
         self.calls = 0
         self.handle: Handle | None = None
         self.server = grpc.aio.server(options=[("grpc.max_receive_message_length", 2**24), ("grpc.so_reuseport", 0)])
-        for path in (READ, ONCE):
-            service, name = path.strip("/").split("/")
+        for request in (READ, ONCE):
+            service, name = path_of(rpc_of(request)).strip("/").split("/")
             handlers: dict[str, Any] = {name: grpc.unary_unary_rpc_method_handler(self._answer)}
             self.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
         self.target = f"127.0.0.1:{self.server.add_insecure_port(target)}"
 
     async def _answer(self, _request: bytes, context: Any) -> bytes:
         self.calls += 1
-        return b"done" if self.handle is None else await self.handle(context)
+        return b"" if self.handle is None else await self.handle(context)
 
 
 @pytest.fixture
@@ -65,9 +69,10 @@ async def client(server: Server, signer: TokenSigner) -> AsyncIterator[ServiceCl
     await client.close()
 
 
-async def call(client: ServiceClient, path: str = READ, request: bytes = b"", seconds: float = 10.0) -> bytes:
-    found: bytes = await client.call(client.channel.unary_unary(path), request, deadline_seconds=seconds)
-    return found
+async def call(client: ServiceClient, request: Message | None = None, seconds: float = 10.0) -> Message:
+    request = request or READ()
+    answer: Message = await client.call(request, response_to(type(request)), deadline_seconds=seconds)
+    return answer
 
 
 def failing(times: int, code: grpc.StatusCode = AWAY, trailers: Any = ()) -> Handle:
@@ -78,7 +83,7 @@ def failing(times: int, code: grpc.StatusCode = AWAY, trailers: Any = ()) -> Han
         left[0] -= 1
         if left[0] >= 0:
             await context.abort(code, "why", trailers)
-        return b"done"
+        return b""
 
     return handle
 
@@ -88,12 +93,12 @@ async def test_a_call_whose_contract_allows_it_is_sent_again(
     server: Server, client: ServiceClient, code: grpc.StatusCode
 ) -> None:
     server.handle = failing(4, code)
-    assert await call(client) == b"done"
+    assert await call(client) == DONE
     assert server.calls == 5
 
 
 @pytest.mark.parametrize(
-    ("path", "code", "calls"),
+    ("request_type", "code", "calls"),
     [
         (READ, AWAY, 5),
         (ONCE, AWAY, 1),
@@ -103,11 +108,11 @@ async def test_a_call_whose_contract_allows_it_is_sent_again(
     ],
 )
 async def test_other_calls_and_other_failures_are_not_and_no_call_for_ever(
-    server: Server, client: ServiceClient, path: str, code: grpc.StatusCode, calls: int
+    server: Server, client: ServiceClient, request_type: type[Message], code: grpc.StatusCode, calls: int
 ) -> None:
     server.handle = failing(99, code)
     with pytest.raises(ServiceUnavailable) as fault:
-        await call(client, path)
+        await call(client, request_type())
     assert (server.calls, fault.value.code) == (calls, code)
 
 
@@ -145,10 +150,10 @@ async def test_a_request_up_to_a_megabyte_is_kept_for_a_repeat(
 ) -> None:
     server.handle = failing(1)
     if is_repeated:
-        assert await call(client, request=b"x" * 1024 * kilobytes) == b"done"
+        assert await call(client, READ(event_ids=["x" * 1024 * kilobytes])) == DONE
     else:
         with pytest.raises(ServiceUnavailable):
-            await call(client, request=b"x" * 1024 * kilobytes)
+            await call(client, READ(event_ids=["x" * 1024 * kilobytes]))
 
 
 async def test_a_service_that_starts_late_answers_the_call_that_came_before(signer: TokenSigner) -> None:
@@ -158,7 +163,7 @@ async def test_a_service_that_starts_late_answers_the_call_that_came_before(sign
     await asyncio.sleep(0.1)
     server = Server(target)
     await server.server.start()
-    assert await early == b"done"
+    assert await early == DONE
     await client.close()
     await server.server.stop(None)
 
@@ -174,7 +179,7 @@ async def main():
     async def work(request, context):
         print("working", flush=True)
         sum(range(int(float(request or 0) * a_second)))  # nothing else runs in Python meanwhile
-        return b"done"
+        return b""
     handlers = {sys.argv[3]: grpc.unary_unary_rpc_method_handler(work)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(sys.argv[2], handlers),))
     server.add_insecure_port(sys.argv[1])
@@ -188,7 +193,7 @@ asyncio.run(main())
 @pytest.fixture
 def process() -> Iterator[tuple[subprocess.Popen[str], str]]:
     target = f"127.0.0.1:{free_port()}"
-    command = [sys.executable, "-c", BUSY, target, *READ.strip("/").split("/")]
+    command = [sys.executable, "-c", BUSY, target, *READ_PATH.strip("/").split("/")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "serving\n"
@@ -202,10 +207,10 @@ async def test_a_replica_that_hangs_is_given_up_and_the_call_goes_to_another(
     running, target = process
     client = ServiceClient("svc-echo", f"ipv4:{target},{server.target}", signer)
     for _ in range(8):
-        assert await call(client) == b"done"
+        assert await call(client) == DONE
     running.send_signal(signal.SIGSTOP)
     before = server.calls
-    assert await asyncio.gather(*(call(client) for _ in range(4))) == [b"done"] * 4
+    assert await asyncio.gather(*(call(client) for _ in range(4))) == [DONE] * 4
     assert server.calls == before + 4
     await client.close()
 
@@ -218,6 +223,6 @@ async def test_a_process_that_is_busy_with_python_answers_pings(
     given = dict(CHANNEL_OPTIONS) | {"grpc.keepalive_time_ms": 200, "grpc.http2.ping_timeout_ms": 2000}
     del given["grpc.service_config"]
     channel = grpc.aio.insecure_channel(target, options=list(given.items()))
-    method: Any = channel.unary_unary(READ)
-    assert await method(b"5", timeout=60) == b"done"
+    method: Any = channel.unary_unary(READ_PATH)
+    assert await method(b"5", timeout=60) == b""
     await channel.close()

@@ -25,7 +25,7 @@ from chassis.messaging.relay import Relay
 from chassis.messaging.streams import make
 from chassis.messaging.transport import Transport
 from makeready.events.v1 import events_pb2 as pb
-from makeready.events.v1.events_pb2_grpc import add_OutboxServiceServicer_to_server
+from testkit.grpc_servers import serve
 from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
@@ -47,7 +47,7 @@ class Producer:
         self.outbox = Outbox(self.name, outbox_rows)
         self.relay = Relay(database, self.outbox, transport, {"svc-orders": ["public"]})
         self.server = grpc.aio.server()
-        add_OutboxServiceServicer_to_server(self, self.server)  # type: ignore[arg-type]
+        serve(self.server, pb.DESCRIPTOR.services_by_name["OutboxService"], self)
         self.target = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
 
     def __getattr__(self, rpc: str) -> Any:

@@ -18,6 +18,7 @@ from chassis.messaging import handover as module
 from chassis.messaging.handover import HANDED_OVER, Handover
 from chassis.messaging.outbox import Outbox, outbox_table
 from makeready.events.v1 import events_pb2 as pb
+from testkit.grpc_servers import serve
 from testkit.processes import free_port
 
 OUTBOX = Outbox("svc-parcels", outbox_table(sa.MetaData()))
@@ -52,11 +53,7 @@ class Other:
 @pytest.fixture
 async def other() -> AsyncIterator[Other]:
     consumer, server = Other(), grpc.aio.server()
-    take = grpc.unary_unary_rpc_method_handler(
-        consumer.TakeEvents, pb.TakeEventsRequest.FromString, pb.TakeEventsResponse.SerializeToString
-    )
-    service = pb.DESCRIPTOR.services_by_name["ConsumerService"].full_name
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"TakeEvents": take}),))
+    serve(server, pb.DESCRIPTOR.services_by_name["ConsumerService"], consumer)
     consumer.port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     yield consumer

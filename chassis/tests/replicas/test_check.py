@@ -21,7 +21,7 @@ from chassis.replicas.resync import ROWS, ReplicaSource
 from chassis.replicas.tables import Replica, Replicas
 from makeready.events.v1 import events_pb2
 from makeready.events.v1 import replicas_pb2 as pb
-from makeready.events.v1.replicas_pb2_grpc import add_ReplicaSourceServiceServicer_to_server
+from testkit.grpc_servers import serve
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
 
@@ -102,7 +102,7 @@ async def pair(databases: tuple[Database, Database], tmp_path: Path) -> AsyncIte
             await connection.raw.execute("TRUNCATE company, staff")
     made = Pair(*databases)
     server = grpc.aio.server()
-    add_ReplicaSourceServiceServicer_to_server(made, server)  # type: ignore[arg-type]
+    serve(server, pb.DESCRIPTOR.services_by_name["ReplicaSourceService"], made)
     target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()
     make_keys(tmp_path, ["svc-parcels"])

@@ -19,7 +19,7 @@ from chassis.replicas.resync import ROWS, ReplicaResync, ReplicaSource
 from chassis.replicas.tables import Replica
 from makeready.events.v1 import replicas_pb2 as pb
 from makeready.events.v1.events_pb2 import References
-from makeready.events.v1.replicas_pb2_grpc import add_ReplicaSourceServiceServicer_to_server
+from testkit.grpc_servers import serve
 from testkit.plugin import PostgresServer
 
 from ..databases import database_with
@@ -64,7 +64,7 @@ async def resync(owner: Database, opened: Database, tmp_path: Path) -> AsyncIter
             return await source.ListReferences(request, service())
 
     server = grpc.aio.server()
-    add_ReplicaSourceServiceServicer_to_server(Served(), server)  # type: ignore[arg-type]
+    serve(server, pb.DESCRIPTOR.services_by_name["ReplicaSourceService"], Served())
     target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()
     make_keys(tmp_path, ["svc-parcels"])

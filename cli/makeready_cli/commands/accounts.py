@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from makeready.identity.v1 import accounts_pb2 as pb
-from makeready.identity.v1.accounts_pb2_grpc import AccountsServiceStub
 from makeready_cli.calls import Operator
 from makeready_cli.commands.passwords import read_password
 from makeready_cli.output import Answer
@@ -63,8 +62,7 @@ async def change_password(operator: Operator, arguments: argparse.Namespace) -> 
     del arguments
     request = pb.ChangePasswordRequest(password=read_password())
     operator.trace()
-    accounts = AccountsServiceStub(operator.channel("gateway"))
-    changed = await operator.call("gateway", accounts.ChangePassword, request)
+    changed = await operator.call("gateway", request, pb.ChangePasswordResponse)
     return Answer(record_of(changed), f"The password is changed; sessions ended: {changed.sessions_ended}.")
 
 

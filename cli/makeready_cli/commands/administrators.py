@@ -8,7 +8,6 @@ from typing import Any
 
 from makeready.identity.v1 import administrators_pb2
 from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator
 from makeready_cli.commands.links import linked, make_link
@@ -64,12 +63,11 @@ def add(commands: Commands) -> None:
 
 
 async def create_administrator(operator: Operator, arguments: argparse.Namespace) -> Answer:
-    companies = CompaniesServiceStub(operator.channel("gateway"))
     password = read_password() if arguments.password_stdin else secrets.token_urlsafe(PASSWORD_BYTES)
     request = pb.CreateAdministratorRequest(
         company_id=arguments.company_id, email=arguments.email, name=arguments.name, password=password
     )
-    created = await operator.call("gateway", companies.CreateAdministrator, request)
+    created = await operator.call("gateway", request, pb.CreateAdministratorResponse)
     value: dict[str, Any] = {"administrator_id": created.administrator_id}
     text = f"Administrator {created.administrator_id} created."
     if not arguments.password_stdin:

@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from makeready.common.v1 import audit_pb2 as pb
-from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.identity.v1 import actors_pb2
-from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company
 from makeready_cli.errors import printable
@@ -99,11 +97,10 @@ async def _keys_of_deactivated(
     by_keys = {one["actor"] for one in entries if one["actor"].startswith(_KEYS)}
     about_keys = {f"api_key:{one['subject_id']}" for one in entries if one["subject"] == "key"}
     actors = sorted(by_keys | about_keys)
-    stub = ActorsServiceStub(operator.channel("gateway"))
     found: dict[int, str] = {}
     for start in range(0, len(actors), ACTORS_MAX):
         request = actors_pb2.BatchGetActorsRequest(actors=actors[start : start + ACTORS_MAX])
-        answer = await operator.call("gateway", stub.BatchGetActors, request, company_id=company_id)
+        answer = await operator.call("gateway", request, actors_pb2.BatchGetActorsResponse, company_id=company_id)
         for one in answer.actors:
             if one.HasField("administrator_active") and not one.administrator_active:
                 found[int(one.actor.partition(":")[2])] = one.administrator_name
@@ -112,7 +109,6 @@ async def _keys_of_deactivated(
 
 async def _entries(operator: Operator, arguments: argparse.Namespace, service: str) -> list[dict[str, Any]]:
     """The newest entries of one service, up to the limit for all services together."""
-    audit = AuditServiceStub(operator.channel(service))
     request = pb.ListAuditRequest(
         subject=arguments.subject or "", actor=arguments.actor, request_id=arguments.request_id
     )
@@ -124,7 +120,7 @@ async def _entries(operator: Operator, arguments: argparse.Namespace, service: s
     found: list[dict[str, Any]] = []
     while len(found) < arguments.limit:
         request.limit = min(PAGE_MAX, arguments.limit - len(found))
-        answer = await operator.call(service, audit.ListAudit, request, company_id=arguments.company_id)
+        answer = await operator.call(service, request, pb.ListAuditResponse, company_id=arguments.company_id)
         found += (_shown(entry, service) for entry in answer.entries)
         if len(answer.entries) < request.limit:
             break

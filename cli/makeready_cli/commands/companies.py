@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
 from makeready.tickets.v1 import tickets_pb2
-from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator
 from makeready_cli.ensuring import companies_file
@@ -149,16 +147,14 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
         raise UsageError("name at least one setting to change")
     operator.trace()
     # The gateway first, even without a setting for it: it alone knows whether the company exists.
-    companies = CompaniesServiceStub(operator.channel("gateway"))
-    updated = (await operator.call("gateway", companies.UpdateCompany, company)).company
+    updated = (await operator.call("gateway", company, pb.UpdateCompanyResponse)).company
     value = _shown(updated)
     if arguments.second_factor_required is not None:
         value["second_factor_required"] = updated.second_factor_required
     if has_policy:
-        tickets = TicketsServiceStub(operator.channel("svc-tickets"))
         try:
             stored = await operator.call(
-                "svc-tickets", tickets.UpdateTicketPolicy, policy, company_id=arguments.company_id
+                "svc-tickets", policy, tickets_pb2.UpdateTicketPolicyResponse, company_id=arguments.company_id
             )
         except CommandError as failed:
             raise CommandError(f"The ticket policy stays as it was, all else is changed: {failed}") from None
@@ -205,12 +201,12 @@ def _ensured(steps: Sequence[Step], companies: int, *, is_check: bool) -> Answer
 
 async def show(operator: Operator, arguments: argparse.Namespace) -> Answer:
     """Reads the settings from the contexts that own them."""
-    companies = CompaniesServiceStub(operator.channel("gateway"))
     request = pb.GetCompanyRequest(company_id=arguments.company_id)
-    found = (await operator.call("gateway", companies.GetCompany, request)).company
-    tickets = TicketsServiceStub(operator.channel("svc-tickets"))
+    found = (await operator.call("gateway", request, pb.GetCompanyResponse)).company
     asked = tickets_pb2.GetTicketPolicyRequest()
-    policy = await operator.call("svc-tickets", tickets.GetTicketPolicy, asked, company_id=arguments.company_id)
+    policy = await operator.call(
+        "svc-tickets", asked, tickets_pb2.GetTicketPolicyResponse, company_id=arguments.company_id
+    )
     return _settings(_shown(found) | _policy(policy))
 
 

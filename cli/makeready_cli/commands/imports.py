@@ -15,6 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from chassis.auth.clients import ServiceUnavailable
+from chassis.auth.rpcs import response_to
 from importing import delimiters, encodings, mapping_file
 from importing.errors import ImportFault
 from importing.kinds import KINDS, Kind
@@ -119,10 +120,10 @@ async def _run(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 def _asking(operator: Operator, company_id: int) -> Ask:
     async def ask(kind: Kind, request: Any) -> Any:
-        method = operator.method(kind.service, kind.rpc)
+        response = response_to(type(request))
         try:
             return await operator.ask(
-                kind.service, method, request, company_id=company_id, deadline_seconds=DEADLINE_SECONDS
+                kind.service, request, response, company_id=company_id, deadline_seconds=DEADLINE_SECONDS
             )
         except ServiceUnavailable as error:
             raise NoAnswer(unavailable_message(kind.service, error), is_transient=is_transient(error)) from None

@@ -12,7 +12,6 @@ from tqdm import tqdm
 
 from chassis.auth.clients import ServiceUnavailable
 from makeready.events.v1 import replicas_pb2 as pb
-from makeready.events.v1.replicas_pb2_grpc import ReplicasServiceStub
 from makeready_cli.calls import Operator, is_unknown, unavailable_message
 from makeready_cli.errors import CommandError, UsageError
 from makeready_cli.output import Answer, table
@@ -64,9 +63,8 @@ async def rebuild(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 async def _kinds(operator: Operator, service: str) -> list[pb.ReplicaKind]:
     """The kinds of replicas that the service has; empty if it does not implement the RPC."""
-    stub = ReplicasServiceStub(operator.channel(service))
     try:
-        return list((await operator.ask(service, stub.ListReplicas, pb.ListReplicasRequest())).kinds)
+        return list((await operator.ask(service, pb.ListReplicasRequest(), pb.ListReplicasResponse)).kinds)
     except ServiceUnavailable as error:
         if is_unknown(error):
             return []
@@ -75,12 +73,11 @@ async def _kinds(operator: Operator, service: str) -> list[pb.ReplicaKind]:
 
 async def _take_in(operator: Operator, service: str, one: pb.ReplicaKind, overwrite: bool, progress: Any) -> int:
     """Copies all rows of one kind from their owner; returns how many."""
-    stub = ReplicasServiceStub(operator.channel(service))
     request = pb.RebuildReplicasRequest(kind=one.kind, overwrite=overwrite)
     rows = 0
     while True:
         try:
-            page = await operator.ask(service, stub.RebuildReplicas, request, deadline_seconds=PAGE_SECONDS)
+            page = await operator.ask(service, request, pb.RebuildReplicasResponse, deadline_seconds=PAGE_SECONDS)
         except ServiceUnavailable as error:
             raise CommandError(
                 f"{service} can't take in the {one.kind.replace('_', ' ')} of {one.owner} after {rows} rows: one of "

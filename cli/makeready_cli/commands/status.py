@@ -17,9 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from chassis.auth.clients import ServiceUnavailable
 from makeready.common.v1 import status_pb2
-from makeready.common.v1.status_pb2_grpc import StatusServiceStub
 from makeready.events.v1 import events_pb2 as pb
-from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
 from makeready_cli.calls import Operator
 from makeready_cli.errors import CommandError
 from makeready_cli.output import Answer, table
@@ -152,10 +150,9 @@ async def _process(operator: Operator, name: str, process: Mapping[str, Any]) ->
 
 async def _more(operator: Operator, service: str) -> dict[str, Any]:
     """The release, the database, NATS and deliveries as the service sees them; empty if it does not answer."""
-    stub = StatusServiceStub(operator.channel(service))
     request = status_pb2.GetStatusRequest()
     try:
-        answer = await operator.ask(service, stub.GetStatus, request, deadline_seconds=STATUS_SECONDS)
+        answer = await operator.ask(service, request, status_pb2.GetStatusResponse, deadline_seconds=STATUS_SECONDS)
     except (ServiceUnavailable, CommandError):
         return {}
     found: dict[str, Any] = {
@@ -182,9 +179,8 @@ async def _health(operator: Operator, service: str) -> str:
 
 async def _unpublished(operator: Operator, service: str) -> int | None:
     """Events that wait for the transport; None if the service has no outbox or does not answer."""
-    outbox = OutboxServiceStub(operator.channel(service))
     try:
-        answer = await operator.ask(service, outbox.GetOutbox, pb.GetOutboxRequest(), deadline_seconds=LOOK_SECONDS)
+        answer = await operator.ask(service, pb.GetOutboxRequest(), pb.GetOutboxResponse, deadline_seconds=LOOK_SECONDS)
     except (ServiceUnavailable, CommandError):
         return None
     return answer.unpublished
@@ -192,9 +188,8 @@ async def _unpublished(operator: Operator, service: str) -> int | None:
 
 async def _lag(operator: Operator, service: str) -> int | None:
     """Events that the consumer has not received yet; None if the service consumes nothing, or it or NATS is away."""
-    consumer = ConsumerServiceStub(operator.channel(service))
     try:
-        answer = await operator.ask(service, consumer.GetLag, pb.GetLagRequest(), deadline_seconds=LOOK_SECONDS)
+        answer = await operator.ask(service, pb.GetLagRequest(), pb.GetLagResponse, deadline_seconds=LOOK_SECONDS)
     except (ServiceUnavailable, CommandError):
         return None
     return answer.pending if answer.HasField("pending") else None

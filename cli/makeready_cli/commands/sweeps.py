@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 from chassis.auth.clients import ServiceUnavailable
 from chassis.schedule import ahead, instants
 from makeready.common.v1 import retention_pb2, sweeps_pb2
-from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
-from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from makeready.webhooks.v1 import webhooks_pb2
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, is_unknown, unavailable_message
@@ -157,8 +155,9 @@ async def sweep_retention(operator: Operator, arguments: argparse.Namespace) -> 
     _confirm("retention", arguments, request)
 
     async def ask(service: str) -> retention_pb2.SweepRetentionResponse:
-        stub = RetentionServiceStub(operator.channel(service))
-        return await operator.ask(service, stub.SweepRetention, request, deadline_seconds=SWEEP_SECONDS)
+        return await operator.ask(
+            service, request, retention_pb2.SweepRetentionResponse, deadline_seconds=SWEEP_SECONDS
+        )
 
     swept = [answer for answer in (await _everywhere(operator, ask)).values() if answer is not None]
     # Without --now each service uses its own clock. Everything that was due at the earliest of their instants is gone.
@@ -181,8 +180,9 @@ async def sweep_stale(operator: Operator, arguments: argparse.Namespace) -> Answ
     _confirm("stale", arguments, request)
 
     async def ask(service: str) -> sweeps_pb2.RunScheduledSweepsResponse:
-        stub = ScheduledSweepsServiceStub(operator.channel(service))
-        return await operator.ask(service, stub.RunScheduledSweeps, request, deadline_seconds=SWEEP_SECONDS)
+        return await operator.ask(
+            service, request, sweeps_pb2.RunScheduledSweepsResponse, deadline_seconds=SWEEP_SECONDS
+        )
 
     answers = await _everywhere(operator, ask)
     done: Counter[str] = Counter()

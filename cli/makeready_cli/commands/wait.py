@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from chassis.auth.clients import ServiceUnavailable
 from makeready.events.v1 import events_pb2 as pb
-from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, is_unknown, unavailable_message
 from makeready_cli.errors import CommandError
@@ -72,9 +71,10 @@ async def _round(operator: Operator, deadline_seconds: float) -> Round:
 
 
 async def _look_at_outbox(operator: Operator, service: str, deadline_seconds: float, found: Round) -> None:
-    outbox = OutboxServiceStub(operator.channel(service))
     try:
-        answer = await operator.ask(service, outbox.GetOutbox, pb.GetOutboxRequest(), deadline_seconds=deadline_seconds)
+        answer = await operator.ask(
+            service, pb.GetOutboxRequest(), pb.GetOutboxResponse, deadline_seconds=deadline_seconds
+        )
     except ServiceUnavailable as error:
         if not is_unknown(error):  # a service without events of its own has no outbox
             found.behind.append(unavailable_message(service, error).removesuffix("."))
@@ -84,9 +84,8 @@ async def _look_at_outbox(operator: Operator, service: str, deadline_seconds: fl
 
 
 async def _catch_up(operator: Operator, service: str, deadline_seconds: float, found: Round) -> None:
-    consumer = ConsumerServiceStub(operator.channel(service))
     try:
-        answer = await operator.ask(service, consumer.CatchUp, pb.CatchUpRequest(), deadline_seconds=deadline_seconds)
+        answer = await operator.ask(service, pb.CatchUpRequest(), pb.CatchUpResponse, deadline_seconds=deadline_seconds)
     except ServiceUnavailable as error:
         if not is_unknown(error):
             found.behind.append(unavailable_message(service, error).removesuffix("."))

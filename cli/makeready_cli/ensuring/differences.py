@@ -14,10 +14,7 @@ from typing import Any
 
 from makeready.identity.v1 import administrators_pb2
 from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1.administrators_pb2_grpc import AdministratorsServiceStub
-from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
 from makeready.tickets.v1 import tickets_pb2
-from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from makeready_cli.calls import Operator
 from makeready_cli.ensuring.companies_file import Administrator, Company, Key
 from makeready_cli.ensuring.keys_file import KeysFile
@@ -64,8 +61,7 @@ async def differences(operator: Operator, declared: Sequence[Company], keys: Key
 
     Raises CommandError for a difference that no step can close: a key keeps its scope and its administrator.
     """
-    companies = CompaniesServiceStub(operator.channel("gateway"))
-    listed = await operator.call("gateway", companies.ListCompanies, pb.ListCompaniesRequest())
+    listed = await operator.call("gateway", pb.ListCompaniesRequest(), pb.ListCompaniesResponse)
     found = {one.external_id: one for one in listed.companies if one.external_id}
     steps: list[Step] = []
     for one in declared:
@@ -87,13 +83,12 @@ def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> 
         "second_factor_required": declared.second_factor_required,
     }
     given = {name: value for name, value in wanted.items() if value is not None}
-    companies = CompaniesServiceStub(operator.channel("gateway"))
 
     async def create() -> None:
         request = pb.CreateCompanyRequest(
             name=declared.name, timezone=declared.timezone or "", external_id=declared.external_id
         )
-        made = (await operator.call("gateway", companies.CreateCompany, request)).company
+        made = (await operator.call("gateway", request, pb.CreateCompanyResponse)).company
         place.company_id = made.id
         # Also the settings that a new company has not; or another run has made it meanwhile.
         await change(_differing(given, made))
@@ -101,7 +96,7 @@ def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> 
     async def change(values: dict[str, Any]) -> None:
         if values:
             request = pb.UpdateCompanyRequest(company_id=place.company_id, **values)
-            await operator.call("gateway", companies.UpdateCompany, request)
+            await operator.call("gateway", request, pb.UpdateCompanyResponse)
 
     if company is None:
         return [Step(declared.external_id, "company", declared.external_id, "create", given, create)]
@@ -123,16 +118,18 @@ async def _policy(operator: Operator, place: _Place) -> list[Step]:
     given = {name: value for name, value in wanted.items() if value is not None}
     if not given:
         return []
-    tickets = TicketsServiceStub(operator.channel("svc-tickets"))
     if place.company_id:
         stored = await operator.call(
-            "svc-tickets", tickets.GetTicketPolicy, tickets_pb2.GetTicketPolicyRequest(), company_id=place.company_id
+            "svc-tickets",
+            tickets_pb2.GetTicketPolicyRequest(),
+            tickets_pb2.GetTicketPolicyResponse,
+            company_id=place.company_id,
         )
         given = {name: value for name, value in given.items() if getattr(stored, name) != value}
 
     async def change() -> None:
         request = tickets_pb2.UpdateTicketPolicyRequest(**given)
-        await operator.call("svc-tickets", tickets.UpdateTicketPolicy, request, company_id=place.company_id)
+        await operator.call("svc-tickets", request, tickets_pb2.UpdateTicketPolicyResponse, company_id=place.company_id)
 
     names = {"photo_required_to_complete": "photo_required", "stale_after_hours": "ticket_stale_after_hours"}
     values = {names[name]: value for name, value in given.items()}
@@ -141,11 +138,12 @@ async def _policy(operator: Operator, place: _Place) -> list[Step]:
 
 
 async def _administrators(operator: Operator, place: _Place) -> list[Step]:
-    stub = AdministratorsServiceStub(operator.channel("gateway"))
     found: dict[str, administrators_pb2.Administrator] = {}
     if place.declared.administrators and place.company_id:
         request = administrators_pb2.ListAdministratorsRequest()
-        listed = await operator.call("gateway", stub.ListAdministrators, request, company_id=place.company_id)
+        listed = await operator.call(
+            "gateway", request, administrators_pb2.ListAdministratorsResponse, company_id=place.company_id
+        )
         found = {one.email: one for one in listed.administrators}
     newest = max((one.administrator_id for one in found.values()), default=0)
 
@@ -158,7 +156,9 @@ async def _administrators(operator: Operator, place: _Place) -> list[Step]:
             # The same for runs at the same time: the company then gets one administrator and no refusal.
             once = _once("administrator", place.company_id, email, name, newest)
             request = administrators_pb2.InviteAdministratorRequest(idempotency_key=once, email=email, name=name)
-            await operator.call("gateway", stub.InviteAdministrator, request, company_id=place.company_id)
+            await operator.call(
+                "gateway", request, administrators_pb2.InviteAdministratorResponse, company_id=place.company_id
+            )
 
         async def rename() -> None:
             assert administrator is not None
@@ -167,7 +167,9 @@ async def _administrators(operator: Operator, place: _Place) -> list[Step]:
             request = administrators_pb2.UpdateAdministratorRequest(
                 idempotency_key=once, administrator_id=who, name=name
             )
-            await operator.call("gateway", stub.UpdateAdministrator, request, company_id=place.company_id)
+            await operator.call(
+                "gateway", request, administrators_pb2.UpdateAdministratorResponse, company_id=place.company_id
+            )
 
         external_id = place.declared.external_id
         if administrator is None:
@@ -225,7 +227,6 @@ def _key(
     )
     if declared.expires_at is not None:
         request.expires_at.FromDatetime(declared.expires_at)
-    minted = KeysServiceStub(operator.channel("gateway")).MintKey
 
     async def mint() -> None:
         assert keys is not None, "the command asks for a file where a company has keys"
@@ -234,7 +235,7 @@ def _key(
         once = _once("key", place.company_id, declared.name, declared.scope, email, declared.expires_at, ended)
         request.idempotency_key = noted if active else once
         keys.begin(entry, request.idempotency_key)
-        made = await operator.call("gateway", minted, request)
+        made = await operator.call("gateway", request, pb.MintKeyResponse)
         if not made.key:
             raise CommandError(
                 f"Key {made.key_id} ({entry}) was minted more than a day ago, by a run that was killed, and nobody has "
@@ -248,11 +249,10 @@ def _key(
 
 async def _all_keys(operator: Operator, company_id: int, active_only: bool = False) -> list[pb.Key]:
     """Ascending by id."""
-    stub = KeysServiceStub(operator.channel("gateway"))
     request = pb.ListKeysRequest(company_id=company_id, active_only=active_only)
     found: list[pb.Key] = []
     while True:
-        page = await operator.call("gateway", stub.ListKeys, request)
+        page = await operator.call("gateway", request, pb.ListKeysResponse)
         found += page.keys
         if not page.HasField("next_after_id"):
             return found

@@ -16,6 +16,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
 
 from chassis.auth.clients import ServiceUnavailable
+from chassis.auth.rpcs import response_to
 from makeready_cli import argument_types as types
 from makeready_cli.calls import DEADLINE_SECONDS, Operator, ensure_company, is_transient, unavailable_message
 from makeready_cli.errors import CommandError
@@ -131,14 +132,17 @@ async def response_of(operator: Operator, command: RpcCommand, request: Any, com
 
 async def _page(operator: Operator, command: RpcCommand, request: Any, company_id: int) -> Any:
     """One response. If no answer arrives, a call that is safe to repeat is repeated once."""
-    method = operator.method(command.service, command.rpc)
     is_idempotent = IDEMPOTENCY_KEY in command.fields
     for attempt in range(ATTEMPTS if is_idempotent or command.is_read else 1):
         if attempt:
             await asyncio.sleep(PAUSE_SECONDS)
         try:
             return await operator.ask(
-                command.service, method, request, company_id=company_id, deadline_seconds=command.deadline_seconds
+                command.service,
+                request,
+                response_to(type(request)),
+                company_id=company_id,
+                deadline_seconds=command.deadline_seconds,
             )
         except ServiceUnavailable as error:
             unavailable = error

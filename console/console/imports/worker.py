@@ -24,10 +24,10 @@ import grpc
 import msgspec
 import structlog
 import uvloop
-from google.protobuf.message_factory import GetMessageClass
 
 from chassis.auth.clients import ServiceClient, ServiceUnavailable
 from chassis.auth.identity import TokenSigner
+from chassis.auth.rpcs import response_to
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.refusals import Refusal
 from chassis.runtime import logs
@@ -47,7 +47,6 @@ from importing.rows import Fault, Reading, Source, SourceRow
 from importing.sending import DEADLINE_SECONDS, NoAnswer, Sender
 from importing.shapes import Mapped, Plain, Shape
 from makeready.identity.v1 import sessions_pb2
-from makeready.identity.v1.sessions_pb2_grpc import SessionsServiceStub
 
 TOKEN_SECONDS = 15.0  # the gateway returns one that is valid for 20 s or more
 CPU_SECONDS = 300
@@ -98,15 +97,12 @@ class _Services:
 
     async def ask(self, kind: Kind, request: Any) -> Any:
         """See `importing.sending.Ask`."""
-        client, rpc = self._clients[kind.service], kind.rpc
-        method = client.channel.unary_unary(
-            f"/{rpc.containing_service.full_name}/{rpc.name}",
-            request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
-            response_deserializer=GetMessageClass(rpc.output_type).FromString,
-        )
+        response = response_to(type(request))
         try:
             token = await self._token(kind.service)
-            return await client.call(method, request, token=token, deadline_seconds=DEADLINE_SECONDS)
+            return await self._clients[kind.service].call(
+                request, response, token=token, deadline_seconds=DEADLINE_SECONDS
+            )
         except Refusal as refusal:
             if refusal.code == IN_PROGRESS:  # the batch was sent by a process that was killed, and is still under way
                 raise NoAnswer("The batch is still under way.", is_transient=True) from None
@@ -119,8 +115,7 @@ class _Services:
         if time.monotonic() - made > TOKEN_SECONDS:
             made, gateway = time.monotonic(), self._clients[config.GATEWAY]
             request = sessions_pb2.IssueTokenRequest(permit=self._permit, audience=audience)
-            stub: Any = SessionsServiceStub(gateway.channel)
-            token = str((await gateway.call(stub.IssueToken, request)).token)
+            token = (await gateway.call(request, sessions_pb2.IssueTokenResponse)).token
             self._tokens[audience] = made, token
         return token
 

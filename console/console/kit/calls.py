@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib
-import pkgutil
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.descriptor import MethodDescriptor
 
 from chassis.auth.clients import ServiceClient, ServiceUnavailable
+from chassis.auth.rpcs import response_to, services_of
 from chassis.refusals import Refusal
 from console.kit.sessions import Sessions
 
@@ -31,20 +29,7 @@ def contract(rpc: str) -> MethodDescriptor:
     """The RPC that pages.py spells `webhooks.DeliveriesService/ListDeliveries`."""
     context, _, rest = rpc.partition(".")
     service, _, method = rest.partition("/")
-    return _services(context)[service].methods_by_name[method]
-
-
-@functools.cache
-def _services(context: str) -> dict[str, ServiceDescriptor]:
-    package = importlib.import_module(f"makeready.{context}.v1")
-    modules = [
-        importlib.import_module(f"{package.__name__}.{one.name}") for one in pkgutil.iter_modules(package.__path__)
-    ]
-    found: dict[str, ServiceDescriptor] = {}
-    for module in modules:
-        if hasattr(module, "DESCRIPTOR"):
-            found.update(module.DESCRIPTOR.services_by_name)
-    return found
+    return services_of(f"makeready.{context}.v1")[service].methods_by_name[method]
 
 
 def service_of(rpc: str) -> str:
@@ -59,7 +44,6 @@ class Calls:
 
     def __init__(self, clients: Mapping[str, ServiceClient], sessions: Sessions) -> None:
         self._clients, self._sessions = clients, sessions
-        self._methods: dict[tuple[str, str], Any] = {}
 
     async def __call__(
         self, session: str, rpc: str, request: Any, *, service: str = "", deadline_seconds: float = CALL_SECONDS
@@ -69,20 +53,9 @@ class Calls:
         session: its person calls. service: the one to ask, where several serve the RPC.
         """
         service = service or service_of(rpc)
-        client = self._clients[service]
         token = await self._sessions.token(session, service)
-        return await client.call(self._method(client, rpc), request, token=token, deadline_seconds=deadline_seconds)
-
-    def _method(self, client: ServiceClient, rpc: str) -> Any:
-        key = client.name, rpc
-        if key not in self._methods:
-            method = contract(rpc)
-            self._methods[key] = client.channel.unary_unary(
-                f"/{method.containing_service.full_name}/{method.name}",
-                request_serializer=GetMessageClass(method.input_type).SerializeToString,
-                response_deserializer=GetMessageClass(method.output_type).FromString,
-            )
-        return self._methods[key]
+        response = response_to(type(request))
+        return await self._clients[service].call(request, response, token=token, deadline_seconds=deadline_seconds)
 
 
 @dataclass(frozen=True, slots=True)

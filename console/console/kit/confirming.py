@@ -36,7 +36,7 @@ async def confirm(visit: Visit) -> web.Response | None:
             finish = pb.FinishPasskeyRequest(
                 ceremony=visit.form.get(CEREMONY, ""), credential_json=visit.form[CREDENTIAL], client=visit.client
             )
-            new = (await visit.site.sessions.call("FinishPasskey", finish)).session
+            new = (await visit.site.sessions.call(finish, pb.FinishPasskeyResponse)).session
             if new.session.actor != visit.who.actor:
                 return page(visit, "That passkey is another account's.")
         else:
@@ -46,7 +46,7 @@ async def confirm(visit: Visit) -> web.Response | None:
                 code=visit.form.get(CODE, ""),
                 client=visit.client,
             )
-            new = (await visit.site.sessions.call("StepUp", step_up)).session
+            new = (await visit.site.sessions.call(step_up, pb.StepUpResponse)).session
     except Refusal as refusal:
         if refusal.code == "no_session":
             raise

@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from chassis.auth.clients import ServiceClient
+from google.protobuf.message import Message
+
+from chassis.auth.clients import Response, ServiceClient
 from makeready.identity.v1 import sessions_pb2 as pb
-from makeready.identity.v1.sessions_pb2_grpc import SessionsServiceStub
 
 SESSION_SECONDS = 1.0
 """A session that was ended elsewhere is ended here after this time at the latest."""
@@ -49,16 +50,15 @@ class Sessions:
 
     def __init__(self, gateway: ServiceClient, clock: Callable[[], float] = time.monotonic) -> None:
         self._gateway, self._clock = gateway, clock
-        self._stub: Any = SessionsServiceStub(gateway.channel)
         self._found = _Cache(SESSION_SECONDS, clock)
         self._watched = _Cache(SESSION_SECONDS, clock)
         self._tokens = _Cache(TOKEN_SECONDS, clock)
         self._displaced = _Cache(SESSION_SECONDS, clock)
         self._asked: dict[tuple[str, str], asyncio.Task[str]] = {}
 
-    async def call(self, rpc: str, request: Any, deadline_seconds: float = 10.0) -> Any:
+    async def call(self, request: Message, response: type[Response]) -> Response:
         """An RPC of SessionsService, as the service `console`."""
-        return await self._gateway.call(getattr(self._stub, rpc), request, deadline_seconds=deadline_seconds)
+        return await self._gateway.call(request, response)
 
     async def find(self, text: str, *, watches: bool = False) -> pb.Session | None:
         """The session with this text; None if there is none, or if it has ended.
@@ -68,7 +68,7 @@ class Sessions:
         found: pb.Session | None = self._found.get(text) or (self._watched.get(text) if watches else None)
         if found is None:
             asked = self._clock()
-            answer = await self.call("GetSession", pb.GetSessionRequest(session=text, watches=watches))
+            answer = await self.call(pb.GetSessionRequest(session=text, watches=watches), pb.GetSessionResponse)
             if not answer.HasField("session"):
                 self.forget(text)
                 if answer.displaced:
@@ -98,7 +98,7 @@ class Sessions:
     async def _issue(self, key: tuple[str, str]) -> str:
         asked = self._clock()
         request = pb.IssueTokenRequest(session=key[0], audience=key[1])
-        token = str((await self.call("IssueToken", request)).token)
+        token = (await self.call(request, pb.IssueTokenResponse)).token
         self._tokens.put(key, token, asked)
         return token
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from chassis.auth.access import OPENED_BY, asked_scope
+from chassis.auth.rpcs import path_of, services_of
 from gateway.http.filters import Filter, filters_of
 
 PREFIX = "/api/v1"
@@ -170,7 +168,7 @@ def _operation(route: Route) -> Operation:
         )
     context, _, rpc = route.rpc.partition(".")
     service_name, _, method_name = rpc.partition("/")
-    service = _contracts(context)[service_name]
+    service = services_of(f"makeready.{context}.v1")[service_name]
     method = service.methods_by_name[method_name]
     kind = "snapshot" if route.path.startswith(SNAPSHOTS) else _kind(method)
     ids = tuple(one.strip("{}") for one in route.path.split("/") if one.startswith("{"))
@@ -187,7 +185,7 @@ def _operation(route: Route) -> Operation:
         route,
         kind,
         f"svc-{context}",
-        f"/{service.full_name}/{method.name}",
+        path_of(method),
         GetMessageClass(method.input_type),
         GetMessageClass(method.output_type),
         ids,
@@ -198,15 +196,6 @@ def _operation(route: Route) -> Operation:
         OPENED_BY[scope],
         route.seconds or (WRITE_SECONDS if kind in ("write", "delete") else READ_SECONDS),
     )
-
-
-@functools.cache
-def _contracts(context: str) -> dict[str, ServiceDescriptor]:
-    """The services that a context's contracts declare, by their short names."""
-    package = importlib.import_module(f"makeready.{context}.v1")
-    names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name.endswith("_pb2")]
-    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
-    return {name: found for one in modules for name, found in one.DESCRIPTOR.services_by_name.items()}
 
 
 def _kind(method: MethodDescriptor) -> Kind:

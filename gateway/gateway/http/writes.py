@@ -26,7 +26,6 @@ from gateway.http.routes import Operation
 from gateway.identity.idempotency import queries
 from gateway.identity.idempotency.queries import Taking
 from makeready.common.v1 import idempotency_pb2 as pb
-from makeready.common.v1.idempotency_pb2_grpc import IdempotencyServiceStub
 
 # A lease outlasts its call by so much. A call that could begin later than that is not made.
 MARGIN_SECONDS = 5.0
@@ -121,12 +120,10 @@ class Writes:
 
     async def _use(self, service: str, key: str, caller: Caller) -> pb.KeyUse.ValueType:
         """What a service has used the key for; not specified if it does not answer."""
-        peer = self._peers[service]
-        ask: Any = IdempotencyServiceStub(peer.channel).GetKeyUse
         try:
-            answer: pb.GetKeyUseResponse = await peer.call(
-                ask,
+            answer = await self._peers[service].call(
                 pb.GetKeyUseRequest(idempotency_key=key),
+                pb.GetKeyUseResponse,
                 identity=caller.identity,
                 deadline_seconds=ASK_SECONDS,
             )

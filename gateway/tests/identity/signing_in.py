@@ -13,14 +13,14 @@ import pyotp
 from cbor2 import dumps
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
+from google.protobuf.message import Message
 from webauthn.helpers import base64url_to_bytes, bytes_to_base64url
 
 from chassis.auth.clients import refusal_of
 from chassis.auth.identity import SERVICE, Identity, TokenSigner, TokenVerifier
+from chassis.auth.rpcs import method_on
 from makeready.identity.v1 import identity_pb2
 from makeready.identity.v1 import sessions_pb2 as pb
-from makeready.identity.v1.accounts_pb2_grpc import AccountsServiceStub
-from makeready.identity.v1.sessions_pb2_grpc import SessionsServiceStub
 from testkit.gateways import Operator
 
 GOOD = "three purple otters juggle"
@@ -32,9 +32,7 @@ class Console:
     """The console: a service that calls SessionsService and nothing else. Each has a network of its own."""
 
     def __init__(self, target: str, keys: Path, name: str = "console") -> None:
-        channel = grpc.aio.insecure_channel(target)
-        self._stub: Any = SessionsServiceStub(channel)
-        self._accounts: Any = AccountsServiceStub(channel)
+        self._channel = grpc.aio.insecure_channel(target)
         self._keys = keys
         self._token = TokenSigner(keys / "console.jwk").token("gateway", Identity(SERVICE, name))
         number = next(_networks)
@@ -45,12 +43,12 @@ class Console:
         request_type = getattr(pb, f"{rpc}Request")
         if "client" in request_type.DESCRIPTOR.fields_by_name:
             values.setdefault("client", self.client)
-        return await self._answer(getattr(self._stub, rpc), request_type(**values), self._token)
+        return await self._answer(request_type(**values), self._token)
 
-    @staticmethod
-    async def _answer(method: Any, request: Any, token: str) -> Any:
+    async def _answer(self, request: Message, token: str) -> Any:
+        metadata = [("authorization", token), ("x-request-id", "op-1")]
         try:
-            return await method(request, metadata=[("authorization", token), ("x-request-id", "op-1")], timeout=20)
+            return await method_on(self._channel, type(request))(request, metadata=metadata, timeout=20)
         except grpc.aio.AioRpcError as error:
             refused = refusal_of(error)
             if refused is None:
@@ -76,7 +74,7 @@ class Console:
     async def account(self, text: str, rpc: str, request: Any) -> Any:
         """One RPC of AccountsService by the person who has the session."""
         token = (await self("IssueToken", session=text, audience="gateway")).token
-        return await self._answer(getattr(self._accounts, rpc), request, token)
+        return await self._answer(request, token)
 
 
 class Authenticator:

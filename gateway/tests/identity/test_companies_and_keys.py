@@ -7,7 +7,6 @@ import asyncio
 import hashlib
 import re
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 import grpc
@@ -16,6 +15,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
+from chassis.auth.rpcs import method_on
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from gateway import tables
@@ -269,12 +269,8 @@ async def test_an_rpc_answers_the_kinds_that_its_contract_allows(
     named = "company_id" in rpc.input_type.fields_by_name
     request = GetMessageClass(rpc.input_type)(**({"company_id": 1} if named else {}))
     async with grpc.aio.insecure_channel(gateway.grpc_target) as channel:
-        call: grpc.aio.UnaryUnaryMultiCallable[Any, Any] = channel.unary_unary(
-            f"/{rpc.containing_service.full_name}/{rpc.name}",
-            request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
-        )
         try:
-            await call(request, metadata=[("authorization", token)], timeout=60)
+            await method_on(channel, type(request))(request, metadata=[("authorization", token)], timeout=60)
             status = grpc.StatusCode.OK
         except grpc.aio.AioRpcError as error:
             status = error.code()

@@ -439,7 +439,7 @@ async def test_the_console_alone_opens_sessions_and_opens_nothing_else(
         await other("GetSession", session="x")
     assert found.value.code() is grpc.StatusCode.PERMISSION_DENIED
     with pytest.raises(grpc.aio.AioRpcError) as found:
-        await console._answer(console._accounts.GetAccount, accounts_pb2.GetAccountRequest(), console._token)
+        await console._answer(accounts_pb2.GetAccountRequest(), console._token)
     assert found.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 

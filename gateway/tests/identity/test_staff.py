@@ -11,12 +11,12 @@ import grpc
 import pytest
 
 from chassis.auth.identity import SERVICE, Identity, TokenSigner
+from chassis.auth.rpcs import method_on
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportRow
 from makeready.events.v1.events_pb2 import Event
 from makeready.identity.v1 import staff_pb2 as pb
-from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from testkit.gateways import Gateway, Operator
 
 ADA = {"external_id": "S1", "name": "Ada Byrne", "email": "Ada@Example.com", "title": "Superintendent"}
@@ -61,7 +61,7 @@ async def asked(gateway: Gateway, identity_keys: Path) -> Any:
         request = pb.BatchGetStaffRequest(company_id=company_id, ids=ids, external_ids=external_ids)
         async with grpc.aio.insecure_channel(gateway.grpc_target) as channel:
             metadata = [("authorization", token)]
-            answer = await StaffServiceStub(channel).BatchGetStaff(request, metadata=metadata, timeout=60)
+            answer = await method_on(channel, type(request))(request, metadata=metadata, timeout=60)
         return list(answer.staff)
 
     return ask

@@ -4,7 +4,6 @@ gateway, before any transaction, and stores it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlalchemy import BigInteger, literal_column, select
 
@@ -14,12 +13,7 @@ from chassis.db.statements import Statement, param
 from chassis.imports.importer import ExternalIds
 from chassis.replicas.tables import Replica
 from makeready.identity.v1 import staff_pb2
-from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from svc_catalog.schema import staff
-
-if TYPE_CHECKING:
-    from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub  # defined only in the stub file
-
 
 STAFF_NAMED = ExternalIds(staff, replica=True)
 _REPLICA = Replica(staff)
@@ -43,7 +37,6 @@ class Staff:
     def __init__(self, database: Database, gateway: ServiceClient) -> None:
         self._database = database
         self._gateway = gateway
-        self._stub: StaffServiceAsyncStub = StaffServiceStub(gateway.channel)
 
     async def fetch_missing(self, company_id: int, external_ids: Sequence[str]) -> None:
         """Stores those that the replica lacks. Raises Unavailable if the gateway does not answer."""
@@ -59,7 +52,7 @@ class Staff:
             await self._fetch(staff_pb2.BatchGetStaffRequest(company_id=company_id, ids=[staff_id]))
 
     async def _fetch(self, request: staff_pb2.BatchGetStaffRequest) -> None:
-        answer = await self._gateway.call(self._stub.BatchGetStaff, request, company_id=request.company_id)
+        answer = await self._gateway.call(request, staff_pb2.BatchGetStaffResponse, company_id=request.company_id)
         if answer.staff:
             async with self._database.transaction() as connection:
                 await _REPLICA.put(connection, answer.staff)

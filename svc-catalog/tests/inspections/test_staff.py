@@ -13,7 +13,7 @@ from chassis.auth.identity import OPERATOR, Identity
 from chassis.db.database import Database
 from makeready.catalog.v1 import inspections_pb2 as pb
 from makeready.common.v1.documents_pb2 import ImportRow
-from makeready.identity.v1 import identity_pb2, identity_pb2_grpc, staff_pb2, staff_pb2_grpc
+from makeready.identity.v1 import identity_pb2, staff_pb2
 from testkit.services import RunningService
 
 P = {"external_id": "P1", "name": "P1", "address": "A"}
@@ -32,17 +32,15 @@ class Staffed:
         rows = [{"external_id": one, "name": f"Name of {one}"} for one in external_ids]
         sent = [ImportRow(line=line, json=json.dumps(row).encode()) for line, row in enumerate(rows, start=2)]
         async with self.gateway.channel() as channel:
-            stub = staff_pb2_grpc.StaffServiceStub(channel)
-            await self.gateway.call(stub.ImportStaff, staff_pb2.ImportStaffRequest(rows=sent), self.operator)
+            await self.gateway.call(channel, staff_pb2.ImportStaffRequest(rows=sent), self.operator)
 
 
 @pytest.fixture
 async def staffed(gateway: RunningService) -> Staffed:
     """A new company of the gateway."""
     async with gateway.channel() as channel:
-        stub = identity_pb2_grpc.CompaniesServiceStub(channel)
         request = identity_pb2.CreateCompanyRequest(name=f"Staffed {secrets.token_hex(4)}")
-        made = await gateway.call(stub.CreateCompany, request, Identity(OPERATOR, "operator"))
+        made = await gateway.call(channel, request, Identity(OPERATOR, "operator"))
     return Staffed(gateway, made.company.id)
 
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from chassis.auth.clients import ServiceClient
 from chassis.db.database import Database
 from chassis.messaging.consumer import Consumer
 from makeready.catalog.v1 import places_pb2
-from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceStub
 from svc_occupancy.replicas import queries
 from svc_occupancy.replicas.consumers import put_references
-
-if TYPE_CHECKING:
-    from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub  # defined only in the stub file
 
 
 class ReplicaFetcher:
@@ -23,7 +18,6 @@ class ReplicaFetcher:
     def __init__(self, database: Database, catalog: ServiceClient, consumer: Consumer) -> None:
         self._database = database
         self._catalog = catalog
-        self._stub: ReferencesServiceAsyncStub = ReferencesServiceStub(catalog.channel)
         self._consumer = consumer
 
     async def fetch_units(self, company_id: int, external_ids: Sequence[str]) -> None:
@@ -46,10 +40,11 @@ class ReplicaFetcher:
             await self._fetch(places_pb2.BatchGetReferencesRequest(company_id=company_id, unit_ids=[unit_id]))
 
     async def _fetch(self, request: places_pb2.BatchGetReferencesRequest) -> None:
-        response = await self._catalog.call(self._stub.BatchGetReferences, request, company_id=request.company_id)
-        if response.references.ListFields():
+        response = places_pb2.BatchGetReferencesResponse
+        answer = await self._catalog.call(request, response, company_id=request.company_id)
+        if answer.references.ListFields():
             async with self._database.transaction() as connection:
-                await put_references(connection, [response.references])
+                await put_references(connection, [answer.references])
 
     async def fetch_company(self, company_id: int) -> None:
         """Consumes what the producers' outboxes still hold, if the company's timezone has not arrived.

@@ -19,9 +19,9 @@ from chassis.db.statements import Statement
 from chassis.messaging.consumer import Consumer
 from chassis.messaging.outbox import uuid7
 from chassis.messaging.transport import Transport
-from makeready.catalog.v1 import places_pb2, places_pb2_grpc
+from makeready.catalog.v1 import places_pb2
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, ImportRow
-from makeready.events.v1 import events_pb2, events_pb2_grpc
+from makeready.events.v1 import events_pb2
 from svc_occupancy import tables as t
 from svc_occupancy.replicas import consumers
 from testkit.services import RunningService
@@ -32,9 +32,8 @@ async def put(catalog: RunningService, company_id: int, kind: str, *rows: dict[s
     sent = [ImportRow(line=line, json=json.dumps(row).encode()) for line, row in enumerate(rows)]
     request = getattr(places_pb2, f"Import{kind}Request")(rows=sent)
     async with catalog.channel() as channel:
-        stub = getattr(places_pb2_grpc, f"{kind}ServiceStub")(channel)
         operator = Identity(OPERATOR, "operator", company_id)
-        response = await catalog.call(getattr(stub, f"Import{kind}"), request, operator)
+        response = await catalog.call(channel, request, operator)
     assert not [result for result in response.results if result.outcome == IMPORT_OUTCOME_REJECTED]
 
 
@@ -183,10 +182,9 @@ async def test_each_rpc_is_open_to_its_kinds_alone(occupancy: RunningService, rp
     allowed = {OPERATOR}
     issuer = {INTEGRATION: "gateway", SERVICE: "svc-webhooks", OPERATOR: "operator", STAFF: "gateway"}[kind]
     async with occupancy.channel() as channel:
-        stub = events_pb2_grpc.ConsumerServiceStub(channel)
         request = getattr(events_pb2, f"{rpc}Request")()
         try:
-            await occupancy.call(getattr(stub, rpc), request, Identity(kind, issuer, 7))
+            await occupancy.call(channel, request, Identity(kind, issuer, 7))
         except grpc.aio.AioRpcError as error:
             # No gateway runs in these tests: catching up with it is attempted and fails.
             tried = error.code() == grpc.StatusCode.UNAVAILABLE and rpc == "CatchUp"
@@ -197,10 +195,9 @@ async def test_each_rpc_is_open_to_its_kinds_alone(occupancy: RunningService, rp
 
 async def test_the_operator_sees_that_nothing_waits(occupancy: RunningService) -> None:
     async with occupancy.channel() as channel:
-        stub = events_pb2_grpc.ConsumerServiceStub(channel)
 
         async def pending() -> int:
-            lag = await occupancy.call(stub.GetLag, events_pb2.GetLagRequest(), Identity(OPERATOR, "operator"))
+            lag = await occupancy.call(channel, events_pb2.GetLagRequest(), Identity(OPERATOR, "operator"))
             return int(lag.pending) if lag.HasField("pending") else -1
 
         await until(pending, 0)

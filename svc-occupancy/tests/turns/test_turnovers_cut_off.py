@@ -16,7 +16,6 @@ from chassis.db.statements import Statement
 from chassis.messaging.outbox import Outbox
 from chassis.writes.audit import Audit
 from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
-from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from makeready_local.nats import Nats
 from svc_occupancy import tables as t
 from svc_occupancy.turns.records import TURN
@@ -121,10 +120,9 @@ async def test_two_processes_that_sweep_at_once_take_each_step_once(
     request = RunScheduledSweepsRequest(yes_for_all_companies=True)
     request.now.FromJsonString(ON_ARRIVAL)
     async with another.channel() as channel:
-        stub = ScheduledSweepsServiceStub(channel)
 
         async def elsewhere() -> None:
-            await another.call(stub.RunScheduledSweeps, request, going.operator)
+            await another.call(channel, request, going.operator)
 
         await asyncio.gather(*(going.sweep(ON_ARRIVAL) for _ in range(3)), *(elsewhere() for _ in range(3)))
     turn = t.transition.c

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING
 
 from chassis.auth.clients import ServiceClient
 from chassis.db.database import Database
 from makeready.catalog.v1 import places_pb2
-from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceStub
 from makeready.events.v1.events_pb2 import References
 from makeready.identity.v1 import staff_pb2
-from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from svc_tickets.replicas.consumer import put_references
-
-if TYPE_CHECKING:  # names that only the stub files have
-    from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub
-    from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub
 
 
 class ReplicaFetcher:
@@ -27,8 +20,6 @@ class ReplicaFetcher:
         self._database = database
         self._catalog = catalog
         self._gateway = gateway
-        self._references: ReferencesServiceAsyncStub = ReferencesServiceStub(catalog.channel)
-        self._staff: StaffServiceAsyncStub = StaffServiceStub(gateway.channel)
 
     async def fetch(
         self,
@@ -70,11 +61,12 @@ class ReplicaFetcher:
                 await put_references(connection, found)
 
     async def _ask_catalog(self, request: places_pb2.BatchGetReferencesRequest) -> References:
-        answer = await self._catalog.call(self._references.BatchGetReferences, request, company_id=request.company_id)
+        response = places_pb2.BatchGetReferencesResponse
+        answer = await self._catalog.call(request, response, company_id=request.company_id)
         return answer.references
 
     async def _ask_gateway(self, request: staff_pb2.BatchGetStaffRequest) -> References:
-        answer = await self._gateway.call(self._staff.BatchGetStaff, request, company_id=request.company_id)
+        answer = await self._gateway.call(request, staff_pb2.BatchGetStaffResponse, company_id=request.company_id)
         return References(staff=answer.staff)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from makeready.common.v1.documents_pb2 import ImportRow
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
-from makeready.tickets.v1.pm_tasks_pb2_grpc import PmTasksServiceStub
 from testkit.services import RunningService
 
 from ..companies import Company
@@ -27,7 +26,7 @@ class Pm:
         if hasattr(request, "idempotency_key") and not request.idempotency_key:
             request.idempotency_key = secrets.token_hex(8)
         async with self.service.channel() as channel:
-            return await self.service.call(getattr(PmTasksServiceStub(channel), rpc), request, self.who)
+            return await self.service.call(channel, request, self.who)
 
     async def add(self, **fields: Any) -> Any:
         whole = {"property_id": self.company.id, "task_name": "Filters", "due_date": "2040-03-05"} | fields

@@ -13,7 +13,6 @@ from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import places_pb2
-from makeready.catalog.v1.places_pb2_grpc import PropertiesServiceStub
 from makeready.common.v1.documents_pb2 import ImportRow
 from svc_tickets import tables as t
 from testkit.services import RunningService
@@ -251,9 +250,9 @@ async def test_a_property_that_has_not_come_yet_is_asked_of_its_owner(
     async with catalog.channel() as channel:
         row = ImportRow(line=1, json=b'{"external_id": "Q", "name": "Oak", "address": "2 Oak St"}')
         request = places_pb2.ImportPropertiesRequest(rows=[row])
-        await catalog.call(PropertiesServiceStub(channel).ImportProperties, request, company.operator)
+        await catalog.call(channel, request, company.operator)
         listing = places_pb2.ListPropertiesRequest(limit=1)
-        page = (await catalog.call(PropertiesServiceStub(channel).ListProperties, listing, company.caller)).page
+        page = (await catalog.call(channel, listing, company.caller)).page
     property_id = int(page.data.decode().split('"entity_id":')[1].split(",")[0])
     task = await Pm(service, company).add(property_id=property_id)
     assert task.property == "Oak"

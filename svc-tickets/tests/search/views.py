@@ -7,7 +7,6 @@ import datetime
 from typing import Any
 
 from makeready.tickets.v1 import ticket_views_pb2 as pb
-from makeready.tickets.v1.ticket_views_pb2_grpc import TicketViewsServiceStub
 from testkit.patience import PATIENCE_SECONDS
 from testkit.services import RunningService
 
@@ -21,7 +20,7 @@ class Views:
     async def __call__(self, rpc: str, **values: Any) -> Any:
         request = getattr(pb, f"{rpc}Request")(**values)
         async with self.service.channel() as channel:
-            return await self.service.call(getattr(TicketViewsServiceStub(channel), rpc), request, self.who)
+            return await self.service.call(channel, request, self.who)
 
     async def titles(self, **values: Any) -> list[str]:
         """The titles of the first page."""

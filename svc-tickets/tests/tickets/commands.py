@@ -11,7 +11,6 @@ from sqlalchemy import select
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from makeready.common.v1 import audit_pb2
-from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from makeready.tickets.v1.tickets_pb2 import TicketStatus
 from svc_tickets import tables as t
@@ -53,7 +52,7 @@ async def audited(client: Any, administrator: Any, subject: str, subject_id: int
     """The audit entries of a record, oldest first, without their ids and instants."""
     async with client.service.channel() as channel:
         request = audit_pb2.ListAuditRequest(subject=subject, subject_id=subject_id, limit=200)
-        answer = await client.service.call(AuditServiceStub(channel).ListAudit, request, administrator)
+        answer = await client.service.call(channel, request, administrator)
     assert all((one.subject, one.subject_id) == (subject, subject_id) for one in answer.entries)
     return [
         {

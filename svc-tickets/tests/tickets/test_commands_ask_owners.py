@@ -12,12 +12,8 @@ from chassis.auth.identity import OPERATOR, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from makeready.catalog.v1 import places_pb2, vendors_pb2
-from makeready.catalog.v1.places_pb2_grpc import PropertiesServiceStub, UnitsServiceStub
-from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1.documents_pb2 import ImportRow
 from makeready.identity.v1 import identity_pb2, staff_pb2
-from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
-from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 
 from .changing import served
 from .commands import open_ticket, run_command
@@ -44,18 +40,17 @@ async def test_a_ticket_is_opened_and_assigned_before_any_reference_has_come(cli
     tag = secrets.token_hex(4)
     async with gateway.channel() as channel:
         request = identity_pb2.CreateCompanyRequest(name=f"Fresh {tag}", timezone="UTC")
-        method = CompaniesServiceStub(channel).CreateCompany
-        company = (await gateway.call(method, request, Identity(OPERATOR, "operator"))).company.id
+        company = (await gateway.call(channel, request, Identity(OPERATOR, "operator"))).company.id
         who = Identity(OPERATOR, "operator", company)
         people = staff_pb2.ImportStaffRequest(rows=row(external_id=f"S{tag}", name="Cy"))
-        await gateway.call(StaffServiceStub(channel).ImportStaff, people, who)
+        await gateway.call(channel, people, who)
     async with catalog.channel() as channel:
         places = places_pb2.ImportPropertiesRequest(rows=row(external_id=f"P{tag}", name="Oak", address="1 Oak"))
-        await catalog.call(PropertiesServiceStub(channel).ImportProperties, places, who)
+        await catalog.call(channel, places, who)
         units = places_pb2.ImportUnitsRequest(rows=row(external_id=f"U{tag}", property=f"P{tag}", name="Oak 1"))
-        await catalog.call(UnitsServiceStub(channel).ImportUnits, units, who)
+        await catalog.call(channel, units, who)
         vendors = vendors_pb2.ImportVendorsRequest(rows=row(external_id=f"V{tag}", name="Fixers"))
-        await catalog.call(VendorsServiceStub(channel).ImportVendors, vendors, who)
+        await catalog.call(channel, vendors, who)
     property_id = await id_of(catalog.database_url, "property", f"P{tag}")
     unit_id = await id_of(catalog.database_url, "unit", f"U{tag}")
     opened = await open_ticket(client, who, property_id=property_id, unit_id=unit_id)

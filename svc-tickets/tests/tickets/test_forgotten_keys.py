@@ -15,7 +15,6 @@ from chassis.db.database import Database
 from chassis.db.statements import TIME, Statement
 from chassis.writes import idempotency
 from makeready.common.v1 import retention_pb2
-from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
 from testkit.patience import PATIENCE_SECONDS
@@ -48,7 +47,7 @@ async def sweep(service: Any, operator: Any, now: datetime.datetime) -> int:
     request = retention_pb2.SweepRetentionRequest(yes_for_all_companies=True)
     request.now.FromDatetime(now)
     async with service.channel() as channel:
-        answer = await service.call(RetentionServiceStub(channel).SweepRetention, request, operator)
+        answer = await service.call(channel, request, operator)
     assert answer.now == request.now
     return int(answer.idempotency_keys)
 

@@ -18,7 +18,6 @@ from chassis.db.statements import Statement
 from chassis.messaging.outbox import uuid7
 from chassis.refusals import Refusal
 from makeready.common.v1 import audit_pb2
-from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets.tickets.rules import texts
 from testkit.patience import PATIENCE_SECONDS
@@ -146,7 +145,7 @@ async def test_the_audit_log_that_people_see_does_not_repeat_what_was_removed(
         """What the entries say, by ticket. Staff may ask for one record alone."""
         async with service.channel() as channel:
             request = audit_pb2.ListAuditRequest(limit=200, **filters)
-            answer = await service.call(AuditServiceStub(channel).ListAudit, request, who)
+            answer = await service.call(channel, request, who)
         found: dict[int, str] = {}
         for one in answer.entries:
             if one.subject == "ticket":

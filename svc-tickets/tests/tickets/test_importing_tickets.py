@@ -14,14 +14,10 @@ from chassis.auth.identity import INTEGRATION, OPERATOR, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from makeready.catalog.v1 import places_pb2, vendors_pb2
-from makeready.catalog.v1.places_pb2_grpc import PropertiesServiceStub
-from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1 import documents_pb2 as common
 from makeready.events.v1 import events_pb2
 from makeready.events.v1.events_pb2 import Event
 from makeready.identity.v1 import identity_pb2, staff_pb2
-from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
-from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
 from svc_tickets.replicas.consumer import put_references
@@ -117,17 +113,16 @@ async def test_what_the_replicas_lack_is_asked_of_its_owners(client: Any, owners
     async with owners["gateway"].channel() as channel:
         name = f"Company {secrets.token_hex(4)}"
         request = identity_pb2.CreateCompanyRequest(name=name)
-        method = CompaniesServiceStub(channel).CreateCompany
-        company = (await owners["gateway"].call(method, request, Identity(OPERATOR, "operator"))).company.id
+        company = (await owners["gateway"].call(channel, request, Identity(OPERATOR, "operator"))).company.id
         staff = staff_pb2.ImportStaffRequest(rows=sent({"external_id": "S1", "name": "Ada Byrne"}))
         who = Identity(OPERATOR, "operator", company)
-        await owners["gateway"].call(StaffServiceStub(channel).ImportStaff, staff, who)
+        await owners["gateway"].call(channel, staff, who)
     async with owners["svc-catalog"].channel() as channel:
         service = {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}
         places = places_pb2.ImportPropertiesRequest(rows=sent(service))
-        await owners["svc-catalog"].call(PropertiesServiceStub(channel).ImportProperties, places, who)
+        await owners["svc-catalog"].call(channel, places, who)
         vendors = vendors_pb2.ImportVendorsRequest(rows=sent({"external_id": "V1", "name": "Cascade Elevator"}))
-        await owners["svc-catalog"].call(VendorsServiceStub(channel).ImportVendors, vendors, who)
+        await owners["svc-catalog"].call(channel, vendors, who)
 
     one = row(property="P1", assignee="S1", assigned_vendor="V1")
     results = await imported(client, who, [one, row(property="P1", assignee="S2"), row(property="P2")])

@@ -13,44 +13,38 @@ from chassis.auth.identity import OPERATOR, Identity
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.common.v1.audit_pb2 import ListAuditRequest
-from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.common.v1.retention_pb2 import SweepRetentionRequest
-from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
-from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from testkit.services import RunningService
 
 from ..companies import new_company
 
-STALE = (RunScheduledSweepsRequest, lambda channel: ScheduledSweepsServiceStub(channel).RunScheduledSweeps)
-RETENTION = (SweepRetentionRequest, lambda channel: RetentionServiceStub(channel).SweepRetention)
 
-
-@pytest.mark.parametrize(("sweep", "made"), [("stale", STALE), ("retention", RETENTION)])
+@pytest.mark.parametrize(
+    ("sweep", "make_request"), [("stale", RunScheduledSweepsRequest), ("retention", SweepRetentionRequest)]
+)
 async def test_one_that_is_confirmed_is_in_every_companys_log_with_its_operator(
-    service: RunningService, database: Database, sweep: str, made: Any
+    service: RunningService, database: Database, sweep: str, make_request: Any
 ) -> None:
     companies = [await new_company(database) for _ in range(2)]
-    make_request, method = made
     now = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=20)).replace(microsecond=0)
     request = make_request()
     request.now.FromDatetime(now)
     operator = Identity(OPERATOR, "operator")
     async with service.channel() as channel:
-        audit = AuditServiceStub(channel).ListAudit
 
         async def entries() -> list[list[Any]]:
             asked = ListAuditRequest(subject="company", limit=10)
-            answers = await asyncio.gather(*(service.call(audit, asked, one.operator) for one in companies))
+            answers = await asyncio.gather(*(service.call(channel, asked, one.operator) for one in companies))
             return [
                 [(one.actor, one.action, one.subject_id, json.loads(one.after)) for one in answer.entries]
                 for answer in answers
             ]
 
         with pytest.raises(Refusal, match="only a request with yes_for_all_companies does it"):
-            await service.call(method(channel), request, operator)
+            await service.call(channel, request, operator)
         assert await entries() == [[], []]
         request.yes_for_all_companies, request.requested_by = True, "ada"
-        await service.call(method(channel), request, operator)
+        await service.call(channel, request, operator)
         after = {"sweep": sweep, "now": now.strftime("%Y-%m-%dT%H:%M:%S.000000Z"), "requested_by": "ada"}
         assert await entries() == [[("operator", "sweep.started_ahead", one.id, after)] for one in companies]

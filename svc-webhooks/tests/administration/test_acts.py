@@ -12,7 +12,6 @@ import pytest
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
 
 from ..administrator import Administrator, key
 from ..harness import HOUR, Client, Producer
@@ -38,11 +37,9 @@ class Desk:
     def __init__(self, client: Client, company_id: int | None = None) -> None:
         self.administrator = Administrator(client).of(company_id or client.company_id)
         self.client = client
-        self.stubs: list[Any] = [AdministrationServiceStub(client._channel), DeliveriesServiceStub(client._channel)]
 
     async def __call__(self, rpc: str, **fields: Any) -> Any:
-        method = next(getattr(stub, rpc) for stub in self.stubs if hasattr(stub, rpc))
-        return await self.client.call(method, getattr(pb, f"{rpc}Request")(**fields), self.administrator.who)
+        return await self.client.call(getattr(pb, f"{rpc}Request")(**fields), self.administrator.who)
 
 
 @pytest.fixture

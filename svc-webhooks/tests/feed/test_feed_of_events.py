@@ -15,7 +15,6 @@ from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.events.v1.events_pb2 import EVENT_KEY_TICKET_CREATED, EVENT_KEY_TICKET_STALE
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import FeedServiceStub
 from svc_webhooks.days import first_id_at
 from testkit.patience import PATIENCE_SECONDS
 
@@ -30,11 +29,10 @@ class Reader:
 
     def __init__(self, client: Client, channel: grpc.aio.Channel) -> None:
         self.client = client
-        self.stub: Any = FeedServiceStub(channel)
 
     async def page(self, position: bytes = b"", limit: int = 50, **by: Any) -> pb.FeedServiceListEventsResponse:
         request = pb.FeedServiceListEventsRequest(position=position, limit=limit, **by)
-        found: pb.FeedServiceListEventsResponse = await self.client.call(self.stub.ListEvents, request)
+        found: pb.FeedServiceListEventsResponse = await self.client.call(request)
         return found
 
     async def walk(self, position: bytes = b"", limit: int = 3, **by: Any) -> tuple[list[int], list[bytes], bytes]:

@@ -14,15 +14,14 @@ import random
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import Any
 
 import grpc
 import pytest
 
+from chassis.auth.rpcs import method_on
 from chassis.db.database import Database
 from chassis.db.rows import InsertMany
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import FeedServiceStub
 from testkit.processes import free_port
 
 from ..harness import HOUR, Client, Harness, Process, Producer, caller
@@ -99,11 +98,11 @@ class Tail:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while len(self.numbers) < many:
             assert time.monotonic() < deadline, (len(self.numbers), self.numbers[-1:])
-            stub: Any = FeedServiceStub(next(self._channels))
             request = pb.FeedServiceListEventsRequest(position=position, limit=200)
+            list_events = method_on(next(self._channels), type(request))
             token = [("authorization", self.client.service.token(caller(self.client.company_id)))]
             try:
-                page = await stub.ListEvents(request, metadata=token, timeout=5)  # short: asked again
+                page = await list_events(request, metadata=token, timeout=5)  # short: asked again
             except grpc.aio.AioRpcError as error:
                 assert error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED), error
                 self.faults += 1

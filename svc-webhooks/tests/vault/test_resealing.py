@@ -14,7 +14,6 @@ from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from chassis.writes.audit import Audit
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import VaultServiceStub
 from svc_webhooks import tables
 from svc_webhooks.dispatch.signature import service_signature
 from svc_webhooks.vault import queries
@@ -48,8 +47,7 @@ async def with_ring(service: Harness, *keys: str) -> None:
 
 
 async def reseal(client: Client) -> dict[str, Any]:
-    stub: Any = VaultServiceStub(client._channel)
-    done = await client.call(stub.ResealSecrets, pb.ResealSecretsRequest(), operator())
+    done = await client.call(pb.ResealSecretsRequest(), operator())
     return {
         "key_id": done.key_id,
         "resealed": done.resealed,

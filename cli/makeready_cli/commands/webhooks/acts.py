@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator
 from makeready_cli.commands.webhooks import rendering as shapes
@@ -95,9 +94,8 @@ async def check_signature(operator: Operator, arguments: argparse.Namespace) -> 
         body = arguments.body_file.read_bytes()
     except OSError as error:
         raise CommandError(f"{printable(str(arguments.body_file))}: {error.strerror}.") from None
-    administration = AdministrationServiceStub(operator.channel(SERVICE))
     request = pb.CheckSignatureRequest(sub_id=arguments.sub_id, signature=arguments.signature, body=body)
-    found = await operator.call(SERVICE, administration.CheckSignature, request)
+    found = await operator.call(SERVICE, request, pb.CheckSignatureResponse)
     verdict = _VERDICTS.get(found.verdict, "unknown")
     value = {
         "verdict": verdict,

@@ -9,7 +9,6 @@ from typing import Any
 
 from chassis.schedule.instants import now
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company
 from makeready_cli.commands.webhooks import rendering as shapes
@@ -117,7 +116,6 @@ def add(verbs: Commands) -> None:
 
 
 async def list_deliveries(operator: Operator, arguments: argparse.Namespace) -> Answer:
-    deliveries = DeliveriesServiceStub(operator.channel(SERVICE))
     found: list[pb.Delivery] = []
     before = arguments.before
     while (left := arguments.limit + 1 - len(found)) > 0:  # one more shows whether others follow
@@ -132,7 +130,7 @@ async def list_deliveries(operator: Operator, arguments: argparse.Namespace) -> 
             without_excerpts=False,
         )
         _set_instants(request, arguments)
-        answer = await operator.call(SERVICE, deliveries.ListDeliveries, request)
+        answer = await operator.call(SERVICE, request, pb.ListDeliveriesResponse)
         page = answer.deliveries
         found += page
         # A page of a filtered list may be short although another follows.
@@ -157,11 +155,10 @@ def _set_instants(request: Any, arguments: argparse.Namespace) -> None:
 
 
 async def count(operator: Operator, arguments: argparse.Namespace) -> Answer:
-    deliveries = DeliveriesServiceStub(operator.channel(SERVICE))
     state = pb.DeliveryState.ValueType(shapes.STATE_NUMBERS.get(arguments.state, 0))
     request = pb.CountDeliveriesRequest(sub_id=arguments.sub_id, state=state, event=arguments.event)
     _set_instants(request, arguments)
-    found = await operator.call(SERVICE, deliveries.CountDeliveries, request)
+    found = await operator.call(SERVICE, request, pb.CountDeliveriesResponse)
     has_any = found.deliveries > 0
     value = {
         "sub_id": arguments.sub_id,
@@ -177,10 +174,9 @@ async def count(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 
 async def retry_progress(operator: Operator, arguments: argparse.Namespace) -> Answer:
-    deliveries = DeliveriesServiceStub(operator.channel(SERVICE))
     request = pb.GetRetryProgressRequest(sub_id=arguments.sub_id)
     request.since.FromDatetime(arguments.since)
-    found = await operator.call(SERVICE, deliveries.GetRetryProgress, request)
+    found = await operator.call(SERVICE, request, pb.GetRetryProgressResponse)
     value = {
         "sub_id": arguments.sub_id,
         "succeeded": found.succeeded,
@@ -229,13 +225,12 @@ async def _undelivered(
 ) -> tuple[list[pb.Delivery], bool]:
     """At most --limit undelivered deliveries, and whether there are more."""
     await ensure_company(operator, arguments.company_id)
-    administration = AdministrationServiceStub(operator.channel(SERVICE))
     found: list[pb.Delivery] = []
     while True:
         left = UNDELIVERED_PAGE if arguments.limit is None else arguments.limit - len(found)
         request.limit = min(left, UNDELIVERED_PAGE)
         page = await operator.call(
-            SERVICE, administration.ListUndelivered, request, company_id=arguments.company_id, deadline_seconds=60.0
+            SERVICE, request, pb.ListUndeliveredResponse, company_id=arguments.company_id, deadline_seconds=60.0
         )
         found += page.deliveries
         if not page.more or len(found) == arguments.limit:
@@ -259,7 +254,6 @@ async def retry(operator: Operator, arguments: argparse.Namespace) -> Answer:
         return await _retry_all(operator, arguments)
     if arguments.event or arguments.since or arguments.until:
         raise UsageError("--event, --since and --until go with --all-parked")
-    administration = AdministrationServiceStub(operator.channel(SERVICE))
     done: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
     lines: list[str] = []
@@ -267,7 +261,7 @@ async def retry(operator: Operator, arguments: argparse.Namespace) -> Answer:
     for event_id, sub_id in keys:
         request = pb.RetryDeliveryRequest(event_id=event_id, sub_id=sub_id, idempotency_key=_key())
         try:
-            answer = await operator.call(SERVICE, administration.RetryDelivery, request, deadline_seconds=RETRY_SECONDS)
+            answer = await operator.call(SERVICE, request, pb.RetryDeliveryResponse, deadline_seconds=RETRY_SECONDS)
         except CommandError as failed:
             if len(keys) == 1:
                 raise
@@ -282,10 +276,9 @@ async def retry(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 async def _retry_all(operator: Operator, arguments: argparse.Namespace) -> Answer:
     sub_id: int = arguments.all_parked
-    administration = AdministrationServiceStub(operator.channel(SERVICE))
     request = pb.RetryParkedRequest(sub_id=sub_id, idempotency_key=_key(), event=arguments.event)
     _set_instants(request, arguments)
-    answer = await operator.call(SERVICE, administration.RetryParked, request, deadline_seconds=ALL_PARKED_SECONDS)
+    answer = await operator.call(SERVICE, request, pb.RetryParkedResponse, deadline_seconds=ALL_PARKED_SECONDS)
     text = f"{answer.deliveries} parked deliveries are due: one attempt each with the next sweep."
     return Answer({"sub_id": sub_id, "due": answer.deliveries}, text)
 

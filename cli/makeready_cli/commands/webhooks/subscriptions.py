@@ -9,7 +9,6 @@ from typing import Any
 from google.protobuf.descriptor import MethodDescriptor
 
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import SubscriptionsServiceStub
 from makeready_cli.calls import Operator, ensure_company
 from makeready_cli.output import Answer, table
 from makeready_cli.parsers import Commands
@@ -137,12 +136,11 @@ def add(commands: Commands) -> None:
 
 async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) -> Answer:
     await ensure_company(operator, arguments.company_id)
-    subscriptions = SubscriptionsServiceStub(operator.channel("svc-webhooks"))
     request = pb.ListSubscriptionsRequest(limit=PAGE)
     found: list[dict[str, Any]] = []
     while True:
         answer = await operator.call(
-            "svc-webhooks", subscriptions.ListSubscriptions, request, company_id=arguments.company_id
+            "svc-webhooks", request, pb.ListSubscriptionsResponse, company_id=arguments.company_id
         )
         found += json.loads(answer.page.data)
         if not answer.page.HasField("next_after_id"):

@@ -33,7 +33,7 @@ async def sign_in(visit: Visit) -> web.StreamResponse:
         email=email, password=visit.form.get("password", "")[:PASSWORD_CHARACTERS_MAX], client=visit.client
     )
     try:
-        answer = await visit.site.sessions.call("SignIn", request)
+        answer = await visit.site.sessions.call(request, pb.SignInResponse)
     except Refusal as refusal:
         return _sign_in(visit, refusal.status, refusal.message, email)
     return _begun(visit, answer)
@@ -55,7 +55,7 @@ async def second_factor(visit: Visit) -> web.StreamResponse:
     step = visit.form.get("step", "")[:LINK_CHARACTERS_MAX]
     request = pb.SecondFactorRequest(step=step, code=visit.form.get("code", "")[:100], client=visit.client)
     try:
-        answer = await visit.site.sessions.call("SecondFactor", request)
+        answer = await visit.site.sessions.call(request, pb.SecondFactorResponse)
     except Refusal as refusal:
         return _second_factor(visit, step, refusal.status, refusal.message)
     visit.begin(answer.session)
@@ -69,7 +69,7 @@ async def second_factor(visit: Visit) -> web.StreamResponse:
 async def start_passkey(visit: Visit) -> web.StreamResponse:
     """For console.js: what the browser asks its passkeys."""
     try:
-        answer = await visit.site.sessions.call("StartPasskey", pb.StartPasskeyRequest(session=visit.session))
+        answer = await visit.site.sessions.call(pb.StartPasskeyRequest(session=visit.session), pb.StartPasskeyResponse)
     except Refusal as refusal:
         return web.json_response({"error": refusal.message}, status=refusal.status)
     return web.json_response({"ceremony": answer.ceremony, "options": json.loads(answer.options_json)})
@@ -80,7 +80,7 @@ async def finish_passkey(visit: Visit) -> web.StreamResponse:
         ceremony=visit.form.get("ceremony", ""), credential_json=visit.form.get("credential", ""), client=visit.client
     )
     try:
-        answer = await visit.site.sessions.call("FinishPasskey", request)
+        answer = await visit.site.sessions.call(request, pb.FinishPasskeyResponse)
     except Refusal as refusal:
         return _sign_in(visit, refusal.status, refusal.message)
     visit.begin(answer.session)
@@ -89,7 +89,7 @@ async def finish_passkey(visit: Visit) -> web.StreamResponse:
 
 async def sign_out(visit: Visit) -> web.StreamResponse:
     if visit.session:
-        await visit.site.sessions.call("SignOut", pb.SignOutRequest(session=visit.session))
+        await visit.site.sessions.call(pb.SignOutRequest(session=visit.session), pb.SignOutResponse)
         visit.end()
     return visit.redirect("/sign-in")
 
@@ -102,7 +102,7 @@ async def show_link(visit: Visit) -> web.StreamResponse:
 async def _link(visit: Visit, status: int = 200, refusal: Refusal | None = None) -> web.Response:
     text = visit.request.match_info["link"]
     try:
-        found = await visit.site.sessions.call("UseLink", pb.UseLinkRequest(link=text, client=visit.client))
+        found = await visit.site.sessions.call(pb.UseLinkRequest(link=text, client=visit.client), pb.UseLinkResponse)
     except Refusal as over:
         return visit.render("entry/link_over.html", over.status, here=HERE, message=over.message)
     return visit.render(
@@ -121,7 +121,7 @@ async def use_link(visit: Visit) -> web.StreamResponse:
         link=visit.request.match_info["link"], password=password[:PASSWORD_CHARACTERS_MAX], client=visit.client
     )
     try:
-        answer = await visit.site.sessions.call("UseLink", request)
+        answer = await visit.site.sessions.call(request, pb.UseLinkResponse)
     except Refusal as refusal:
         return await _link(visit, refusal.status, refusal)
     return _begun(visit, answer)

@@ -416,7 +416,9 @@ def _attached(name: str, of: str) -> dict[str, str]:
 
 async def _permit(visit: Visit) -> str:
     """With it the worker calls as this administrator. Raises Refusal."""
-    answer = await visit.site.sessions.call("MakePermit", sessions_pb2.MakePermitRequest(session=visit.session))
+    answer = await visit.site.sessions.call(
+        sessions_pb2.MakePermitRequest(session=visit.session), sessions_pb2.MakePermitResponse
+    )
     if not answer.permit:
         raise Refusal(401, "no_session", "The session has ended; sign in again.")
     return str(answer.permit)
