@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from chassis.app.server import App, run_process
+from chassis.runtime import open_files
 from chassis.schedule import instants
 from chassis.writes.commands import CommandRunner
 from chassis.writes.retention import every_slot
@@ -21,7 +22,7 @@ from svc_webhooks.events import consumer as events_consumer
 from svc_webhooks.events.partitions import Partitions
 from svc_webhooks.feed.replays import Replays
 from svc_webhooks.feed.service import FeedService
-from svc_webhooks.http_client.client import HttpClient, allow_many_connections
+from svc_webhooks.http_client.client import HttpClient
 from svc_webhooks.subscriptions.erasure import Eraser
 from svc_webhooks.subscriptions.service import SubscriptionsService
 from svc_webhooks.vault.service import VaultService
@@ -35,7 +36,7 @@ def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service, plans="auto")
     clock = instants.now
     audit = app.audits(tables.audit)
-    allow_many_connections()
+    open_files.allow_many()  # endpoints that hang would use up the descriptors of the others
     http = HttpClient(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)
     applier = events_consumer.EventApplier(partitions)

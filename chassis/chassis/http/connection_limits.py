@@ -8,13 +8,13 @@ connections that have held bytes for longest are evicted.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from prometheus_client import Counter, Gauge
 
+from chassis.http import addresses
+from chassis.http.addresses import Address
 from chassis.runtime.settings import Network
 
 CONNECTIONS_MAX = 8_000
@@ -22,14 +22,9 @@ CONNECTIONS_PER_ADDRESS_MAX = 1_000
 # A connection in its TLS handshake holds this much, as measured: almost all of it is OpenSSL's.
 HANDSHAKE_BYTES = 50 * 1024
 
-# One client often has a whole network of this size to itself.
-IPV6_CLIENT_BITS = 64
-
 # Giving memory back takes milliseconds: only once so many connections have gone, and half of them all.
 TRIM_AFTER_CONNECTIONS = 100
 TRIM_SECONDS = 5.0
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 OPEN = Gauge("makeready_http_connections", "Open connections of clients")
 REFUSED = Counter(
@@ -131,8 +126,8 @@ class ConnectionLimits:
         if self.connections >= self._connections_max:
             self._refuse("all")
             return None
-        address = ipaddress.ip_address(peer.partition("%")[0])
-        client = "" if self._is_trusted(address) else _client(address)
+        address = addresses.of_peer(peer)
+        client = "" if self._is_trusted(address) else addresses.client_name(address)
         if client and not self.count(client):
             return None
         self.connections += 1
@@ -169,28 +164,21 @@ class ConnectionLimits:
 
         forwarded_for: the values of the header's lines, in order.
         """
-        for entry in reversed(",".join(forwarded_for).split(",")):
-            text = entry.strip()
-            if not text:
-                continue
-            address = _address(text)
+        for address in addresses.forwarded(forwarded_for):
             if address is None:
                 return "unknown"
             if not self._is_trusted(address):
-                return _client(address)
+                return addresses.client_name(address)
         return ""
 
     def client_address(self, peer: str, forwarded_for: Iterable[str]) -> str:
         """The address of a connection's peer or, if that is a trusted proxy, of the client that it speaks for."""
-        found = _plain(ipaddress.ip_address(peer.partition("%")[0]))
-        for entry in reversed(",".join(forwarded_for).split(",")):
-            if not self._is_trusted(found):
+        client = addresses.of_peer(peer)
+        for address in addresses.forwarded(forwarded_for):
+            if address is None or not self._is_trusted(client):
                 break
-            address = _address(entry.strip())
-            if address is None:
-                break
-            found = _plain(address)
-        return str(found)
+            client = address
+        return str(client)
 
     def take_refused(self) -> int:
         refused, self.refused = self.refused, 0
@@ -220,31 +208,4 @@ class ConnectionLimits:
         REFUSED.labels(cap).inc()
 
     def _is_trusted(self, address: Address) -> bool:
-        address = _plain(address)
         return any(address in network for network in self._trusted)
-
-
-def _client(address: Address) -> str:
-    """The name by which the connections of one client are counted."""
-    address = _plain(address)
-    if address.version == 4:
-        return str(address)
-    return str(ipaddress.ip_network((int(address), IPV6_CLIENT_BITS), strict=False))
-
-
-def _plain(address: Address) -> Address:
-    """IPv4 where the address is IPv4 in IPv6's clothes."""
-    mapped: Any = getattr(address, "ipv4_mapped", None)
-    return mapped or address
-
-
-def _address(text: str) -> Address | None:
-    """An entry of X-Forwarded-For, which some proxies write with a port."""
-    if text.startswith("["):
-        text = text[1:].partition("]")[0]
-    elif text.count(":") == 1:
-        text = text.partition(":")[0]
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import socket
 import ssl
 from collections import Counter
@@ -19,6 +18,7 @@ from chassis.http.deadlines import STALL_SECONDS
 from chassis.http.replies import ErrorReplies
 from chassis.http.requests import Answer
 from chassis.http.server import HttpServer
+from chassis.runtime import open_files
 from chassis.runtime.settings import SettingsError
 
 GRACE_SECONDS = 10.0
@@ -83,7 +83,7 @@ class Port:
     async def open(self) -> None:
         """Opens the port. Raises SettingsError if it can't."""
         loop = asyncio.get_running_loop()
-        self._limits.limit(_allow_many_connections() - OTHER_FILES)
+        self._limits.limit(open_files.allow_many() - OTHER_FILES)
         try:
             found = await loop.getaddrinfo(self._host, self.number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             for family, _, _, _, address in dict.fromkeys(found):
@@ -261,11 +261,3 @@ def _listen(family: int, address: tuple[Any, ...]) -> socket.socket:
         listening.close()
         raise
     return listening
-
-
-def _allow_many_connections() -> int:
-    """Raises the limit of open files to the machine's maximum, and returns it; the usual 1,024 would cap the
-    connections."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return most if most != resource.RLIM_INFINITY else 1_000_000

@@ -71,6 +71,7 @@ def test_who_held_longest_is_evicted_until_the_rest_fits() -> None:
         (["2001:db8:1:2:ffff::1"], "2001:db8:1:2::/64"),
         (["::ffff:203.0.113.7"], "203.0.113.7"),
         (["203.0.113.7, nonsense"], "unknown"),
+        (["203.0.113.7, ", ""], "203.0.113.7"),
     ],
 )
 def test_the_rightmost_address_that_is_no_trusted_proxys_is_the_client(forwarded_for: list[str], client: str) -> None:
@@ -91,6 +92,7 @@ def test_the_rightmost_address_that_is_no_trusted_proxys_is_the_client(forwarded
         ("10.1.2.3", ["203.0.113.7", "10.9.9.9"], "203.0.113.7"),
         ("10.1.2.3", ["[2001:db8:1:2:3::4]:4711"], "2001:db8:1:2:3::4"),
         ("10.1.2.3", ["<script>"], "10.1.2.3"),
+        ("10.1.2.3", ["203.0.113.7, ", ""], "203.0.113.7"),
     ],
 )
 def test_a_request_comes_from_the_client_that_trusted_proxies_speak_for(

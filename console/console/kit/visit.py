@@ -400,3 +400,21 @@ def _place(page: Page) -> int:
 def needs_confirmation(refusal: Refusal) -> bool:
     """Whether the act is refused only until its person confirms who they are."""
     return refusal.code == "step_up_required"
+
+
+async def submit(
+    visit: Visit, rpc: str, request: Any, path: str, message: str, redraw: Callable[..., Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Does what a form asks for, once however often it is sent, and leads to `path` with the message.
+
+    redraw: makes the form's page again (visit, status, error=sentence) where the RPC refuses; a refusal that asks for a
+    confirmation, or says that there is no such record, is raised.
+    """
+    request.idempotency_key = visit.act
+    try:
+        await visit.call(rpc, request)
+    except Refusal as refusal:
+        if needs_confirmation(refusal) or refusal.status == 404:
+            raise
+        return await redraw(visit, refusal.status, error=refusal.message)
+    return visit.redirect(path, message)

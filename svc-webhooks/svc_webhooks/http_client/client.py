@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-import resource
 import ssl
 import time
 from collections.abc import Mapping, Sequence
@@ -287,13 +286,6 @@ async def _admits(attempt: _Attempt, endpoint: Endpoint) -> bool:
     admitted = await attempt.gate.admits(receiver_of(endpoint))
     attempt.is_ours = False
     return admitted
-
-
-def allow_many_connections() -> None:
-    """Raises the limit of descriptors to the machine's maximum: the usual 1,024 are fewer than concurrent attempts
-    need."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _checked(addresses: Sequence[Address]) -> Sequence[Endpoint]:

@@ -54,25 +54,6 @@ def test_no_descriptors_is_a_fault_of_ours_until_there_are_some() -> None:
     assert done.stdout == "[(None, 'egress', True), (None, 'resolver', True), (None, 'connect', False)]\n", done.stderr
 
 
-MORE_DESCRIPTORS = """
-import resource
-from svc_webhooks.http_client.client import allow_many_connections
-
-_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 128), most))
-allow_many_connections()
-print(resource.getrlimit(resource.RLIMIT_NOFILE) == (most, most))
-"""
-
-
-def test_as_many_descriptors_are_asked_for_as_the_machine_grants() -> None:
-    """With the usual limit, endpoints that hang would use up the descriptors of the others."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", MORE_DESCRIPTORS], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stdout == "True\n", done.stderr
-
-
 @pytest.mark.parametrize("address", ["255.255.255.255", "224.0.0.1"])
 async def test_no_route_of_our_own_is_a_fault_of_ours(address: str) -> None:
     """The kernel refuses to connect to these, so nothing leaves the machine."""

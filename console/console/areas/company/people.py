@@ -11,7 +11,7 @@ from chassis.refusals import Refusal
 from console.kit.calls import together
 from console.kit.forms import Field, Form
 from console.kit.times import count
-from console.kit.visit import Visit, needs_confirmation
+from console.kit.visit import Visit, needs_confirmation, submit
 from makeready.identity.v1 import administrators_pb2 as pb
 from makeready.identity.v1 import identity_pb2
 
@@ -125,12 +125,16 @@ async def update(visit: Visit) -> web.StreamResponse:
 
 async def deactivate(visit: Visit) -> web.StreamResponse:
     request = pb.DeactivateAdministratorRequest(administrator_id=visit.number("administrator_id"))
-    return await _set(visit, DEACTIVATE, request, "Deactivated. They are signed out everywhere.")
+    path = f"{PATH}/{request.administrator_id}"
+    return await submit(
+        visit, DEACTIVATE, request, path, "Deactivated. They are signed out everywhere.", _administrator
+    )
 
 
 async def reactivate(visit: Visit) -> web.StreamResponse:
     request = pb.ReactivateAdministratorRequest(administrator_id=visit.number("administrator_id"))
-    return await _set(visit, REACTIVATE, request, "Reactivated. They can sign in again.")
+    path = f"{PATH}/{request.administrator_id}"
+    return await submit(visit, REACTIVATE, request, path, "Reactivated. They can sign in again.", _administrator)
 
 
 async def take_over_keys(visit: Visit) -> web.StreamResponse:
@@ -160,17 +164,6 @@ async def _of_keys(visit: Visit, rpc: str, request: Any, done: str) -> web.Strea
         return await _administrator(visit, refusal.status, error=refusal.message)
     said = f"{count(len(changed.keys), 'key')} {'is' if len(changed.keys) == 1 else 'are'} {done}"
     return visit.redirect(f"{PATH}/{request.of_administrator_id}", said)
-
-
-async def _set(visit: Visit, rpc: str, request: Any, said: str) -> web.StreamResponse:
-    request.idempotency_key = visit.act
-    try:
-        await visit.call(rpc, request)
-    except Refusal as refusal:
-        if needs_confirmation(refusal) or refusal.status == 404:
-            raise
-        return await _administrator(visit, refusal.status, error=refusal.message)
-    return visit.redirect(f"{PATH}/{request.administrator_id}", said)
 
 
 async def make_link(visit: Visit) -> web.StreamResponse:

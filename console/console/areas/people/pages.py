@@ -10,7 +10,7 @@ from chassis.refusals import Refusal
 from console.kit import csv_files
 from console.kit.calls import together
 from console.kit.links import with_query
-from console.kit.visit import Visit, needs_confirmation
+from console.kit.visit import Visit, needs_confirmation, submit
 from makeready.identity.v1 import administrators_pb2
 from makeready.identity.v1 import staff_commands_pb2 as pb
 
@@ -112,20 +112,11 @@ async def _with_link(visit: Visit, rpc: str, request: Any) -> web.StreamResponse
 
 async def end(visit: Visit) -> web.StreamResponse:
     request = pb.EndStaffRequest(staff_id=visit.number("staff_id"))
-    return await _set(visit, END, request, "Ended. They are signed out everywhere; their work stays.")
+    path = f"{PATH}/{request.staff_id}"
+    return await submit(visit, END, request, path, "Ended. They are signed out everywhere; their work stays.", _person)
 
 
 async def reinstate(visit: Visit) -> web.StreamResponse:
     request = pb.ReinstateStaffRequest(staff_id=visit.number("staff_id"))
-    return await _set(visit, REINSTATE, request, "Taken back. They can sign in again.")
-
-
-async def _set(visit: Visit, rpc: str, request: Any, said: str) -> web.StreamResponse:
-    request.idempotency_key = visit.act
-    try:
-        await visit.call(rpc, request)
-    except Refusal as refusal:
-        if needs_confirmation(refusal) or refusal.status == 404:
-            raise
-        return await _person(visit, refusal.status, refusal.message)
-    return visit.redirect(f"{PATH}/{request.staff_id}", said)
+    path = f"{PATH}/{request.staff_id}"
+    return await submit(visit, REINSTATE, request, path, "Taken back. They can sign in again.", _person)
