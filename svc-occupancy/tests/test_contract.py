@@ -25,7 +25,7 @@ from svc_occupancy.residencies.inputs import PartyCreate
 from svc_occupancy.turn_tasks import rules as task_rules
 from svc_occupancy.turns import rules as turn_rules
 from svc_occupancy.units import rules as unit_rules
-from testkit.services import RunningService
+from testkit.services import RunningService, issuer_of
 
 SERVICES = [
     turns_pb2.DESCRIPTOR.services_by_name["TurnsService"],
@@ -38,21 +38,13 @@ SERVICES = [
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
     retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],
 ]
-ISSUERS = {
-    "caller": "gateway",
-    "staff": "gateway",
-    "administrator": "gateway",
-    "operator": "operator",
-    "service": "svc-webhooks",
-}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
 async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(occupancy: RunningService, rpc: Any, kind: str) -> None:
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
-    # svc-webhooks reads outboxes; svc-occupancy alone brings events.
-    issuer = "svc-occupancy" if (rpc.name, kind) == ("TakeEvents", "service") else ISSUERS[kind]
+    issuer = issuer_of(kind, rpc)
     token = TokenSigner(occupancy.keys.folder / f"{issuer}.jwk").token(
         "svc-occupancy", Identity(kind, issuer, 7, scope="write")
     )

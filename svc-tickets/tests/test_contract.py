@@ -18,6 +18,7 @@ from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables
 from svc_tickets.tickets.rules import fields
 from testkit.revise import differences
+from testkit.services import issuer_of
 
 SERVICES = [
     pb.DESCRIPTOR.services_by_name["TicketsService"],
@@ -72,23 +73,13 @@ async def test_the_database_refuses_a_state_without_its_instant(database: Databa
             await connection.raw.execute(str(text(f"INSERT INTO ticket ({columns}) VALUES ({values})")))
 
 
-ISSUERS = {
-    "caller": "gateway",
-    "staff": "gateway",
-    "administrator": "gateway",
-    "operator": "operator",
-    "service": "svc-webhooks",
-}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rpc", [rpc for contract in SERVICES for rpc in contract.methods], ids=lambda rpc: rpc.name)
 async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(service: Any, client: Any, rpc: Any, kind: str) -> None:
     from chassis.auth.identity import TokenSigner
 
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
-    # svc-webhooks reads outboxes; svc-occupancy alone brings events.
-    issuer = "svc-occupancy" if (rpc.name, kind) == ("TakeEvents", "service") else ISSUERS[kind]
+    issuer = issuer_of(kind, rpc)
     token = TokenSigner(service.keys.folder / f"{issuer}.jwk").token(
         "svc-tickets", Identity(kind, issuer, 7, scope="write")
     )

@@ -22,6 +22,7 @@ from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.rules.events import ENTITY_TYPES, STORED_EVENTS
 from svc_webhooks.rules.subscriptions import EVENTS
 from testkit.revise import differences
+from testkit.services import issuer_of
 
 from .harness import Harness
 
@@ -32,13 +33,6 @@ SERVICES = [
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
     retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],
 ]
-ISSUERS = {
-    "caller": "gateway",
-    "staff": "gateway",
-    "administrator": "gateway",
-    "operator": "operator",
-    "service": "svc-occupancy",
-}
 
 
 async def test_a_migrated_database_is_what_the_tables_say(service: Harness) -> None:
@@ -81,9 +75,8 @@ def test_all_ten_events_may_be_subscribed_to() -> None:
 async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(
     service: Harness, channel: grpc.aio.Channel, database: Database, rpc: Any, kind: str
 ) -> None:
-    token = TokenSigner(service.keys / f"{ISSUERS[kind]}.jwk").token(
-        "svc-webhooks", Identity(kind, ISSUERS[kind], 7, scope="write")
-    )
+    issuer = issuer_of(kind, rpc)
+    token = TokenSigner(service.keys / f"{issuer}.jwk").token("svc-webhooks", Identity(kind, issuer, 7, scope="write"))
     request = GetMessageClass(rpc.input_type)
     code = grpc.StatusCode.OK
     try:

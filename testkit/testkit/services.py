@@ -11,11 +11,14 @@ from typing import Any
 
 import asyncpg
 import grpc
+from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
+from chassis.auth import identity
 from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
 from chassis.auth.rpcs import method_on
+from makeready.common.v1 import options_pb2
 from makeready_local.services import ISSUERS, NAMES, is_serving
 from testkit import databases
 from testkit.nats_users import nats_url_of
@@ -40,6 +43,13 @@ class Keys:
         if name not in self._issuers:
             self._issuers[name] = TokenSigner(self.folder / f"{name}.jwk")
         return self._issuers[name].token(audience, who)
+
+
+def issuer_of(kind: str, rpc: MethodDescriptor) -> str:
+    """Who signs the token of a caller of this kind. For a service it is the last one that the RPC's proto names: where
+    several read an outbox, that is svc-webhooks, which reads all of them."""
+    services = rpc.GetOptions().Extensions[options_pb2.services]
+    return identity.ISSUERS[kind] or next(reversed(services), NAMES[-1])
 
 
 def gateway_alone() -> dict[str, str]:
