@@ -1,7 +1,8 @@
 """Installs into .venv what `make` needs: `python install.py run|test`, from any folder, with only the standard library.
 
 Does nothing if .venv is up to date: its stamp is a digest of the locks and of every project's settings. Packages come
-from the lock, each with its hash; the projects are installed in place.
+from the lock, each with its hash; the projects are installed in place. The reference's pages, which no clone has, are
+made anew when what they are made from differs.
 """
 
 import signal
@@ -37,6 +38,21 @@ PROJECTS = (
 )
 # Needed only by tests, documents and measurements.
 TOOLS = ("testkit", "openapi", "bench", "sdk/python")
+INSTALLER = "deploy/local/install.py"
+# What the reference's pages are made from (`openapi/reference/served.py`).
+PAGES_FROM = (
+    "openapi/reference/*.py",
+    "gateway/gateway/pages/openapi.json",
+    "docs/events.md",
+    "docs/changes.md",
+    "docs/sync.md",
+    "docs/webhooks.md",
+    "docs/webhooks/*",
+    "docs/quickstart/*",
+    "docs/sync/*",
+    INSTALLER,
+)
+FIRST_PAGE = ROOT / "gateway" / "gateway" / "pages" / "docs.html"
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
 
 
@@ -46,8 +62,8 @@ class InstallError(Exception):
 
 def main(purpose: str) -> None:
     """Installs for `purpose`. Raises InstallError."""
-    wanted = digest(purpose)
-    if is_installed(purpose, wanted):
+    wanted, pages = digest(purpose), digest_of(PAGES_FROM)
+    if is_installed(purpose, wanted) and has_pages(pages):
         return
     try:
         VENV.mkdir(exist_ok=True)
@@ -56,22 +72,36 @@ def main(purpose: str) -> None:
         raise InstallError(f"cannot write in {VENV}: {error.strerror}") from None
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if is_installed(purpose, wanted):  # by another process in the meantime
-            return
-        if not has_pip():
-            make_venv()
-        say(f"Installing the packages of {LOCKS[purpose]} ...")
-        pip("install", "--require-hashes", "-r", LOCKS[purpose])
-        say("Installing the projects ...")
-        # compat: a plain path on sys.path. The default's import hook loses to the project's folder itself.
-        projects = projects_of(purpose)
-        editable = [word for project in projects for word in ("-e", f"./{project}")]
-        pip("install", "--no-deps", "--no-build-isolation", "--config-settings", "editable_mode=compat", *editable)
-        # pip compiles only what it installs. Without this, every start of every service would compile the projects
-        # again if the folder is read-only later, or if Python may not write bytecode.
-        run([str(PYTHON), "-m", "compileall", "-q", *projects])
-        for name in ("run", purpose):  # the test lock contains the other one
-            (VENV / f"installed-{name}").write_text(digest(name))
+        if not is_installed(purpose, wanted):  # by another process in the meantime
+            install(purpose)
+        if not has_pages(pages):
+            make_pages(pages)
+
+
+def install(purpose: str) -> None:
+    """Installs the packages and the projects, and then writes the stamps. Raises InstallError."""
+    if not has_pip():
+        make_venv()
+    say(f"Installing the packages of {LOCKS[purpose]} ...")
+    pip("install", "--require-hashes", "-r", LOCKS[purpose])
+    say("Installing the projects ...")
+    # compat: a plain path on sys.path. The default's import hook loses to the project's folder itself.
+    projects = projects_of(purpose)
+    editable = [word for project in projects for word in ("-e", f"./{project}")]
+    pip("install", "--no-deps", "--no-build-isolation", "--config-settings", "editable_mode=compat", *editable)
+    # pip compiles only what it installs. Without this, every start of every service would compile the projects
+    # again if the folder is read-only later, or if Python may not write bytecode.
+    run([str(PYTHON), "-m", "compileall", "-q", *projects])
+    for name in ("run", purpose):  # the test lock contains the other one
+        (VENV / f"installed-{name}").write_text(digest(name))
+
+
+def make_pages(stamp: str) -> None:
+    """Writes the pages that the gateway serves below /docs, and then their stamp. Raises InstallError."""
+    done = run([str(PYTHON), "-P", "-m", "reference.served"], PYTHONPATH="openapi")
+    if done.returncode != 0:
+        raise InstallError(f"the reference's pages cannot be made: {(done.stderr.splitlines() or ['no reason'])[-1]}")
+    (VENV / "made-pages").write_text(stamp)
 
 
 def projects_of(purpose: str) -> tuple[str, ...]:
@@ -81,9 +111,15 @@ def projects_of(purpose: str) -> tuple[str, ...]:
 
 def digest(purpose: str) -> str:
     """A digest that changes with anything that the installation depends on."""
+    return digest_of([LOCKS[purpose], *(f"{one}/pyproject.toml" for one in projects_of(purpose)), INSTALLER])
+
+
+def digest_of(patterns: Sequence[str]) -> str:
+    """A digest of the files that the patterns name, of this folder and of this Python."""
     total = hashlib.sha256(f"{sys.version_info[:2]} {ROOT}".encode())
-    for file in (LOCKS[purpose], *(f"{one}/pyproject.toml" for one in projects_of(purpose)), "deploy/local/install.py"):
-        total.update((ROOT / file).read_bytes())
+    for pattern in patterns:
+        for file in sorted(ROOT.glob(pattern)):
+            total.update(file.read_bytes())
     return total.hexdigest()
 
 
@@ -91,6 +127,13 @@ def is_installed(purpose: str, wanted: str) -> bool:
     """Whether .venv's stamp for the purpose is `wanted`."""
     with contextlib.suppress(OSError):
         return PYTHON.exists() and (VENV / f"installed-{purpose}").read_text() == wanted
+    return False
+
+
+def has_pages(wanted: str) -> bool:
+    """Whether the reference's pages are there, made from what is there now."""
+    with contextlib.suppress(OSError):
+        return FIRST_PAGE.exists() and (VENV / "made-pages").read_text() == wanted
     return False
 
 
@@ -140,11 +183,11 @@ def pip(*words: str) -> None:
         raise InstallError(f"pip failed: {reason} (all of it: {log})")
 
 
-def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Runs a command in the checkout and captures its output."""
+def run(command: Sequence[str], **more: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command in the checkout and captures its output. more: for its environment."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     return subprocess.run(  # noqa: S603
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+        command, cwd=ROOT, env=environment | more, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
 
 

@@ -1,5 +1,5 @@
-"""`python -m reference` writes the records next to the protos, the kinds of imports, the document, the pages and the
-generated modules of the client libraries.
+"""`python -m reference` writes the records next to the protos, the kinds of imports, the document, the event catalogue
+and the generated modules of the client libraries; and the pages, which are not committed (`reference.served`).
 
 `check` reports the files that it would change, and changes that break the released contract; `release` stores the
 contract as released.
@@ -19,17 +19,14 @@ from reference import (
     document,
     gate,
     imports,
-    page,
     python_client,
     records,
-    site,
+    served,
     typescript_client,
-    words,
 )
 from reference.structs import Undescribed
 
 RELEASED = document.ROOT / "openapi" / "released.json"
-SERVED = document.ROOT / "gateway" / "gateway" / "pages"
 KINDS = document.ROOT / "importing" / "importing" / "kinds.json"
 PYTHON_CLIENT = document.ROOT / "sdk" / "python" / "makeready_client"
 TYPESCRIPT_CLIENT = document.ROOT / "sdk" / "typescript" / "src"
@@ -49,6 +46,8 @@ def main(arguments: list[str]) -> int:
     except (Undescribed, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    if not arguments:
+        served.write()
     for file in different:
         sys.stdout.write(f"{file.relative_to(document.ROOT)}: {'differs' if arguments else 'written'}\n")
     if arguments and different:
@@ -68,25 +67,14 @@ def _made() -> Iterator[tuple[Path, str]]:
     yield KINDS, printed(imports.document())
     yield IMPORTS_PAGE, imports.with_table(IMPORTS_PAGE.read_text())
     made = document.made()
-    yield SERVED / "openapi.json", printed(made)
+    yield served.DOCUMENT, printed(made)
     events = catalogue.markdown(made["webhooks"], made["components"]["schemas"])
-    yield document.ROOT / "docs" / "events.md", catalogue.GENERATED + events
-    pages = page.pages(made, events, document.CHANGES.read_text())
-    for place, text in pages.items():
-        yield SERVED / page_file(place), text
-    yield SERVED / "index.js", site.search_index(made, pages)
-    for file in (*words.GUIDE_FILES, words.SYNC_FILE):
-        yield SERVED / f"{file.name}.txt", file.read_text()
+    yield served.CATALOGUE, catalogue.GENERATED + events
     described = clients.described(made)
     for name, text in python_client.modules(described).items():
         yield PYTHON_CLIENT / name, text
     for name, text in typescript_client.modules(described).items():
         yield TYPESCRIPT_CLIENT / name, text
-
-
-def page_file(place: str) -> str:
-    """The name of a page's file: docs.html, docs.api.tickets.html."""
-    return place.replace("/", ".") + ".html"
 
 
 def printed(found: Any) -> str:

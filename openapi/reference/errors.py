@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gateway.http.routes import Operation
 from reference.words import FILTER_422, WRITES
+
+if TYPE_CHECKING:  # the pages are made without the gateway
+    from gateway.http.routes import Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import re
 from html import escape
 from typing import Any
 
-from gateway.http.reference import BASE_URL
 from reference import html, site
 from reference.resources import Pages
 from reference.words import GUIDE, QUICKSTART_FILES, SYNC, SYNC_FILE
@@ -50,7 +49,8 @@ def _home(document: Schema) -> str:
     )
     return (
         f"<h1>{escape(info['title'])}</h1>\n"
-        f'<p class="lead">Version 1, last changed {escape(info["version"])}. Base URL {html.code(BASE_URL)}</p>\n'
+        f'<p class="lead">Version 1, last changed {escape(info["version"])}. '
+        f"Base URL {html.code(site.base_url(document))}</p>\n"
         f'<h2 id="quickstart">Quickstart</h2>\n{_quickstart()}{html.markdown(RECEIVING)}'
         f'<h2 id="resources">Resources</h2>\n<ul class="resources">\n{resources}</ul>\n'
         f'<h2 id="introduction">What holds everywhere</h2>\n{html.markdown(info["description"])}'

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from html import escape, unescape
 from typing import Any
 
-from gateway.http.reference import BASE_URL
 from reference import errors
 
 Schema = dict[str, Any]
@@ -24,6 +23,12 @@ GUIDES = {
     "docs/events": "Event catalogue",
     "docs/changes": "Changes of the API",
 }
+
+
+def base_url(document: Schema) -> str:
+    """The gateway puts each installation's own in its place."""
+    url: str = document["servers"][0]["url"]
+    return url
 
 
 def place_of_tag(tag: str) -> str:
@@ -91,7 +96,7 @@ def _contents(document: Schema, at: str) -> str:
         resources.append(entry(place, title_of_tag(tag["name"]), inside))
     return (
         f"<h2>Guides</h2>\n<ul>\n{guides}</ul>\n<h2>Reference</h2>\n<ul>\n{''.join(resources)}{entry(ERRORS, 'Errors')}"
-        f'<li><a href="{BASE_URL}/openapi.json">OpenAPI document</a></li>\n</ul>\n'
+        f'<li><a href="{base_url(document)}/openapi.json">OpenAPI document</a></li>\n</ul>\n'
     )
 
 

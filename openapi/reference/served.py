@@ -1,0 +1,52 @@
+"""`python -m reference.served` writes what the gateway serves below /docs: the pages, their search, the guides' files.
+
+All of it is made from the committed document and the guides, so it is not in the repository: the installation and the
+image's recipe run this. It needs nothing of the product, only the standard library and markdown-it-py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from reference import page, site, words
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "gateway" / "gateway" / "pages"
+DOCUMENT = FOLDER / "openapi.json"
+CATALOGUE = words.DOCS / "events.md"
+CHANGES = words.DOCS / "changes.md"
+GENERATED = "<!--"  # begins the first line of the catalogue, which is no part of the page
+
+
+def files() -> dict[str, str]:
+    """The text of each file, by its name: docs.api.tickets.html is the page /docs/api/tickets."""
+    document = json.loads(DOCUMENT.read_text())
+    pages = page.pages(document, _catalogue(), CHANGES.read_text())
+    found = {page_file(place): text for place, text in pages.items()}
+    found["index.js"] = site.search_index(document, pages)
+    return found | {f"{file.name}.txt": file.read_text() for file in (*words.GUIDE_FILES, words.SYNC_FILE)}
+
+
+def page_file(place: str) -> str:
+    """The name of a page's file."""
+    return place.replace("/", ".") + ".html"
+
+
+def _catalogue() -> str:
+    """The event catalogue, without the line that says what wrote it."""
+    return "".join(line for line in CATALOGUE.read_text().splitlines(keepends=True) if not line.startswith(GENERATED))
+
+
+def write() -> None:
+    """Writes the files, and removes pages that are none any more: the gateway serves every page that is there."""
+    made = files()
+    for file in FOLDER.glob("*.html"):
+        if file.name not in made:
+            file.unlink()
+    for name, text in made.items():
+        (FOLDER / name).write_text(text)
+
+
+if __name__ == "__main__":
+    write()
