@@ -37,7 +37,8 @@ repeat: install-test  ## Run each shard N times, one by one; prints failures and
 
 platform: install-test  ## The tests that need more than wheels of the machine (CONTRIBUTING.md has the list): they fail without
 	@MAKEREADY_REQUIRE=base-image,docker,kubectl,npm,packages,podman,release-before .venv/bin/python -m pytest \
-	  deploy/k8s/tests deploy/local/tests/test_servers.py gateway/tests/http/test_oldest_dependencies.py \
+	  bench/tests/test_bench.py deploy/k8s/tests deploy/local/tests/test_servers.py \
+	  gateway/tests/http/test_oldest_dependencies.py \
 	  tests/e2e/test_beside_the_release.py tests/e2e/test_typescript_client.py sdk/typescript/tests $(ARGS)
 	@$(MAKE) --no-print-directory poolers
 
@@ -52,7 +53,7 @@ lint: install-test  ## Style, types, import contracts, contracts between service
 quick: install-test  ## The checks of lint that take seconds: style, imports, contracts, forbidden content
 	@.venv/bin/python .ci/lint.py quick
 
-bench: install-test  ## Measure us beside a monolith of the usual parts; writes docs/performance.md
+bench: install-test  ## Measure us beside monoliths; writes performance.md, its picture, plans.md, and figures of capacity.md, in docs
 	@.venv/bin/python -m harness $(ARGS)
 
 bench-console: install-test  ## People on the console beside the API, and its pages; writes docs/performance-console.md

@@ -1,1 +1,1 @@
-"""Compares Makeready with a monolith that does the same work: server CPU a request. Run it with `make bench`."""
+"""Compares Makeready with monoliths that do the same work: server CPU a request. Run it with `make bench`."""

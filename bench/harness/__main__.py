@@ -1,4 +1,4 @@
-"""`make bench`: starts both sides, checks that they answer alike, measures, writes docs/performance.md."""
+"""`make bench`: starts all sides, checks that they answer alike, measures, writes the pages of docs that say so."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import sys
 import time
 from pathlib import Path
 
-from harness import deliveries, depth, readings, report, rest
+from harness import capacity, deliveries, depth, picture, readings, report, rest
 from harness.alike import DifferentError
 from harness.cpu import Machine
 from harness.load import LoadError
-from harness.measure import Result, pairs
+from harness.measure import SHARES, Result, rounds
 from harness.seed import Sizes
 from harness.stage import scratch, stage
 from harness.workloads import WORKLOADS
 from makeready_cli.errors import CommandError
 from makeready_local.children import LocalError
 
-CONNECTIONS = 16
-PAIRS_MIN = 3
+ROUNDS_MIN = 3
 DELIVERY_PAIRS = 5
 READINGS, DELIVERIES, DEPTH = "readings", "deliveries", "depth"
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,8 +29,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=7, help="pairs of blocks a workload (default 7, at least 3)")
-    parser.add_argument("--seconds", type=float, default=150, help="start no further pair after so long (default 150)")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of blocks a workload (default 7, at least 3)")
+    parser.add_argument("--seconds", type=float, default=420, help="start no further round after so long (default 420)")
     names = [*(one.name for one in WORKLOADS), READINGS, DELIVERIES, DEPTH]
     parser.add_argument(
         "--only", choices=names, help="one workload, the imports, the deliveries, or the depth with docs/plans.md"
@@ -53,11 +52,11 @@ async def run(given: argparse.Namespace, folder: Path) -> None:
         def go_on(done: int) -> bool:
             seconds = time.monotonic() - measuring
             if done:
-                say(f"{done} pairs measured in {seconds:.0f} s")
-            return done < max(given.pairs, PAIRS_MIN) and (done < PAIRS_MIN or seconds < given.seconds)
+                say(f"{done} rounds measured in {seconds:.0f} s")
+            return done < max(given.rounds, ROUNDS_MIN) and (done < ROUNDS_MIN or seconds < given.seconds)
 
         chosen = tuple(one for one in WORKLOADS if given.only in (None, one.name))
-        results = await pairs(ready.sides, chosen, ready.seeded, CONNECTIONS, go_on) if chosen else []
+        results = await rounds(ready.sides, chosen, ready.seeded, go_on) if chosen else []
         busy = machine.share_of_others()
         wanted = given.only in (None, READINGS)
         imports = await readings.measure(ready.ours, ready.sides[0].roots, folder) if wanted else []
@@ -72,7 +71,8 @@ async def run(given: argparse.Namespace, folder: Path) -> None:
             say("Adding a million tickets ...")
             deep = await depth.measure(ready.ours, ready.sides[0], ready.seeded)
     seconds = time.monotonic() - started
-    tell(results, imports, sent, report.Run(sizes, CONNECTIONS, ready.compared, seconds, busy, ready.rest, deep), given)
+    about = report.Run(sizes, SHARES, ready.left_out, ready.compared, seconds, busy, ready.rest, deep)
+    tell(results, imports, sent, about, given)
 
 
 def tell(
@@ -84,7 +84,9 @@ def tell(
 ) -> None:
     say(f"\n{report.machine()}; {report.others(about.busy)}")
     if results:
-        say(f"\n{report.table(results)}\n\n{report.by_process(results)}")
+        for connections in about.shares:
+            say(f"\n{report.table(results, connections)}")
+        say(f"\n{report.rates(results)}\n\n{report.by_process(results)}")
     if imports:
         say(f"\n{readings.table(imports)}")
     if sent:
@@ -98,6 +100,8 @@ def tell(
         pages["plans.md"] = report.plans(about)
     if sent and given.only is None:
         pages["performance.md"] = report.page(results, about, imports, sent)
+        pages["performance.svg"] = picture.draw(results)
+        pages["capacity.md"] = capacity.filled((DOCS / "capacity.md").read_text(), results, imports, sent)
     if not given.no_page:
         for name, text in pages.items():
             (DOCS / name).write_text(text)

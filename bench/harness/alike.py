@@ -1,10 +1,11 @@
-"""Checks before the measurement that both sides answer alike, field by field."""
+"""Checks before the measurement that all sides answer alike, field by field."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 from harness import data
@@ -33,7 +34,7 @@ INSTANTS = ("created_at", "updated_at", "completed_at", "cancelled_at")
 
 
 class DifferentError(Exception):
-    """The two sides do not do the same work: a comparison would mean nothing."""
+    """A peer does not do the same work: a comparison would mean nothing."""
 
 
 def _expect(condition: bool, about: str, ours: object, peers: object) -> None:
@@ -57,6 +58,12 @@ def _same_ticket(ours: dict[str, Any], peers: dict[str, Any], *, besides: tuple[
             _expect(value == peers[name], f"{name} of ticket {ours['entity_id']}", value, peers[name])
 
 
+def _same_tickets(answers: Sequence[Answer], *, besides: tuple[str, ...] = ()) -> None:
+    ours, *peers = (json.loads(answer.body) for answer in answers)
+    for peer in peers:
+        _same_ticket(ours, peer, besides=besides)
+
+
 def _bodies(status: str) -> list[data.Row]:
     """The bodies of a change to this status."""
     if status == "Completed":
@@ -67,27 +74,27 @@ def _bodies(status: str) -> list[data.Row]:
     return [{"status": status}]
 
 
-class Both:
-    """One client for each side, which send the same requests."""
+class Alike:
+    """One client for each side, ours first, which send the same requests."""
 
-    def __init__(self, ours: Client, peers: Client, seeded: Seeded) -> None:
-        self._clients = (ours, peers)
+    def __init__(self, clients: Sequence[Client], seeded: Seeded) -> None:
+        self._clients = clients
         self._seeded = seeded
         self._read = seeded.of(seeded.measured, "read")[0]
         self._write = seeded.of(seeded.written, "write")[0]
 
-    async def ask(self, method: str, path: str, key: str, body: bytes = b"", more: str = "") -> tuple[Answer, Answer]:
-        """Both answers. Raises DifferentError if the statuses differ."""
-        ours, peers = [await one.ask(one.request(method, path, key, body, more)) for one in self._clients]
-        _expect(ours.status == peers.status, f"the status of {method} {path}", ours, peers)
-        return ours, peers
+    async def ask(self, method: str, path: str, key: str, body: bytes = b"", more: str = "") -> list[Answer]:
+        """All answers. Raises DifferentError if the statuses differ."""
+        answers = [await one.ask(one.request(method, path, key, body, more)) for one in self._clients]
+        for other in answers[1:]:
+            _expect(answers[0].status == other.status, f"the status of {method} {path}", answers[0], other)
+        return answers
 
     async def check(self) -> int:
         """Compares every measured ticket, a create, changes, their replays and refusals; returns how many tickets."""
         compared = await self._lists()
         for ticket_id in self._seeded.ticket_ids[:20]:
-            ours, peers = await self.ask("GET", f"/tickets/{ticket_id}", self._read)
-            _same_ticket(json.loads(ours.body), json.loads(peers.body))
+            _same_tickets(await self.ask("GET", f"/tickets/{ticket_id}", self._read))
         await self._creates()
         await self._changes()
         await self._refusals()
@@ -96,19 +103,21 @@ class Both:
 
     async def _lists(self) -> int:
         compared = 0
-        cursors = ["", ""]
+        cursors = [""] * len(self._clients)
         while True:
             pages = []
             for client, cursor in zip(self._clients, cursors, strict=True):
                 pages.append((await client.ask(client.request("GET", f"/tickets?limit=200{cursor}", self._read))).body)
-            ours, peers = (json.loads(page) for page in pages)
-            _expect(list(ours) == list(peers), "the keys of a page", list(ours), list(peers))
-            _expect(len(ours["data"]) == len(peers["data"]), "the length of a page", len(ours["data"]), "another")
-            for mine, other in zip(ours["data"], peers["data"], strict=True):
-                _same_ticket(mine, other)
+            ours, *peers = (json.loads(page) for page in pages)
+            for peer in peers:
+                _expect(list(ours) == list(peer), "the keys of a page", list(ours), list(peer))
+                _expect(len(ours["data"]) == len(peer["data"]), "the length of a page", len(ours["data"]), "another")
+                for mine, other in zip(ours["data"], peer["data"], strict=True):
+                    _same_ticket(mine, other)
             compared += len(ours["data"])
             following = [next_cursor(page) for page in pages]
-            _expect(bool(following[0]) == bool(following[1]), "the end of the list", *following)
+            for one in following:
+                _expect(bool(following[0]) == bool(one), "the end of the list", following[0], one)
             if not following[0]:
                 return compared
             cursors = [f"&cursor={cursor}" for cursor in following]
@@ -135,8 +144,8 @@ class Both:
         firsts, replays, others = [
             await self.ask(method, path, self._write, json.dumps(sent).encode(), more) for sent in (body, body, other)
         ]
-        _expect(firsts[0].status == status, f"the status of {method} {path}", firsts[0], firsts[1])
-        _same_ticket(json.loads(firsts[0].body), json.loads(firsts[1].body), besides=besides)
+        _expect(firsts[0].status == status, f"the status of {method} {path}", firsts[0], status)
+        _same_tickets(firsts, besides=besides)
         for first, replay in zip(firsts, replays, strict=True):
             _expect(json.loads(first.body) == json.loads(replay.body), "a replay", first, replay)
             _expect(b"x-idempotent-replay: 1" in replay.headers, "a replay's header", replay, "")
@@ -170,7 +179,7 @@ class Both:
             answers = await self.ask("PATCH", path, write, json.dumps(body).encode(), key)
             self._same_code(answers, status, "invalid_request")
 
-    def _same_code(self, answers: tuple[Answer, Answer], status: int, code: str) -> None:
+    def _same_code(self, answers: Sequence[Answer], status: int, code: str) -> None:
         for answer in answers:
             found = json.loads(answer.body)["error"]["code"]
             _expect((answer.status, found) == (status, code), "a refusal", answer, (status, code))

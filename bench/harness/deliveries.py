@@ -27,7 +27,7 @@ from makeready_local.children import LocalError
 from svc_webhooks.days import DAY, KEPT_DAYS
 from svc_webhooks.events.queries.partitions import make
 
-GOAL_A_SECOND = 3000  # for each core
+GOAL_A_SECOND = 6000  # for each core
 SUBSCRIPTIONS = 16
 EVENTS = 600  # in a block, each delivered to every subscription
 WARMING = 40

@@ -1,9 +1,9 @@
-"""One block of requests and its cost; pairs of blocks, Makeready's and the peer's in turn."""
+"""One block of requests and its cost; rounds of blocks, those of all sides in turn."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -12,6 +12,9 @@ from harness.load import Client
 from harness.seed import Seeded
 from harness.sides import Side
 from harness.workloads import Workload, greetings
+
+# By the number of connections, the share of a workload's requests in a block. One request after the other takes longer.
+SHARES = {16: 1.0, 1: 0.5}
 
 
 @dataclass(frozen=True)
@@ -28,19 +31,26 @@ class Block:
 
 @dataclass(frozen=True)
 class Result:
-    """A workload's blocks; ours[n] and peers[n] ran one after the other."""
+    """A workload's blocks over a number of connections, by side; those of one round ran one after the other."""
 
     workload: Workload
-    ours: list[Block]
-    peers: list[Block]
+    connections: int
+    blocks: dict[str, list[Block]]
 
-    @property
-    def ratios(self) -> list[float]:
-        return [peer.total / mine.total for mine, peer in zip(self.ours, self.peers, strict=True)]
+    def ratios(self, name: str, of: str) -> list[float]:
+        """How many times less CPU the side takes than another one, in each round."""
+        return [more.total / less.total for less, more in zip(self.blocks[name], self.blocks[of], strict=True)]
 
-    @property
-    def ratio(self) -> float:
-        return median(self.ratios)
+    def ratio(self, name: str, of: str) -> float:
+        return median(self.ratios(name, of))
+
+    def milliseconds(self, name: str) -> float:
+        """CPU of a request."""
+        return 1000 * median(block.total for block in self.blocks[name])
+
+    def rate(self, name: str) -> float:
+        """Requests a second."""
+        return median(block.requests_a_second for block in self.blocks[name])
 
 
 async def block(side: Side, workload: Workload, seeded: Seeded, connections: int, requests: int) -> Block:
@@ -59,28 +69,34 @@ async def block(side: Side, workload: Workload, seeded: Seeded, connections: int
     return Block({name: value / requests for name, value in cost.items()}, requests / seconds)
 
 
-async def pairs(
-    sides: tuple[Side, Side],
-    workloads: tuple[Workload, ...],
+async def rounds(
+    sides: Sequence[Side],
+    workloads: Sequence[Workload],
     seeded: Seeded,
-    connections: int,
     go_on: Callable[[int], bool],
-    share: float = 1.0,
+    shares: Mapping[int, float] = SHARES,
 ) -> list[Result]:
-    """Runs A B A B … over all workloads while `go_on(pairs done)` is true. share: of each workload's requests.
+    """Runs A B C … A B C … over all workloads while `go_on(rounds done)` is true. shares: by the number of connections,
+    the share of each workload's requests.
 
-    One small extra pair comes first and is discarded: PostgreSQL plans a statement anew the first five times on each
+    One small extra round comes first and is discarded: PostgreSQL plans a statement anew the first five times on each
     connection.
     """
-    results = [Result(workload, [], []) for workload in workloads]
+    results = [
+        Result(workload, connections, {side.name: [] for side in sides})
+        for connections in shares
+        for workload in workloads
+    ]
+    most = max(shares)
     for workload in workloads:
         for side in sides:
-            await block(side, workload, seeded, connections, 5 * connections)
+            await block(side, workload, seeded, most, 5 * most)
     done = 0
     while go_on(done):
         for result in results:
-            requests = max(connections, int(result.workload.requests * share))
-            for side, blocks in zip(sides, (result.ours, result.peers), strict=True):
-                blocks.append(await block(side, result.workload, seeded, connections, requests))
+            requests = max(result.connections, int(result.workload.requests * shares[result.connections]))
+            for side in sides:
+                measured = await block(side, result.workload, seeded, result.connections, requests)
+                result.blocks[side.name].append(measured)
         done += 1
     return results

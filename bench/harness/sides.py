@@ -1,4 +1,4 @@
-"""The two systems under comparison: starts them, lists their processes, stops them."""
+"""The systems under comparison: starts them, lists their processes, stops them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import base64
 import json
 import os
 import secrets
+import shutil
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,10 @@ from makeready_local.children import LOOPBACK, Child, LocalError, free_port, por
 from makeready_local.databases import make_database
 from makeready_local.postgres import Postgres
 
-START_SECONDS = 90.0
+START_SECONDS, INSTALL_SECONDS = 90.0, 120.0
 SETTLE_SECONDS = 30.0
 CURSOR_KEY = ("bench", secrets.token_bytes(32))
+OURS = "Makeready"
 PEER_FOLDER = Path(__file__).parents[1]
 
 
@@ -88,7 +91,7 @@ class Ours:
         found = json.loads(ready.read_text())
         self.database_url: str = found["database_url"]
         roots = {name: int(process["pid"]) for name, process in found["processes"].items()}
-        return Side("Makeready", found["base_url"], {**roots, "runner": self._child.pid}, self._settled)
+        return Side(OURS, found["base_url"], {**roots, "runner": self._child.pid}, self._settled)
 
     async def command(self, *words: str, may_reject: bool = False) -> dict[str, Any]:
         """Runs `makeready --json …` and returns its answer. Raises LocalError if it fails."""
@@ -129,44 +132,132 @@ class Ours:
         self.receiver.stop()
 
 
-class Peer:
-    """The monolith behind uvicorn, with a PostgreSQL of its own."""
+class LeftOutError(Exception):
+    """This machine lacks what a peer needs; the text says what."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._postgres = Postgres(folder / "peer", secrets.token_urlsafe(16), log=folder / "peer-postgres.log")
+
+@dataclass(frozen=True)
+class PeerKind:
+    """A monolith that does the same work. parts: what it is made of. process: the name of its server. packages: of
+    Python, with whose versions it is named. command: starts it in a folder on a port."""
+
+    name: str
+    parts: str
+    process: str
+    packages: tuple[str, ...]
+    command: Callable[[Path, int], list[str]]
+
+
+def _uvicorn(app: str) -> Callable[[Path, int], list[str]]:
+    # Without the access log, because Makeready writes no line for each request either.
+    options = ["--no-access-log", "--log-level", "warning"]
+    return lambda _folder, port: [*_PYTHON, "uvicorn", app, "--host", LOOPBACK, "--port", str(port), *options]
+
+
+def _aiohttp(_folder: Path, port: int) -> list[str]:
+    return [*_PYTHON, "peer.by_aiohttp", "--host", LOOPBACK, "--port", str(port)]
+
+
+def _fastify(folder: Path, port: int) -> list[str]:
+    """Raises LeftOutError if its packages can't be installed."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        raise LeftOutError("npm and node are not here")
+    shutil.copytree(PEER_FOLDER / "peer" / "fastify", folder)
+    quiet = ("--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--no-update-notifier")
+    try:
+        done = subprocess.run(  # noqa: S603 - constants alone
+            [npm, "install", *quiet], cwd=folder, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise LeftOutError(f"npm did not install its packages within {INSTALL_SECONDS:.0f} s") from None
+    if done.returncode:
+        raise LeftOutError(f"npm can't install its packages: {(done.stderr.strip() or 'no reason').splitlines()[-1]}")
+    _run_of_peer("peer.export", str(folder / "shared.json"))
+    return [node, "server.js", LOOPBACK, str(port)]
+
+
+def _run_of_peer(*words: str, environment: Mapping[str, str] | None = None) -> None:
+    """Runs a module of the peers to its end. Raises LocalError."""
+    environment = {**(environment or os.environ), "PYTHONPATH": str(PEER_FOLDER)}
+    done = subprocess.run([*_PYTHON, *words], env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise LocalError(f"{words[0]} failed: {done.stderr.strip()[-300:]}")
+
+
+_PYTHON = [sys.executable, "-P", "-m"]
+_BY_HAND = ("asyncpg", "msgspec", "uvloop")
+USUAL = PeerKind(
+    "FastAPI",
+    "FastAPI, SQLAlchemy's ORM on asyncpg, Pydantic, uvicorn",
+    "uvicorn",
+    ("fastapi", "starlette", "pydantic", "sqlalchemy", "asyncpg", "uvicorn", "uvloop", "httptools"),
+    _uvicorn("peer.app:app"),
+)
+FLOORS = (
+    PeerKind("aiohttp", "aiohttp, asyncpg by hand, msgspec", "aiohttp", ("aiohttp", *_BY_HAND), _aiohttp),
+    PeerKind(
+        "Litestar",
+        "Litestar, asyncpg by hand, msgspec, uvicorn",
+        "uvicorn",
+        ("litestar", *_BY_HAND, "uvicorn", "httptools"),
+        _uvicorn("peer.by_litestar:app"),
+    ),
+)
+NODE = PeerKind("Fastify", "Fastify, pg by hand, on Node", "node", (), _fastify)
+PEERS = (USUAL, *FLOORS, NODE)
+
+
+class Peer:
+    """A monolith with a PostgreSQL of its own."""
+
+    def __init__(self, folder: Path, kind: PeerKind) -> None:
+        self.kind = kind
+        self._folder = folder / kind.name.lower()
+        self._log = folder / f"{kind.name.lower()}.log"
+        log = folder / f"{kind.name.lower()}-postgres.log"
+        self._postgres = Postgres(folder / f"{kind.name.lower()}-database", secrets.token_urlsafe(16), log=log)
         self._child: Child | None = None
         self.database_url = ""
 
-    def start_database(self) -> None:
+    async def start(self, links_url: str) -> Side:
+        """Raises LeftOutError if the machine lacks what it needs, LocalError if it does not start."""
+        port = free_port()
+        command = await asyncio.to_thread(self.kind.command, self._folder, port)
+        self._folder.mkdir(exist_ok=True)
         self._postgres.start()
         self.database_url = make_database(self._postgres.url, "peer", secrets.token_urlsafe(16))
-
-    async def start(self, links_url: str) -> Side:
-        port = free_port()
+        url = self.database_url
+        if self.kind is USUAL:
+            url = _orm_url(url)
         environment = os.environ | {
             "PYTHONPATH": str(PEER_FOLDER),
-            "PEER_DATABASE_URL": self.database_url.replace("postgresql:", "postgresql+asyncpg:", 1),
+            "PEER_DATABASE_URL": url,
             "PEER_CURSOR_KEY": secrets.token_urlsafe(32),
             "PEER_LINKS_URL": links_url,
         }
-        # Without the access log, because Makeready writes no line for each request either.
-        options = ["--host", LOOPBACK, "--port", str(port), "--no-access-log", "--log-level", "warning"]
+        tables = environment | {"PEER_DATABASE_URL": _orm_url(self.database_url)}
+        await asyncio.to_thread(_run_of_peer, "peer.tables", environment=tables)
         self._child = Child(
-            "peer",
-            [sys.executable, "-P", "-m", "uvicorn", "peer.app:app", *options],
-            log=self._folder / "peer.log",
+            self.kind.name,
+            command,
+            log=self._log,
             orphan_signal=signal.SIGTERM,
             environment=environment,
+            folder=self._folder,
         )
-        await until(lambda: not port_is_free(port), self._child, "the peer")
-        roots = {"uvicorn": self._child.pid, "postgres": self._postgres.child.pid}
-        return Side("peer", f"http://{LOOPBACK}:{port}/api/v1", roots, self._settled)
+        await until(lambda: not port_is_free(port), self._child, f"the peer on {self.kind.name}")
+        roots = {self.kind.process: self._child.pid, "postgres": self._postgres.child.pid}
+        return Side(self.kind.name, f"http://{LOOPBACK}:{port}/api/v1", roots, self._settled)
 
     async def _settled(self) -> None:
-        """Does nothing: the peer does no work after its answers."""
+        """Does nothing: a peer does no work after its answers."""
 
     def stop(self) -> None:
         if self._child is not None:
             self._child.stop(signal.SIGTERM, 20)
         self._postgres.stop()
+
+
+def _orm_url(url: str) -> str:
+    return url.replace("postgresql:", "postgresql+asyncpg:", 1)

@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from peer import changes, errors, tickets
 from peer.database import engine
-from peer.models import Base
 
 
 class EveryResponse:
@@ -39,8 +38,6 @@ class EveryResponse:
 
 @asynccontextmanager
 async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-    async with engine.begin() as connection:
-        await connection.run_sync(Base.metadata.create_all)
     yield
     await engine.dispose()
 

@@ -9,15 +9,15 @@ from fastapi import APIRouter, Request, Response
 from sqlalchemy import select
 
 from peer import idempotency
+from peer.callers import Caller, administrator_of
 from peer.database import Session
-from peer.errors import ApiError, not_found
 from peer.idempotency import IdempotencyKey
 from peer.models import Comment, Event, StatusChange, Ticket, TicketPolicy
+from peer.refusals import not_found
+from peer.rules import check, photo_missing
 from peer.schemas import TicketChange, TicketOut
-from peer.security import Caller, Writer
+from peer.security import Writer
 from peer.tickets import WHOLE
-
-WORDS_MIN = 5
 
 router = APIRouter(prefix="/tickets")
 
@@ -32,14 +32,13 @@ async def change_status(
     request: Request,
     response: Response,
 ) -> TicketOut:
-    _check(body)
+    check(body)
     fingerprint = idempotency.fingerprint_of(f"PATCH /tickets/{ticket_id}", body)
     kept = await idempotency.claim(session, caller, idempotency_key, fingerprint)
     if kept is not None:
         response.headers["X-Idempotent-Replay"] = "1"
         return TicketOut.model_validate_json(kept.body)
-    if caller.administrator_id is None:
-        raise ApiError(422, "created_by_missing", "This key has no minting administrator on record.")
+    administrator_id = administrator_of(caller)
     same = (Ticket.company_id == caller.company_id, Ticket.id == ticket_id)
     held = select(Ticket).where(*same).options(*WHOLE).with_for_update(of=Ticket, key_share=True)
     ticket = await session.scalar(held)
@@ -47,13 +46,13 @@ async def change_status(
         raise not_found("ticket")
     policy = await session.get(TicketPolicy, caller.company_id)
     if policy is not None and policy.photo_required_to_complete and body.status == "Completed" and not ticket.photo_url:
-        raise _refused("The company requires a photo to complete a ticket and this one has none.")
+        raise photo_missing()
     before = ticket.status
     changed_at = _move(ticket, body)
     reply = TicketOut.model_validate(ticket)
     sent = reply.model_dump_json()
     if changed_at is not None:
-        session.add(_entry(ticket, before, body, changed_at, caller, caller.administrator_id, request))
+        session.add(_entry(ticket, before, body, changed_at, caller, administrator_id, request))
     if ticket.status != before:
         event = Event(company_id=caller.company_id, event="ticket.status_changed", data=sent, occurred_at=changed_at)
         event.change = json.dumps({"field": "status", "from": before, "to": ticket.status})
@@ -61,32 +60,6 @@ async def change_status(
     session.add(idempotency.kept_reply(caller, idempotency_key, fingerprint, 200, sent))
     await session.commit()
     return reply
-
-
-def _refused(message: str, status: int = 422) -> ApiError:
-    return ApiError(status, "invalid_request", message)
-
-
-def _words(text: str) -> int:
-    return sum(any(map(str.isalnum, run)) for run in text.split())
-
-
-def _check(body: TicketChange) -> None:
-    """Checks the rules that need only the body."""
-    if body.note is not None and body.status != "Completed":
-        raise _refused("note is accepted with status Completed alone.")
-    if body.status == "Completed" and _words(body.note or "") < WORDS_MIN:
-        raise _refused(f"note must have {WORDS_MIN} or more words.")
-    if body.status != "Cancelled":
-        if body.cancellation_reason_code is not None or body.cancellation_notes is not None:
-            raise _refused("A reason and its notes are accepted with status Cancelled alone.")
-    elif body.cancellation_reason_code is None:
-        raise _refused("cancellation_reason_code is required with status Cancelled.")
-    elif body.cancellation_reason_code == "see_notes":
-        if _words(body.cancellation_notes or "") < WORDS_MIN:
-            raise _refused(f"cancellation_notes must have {WORDS_MIN} or more words.")
-    elif body.cancellation_notes is not None:
-        raise _refused("cancellation_notes is accepted with see_notes alone.", 400)
 
 
 def _move(ticket: Ticket, body: TicketChange) -> datetime.datetime | None:

@@ -9,18 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-
-class ApiError(Exception):
-    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.headers = headers
-
-
-def not_found(noun: str) -> ApiError:
-    return ApiError(404, "not_found", f"No {noun} with that id is visible to this key; check the id and the key.")
+from peer.refusals import ApiError
 
 
 def _envelope(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from peer.errors import ApiError
+from peer.callers import Caller, lock_of
 from peer.models import KeptReply
-from peer.security import Caller
+from peer.refusals import in_progress, mismatch
 
 IdempotencyKey = Annotated[str, Header(min_length=1, max_length=64)]
 
@@ -25,16 +25,14 @@ def fingerprint_of(operation: str, body: BaseModel) -> str:
 
 async def claim(session: AsyncSession, caller: Caller, key: str, fingerprint: str) -> KeptReply | None:
     """The reply that an earlier request with the key stored; None if this request is the first."""
-    named = f"{caller.company_id}/{caller.key_id}/{key}".encode()
-    number = int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "big", signed=True)
-    is_free = await session.scalar(select(func.pg_try_advisory_xact_lock(number)))
+    is_free = await session.scalar(select(func.pg_try_advisory_xact_lock(lock_of(caller, key))))
     kept = await session.get(KeptReply, (caller.company_id, caller.key_id, key))
     if kept is not None:
         if kept.fingerprint != fingerprint:
-            raise ApiError(409, "idempotency_mismatch", "This Idempotency-Key was used with a different request.")
+            raise mismatch()
         return kept
     if not is_free:
-        raise ApiError(409, "idempotency_in_progress", "A request with this Idempotency-Key is in progress.")
+        raise in_progress()
     return None
 
 

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 
 from peer import settings
-from peer.errors import ApiError
+from peer.refusals import ApiError
 
 
 def _signature(company_id: int, last_id: int, filters: str) -> str:

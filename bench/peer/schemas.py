@@ -3,44 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
-Status = Literal["Open", "In Progress", "On Hold", "Completed", "Cancelled"]
-Priority = Literal["Low", "Medium", "High", "Emergency"]
-Category = Literal[
-    "HVAC",
-    "Plumbing",
-    "Electrical",
-    "Mechanical",
-    "Life Safety",
-    "Elevator",
-    "Appliance",
-    "Doors/Windows",
-    "Flooring",
-    "Painting",
-    "Roofing",
-    "Leak",
-    "Pest Control",
-    "Structural",
-    "Grounds",
-    "Parking Garage",
-    "Pool",
-    "Security",
-    "Common Area",
-    "General",
-    "Other",
-]
-CancellationReason = Literal[
-    "duplicate_ticket",
-    "no_access_repeated",
-    "resident_cancelled",
-    "resolved_independently",
-    "scheduled_for_later",
-    "see_notes",
-    "wrong_property",
-]
+from peer.words import CancellationReason, Category, Priority, Status
+
 LongText = Annotated[str, StringConstraints(max_length=20_000)]
 
 

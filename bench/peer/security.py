@@ -1,12 +1,10 @@
-"""Authentication: the bearer key, its scope, its rate (spec 5, 8)."""
+"""Authentication: the bearer key and its scope, as dependencies of FastAPI."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Header, Response
@@ -15,27 +13,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import joinedload
 
 from peer import settings
+from peer.callers import READERS, WRITERS, Caller, admit, bearer, check_scope
 from peer.database import Session
-from peer.errors import ApiError
 from peer.models import ApiKey
 
-WINDOW_SECONDS = 60
-_windows: defaultdict[int, deque[float]] = defaultdict(deque)
 _known: dict[str, tuple[float, Caller]] = {}
-
-
-@dataclass(frozen=True)
-class Caller:
-    key_id: int
-    company_id: int
-    company_active: bool
-    scope: str
-    administrator_id: int | None
-    revoked: bool
-
-
-def _unauthorized(code: str, message: str) -> ApiError:
-    return ApiError(401, code, message, {"WWW-Authenticate": "Bearer"})
 
 
 async def _caller_of(key: str, session: AsyncSession) -> Caller | None:
@@ -59,49 +41,22 @@ async def _caller_of(key: str, session: AsyncSession) -> Caller | None:
     return caller
 
 
-def _take(key_id: int) -> tuple[int, int]:
-    """Counts one request in the key's moving window; returns how many remain, and the seconds until one more does.
-
-    These lines replace the `limits` library's storage in memory, which sweeps all keys every 10 ms: that costs more
-    than the counting.
-    """
-    window, now = _windows[key_id], time.time()
-    while window and window[0] <= now - WINDOW_SECONDS:
-        window.popleft()
-    reset = int(window[0] + WINDOW_SECONDS - now) + 1 if window else WINDOW_SECONDS
-    if len(window) >= settings.REQUESTS_PER_MINUTE:
-        raise ApiError(429, "rate_limited", "Too many requests; wait and try again.", {"Retry-After": str(reset)})
-    window.append(now)
-    return settings.REQUESTS_PER_MINUTE - len(window), reset
-
-
 async def authenticated(
     session: Session, response: Response, authorization: Annotated[str | None, Header()] = None
 ) -> Caller:
-    scheme, _, key = (authorization or "").partition(" ")
-    if scheme.lower() != "bearer" or not key:
-        raise _unauthorized("unauthorized", "Send the API key as a bearer token in the Authorization header.")
-    caller = await _caller_of(key, session)
-    if caller is None:
-        raise _unauthorized("unauthorized", "This API key is not known.")
-    if caller.revoked:
-        raise _unauthorized("key_revoked", "This API key was revoked.")
-    if not caller.company_active:
-        raise ApiError(403, "company_inactive", "The company account is inactive.")
-    remaining, reset = _take(caller.key_id)
-    response.headers["RateLimit-Policy"] = f'"default";q={settings.REQUESTS_PER_MINUTE};w={WINDOW_SECONDS}'
-    response.headers["RateLimit"] = f'"default";r={remaining};t={reset}'
+    caller = await _caller_of(bearer(authorization), session)
+    response.headers.update(admit(caller))
+    assert caller is not None
     return caller
 
 
-def scoped(*scopes: str) -> Callable[[Caller], Awaitable[Caller]]:
+def scoped(scopes: tuple[str, ...]) -> Callable[[Caller], Awaitable[Caller]]:
     async def check(caller: Annotated[Caller, Depends(authenticated)]) -> Caller:
-        if caller.scope not in scopes:
-            raise ApiError(403, "insufficient_scope", "This key's scope does not open this route.")
+        check_scope(caller, scopes)
         return caller
 
     return check
 
 
-Reader = Annotated[Caller, Depends(scoped("read", "write"))]
-Writer = Annotated[Caller, Depends(scoped("write"))]
+Reader = Annotated[Caller, Depends(scoped(READERS))]
+Writer = Annotated[Caller, Depends(scoped(WRITERS))]

@@ -12,11 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import joinedload
 
 from peer import idempotency
+from peer.callers import administrator_of
 from peer.database import Session
-from peer.errors import ApiError, not_found
 from peer.idempotency import IdempotencyKey
 from peer.models import Asset, Event, Ticket, TicketNumber, Unit
 from peer.paging import make_cursor, read_cursor
+from peer.refusals import ApiError, not_found, number_without_property
 from peer.schemas import TicketCreate, TicketFilters, TicketOut, TicketPage
 from peer.security import Reader, Writer
 
@@ -36,7 +37,7 @@ WHOLE = (
 @router.get("", response_model=TicketPage)
 async def list_tickets(caller: Reader, session: Session, query: Annotated[TicketFilters, Query()]) -> dict[str, Any]:
     if query.ticket_number is not None and query.property_id is None:
-        raise ApiError(400, "invalid_request", "ticket_number needs property_id.")
+        raise number_without_property()
     limit = min(query.limit, PAGE_MAX)
     filters = query.model_dump_json(exclude={"limit", "cursor"}, exclude_none=True)
     after_id = read_cursor(caller.company_id, query.cursor, filters)
@@ -80,9 +81,7 @@ async def create_ticket(
     if kept is not None:
         response.headers["X-Idempotent-Replay"] = "1"
         return TicketOut.model_validate_json(kept.body)
-    if caller.administrator_id is None:
-        raise ApiError(422, "created_by_missing", "This key has no minting administrator on record.")
-    ticket = await _new_ticket(session, caller.company_id, caller.administrator_id, body)
+    ticket = await _new_ticket(session, caller.company_id, administrator_of(caller), body)
     session.add(ticket)
     await session.flush()
     reply = TicketOut.model_validate(ticket)
