@@ -12,7 +12,7 @@ POOLED = svc-tickets/tests gateway/tests/http/test_revocation.py svc-webhooks/te
   --deselect svc-tickets/tests/tickets/test_changes_lost.py::test_a_connection_lost_around_the_commit_reports_the_true_outcome
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform poolers alarms lint quick bench bench-console bench-companies soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s lock sbom version images
+.PHONY: help run demo test coverage repeat platform poolers alarms lint quick bench bench-console bench-companies soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages pictures vendor release-contracts k8s census lock sbom version images
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -136,6 +136,9 @@ version: install-test  ## Write the version of a release into every artefact (V=
 
 images: install-test  ## Write the digests of pushed images into the manifests (D='makeready=sha256:…')
 	@.venv/bin/python -P .ci/version.py images $(D)
+
+census:  ## How much there is to carry: files, lines, words, contracts, long functions (ARGS=COMMIT counts a commit)
+	@.venv/bin/python -P .ci/census.py $(ARGS)
 
 lock:  ## Choose the versions of all dependencies anew (needs uv)
 	uv lock --upgrade
