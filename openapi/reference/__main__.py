@@ -68,7 +68,7 @@ def _made() -> Iterator[tuple[Path, str]]:
     yield IMPORTS_PAGE, imports.with_table(IMPORTS_PAGE.read_text())
     made = document.made()
     yield served.DOCUMENT, printed(made)
-    events = catalogue.markdown(made["webhooks"], made["components"]["schemas"])
+    events = catalogue.markdown(made["components"]["schemas"])
     yield served.CATALOGUE, catalogue.GENERATED + events
     described = clients.described(made)
     for name, text in python_client.modules(described).items():

@@ -14,10 +14,9 @@ GENERATED = "<!-- Made by `make openapi` from openapi/reference/events.py: chang
 INTRODUCTION = """\
 # Events
 
-The ten events that a subscription can name: when each fires and how often, what `data` holds, what `change` tells, and
-a whole delivery of each. How deliveries come, are verified and retried stands in [Receiving webhooks](webhooks.md); the
-fields of each record, and the JSON Schema of every envelope, in the reference (`/docs` of the API) and in `webhooks` of
-the OpenAPI document (`/api/v1/openapi.json`).
+The ten events that a subscription can name: when each fires and how often, what `data` holds, what `change` tells.
+How deliveries come, are verified and retried stands in [Receiving webhooks](webhooks.md). The reference (`/docs` of the
+API) has the fields of each record, and a whole delivery of each event below `/docs/events`.
 
 `data` is the record as it was right after the event: what its GET answered then, to the byte. Three events carry an
 object of their own instead: those keys and no others, without `schema_version`, `entity_type` and `entity_id`, and with
@@ -29,15 +28,15 @@ An inactive company's records do not go stale until it is active again.
 """
 
 
-def markdown(webhooks: Schema, schemas: Schema) -> str:
-    """The whole page. webhooks, schemas: of the document."""
+def markdown(schemas: Schema) -> str:
+    """The catalogue without the examples, which the reference adds. schemas: of the document."""
     rows = "".join(f"| [`{one.key}`](#{slug(one.key)}) | {_data(one)} | {_change(one)} |\n" for one in EVENTS)
     parts = [INTRODUCTION, f"| event | `data` | `change` |\n|---|---|---|\n{rows}"]
-    parts += ["".join(_event(one, webhooks[one.key], schemas)) for one in EVENTS]
+    parts += ["".join(_event(one, schemas)) for one in EVENTS]
     return "\n".join(parts)
 
 
-def _event(event: Event, webhook: Schema, schemas: Schema) -> Iterator[str]:
+def _event(event: Event, schemas: Schema) -> Iterator[str]:
     yield f"## {event.key}\n\n{_filled(event.fires_when)}\n\n"
     yield _filled(f"**How often.** {event.how_often}") + "\n\n**`data`.** "
     if event.data in INLINE:
@@ -52,8 +51,6 @@ def _event(event: Event, webhook: Schema, schemas: Schema) -> Iterator[str]:
         before, after = (_values(one, schemas) for one in (event.change.before, event.change.after))
         described = f"**`change`.** `field` is `{event.change.field}`; `from` is {before}; `to` is {after}."
         yield f"\n{_filled(described)}\n"
-    (example,) = webhook["post"]["requestBody"]["content"]["application/json"]["examples"].values()
-    yield f"\n```json\n{json.dumps(example['value'], indent=2, ensure_ascii=False)}\n```\n"
 
 
 def _filled(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import escape
 from typing import Any
@@ -26,13 +27,26 @@ def pages(document: Schema, catalogue: str, changes: str) -> dict[str, str]:
     guides = {
         "docs/sync": ("Keeping a copy in step", SYNC.read_text().replace(PROGRAM, program)),
         "docs/webhooks": ("Receiving webhooks", GUIDE.read_text()),
-        "docs/events": ("Events", catalogue),
+        "docs/events": ("Events", _with_examples(catalogue, document["webhooks"])),
         "docs/changes": ("Changes of the API", changes),
     }
     found = {site.HOME: ("Quickstart", _home(document))}
     found |= {at: (title, _guide(text)) for at, (title, text) in guides.items()}
     found |= {at: (title, main) for at, title, main in Pages(document).all()}
     return {at: site.page(document, at, title, main) for at, (title, main) in found.items()}
+
+
+def _with_examples(catalogue: str, webhooks: Schema) -> str:
+    """The catalogue with a whole delivery below each event."""
+    head, *events = re.split(r"(?m)^## ", catalogue)
+    parts = [head]
+    for event in events:
+        content = webhooks[event.partition("\n")[0]]["post"]["requestBody"]["content"]["application/json"]
+        (example,) = content["examples"].values()
+        parts.append(
+            f"{event.rstrip()}\n\n```json\n{json.dumps(example['value'], indent=2, ensure_ascii=False)}\n```\n\n"
+        )
+    return "## ".join(parts)
 
 
 def _guide(text: str) -> str:

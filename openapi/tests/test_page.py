@@ -14,7 +14,7 @@ from reference import catalogue, document, page, resources, site, words
 from reference.errors import ERRORS
 
 DOCUMENT = document.made()
-EVENTS = catalogue.markdown(DOCUMENT["webhooks"], DOCUMENT["components"]["schemas"])
+EVENTS = catalogue.markdown(DOCUMENT["components"]["schemas"])
 PAGES = page.pages(DOCUMENT, EVENTS, document.CHANGES.read_text())
 REFERENCE = [path for path in PAGES if path.startswith(site.API)]
 FILES = {f"docs/webhooks/{file.name}" for file in words.GUIDE_FILES} | {"docs/sync/copy.py"}
@@ -136,10 +136,11 @@ def test_the_quickstart_is_on_the_first_screen_and_is_the_programs_that_run() ->
 
 def test_the_catalogue_describes_each_event_completely() -> None:
     parts = dict(zip(DOCUMENT["webhooks"], EVENTS.split("\n## ")[1:], strict=True))
+    examples = dict(zip(DOCUMENT["webhooks"], READ["docs/events"].blocks, strict=True))
     for key, part in parts.items():
         assert part.startswith(f"{key}\n") and f"| [`{key}`](#{key.replace('.', '')}) |" in EVENTS
         assert all(f"**{of}" in part for of in ("How often", "`data`", "`change`"))
-        found = json.loads(part.partition("```json\n")[2].partition("\n```")[0])
+        found = json.loads(examples[key])
         (example,) = DOCUMENT["webhooks"][key]["post"]["requestBody"]["content"]["application/json"][
             "examples"
         ].values()
