@@ -62,8 +62,9 @@ class CsvSource:
         return header
 
     def rows(self) -> Iterator[SourceRow]:
+        lines, columns, width = self._lines, self.columns, self._width
         while True:
-            self._lines.begin()
+            lines.begin()
             try:
                 fields = next(self._reader)
             except StopIteration:
@@ -79,7 +80,12 @@ class CsvSource:
                     has_reject_columns=self._is_rejects,
                 )
                 continue
-            if any(fields):
+            if not any(fields):
+                continue
+            text = lines.text
+            if len(fields) == width and text.isascii() and "\0" not in text and not self._is_rejects:
+                yield SourceRow(lines.line, text, dict(zip(columns, fields)))  # noqa: B905 - compared above
+            else:
                 yield self._row(fields)
 
     def _row(self, fields: list[str]) -> SourceRow:

@@ -62,7 +62,8 @@ class Lines:
     @property
     def text(self) -> str:
         """The row's text in the file."""
-        return "".join(self._row)
+        row = self._row
+        return row[0] if len(row) == 1 else "".join(row)
 
     @property
     def is_damaged(self) -> bool:
@@ -93,7 +94,10 @@ class Lines:
         return line
 
     def _read(self) -> str:
-        line = self._readline(ROW_BYTES_MAX + 1)
+        try:
+            line = self._stream.readline(ROW_BYTES_MAX + 1)
+        except (EOFError, OSError, zlib.error) as error:
+            raise self._unreadable(error) from None
         if not line:
             raise StopIteration
         if self._at_start:
@@ -104,9 +108,6 @@ class Lines:
             while (rest := self._readline(ROW_BYTES_MAX)) and not rest.endswith(b"\n"):
                 pass
             line += b"\n"
-        return self._decoded(line)
-
-    def _decoded(self, line: bytes) -> str:
         try:
             return line.decode(self._codec, "surrogateescape")
         except UnicodeDecodeError:  # a codec of several bytes a character, cut short before an ASCII character
@@ -115,12 +116,16 @@ class Lines:
     def _readline(self, size: int) -> bytes:
         try:
             return self._stream.readline(size)
-        except EOFError:
-            raise ImportFault(f"{self.name} ends too early: the gzip file is cut short.") from None
-        except (gzip.BadGzipFile, zlib.error):
-            raise ImportFault(f"{self.name} is damaged: it can't be unzipped past line {self.line}.") from None
-        except OSError as error:
-            raise ImportFault(f"{self.name} can't be read: {error.strerror or error}.") from None
+        except (EOFError, OSError, zlib.error) as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: Exception) -> ImportFault:
+        if isinstance(error, EOFError):
+            return ImportFault(f"{self.name} ends too early: the gzip file is cut short.")
+        if isinstance(error, gzip.BadGzipFile | zlib.error):
+            return ImportFault(f"{self.name} is damaged: it can't be unzipped past line {self.line}.")
+        assert isinstance(error, OSError)
+        return ImportFault(f"{self.name} can't be read: {error.strerror or error}.")
 
 
 class _AsUtf8(io.RawIOBase):

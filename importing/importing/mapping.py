@@ -75,16 +75,6 @@ class FileMapping:
                 raise faulty from None
         return made
 
-    def value(self, name: str, row: values.Columns) -> str | None:
-        """The row's value of one public field; None if it is not made, or can't be."""
-        for field in self.fields:
-            if field.name == name:
-                try:
-                    return field.read(row)
-                except values.Unreadable:
-                    return None
-        return None
-
 
 class Texts(dict[str, str]):
     """A JSON object's members as CSV texts; a missing member is blank. Raises Faulty."""

@@ -131,21 +131,25 @@ class Scan:
     readings of one meter, ascend in the others."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        self._group, *self._names = (column.name for column in columns)
-        self._last: dict[Any, Callable[[str], Any]] = {}
+        """columns: two or more."""
+        self._group, self._first, *self._others = (column.name for column in columns)
+        self._last: dict[Any, tuple[Any, Callable[[str], Any]]] = {}
 
     def takes(self, value_of: Callable[[str], Any]) -> bool:
-        """Whether the file is in order as far as this row. value_of: gives the row's value of a column. A column that
-        is not needed is not read."""
-        group = value_of(self._group)
+        """Whether the file is in order as far as this row. value_of: gives the row's value of a column. The columns
+        behind the first two are read only where the first two are those of the row before."""
+        group, value = value_of(self._group), value_of(self._first)
         last = self._last.get(group)
-        self._last[group] = value_of
+        self._last[group] = value, value_of
         if last is None:
             return len(self._last) <= GROUPS_MAX
-        for name in self._names:
-            before, after = last(name), value_of(name)
-            if before != after:
-                return _is_before(before, after)
+        before, before_of = last
+        if before != value:
+            return _is_before(before, value)
+        for name in self._others:
+            before, value = before_of(name), value_of(name)
+            if before != value:
+                return _is_before(before, value)
         return True
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ from importing.errors import ImportFault
 from importing.kinds import Kind
 from importing.mapping import REJECT, FileMapping, Texts
 from importing.rows import Faulty, SourceRow
+from importing.values import Unreadable
 
 
 class Shape(Protocol):
@@ -29,7 +29,7 @@ class Shape(Protocol):
         """The row's external_id, of whatever type, and its JSON object. Raises Faulty."""
 
     def value_of(self, source: SourceRow) -> Callable[[str], Any]:
-        """Gives the values of single fields, each at its first use. Raises Faulty, then as now."""
+        """Gives the values of single fields, None for one that is not made or can't be. Raises Faulty, then as now."""
 
     def origin(self, field: str) -> tuple[str, ...]:
         """The columns that a field's value comes from, if they have other names."""
@@ -91,6 +91,7 @@ class Mapped:
             self._parts = parts
         self._made = {*self._parts, *filter(None, [mapping.row_number])}
         self._known = {*mapping.columns, *mapping.known}
+        self._readers = {field.name: field.read for field in mapping.fields}
 
     @property
     def duplicates(self) -> str:
@@ -124,8 +125,8 @@ class Mapped:
         parts = self._parts
         if self._mapping.row_number:
             parts = {**parts, self._mapping.row_number: str(source.number or source.line)}
-        if source.json is None:
-            return {**parts, **source.values}  # a CSV's header was checked: no column is missing
+        if source.json is None:  # a CSV's header was checked: no column is missing
+            return {**parts, **source.values} if parts else source.values
         for column in source.values:
             if column not in self._known and not self._is_known(column):
                 raise Faulty(column, "is neither read nor ignored by the mapping")
@@ -138,8 +139,16 @@ class Mapped:
         return not (self._mapping.only or self._mapping.skip) or self._mapping.takes(self._columns(source))
 
     def value_of(self, source: SourceRow) -> Callable[[str], Any]:
-        columns, mapping = self._columns(source), self._mapping
-        return functools.cache(lambda name: mapping.value(name, columns))
+        columns, readers = self._columns(source), self._readers
+
+        def value(name: str) -> str | None:
+            read = readers.get(name)
+            try:
+                return read and read(columns)
+            except Unreadable:
+                return None
+
+        return value
 
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
         made = self._mapping.row(self._columns(source))
