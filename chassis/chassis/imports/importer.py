@@ -192,10 +192,14 @@ class Batch(Generic[Row]):
         self.each(find)
 
     async def lock_existing(self, connection: Connection, stored: ImportTable) -> None:
-        """Finds and locks the records that exist already. `moment` is then later than every event about them that other
-        transactions published while this one waited for the locks."""
+        """Finds and locks the records that exist already."""
         for external_id, row in (await stored.known.by_external_id(connection, self.company_id, [*self.good])).items():
             self.good[external_id].before = row
+        self.has_locks()
+
+    def has_locks(self) -> None:
+        """The batch holds the locks that it needs: `moment` is from now on later than every event that other
+        transactions published while it waited for them."""
         self.moment = max(self.moment, self._clock())
 
     async def save(

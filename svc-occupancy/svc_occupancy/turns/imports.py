@@ -41,6 +41,7 @@ class TurnImport:
     async def save(self, connection: Connection, batch: Batch[TurnRow]) -> References:
         """Saves a batch's rows; returns the units' new states for svc-catalog."""
         held = await replica_queries.units_for_update(connection, batch.company_id, batch.named("unit"))
+        batch.has_locks()
         batch.resolve("unit", held)
         named = {external_id: line.values["unit_id"] for external_id, line in batch.good.items()}
         for external_id, row in (await import_queries.turns_named(connection, batch.company_id, named)).items():

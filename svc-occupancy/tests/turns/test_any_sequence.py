@@ -147,7 +147,7 @@ class Story:
         assert len(set(behind)) == len(behind)
         for row in turns:
             if row["has_begun"] and row["began_at"] is not None and row["status"] == "active":
-                assert row["move_in_date"] <= self.horizon
+                assert row["move_in_date"] is None or row["move_in_date"] <= self.horizon  # a file may clear it
         states = await self.served.rows(
             Statement(select(t.unit_state).where(t.unit_state.c.company_id == self.company.id))
         )

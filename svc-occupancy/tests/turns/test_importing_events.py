@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import datetime
 import json
 from typing import Any
 
@@ -100,3 +102,18 @@ async def test_a_rejected_row_is_no_event(company: Company, served: Database) ->
     rows = [TURN, {"external_id": "T2", "unit": "U1"}, {"external_id": "T3", "unit": "nowhere"}]
     assert await company.put("turns", *rows, events=True) == ["created", "rejected unit", "rejected unit"]
     assert await published() == [(STATUS, "T1", None, "Occupied")]
+
+
+async def test_a_file_that_waited_for_a_unit_comes_after_what_it_waited_for(company: Company, served: Database) -> None:
+    """Its event may be of another turn of the unit than the event that it waited for."""
+    unit_id = await company.known_unit(served)
+    async with served.transaction() as connection:
+        await connection.raw.execute(f"SELECT FROM unit WHERE id = {unit_id} FOR NO KEY UPDATE")
+        waiting = asyncio.create_task(company.put("turns", TURN, events=True))
+        done, _ = await asyncio.wait({waiting}, timeout=0.5)  # short: it waits for the lock
+        assert not done
+        before = datetime.datetime.now(datetime.UTC)
+    assert await waiting == ["created"]
+    events = [Event.FromString(row["message"]) for row in await served.rows(_OUTBOX)]
+    (event,) = [one for one in events if one.company_id == company.id and one.HasField("public")]
+    assert event.occurred_at.ToDatetime(datetime.UTC) > before
