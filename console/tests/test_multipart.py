@@ -66,6 +66,7 @@ async def test_a_file_has_its_name_and_what_is_not_read_of_it_is_skipped() -> No
         b"--b\r\nX: " + b"x" * HEADERS_BYTES_MAX + b"\r\n\r\nx\r\n--b--",
         b"--b and more\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--b--",
         b"--b\r\nContent-Disposition: form-data; name=a",
+        b"--b\r\nContent-Disposition: form-data; name=a; filename*0*='x\r\n\r\nx\r\n--b--",
     ],
 )
 async def test_what_is_no_form_in_parts_is_refused(body: bytes) -> None:

@@ -107,6 +107,10 @@ def _named(headers: bytes) -> tuple[str, str | None]:
         if name.strip().lower() == b"content-disposition":
             with warnings.catch_warnings(action="ignore"):
                 kind, parameters = parse_content_disposition(value.strip().decode(errors="replace"))
+            try:
+                filename = content_disposition_filename(parameters)
+            except ValueError:
+                raise MultipartError("the name of a part's file cannot be read") from None
             if kind == "form-data":
-                return parameters.get("name", ""), content_disposition_filename(parameters)
+                return parameters.get("name", ""), filename
     raise MultipartError("a part does not say which field it is")
