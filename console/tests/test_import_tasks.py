@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from console import files, tables
 from console.imports import jobs as states
 from console.imports.jobs import Job, Jobs
 from console.imports.keeper import TOO_COSTLY
+from console.imports.worker import TOO_LARGE, TOO_MANY_REJECTS, Rejects
+from importing.opening import opened
 from testkit.patience import comes_true, eventually
 from testkit.plugin import PostgresServer
 
@@ -51,9 +54,11 @@ def slow(path, reading):
         re.match("((?:a|a)+)+b", "a" * 60)
     if path.name.startswith("long"):
         time.sleep(3600)
+    if path.name.startswith("large"):
+        bytes(2**30)
     return look(path, reading)
 worker.look = slow
-worker.CPU_SECONDS = {cpu}
+worker.CPU_SECONDS, worker.REJECTS_CHARACTERS_MAX = {cpu}, 2**20
 worker.main()
 """
 
@@ -109,14 +114,17 @@ def start(jobs: Jobs, folder: Path, tmp_path: Path, identity_keys: Path) -> Iter
         one.wait()
 
 
-async def add(jobs: Jobs, tmp_path: Path, company_id: int, name: str) -> int:
+PROPERTY = b"P1,Elm House,1 Elm St\n"
+
+
+async def add(jobs: Jobs, tmp_path: Path, company_id: int, name: str, rows: bytes = PROPERTY) -> int:
     """A job of a file that lies in the store."""
 
     async def parts() -> AsyncIterator[bytes]:
-        yield b"external_id,name,address\nP1,Elm House,1 Elm St\n"
+        yield b"external_id,name,address\n" + rows
 
     stored_as = f"imports/{company_id}/{name}"
-    await files.at((tmp_path / "store").as_uri()).save(stored_as, parts(), bytes_max=1000)
+    await files.at((tmp_path / "store").as_uri()).save(stored_as, parts())
     return await jobs.add(
         company_id=company_id, act=name, person="Dana", file_name=name, file_bytes=48, stored_as=stored_as, reading="{}"
     )
@@ -223,6 +231,42 @@ async def test_a_task_that_computes_without_end_stops_and_says_so(jobs: Jobs, st
     start(1, cpu=1)
     stopped = await comes_to(jobs, 1, stuck, states.STOPPED)
     assert (stopped.fault, stopped.stopped_in, stopped.runner) == (TOO_COSTLY, states.READING, "")
+
+
+async def test_a_file_that_takes_too_much_memory_stops_and_says_so(jobs: Jobs, start: Start, tmp_path: Path) -> None:
+    large = await add(jobs, tmp_path, 1, "large.csv")
+    start(1)
+    stopped = await comes_to(jobs, 1, large, states.STOPPED)
+    assert (stopped.fault, stopped.stopped_in, stopped.runner) == (TOO_LARGE, states.READING, "")
+
+
+async def test_rejected_rows_do_not_fill_the_database(jobs: Jobs, start: Start, tmp_path: Path) -> None:
+    rows = 8000
+    bad = await add(jobs, tmp_path, 1, "bad.csv", (b"x" * 1000 + b"\n") * rows)
+    start(1)
+    await comes_to(jobs, 1, bad, states.MAPPING)
+    assert await jobs.check(1, bad, kind="properties", mapping="", permit="")
+    checked = await comes_to(jobs, 1, bad, states.CHECKED)
+    assert (checked.fault, checked.result.counts.rejected) == ("", rows)
+    assert await jobs.run(1, bad, events=False, permit="")
+    stopped = await comes_to(jobs, 1, bad, states.STOPPED)
+    assert (stopped.fault, stopped.stopped_in) == (TOO_MANY_REJECTS, states.RUNNING)
+    assert 1000 <= stopped.result.counts.rejected < rows
+
+
+def test_a_dry_run_holds_no_rejected_rows(tmp_path: Path) -> None:
+    file = tmp_path / "bad.csv"
+    file.write_bytes(b"external_id,name,address\n" + (b"x" * 1000 + b"\n") * 2000)
+    with opened(file) as found:
+        sink = Rejects(found.source, "", None, set())
+        tracemalloc.start()
+        for row in found.source.rows():
+            assert row.fault is not None
+            sink.add(row, row.fault)
+            sink.flush()
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert held < 200_000
 
 
 async def test_a_company_has_one_place_while_another_waits(jobs: Jobs, start: Start, tmp_path: Path) -> None:

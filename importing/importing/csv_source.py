@@ -18,6 +18,9 @@ _REASONS = {
     " expected after '\"'": "goes on after a closing quote; a quote inside a quoted value is written twice",
     "field larger than field limit": f"is longer than {ROW_BYTES_MAX} bytes; is a quote left open?",
 }
+REREAD_CHARACTERS_MAX = 256 * 1024 * 1024
+"""Of lines that are read again. Each stray quote may cost the lines of a megabyte, so a file of nothing else would take
+days."""
 TOO_LONG = Fault("", f"is longer than {ROW_BYTES_MAX} bytes; is a quote left open?")
 
 
@@ -28,6 +31,7 @@ class CsvSource:
         """Reads the header. Raises ImportFault."""
         csv.field_size_limit(ROW_BYTES_MAX)  # the csv module has one limit for the process; it is always this one
         self._lines = lines
+        self._reread_characters = 0
         self.delimiter = delimiter
         self._reader = csv.reader(lines, strict=True, delimiter=delimiter)
         header = self._header()
@@ -71,7 +75,7 @@ class CsvSource:
                 return
             except (csv.Error, RowTooLong) as error:
                 # The lines that a stray quote swallowed are read again, so one bad line costs one row.
-                self._lines.give_back()
+                self._reread_characters += self._lines.give_back()
                 yield SourceRow(
                     self._lines.line,
                     self._lines.text,
@@ -79,6 +83,11 @@ class CsvSource:
                     _fault_of(error),
                     has_reject_columns=self._is_rejects,
                 )
+                if self._reread_characters > REREAD_CHARACTERS_MAX:
+                    raise ImportFault(
+                        f"{self._lines.name}: line {self._lines.line} is one of many that open a quote which nothing "
+                        "closes; correct them first."
+                    ) from None
                 continue
             if not any(fields):
                 continue

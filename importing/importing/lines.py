@@ -77,10 +77,13 @@ class Lines:
             return ""
         return next((f"byte 0x{ord(one) - 0xDC00:02X}" for one in self.text if "\udc80" <= one <= "\udcff"), "")
 
-    def give_back(self) -> None:
-        """Ends the row after its first line; the row's other lines are read again as rows of their own."""
+    def give_back(self) -> int:
+        """Ends the row after its first line; the row's other lines are read again as rows of their own. Returns how
+        many characters these have."""
+        characters = sum(map(len, self._row[1:]))
         self._ahead.extendleft(reversed(self._row[1:]))
         del self._row[1:]
+        return characters
 
     def __iter__(self) -> Iterator[str]:
         return self

@@ -34,6 +34,8 @@ class XlsxSource:
 
         try:
             self._book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+        except MemoryError:
+            raise
         except Exception as error:  # a damaged workbook fails in openpyxl with whatever error comes first
             raise self._damaged(error) from None
         self.sheet = self._chosen(sheet)
@@ -84,7 +86,7 @@ class XlsxSource:
                     width -= 1
                 if width:
                     yield number, [_text(cell) for cell in cells[:width]]
-        except ImportFault:
+        except (ImportFault, MemoryError):
             raise
         except Exception as error:  # as above
             raise self._damaged(error) from None

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from importing import csv_source
 from importing.errors import ImportFault
 from importing.lines import ROW_BYTES_MAX
 
@@ -195,3 +196,13 @@ def test_any_bytes_are_rows_or_one_clear_refusal(write: Write, rows: Rows, conte
         else:
             assert [row.line for row in found] == sorted({row.line for row in found})
             assert all(row.fault or row.values or row.json for row in found)
+
+
+def test_a_file_of_stray_quotes_is_not_read_for_days(write: Write, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line begins a quoted value that goes on to the end of the file, and is read again for the line before."""
+    monkeypatch.setattr(csv_source, "REREAD_CHARACTERS_MAX", 1_000_000)
+    file = write("a.csv", "id,name\n" + 'x","y\n' * 4000)
+    with pytest.raises(ImportFault, match=r"a\.csv: line 4\d is one of many that open a quote which nothing closes"):
+        rows(file)
+    few = write("b.csv", "id,name\n" + 'x","y\n' + "1,a\n" * 4000)
+    assert [row.fault is None for row in rows(few)] == [False] + [True] * 4000

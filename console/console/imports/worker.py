@@ -1,10 +1,10 @@
 """The work of one task, in a process of its own: `python -m console.imports.worker JOB_ID RUNNER PARENT FOLDER`.
 
 A file is read by no process that serves pages: reading takes all of a core, and a file or a mapping may be hostile. The
-kernel ends the process with PARENT, the console that started it, and after CPU_SECONDS of computing without a pause. It
-may be killed at any moment: what it has done is stored with each batch, and a batch that is sent again gets the
-outcomes of the first time. PARENT renews its lease. It copies the file into FOLDER, which the console deletes
-afterwards.
+kernel ends the process with PARENT, the console that started it, and after CPU_SECONDS of computing without a pause,
+and gives it MEMORY_BYTES_MAX. It may be killed at any moment: what it has done is stored with each batch, and a batch
+that is sent again gets the outcomes of the first time. PARENT renews its lease. It copies the file into FOLDER, which
+the console deletes afterwards.
 """
 
 from __future__ import annotations
@@ -52,8 +52,17 @@ TOKEN_SECONDS = 15.0  # the gateway returns one that is valid for 20 s or more
 CPU_SECONDS = 300
 """The longest part of the work without a pause is opening a file: 14 s for 512 MB in Windows-1252."""
 PAUSE_SECONDS = 1.0
+MEMORY_BYTES_MAX = 384 * 1024 * 1024
+"""Honest files take 250 MB at most. A workbook of 300 KB can unpack to styles of 3 GB."""
+REJECTS_CHARACTERS_MAX = 500_000_000
+"""Of the rejected rows that one run of an import stores: a small file can unpack to any number of rows."""
 CONNECTIONS = 2  # of each process that does a task
 IN_PROGRESS = "idempotency_in_progress"
+TOO_LARGE = "It takes more memory than an import may have. Save a workbook as CSV, or split the file."
+TOO_MANY_REJECTS = (
+    f"Its rejected rows have more than {REJECTS_CHARACTERS_MAX // 1_000_000} million characters: correct the file or "
+    "its mapping, and begin anew."
+)
 SIGNED_OFF = "The permission of the administrator who started it has ended: another one can go on with it."
 
 log = structlog.stdlib.get_logger(__name__)
@@ -63,22 +72,24 @@ class _Cancelled(Exception):  # noqa: N818 - a person asked for it
     """The import ends after this batch."""
 
 
-class _Rejects:
-    """The rejected rows of one kind, until their batch is stored."""
+class Rejects:
+    """The rejected rows of one kind, until their batch is stored. parts: takes them; None: a dry run stores none."""
 
-    def __init__(self, source: Source, kind: str, parts: list[tuple[str, str]], has_some: set[str]) -> None:
+    def __init__(self, source: Source, kind: str, parts: list[tuple[str, str]] | None, has_some: set[str]) -> None:
         self._text, self._kind, self._parts, self._has_some = RejectsText(source), kind, parts, has_some
         self._lines: list[str] = []
         self.file: Path | None = None
 
     def add(self, row: SourceRow, fault: Fault) -> None:
+        if self._parts is None:
+            return
         if self._kind not in self._has_some:
             self._has_some.add(self._kind)
             self._lines.append(self._text.head)
         self._lines.append(self._text.line(row, fault))
 
     def flush(self) -> None:
-        if self._lines:
+        if self._lines and self._parts is not None:
             self._parts.append((self._kind, "".join(self._lines)))
             self._lines.clear()
 
@@ -152,10 +163,15 @@ class Worker:
         except FileNotFoundError:
             await self._stop(job.result, "The file is no longer in the store: bring it again.")
             return
-        if job.state == states.READING:
-            await self._read(path)
+        task = self._read if job.state == states.READING else self._import
+        try:
+            await task(path)
+        except MemoryError:
+            has_memory = False
         else:
-            await self._import(path)
+            has_memory = True
+        if not has_memory:  # now, as all that the task held is freed
+            await self._stop((await self._jobs.claimed(job.id)).result, TOO_LARGE)
 
     async def _fetch(self, path: Path) -> None:
         """Copies the file from the store."""
@@ -178,17 +194,20 @@ class Worker:
         parts: list[tuple[str, str]] = []
         has_some = set(await self._jobs.kinds_of_rejects(job.id))
         services = _Services(self._settings, job.permit)
-        outcome = before
+        outcome, rejects_characters = before, 0
 
-        def rejects(source: Source, kind: str) -> _Rejects:
-            return _Rejects(source, kind, [] if dry_run else parts, has_some)
+        def rejects(source: Source, kind: str) -> Rejects:
+            return Rejects(source, kind, None if dry_run else parts, has_some)
 
         async def progress(found: Outcome, position: int) -> None:
-            nonlocal outcome
+            nonlocal outcome, rejects_characters
             outcome = found
+            rejects_characters += sum(len(text) for _, text in parts)
             if await self._jobs.acknowledge(job.id, self._runner, found, position, parts):
                 raise _Cancelled
             parts.clear()
+            if rejects_characters > REJECTS_CHARACTERS_MAX:
+                raise ImportFault(TOO_MANY_REJECTS)
 
         try:
             shapes, reading = self._shapes()
@@ -276,6 +295,7 @@ def main() -> None:
     """Ends with 0 if the task is done, 1 if another runner should go on, 2 for a bad setting."""
     die_with(int(sys.argv[3]), signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it would hold the rows of a file
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     _allow_cpu()
     os.nice(5)  # pages go first
     warnings.filterwarnings("ignore", module="openpyxl")  # parts of a workbook that it leaves out; no row is in them
