@@ -155,6 +155,8 @@ class Turnovers:
                 await self._save(connection, company_id, at, steps)
             taken += steps
             unit_ids = {one.unit.id for one in steps}
+            # A unit's next step may be of another turn: its event is later all the same.
+            at = max((instants.after(at, one.turn.updated_at) for one in steps), default=at)
         return taken
 
     async def _save(

@@ -74,6 +74,8 @@ async def test_a_beginning_that_is_cut_off_at_any_statement_leaves_nothing(
     ]
     assert await statuses(going) == {current: "Completed", planned: "Active"}
     after = await published(served, going)
+    vacated, begun = [one for one in after if one.HasField("public")][-2:]
+    assert vacated.occurred_at.ToNanoseconds() < begun.occurred_at.ToNanoseconds(), "they are of two turns of one unit"
     await turnovers.sweep(NOW)
     assert await published(served, going) == after
 
