@@ -17,8 +17,6 @@ from makeready_cli.parsers import Commands, command, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
 _RPCS = administrators_pb2.DESCRIPTOR.services_by_name["AdministratorsService"].methods_by_name
-_WHO = ("administrator_id",)
-_FIELDS = {"name": "the person's name", "email": "what the person signs in with"}
 PASSWORD_BYTES = 15  # 20 characters
 
 
@@ -47,18 +45,14 @@ def add(commands: Commands) -> None:
             "gateway",
             _RPCS["InviteAdministrator"],
             "create an administrator, and print the link that sets the password",
-            ("email",),
-            _FIELDS,
             answer=linked,
         ),
         make_link("make a link with which an administrator sets a password"),
-        RpcCommand("update", "gateway", _RPCS["UpdateAdministrator"], "change an administrator", _WHO, _FIELDS),
+        RpcCommand("update", "gateway", _RPCS["UpdateAdministrator"], "change an administrator"),
         RpcCommand(
-            "deactivate", "gateway", _RPCS["DeactivateAdministrator"], "end an administrator and their sessions", _WHO
+            "deactivate", "gateway", _RPCS["DeactivateAdministrator"], "end an administrator and their sessions"
         ),
-        RpcCommand(
-            "reactivate", "gateway", _RPCS["ReactivateAdministrator"], "let an administrator sign in again", _WHO
-        ),
+        RpcCommand("reactivate", "gateway", _RPCS["ReactivateAdministrator"], "let an administrator sign in again"),
     )
 
 

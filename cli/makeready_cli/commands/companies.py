@@ -33,11 +33,6 @@ def add(commands: Commands) -> None:
         "gateway",
         _RPCS["CreateCompany"],
         "create a company",
-        ("name",),
-        {
-            "timezone": "IANA name (default UTC)",
-            "external_id": "the company's name in files; if a company has it already, that company is returned",
-        },
         company=False,
         settings={
             "name": {"type": types.text_argument},
@@ -112,7 +107,6 @@ def add(commands: Commands) -> None:
         "svc-tickets",
         tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"].methods_by_name["CountStaleTickets"],
         "count the tickets that a threshold would make stale, before it is set",
-        helps={"stale_after_hours": "the threshold (default: the company's own)"},
         settings={"stale_after_hours": {"flag": "--ticket-stale-after-hours", "type": types.hours}},
         answer=_counted,
     )

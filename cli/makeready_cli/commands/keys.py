@@ -28,13 +28,6 @@ def add(commands: Commands) -> None:
             "gateway",
             _RPCS["MintKey"],
             "mint a key; it is printed this once",
-            helps={
-                "scope": "what the key opens",
-                "administrator_email": "the minting administrator (default: who mints it); without one the key can't "
-                "create or change records",
-                "name": "what the key is for",
-                "expires_at": "when the key ends (default: never)",
-            },
             settings={"administrator_email": administrator, "name": {"metavar": "N", "required": False}},
             answer=_minted,
         ),
@@ -43,12 +36,6 @@ def add(commands: Commands) -> None:
             "gateway",
             _RPCS["RotateKey"],
             "mint a key like another one, which ends after an overlap; the new one is printed this once",
-            ("key_id",),
-            {
-                "overlap_days": f"for how many days the old key goes on, 0 to 30 (default {OVERLAP_DAYS}); 0: it is "
-                "revoked at once",
-                "expires_at": "when the new key ends (default: after as long a time as the old one)",
-            },
             company=False,
             settings={
                 "overlap_days": {
@@ -65,11 +52,6 @@ def add(commands: Commands) -> None:
             "gateway",
             _RPCS["RevokeKeys"],
             "revoke a key, or all working ones of an administrator, within a second everywhere",
-            ("key_id",),
-            {
-                "key_id": "the key; without it --of names whose keys",
-                "of_email": "all working keys of this administrator",
-            },
             company=False,
             settings=one_or_all,
             hidden=("of_administrator_id",),
@@ -80,12 +62,6 @@ def add(commands: Commands) -> None:
             "gateway",
             _RPCS["TakeOverKeys"],
             "record another administrator for keys of a deactivated one; the keys go on unchanged",
-            ("key_id",),
-            {
-                "key_id": "the key; without it --of names whose keys",
-                "of_email": "all working keys of this deactivated administrator",
-                "administrator_email": "who takes them over (default: who calls)",
-            },
             company=False,
             settings=one_or_all | {"administrator_email": administrator},
             hidden=("of_administrator_id",),
@@ -96,7 +72,6 @@ def add(commands: Commands) -> None:
             "gateway",
             _RPCS["GetKey"],
             "show one key and its last use",
-            ("key_id",),
             company=False,
             answer=_one,
         ),
@@ -105,10 +80,6 @@ def add(commands: Commands) -> None:
             "gateway",
             _RPCS["ListKeys"],
             "list a company's keys, without the keys themselves",
-            helps={
-                "active_only": "leave out those that were revoked or have expired",
-                "administrator_id": "only those of this administrator",
-            },
             settings={"active_only": {"action": "store_true"}},
             hidden=("limit",),
             all_pages=True,
@@ -119,11 +90,6 @@ def add(commands: Commands) -> None:
             "gateway",
             _USAGE["ListKeyUsage"],
             "count requests by hour, for all keys together or for each of some",
-            helps={
-                "key_ids": "count for this key",
-                "counted_from": "the first hour (default: 24 hours before the end)",
-                "counted_to": "the end of the last hour (default: now)",
-            },
             settings={
                 "key_ids": {"flag": "--key-id"},
                 "counted_from": {"flag": "--from"},
@@ -136,13 +102,6 @@ def add(commands: Commands) -> None:
             "gateway",
             _USAGE["ListRefusedRequests"],
             "list refused requests of the last 7 days, the newest first",
-            helps={
-                "key_id": "only with this key",
-                "requested_from": "only at or after this instant",
-                "requested_to": "only before this instant",
-                "before_id": "only older ones: the next page",
-                "limit": "at most (default 50)",
-            },
             settings={"requested_from": {"flag": "--from"}, "requested_to": {"flag": "--to"}},
         ),
     )

@@ -29,8 +29,6 @@ def make_link(brief: str) -> RpcCommand:
         "gateway",
         _LINK,
         brief,
-        ("email",),
-        {"remove_second_factor": "the link also removes the authenticator app and the passkeys: for a lost phone"},
         company=False,
         settings={"email": {"type": types.text_argument}},
         hidden=("administrator_id", "staff_id"),

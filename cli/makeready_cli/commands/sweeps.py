@@ -34,7 +34,6 @@ def add(commands: Commands) -> None:
             "svc-webhooks",
             webhooks_pb2.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name["SweepDeliveries"],
             "attempt every delivery that is due",
-            helps={"now": "what is due as of then (default: now)"},
             description="Waits until every event committed before the call is stored, attempts every delivery that is "
             "due, and returns when the attempts are recorded, whether they succeeded or not. Deliveries to a host that "
             "is at its limit of attempts are counted, and attempted later. Retries count from the same instant: "

@@ -11,6 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from makeready.common.v1 import options_pb2
 from makeready_cli import argument_types as types
 from makeready_cli.errors import UsageError
 from makeready_cli.output import labels
@@ -26,20 +27,20 @@ _METAVARS = {"_id": "ID", "_ids": "ID", "_on": "DATE", "_date": "DATE", "_url": 
 def add_fields(
     parser: Parser,
     rpc: MethodDescriptor,
-    positional: tuple[str, ...],
-    helps: Mapping[str, str],
     settings: Mapping[str, Mapping[str, Any]],
     hidden: tuple[str, ...] = (),
 ) -> None:
-    """Adds an argument for each field. helps: a phrase by field; settings: overrides for `add_argument` by field, with
-    `flag` for another spelling of the option; hidden: fields without an argument."""
+    """Adds an argument for each field, as the options `help` and `positional` of the contract describe it. settings:
+    overrides for `add_argument` by field, with `flag` for another spelling of the option; hidden: fields without an
+    argument."""
     fields = rpc.input_type.fields_by_name
-    for name in positional:
-        one: dict[str, Any] = {"metavar": name.upper(), "type": _read(fields[name]), "help": helps.get(name)}
-        parser.add_argument(name, **one | dict(settings.get(name, {})))
     for name, field in fields.items():
-        if name not in (IDEMPOTENCY_KEY, COMPANY, CLEAR, *positional, *hidden):
-            _add_option(parser, field, helps.get(name, ""), dict(settings.get(name, {})))
+        if _is_positional(field):
+            words: dict[str, Any] = {"metavar": name.upper(), "type": _read(field), "help": _help(field) or None}
+            parser.add_argument(name, **words | dict(settings.get(name, {})))
+    for name, field in fields.items():
+        if name not in (IDEMPOTENCY_KEY, COMPANY, CLEAR, *hidden) and not _is_positional(field):
+            _add_option(parser, field, dict(settings.get(name, {})))
     if CLEAR in fields:
         parser.add_argument(
             "--clear",
@@ -48,10 +49,20 @@ def add_fields(
             default=[],
             type=_field_name,
             choices=[name for name, one in fields.items() if one.has_presence],
-            help=f"{helps.get(CLEAR, 'leave this field without a value')}; may be repeated",
+            help=f"{_help(fields[CLEAR]) or 'leave this field without a value'}; may be repeated",
         )
     if IDEMPOTENCY_KEY in fields:
         parser.add_argument("--idempotency-key", metavar="KEY", help="do it once, however often it is sent")
+
+
+def _help(field: FieldDescriptor) -> str:
+    """What the value is, as a phrase; empty without one."""
+    phrase: str = field.GetOptions().Extensions[options_pb2.help]
+    return phrase
+
+
+def _is_positional(field: FieldDescriptor) -> bool:
+    return bool(field.GetOptions().Extensions[options_pb2.positional])
 
 
 def _field_name(text: str) -> str:
@@ -59,10 +70,10 @@ def _field_name(text: str) -> str:
     return text.removeprefix("--").replace("-", "_")
 
 
-def _add_option(parser: Parser, one: FieldDescriptor, phrase: str, instead: dict[str, Any]) -> None:
+def _add_option(parser: Parser, one: FieldDescriptor, instead: dict[str, Any]) -> None:
     flag = instead.pop("flag", "--" + one.name.replace("_", "-"))
     settings: dict[str, Any] = {"dest": one.name}
-    phrases = [phrase] if phrase else []
+    phrases = [phrase] if (phrase := _help(one)) else []
     if one.type == FieldDescriptor.TYPE_BOOL:
         settings |= {"action": argparse.BooleanOptionalAction, "default": None}
     else:
@@ -105,7 +116,7 @@ def _numbers(one: FieldDescriptor) -> dict[str, int]:
     return {label: number for number, label in labels(one.enum_type).items()}
 
 
-def request_of(rpc: MethodDescriptor, positional: tuple[str, ...], arguments: argparse.Namespace) -> Any:
+def request_of(rpc: MethodDescriptor, arguments: argparse.Namespace) -> Any:
     """The RPC's request. Raises UsageError if it could not change any record."""
     request: Any = GetMessageClass(rpc.input_type)()
     fields = rpc.input_type.fields_by_name
@@ -122,7 +133,7 @@ def request_of(rpc: MethodDescriptor, positional: tuple[str, ...], arguments: ar
         else:
             setattr(request, name, value)
     if CLEAR in fields and not any(
-        one.name not in (IDEMPOTENCY_KEY, COMPANY, *positional) for one, _ in request.ListFields()
+        one.name not in (IDEMPOTENCY_KEY, COMPANY) and not _is_positional(one) for one, _ in request.ListFields()
     ):
         raise UsageError("name at least one field to change, or to --clear")
     if IDEMPOTENCY_KEY in fields and not request.idempotency_key:

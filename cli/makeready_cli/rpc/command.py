@@ -1,6 +1,6 @@
 """A command made from a contract: one RPC, the request's fields as arguments, and `--as` for the actor.
 
-A required field is a required argument, an optional one is an option; the command lists its positional fields.
+A required field is a required argument, an optional one is an option; the proto says which are positional.
 `rendering` prints the response, unless the command has an `answer`.
 """
 
@@ -36,15 +36,13 @@ Run = Callable[[Operator, argparse.Namespace], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class RpcCommand:
-    """One command. brief: a phrase for the list of commands; positional: the positional fields, after the company;
-    helps: a phrase for each field."""
+    """One command. brief: a phrase for the list of commands. The proto says which fields are positional, and what each
+    is (`positional` and `help` of options.proto)."""
 
     name: str
     service: str
     rpc: MethodDescriptor
     brief: str
-    positional: tuple[str, ...] = ()
-    helps: Mapping[str, str] = field(default_factory=dict)
     description: str = ""
     company: bool = True
     """Whether the company's id is the first argument."""
@@ -69,11 +67,6 @@ class RpcCommand:
         return found
 
     @property
-    def is_contract_alone(self) -> bool:
-        """Whether every field of the request is an argument, exactly as the contract declares it."""
-        return not (self.settings or self.hidden or self.next_fields or self.run)
-
-    @property
     def is_read(self) -> bool:
         return bool(self.rpc.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS)
 
@@ -92,7 +85,7 @@ def add_commands(verbs: Commands, *commands: RpcCommand) -> None:
             help_ = f"the company whose records they are (default: {COMPANY_VARIABLE})"
             parser.add_argument(COMPANY, metavar="COMPANY_ID", type=types.record_id, help=help_)
         hidden = (*one.hidden, *one.next_fields.values())
-        add_fields(parser, one.rpc, one.positional, one.helps, one.settings, hidden)
+        add_fields(parser, one.rpc, one.settings, hidden)
         for flag, phrase in one.flags.items():
             parser.add_argument(flag, action="store_true", help=phrase)
         if is_for_people(one.rpc):
@@ -102,7 +95,7 @@ def add_commands(verbs: Commands, *commands: RpcCommand) -> None:
 
 def _runs(command: RpcCommand) -> Run:
     async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
-        request = request_of(command.rpc, command.positional, arguments)
+        request = request_of(command.rpc, arguments)
         # The service that knows all companies refuses an unknown company_id in the request by itself.
         company_id = arguments.company_id if command.company and COMPANY not in command.fields else 0
         if company_id:

@@ -40,7 +40,6 @@ class Listing:
     id: str
     columns: Mapping[str, str]
     external: str
-    helps: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
     """By field: another spelling of its option."""
     hidden: tuple[str, ...] = ()
@@ -60,12 +59,9 @@ class Listing:
         settings = {name: one for name, one in settings.items() if fields[name].type != fields[name].TYPE_BOOL}
         for name, flag in self.flags.items():
             settings.setdefault(name, {})["flag"] = flag
-        settings["limit"] = {"required": False, "type": types.rows, "default": LIMIT}
-        settings[self.cursor] = {"required": False, "flag": "--after", "metavar": "NEXT"}
-        helps = {
-            "limit": f"how many at most (default {LIMIT})",
-            self.cursor: "go on after an earlier list, by its `next`",
-        }
+        limit = {"type": types.rows, "default": LIMIT, "help": f"how many at most (default {LIMIT})"}
+        after = {"flag": "--after", "metavar": "NEXT", "help": "go on after an earlier list, by its `next`"}
+        settings |= {"limit": {"required": False, **limit}, self.cursor: {"required": False, **after}}
 
         async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
             return await self._listed(operator, arguments, command)
@@ -75,7 +71,6 @@ class Listing:
             self.service,
             self.rpc,
             f"list {self.rows}, with filters",
-            helps={**helps, **self.helps},
             hidden=self.hidden,
             settings=settings,
             flags={"--csv": "print CSV, with all columns"},
@@ -85,7 +80,7 @@ class Listing:
 
     async def _listed(self, operator: Operator, arguments: argparse.Namespace, command: RpcCommand) -> Answer:
         await ensure_company(operator, arguments.company_id)
-        request = request_of(self.rpc, (), arguments)
+        request = request_of(self.rpc, arguments)
         found: list[dict[str, Any]] = []
         while True:
             request.limit = min(PAGE, arguments.limit - len(found))
@@ -130,10 +125,8 @@ class Listing:
             self.service,
             rpc,
             f"show {'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}",
-            (name,),
-            {name: "its id, or its external_id"},
             description=f"Shows {'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}. {hint}".strip(),
-            settings={name: {"metavar": "ID", "type": types.reference}},
+            settings={name: {"metavar": "ID", "type": types.reference, "help": "its id, or its external_id"}},
             flags={"--external": "the number is its external_id"},
             run=run,
         )

@@ -37,7 +37,6 @@ def add(verbs: Commands) -> None:
             SERVICE,
             _RPCS["AttemptNow"],
             "attempt a waiting delivery before it is due",
-            ("event_id", "sub_id"),
             description="Attempts a waiting delivery once, now. If the attempt fails, the delivery waits as before: "
             "its next date and its retries stand.",
             company=False,
@@ -49,7 +48,6 @@ def add(verbs: Commands) -> None:
             SERVICE,
             _RPCS["Resend"],
             "send a delivery again that has succeeded",
-            ("event_id", "sub_id"),
             description="Sends a delivery once more that has succeeded, with the same event_id. It stays succeeded, "
             "whatever the receiver answers.",
             company=False,
@@ -61,7 +59,6 @@ def add(verbs: Commands) -> None:
             SERVICE,
             _RPCS["SendTest"],
             "send the event webhook.test to a destination",
-            ("sub_id",),
             description="Sends the event `webhook.test` once, signed like all others. It changes no health and is not "
             "retried; a paused subscription gets it too.",
             company=False,

@@ -28,7 +28,6 @@ def add(verbs: Commands) -> None:
         "svc-webhooks",
         pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name["GetEvent"],
         "show everything about one event",
-        ("event_id",),
         description="Tells what happened and when, and for each subscription that the event was meant for, every "
         "attempt: when and why it was made, milliseconds until the connection stood (CONN), TLS was agreed upon (TLS), "
         "the first byte came (FIRST) and the end (TOTAL MS), what the receiver answered, and what came next.",
@@ -41,17 +40,6 @@ def add(verbs: Commands) -> None:
         SERVICE,
         _RPCS["ListEvents"],
         "list a company's events of 30 days, newest first",
-        helps={
-            "event": "only with this key",
-            "entity_type": "only about this kind of record, such as ticket",
-            "entity_id": "only about the record of that kind with this id",
-            "since": "only made then or later",
-            "until": "only made before",
-            "outcome": "only with this outcome",
-            "request_id": "only caused by this request",
-            "before_event_id": "only older ones: the next page",
-            "limit": "how many at most (default 50)",
-        },
         answer=_events,
     )
     of_record = RpcCommand(
@@ -59,15 +47,12 @@ def add(verbs: Commands) -> None:
         SERVICE,
         _DELIVERIES["ListDeliveriesOf"],
         "list the deliveries of a record's events, newest first",
-        ("entity_type", "entity_id"),
-        helps={"before_event_id": "only before this delivery: the next page", "limit": "how many at most (default 50)"},
     )
     whole = RpcCommand(
         "delivery",
         SERVICE,
         _DELIVERIES["GetDelivery"],
         "show one delivery with its requests",
-        ("event_id", "sub_id"),
         description="Shows each attempt with the request's headers and the answer, and the body that was sent.",
         company=False,
         answer=_whole,

@@ -43,7 +43,6 @@ def add(commands: Commands) -> None:
             _SERVICE,
             _RPCS["GetSubscription"],
             "show a subscription, who made and paused it, and what waits",
-            ("sub_id",),
             company=False,
         ),
         RpcCommand(
@@ -51,7 +50,6 @@ def add(commands: Commands) -> None:
             _SERVICE,
             _RPCS["ListSubscriptionDetails"],
             "list a company's subscriptions with what waits and what is parked",
-            helps={"after_id": "only after this id: the next page", "limit": "how many at most (default 50)"},
         ),
         RpcCommand(
             "undelivered",
@@ -64,8 +62,6 @@ def add(commands: Commands) -> None:
             _SERVICE,
             _DELIVERIES["GetDeliveryStats"],
             "count a subscription's attempts by hour or day",
-            ("sub_id",),
-            helps={"since": "from then on (default: 24 hours, or 30 days by day)", "until": "before then"},
             company=False,
         ),
         RpcCommand(
@@ -73,7 +69,6 @@ def add(commands: Commands) -> None:
             _SERVICE,
             _RPCS["AddSubscription"],
             "create a subscription and print its secret once",
-            helps={"destination_url": "the receiver: https on port 443", "events": "an event key"},
             settings={"events": {"flag": "--event", "metavar": "KEY"}},
             answer=_created,
         ),
@@ -82,8 +77,6 @@ def add(commands: Commands) -> None:
             _SERVICE,
             _RPCS["UpdateSubscription"],
             "change a subscription's destination or events",
-            ("sub_id",),
-            helps={"destination_url": "the new receiver, for what waits too", "events": "an event key of the new set"},
             settings={"events": {"flag": "--event", "metavar": "KEY"}},
             company=False,
         ),
@@ -92,7 +85,6 @@ def add(commands: Commands) -> None:
             _SERVICE,
             _RPCS["RemoveSubscription"],
             "delete a subscription and its deliveries",
-            ("sub_id",),
             description="Deletes a subscription with all its deliveries, delivered or not, and says how many go.",
             answer=_deleted,
         ),
@@ -101,11 +93,9 @@ def add(commands: Commands) -> None:
             _SERVICE,
             _RPCS["PauseSubscription"],
             "hold a subscription's deliveries back",
-            ("sub_id",),
             description="Holds a subscription's deliveries back. Events go on being stored for it; retries stand "
             "still; an attempt under way ends. What waits longer than 30 days goes undelivered: `webhooks expiring` "
             "lists it.",
-            helps={"reason": "why, for others who read it"},
             company=False,
             answer=_paused,
         ),
@@ -114,7 +104,6 @@ def add(commands: Commands) -> None:
             _SERVICE,
             _RPCS["ResumeSubscription"],
             "make a subscription healthy again",
-            ("sub_id",),
             description="Makes a subscription healthy again, whatever it was. What became due meanwhile goes with the "
             "next sweep; what is parked stays parked.",
             company=False,
@@ -125,7 +114,6 @@ def add(commands: Commands) -> None:
             _SERVICE,
             _RPCS["RotateSecret"],
             "give a subscription a new signing secret",
-            ("sub_id",),
             description="Makes a new signing secret and prints it once. The old one stops working at once, without an "
             "overlap: have the receiver take the new one, or hold deliveries back with `webhooks pause` meanwhile.",
             company=False,

@@ -27,13 +27,25 @@ from makeready.catalog.v1 import place_search_pb2 as makeready_dot_catalog_dot_v
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'makeready/catalog/v1/meter_search.proto\x12\x14makeready.catalog.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\'makeready/catalog/v1/place_search.proto\x1a!makeready/common/v1/options.proto\"\xdc\x01\n\x13SearchMetersRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x14\n\x0cutility_type\x18\x05 \x03(\t\x12\r\n\x05scope\x18\x06 \x01(\t\x12\x16\n\tis_active\x18\x07 \x01(\x08H\x02\x88\x01\x01\x12\r\n\x05words\x18\x08 \x01(\tB\x0e\n\x0c_property_idB\n\n\x08_unit_idB\x0c\n\n_is_active\"t\n\x14SearchMetersResponse\x12.\n\x06meters\x18\x01 \x03(\x0b\x32\x1e.makeready.catalog.v1.MeterRow\x12\x1a\n\rnext_after_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_next_after_id\"\xb8\x02\n\x08MeterRow\x12\x10\n\x08meter_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0cutility_type\x18\x03 \x01(\t\x12\r\n\x05scope\x18\x04 \x01(\t\x12\x14\n\x0cmeter_number\x18\x05 \x01(\t\x12\x17\n\x0funit_of_measure\x18\x06 \x01(\t\x12\x11\n\tis_active\x18\x07 \x01(\x08\x12-\n\x08property\x18\x08 \x01(\x0b\x32\x1b.makeready.catalog.v1.Place\x12)\n\x04unit\x18\t \x01(\x0b\x32\x1b.makeready.catalog.v1.Place\x12\x13\n\x0b\x65xternal_id\x18\n \x01(\t\x12\x36\n\x0clast_reading\x18\x0b \x01(\x0b\x32 .makeready.catalog.v1.ReadingRow\"y\n\x18ListReadingsSinceRequest\x12\x10\n\x08meter_id\x18\x01 \x01(\x03\x12)\n\x05since\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tbefore_id\x18\x03 \x01(\x03\x12\r\n\x05limit\x18\x04 \x01(\x05\"\x7f\n\x19ListReadingsSinceResponse\x12\x32\n\x08readings\x18\x01 \x03(\x0b\x32 .makeready.catalog.v1.ReadingRow\x12\x1b\n\x0enext_before_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x11\n\x0f_next_before_id\"\xf6\x02\n\nReadingRow\x12\x12\n\nreading_id\x18\x01 \x01(\x03\x12\x30\n\x0cperiod_start\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nperiod_end\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x63onsumption\x18\x04 \x01(\x01\x12\x17\n\x0funit_of_measure\x18\x05 \x01(\t\x12\x11\n\x04\x63ost\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x0cis_estimated\x18\x07 \x01(\x08\x12.\n\ncreated_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x65xternal_id\x18\t \x01(\t\x12\x0e\n\x06source\x18\n \x01(\t\x12\x13\n\x0bgap_seconds\x18\x0b \x01(\x03\x12\x18\n\x0btimes_usual\x18\x0c \x01(\x01H\x01\x88\x01\x01\x42\x07\n\x05_costB\x0e\n\x0c_times_usual\"a\n\x12SumReadingsRequest\x12\x10\n\x08meter_id\x18\x01 \x01(\x03\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06months\x18\x03 \x01(\x05\"w\n\x13SumReadingsResponse\x12\x35\n\x06months\x18\x01 \x03(\x0b\x32%.makeready.catalog.v1.MonthOfReadings\x12\x17\n\x0funit_of_measure\x18\x02 \x01(\t\x12\x10\n\x08left_out\x18\x03 \x01(\x05\"\x87\x01\n\x0fMonthOfReadings\x12\r\n\x05month\x18\x01 \x01(\t\x12\x13\n\x0b\x63onsumption\x18\x02 \x01(\x01\x12\x11\n\testimated\x18\x03 \x01(\x01\x12\x11\n\x04\x63ost\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07\x63overed\x18\x05 \x01(\x01\x12\x10\n\x08readings\x18\x06 \x01(\x05\x42\x07\n\x05_cost2\xfa\x02\n\x12MeterSearchService\x12q\n\x0cSearchMeters\x12).makeready.catalog.v1.SearchMetersRequest\x1a*.makeready.catalog.v1.SearchMetersResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12\x80\x01\n\x11ListReadingsSince\x12..makeready.catalog.v1.ListReadingsSinceRequest\x1a/.makeready.catalog.v1.ListReadingsSinceResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12n\n\x0bSumReadings\x12(.makeready.catalog.v1.SumReadingsRequest\x1a).makeready.catalog.v1.SumReadingsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'makeready/catalog/v1/meter_search.proto\x12\x14makeready.catalog.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\'makeready/catalog/v1/place_search.proto\x1a!makeready/common/v1/options.proto\"\xe4\x03\n\x13SearchMetersRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x39\n\x0bproperty_id\x18\x03 \x01(\x03\x42\x1f\xea\xbb\x18\x1bonly those of this propertyH\x00\x88\x01\x01\x12\x31\n\x07unit_id\x18\x04 \x01(\x03\x42\x1b\xea\xbb\x18\x17only those of this unitH\x01\x88\x01\x01\x12\x45\n\x0cutility_type\x18\x05 \x03(\tB/\xea\xbb\x18+electric, gas, water, sewer, trash or other\x12.\n\x05scope\x18\x06 \x01(\tB\x1f\xea\xbb\x18\x1bmaster, common_area or unit\x12\x44\n\tis_active\x18\x07 \x01(\x08\x42,\xea\xbb\x18(only those in use, or those that are notH\x02\x88\x01\x01\x12W\n\x05words\x18\x08 \x01(\tBH\xea\xbb\x18\x44only those whose name, number or external_id has words that begin soB\x0e\n\x0c_property_idB\n\n\x08_unit_idB\x0c\n\n_is_active\"t\n\x14SearchMetersResponse\x12.\n\x06meters\x18\x01 \x03(\x0b\x32\x1e.makeready.catalog.v1.MeterRow\x12\x1a\n\rnext_after_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_next_after_id\"\xb8\x02\n\x08MeterRow\x12\x10\n\x08meter_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0cutility_type\x18\x03 \x01(\t\x12\r\n\x05scope\x18\x04 \x01(\t\x12\x14\n\x0cmeter_number\x18\x05 \x01(\t\x12\x17\n\x0funit_of_measure\x18\x06 \x01(\t\x12\x11\n\tis_active\x18\x07 \x01(\x08\x12-\n\x08property\x18\x08 \x01(\x0b\x32\x1b.makeready.catalog.v1.Place\x12)\n\x04unit\x18\t \x01(\x0b\x32\x1b.makeready.catalog.v1.Place\x12\x13\n\x0b\x65xternal_id\x18\n \x01(\t\x12\x36\n\x0clast_reading\x18\x0b \x01(\x0b\x32 .makeready.catalog.v1.ReadingRow\"y\n\x18ListReadingsSinceRequest\x12\x10\n\x08meter_id\x18\x01 \x01(\x03\x12)\n\x05since\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tbefore_id\x18\x03 \x01(\x03\x12\r\n\x05limit\x18\x04 \x01(\x05\"\x7f\n\x19ListReadingsSinceResponse\x12\x32\n\x08readings\x18\x01 \x03(\x0b\x32 .makeready.catalog.v1.ReadingRow\x12\x1b\n\x0enext_before_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x11\n\x0f_next_before_id\"\xf6\x02\n\nReadingRow\x12\x12\n\nreading_id\x18\x01 \x01(\x03\x12\x30\n\x0cperiod_start\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nperiod_end\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x63onsumption\x18\x04 \x01(\x01\x12\x17\n\x0funit_of_measure\x18\x05 \x01(\t\x12\x11\n\x04\x63ost\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x0cis_estimated\x18\x07 \x01(\x08\x12.\n\ncreated_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x65xternal_id\x18\t \x01(\t\x12\x0e\n\x06source\x18\n \x01(\t\x12\x13\n\x0bgap_seconds\x18\x0b \x01(\x03\x12\x18\n\x0btimes_usual\x18\x0c \x01(\x01H\x01\x88\x01\x01\x42\x07\n\x05_costB\x0e\n\x0c_times_usual\"a\n\x12SumReadingsRequest\x12\x10\n\x08meter_id\x18\x01 \x01(\x03\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06months\x18\x03 \x01(\x05\"w\n\x13SumReadingsResponse\x12\x35\n\x06months\x18\x01 \x03(\x0b\x32%.makeready.catalog.v1.MonthOfReadings\x12\x17\n\x0funit_of_measure\x18\x02 \x01(\t\x12\x10\n\x08left_out\x18\x03 \x01(\x05\"\x87\x01\n\x0fMonthOfReadings\x12\r\n\x05month\x18\x01 \x01(\t\x12\x13\n\x0b\x63onsumption\x18\x02 \x01(\x01\x12\x11\n\testimated\x18\x03 \x01(\x01\x12\x11\n\x04\x63ost\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07\x63overed\x18\x05 \x01(\x01\x12\x10\n\x08readings\x18\x06 \x01(\x05\x42\x07\n\x05_cost2\xfa\x02\n\x12MeterSearchService\x12q\n\x0cSearchMeters\x12).makeready.catalog.v1.SearchMetersRequest\x1a*.makeready.catalog.v1.SearchMetersResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12\x80\x01\n\x11ListReadingsSince\x12..makeready.catalog.v1.ListReadingsSinceRequest\x1a/.makeready.catalog.v1.ListReadingsSinceResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12n\n\x0bSumReadings\x12(.makeready.catalog.v1.SumReadingsRequest\x1a).makeready.catalog.v1.SumReadingsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.catalog.v1.meter_search_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['property_id']._loaded_options = None
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['property_id']._serialized_options = b'\352\273\030\033only those of this property'
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['unit_id']._loaded_options = None
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['unit_id']._serialized_options = b'\352\273\030\027only those of this unit'
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['utility_type']._loaded_options = None
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['utility_type']._serialized_options = b'\352\273\030+electric, gas, water, sewer, trash or other'
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['scope']._loaded_options = None
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['scope']._serialized_options = b'\352\273\030\033master, common_area or unit'
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['is_active']._loaded_options = None
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['is_active']._serialized_options = b'\352\273\030(only those in use, or those that are not'
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['words']._loaded_options = None
+  _globals['_SEARCHMETERSREQUEST'].fields_by_name['words']._serialized_options = b'\352\273\030Donly those whose name, number or external_id has words that begin so'
   _globals['_METERSEARCHSERVICE'].methods_by_name['SearchMeters']._loaded_options = None
   _globals['_METERSEARCHSERVICE'].methods_by_name['SearchMeters']._serialized_options = b'\220\002\001\252\273\030\003\003\005\004'
   _globals['_METERSEARCHSERVICE'].methods_by_name['ListReadingsSince']._loaded_options = None
@@ -41,23 +53,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_METERSEARCHSERVICE'].methods_by_name['SumReadings']._loaded_options = None
   _globals['_METERSEARCHSERVICE'].methods_by_name['SumReadings']._serialized_options = b'\220\002\001\252\273\030\003\003\005\004'
   _globals['_SEARCHMETERSREQUEST']._serialized_start=175
-  _globals['_SEARCHMETERSREQUEST']._serialized_end=395
-  _globals['_SEARCHMETERSRESPONSE']._serialized_start=397
-  _globals['_SEARCHMETERSRESPONSE']._serialized_end=513
-  _globals['_METERROW']._serialized_start=516
-  _globals['_METERROW']._serialized_end=828
-  _globals['_LISTREADINGSSINCEREQUEST']._serialized_start=830
-  _globals['_LISTREADINGSSINCEREQUEST']._serialized_end=951
-  _globals['_LISTREADINGSSINCERESPONSE']._serialized_start=953
-  _globals['_LISTREADINGSSINCERESPONSE']._serialized_end=1080
-  _globals['_READINGROW']._serialized_start=1083
-  _globals['_READINGROW']._serialized_end=1457
-  _globals['_SUMREADINGSREQUEST']._serialized_start=1459
-  _globals['_SUMREADINGSREQUEST']._serialized_end=1556
-  _globals['_SUMREADINGSRESPONSE']._serialized_start=1558
-  _globals['_SUMREADINGSRESPONSE']._serialized_end=1677
-  _globals['_MONTHOFREADINGS']._serialized_start=1680
-  _globals['_MONTHOFREADINGS']._serialized_end=1815
-  _globals['_METERSEARCHSERVICE']._serialized_start=1818
-  _globals['_METERSEARCHSERVICE']._serialized_end=2196
+  _globals['_SEARCHMETERSREQUEST']._serialized_end=659
+  _globals['_SEARCHMETERSRESPONSE']._serialized_start=661
+  _globals['_SEARCHMETERSRESPONSE']._serialized_end=777
+  _globals['_METERROW']._serialized_start=780
+  _globals['_METERROW']._serialized_end=1092
+  _globals['_LISTREADINGSSINCEREQUEST']._serialized_start=1094
+  _globals['_LISTREADINGSSINCEREQUEST']._serialized_end=1215
+  _globals['_LISTREADINGSSINCERESPONSE']._serialized_start=1217
+  _globals['_LISTREADINGSSINCERESPONSE']._serialized_end=1344
+  _globals['_READINGROW']._serialized_start=1347
+  _globals['_READINGROW']._serialized_end=1721
+  _globals['_SUMREADINGSREQUEST']._serialized_start=1723
+  _globals['_SUMREADINGSREQUEST']._serialized_end=1820
+  _globals['_SUMREADINGSRESPONSE']._serialized_start=1822
+  _globals['_SUMREADINGSRESPONSE']._serialized_end=1941
+  _globals['_MONTHOFREADINGS']._serialized_start=1944
+  _globals['_MONTHOFREADINGS']._serialized_end=2079
+  _globals['_METERSEARCHSERVICE']._serialized_start=2082
+  _globals['_METERSEARCHSERVICE']._serialized_end=2460
 # @@protoc_insertion_point(module_scope)

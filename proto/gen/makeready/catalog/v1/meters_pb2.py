@@ -27,13 +27,15 @@ from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!makeready/catalog/v1/meters.proto\x12\x14makeready.catalog.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xca\x01\n\x11ListMetersRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x36\n\rupdated_since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x02\x88\x01\x01\x42\x0e\n\x0c_property_idB\n\n\x08_unit_idB\x10\n\x0e_updated_since\"=\n\x12ListMetersResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"#\n\x0fGetMeterRequest\x12\x10\n\x08meter_id\x18\x01 \x01(\x03\"C\n\x10GetMeterResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"L\n\x17ListMeterChangesRequest\x12\x10\n\x08position\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x10\n\x08\x66rom_now\x18\x03 \x01(\x08\"C\n\x18ListMeterChangesResponse\x12\'\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Feed\"H\n\x13ListReadingsRequest\x12\x10\n\x08meter_id\x18\x01 \x01(\x03\x12\x10\n\x08\x61\x66ter_id\x18\x02 \x01(\x03\x12\r\n\x05limit\x18\x03 \x01(\x05\"?\n\x14ListReadingsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"N\n\x19ListReadingChangesRequest\x12\x10\n\x08position\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x10\n\x08\x66rom_now\x18\x03 \x01(\x08\"E\n\x1aListReadingChangesResponse\x12\'\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Feed\"Y\n\x1eListReadingsOfAllMetersRequest\x12\x16\n\x0e\x61\x66ter_meter_id\x18\x01 \x01(\x03\x12\x10\n\x08\x61\x66ter_id\x18\x02 \x01(\x03\x12\r\n\x05limit\x18\x03 \x01(\x05\"g\n\x1fListReadingsOfAllMetersResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\x12\x1b\n\x13next_after_meter_id\x18\x02 \x01(\x03\"m\n\x13ImportMetersRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x03 \x01(\t\"J\n\x14ImportMetersResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult\"o\n\x15ImportReadingsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x03 \x01(\t\"L\n\x16ImportReadingsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult2\xef\x07\n\rMetersService\x12p\n\nListMeters\x12\'.makeready.catalog.v1.ListMetersRequest\x1a(.makeready.catalog.v1.ListMetersResponse\"\x0f\x90\x02\x01\xaa\xbb\x18\x04\x01\x03\x05\x04\xc8\xbb\x18\x02\x12j\n\x08GetMeter\x12%.makeready.catalog.v1.GetMeterRequest\x1a&.makeready.catalog.v1.GetMeterResponse\"\x0f\x90\x02\x01\xaa\xbb\x18\x04\x01\x03\x05\x04\xc8\xbb\x18\x02\x12v\n\x0cListReadings\x12).makeready.catalog.v1.ListReadingsRequest\x1a*.makeready.catalog.v1.ListReadingsResponse\"\x0f\x90\x02\x01\xaa\xbb\x18\x04\x01\x03\x05\x04\xc8\xbb\x18\x02\x12\x7f\n\x10ListMeterChanges\x12-.makeready.catalog.v1.ListMeterChangesRequest\x1a..makeready.catalog.v1.ListMeterChangesResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12\x85\x01\n\x12ListReadingChanges\x12/.makeready.catalog.v1.ListReadingChangesRequest\x1a\x30.makeready.catalog.v1.ListReadingChangesResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12\x94\x01\n\x17ListReadingsOfAllMeters\x12\x34.makeready.catalog.v1.ListReadingsOfAllMetersRequest\x1a\x35.makeready.catalog.v1.ListReadingsOfAllMetersResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12p\n\x0cImportMeters\x12).makeready.catalog.v1.ImportMetersRequest\x1a*.makeready.catalog.v1.ImportMetersResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12v\n\x0eImportReadings\x12+.makeready.catalog.v1.ImportReadingsRequest\x1a,.makeready.catalog.v1.ImportReadingsResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!makeready/catalog/v1/meters.proto\x12\x14makeready.catalog.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xca\x01\n\x11ListMetersRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x36\n\rupdated_since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x02\x88\x01\x01\x42\x0e\n\x0c_property_idB\n\n\x08_unit_idB\x10\n\x0e_updated_since\"=\n\x12ListMetersResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\")\n\x0fGetMeterRequest\x12\x16\n\x08meter_id\x18\x01 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"C\n\x10GetMeterResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"L\n\x17ListMeterChangesRequest\x12\x10\n\x08position\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x10\n\x08\x66rom_now\x18\x03 \x01(\x08\"C\n\x18ListMeterChangesResponse\x12\'\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Feed\"H\n\x13ListReadingsRequest\x12\x10\n\x08meter_id\x18\x01 \x01(\x03\x12\x10\n\x08\x61\x66ter_id\x18\x02 \x01(\x03\x12\r\n\x05limit\x18\x03 \x01(\x05\"?\n\x14ListReadingsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"N\n\x19ListReadingChangesRequest\x12\x10\n\x08position\x18\x01 \x01(\x0c\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x10\n\x08\x66rom_now\x18\x03 \x01(\x08\"E\n\x1aListReadingChangesResponse\x12\'\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Feed\"Y\n\x1eListReadingsOfAllMetersRequest\x12\x16\n\x0e\x61\x66ter_meter_id\x18\x01 \x01(\x03\x12\x10\n\x08\x61\x66ter_id\x18\x02 \x01(\x03\x12\r\n\x05limit\x18\x03 \x01(\x05\"g\n\x1fListReadingsOfAllMetersResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\x12\x1b\n\x13next_after_meter_id\x18\x02 \x01(\x03\"m\n\x13ImportMetersRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x03 \x01(\t\"J\n\x14ImportMetersResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult\"o\n\x15ImportReadingsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x03 \x01(\t\"L\n\x16ImportReadingsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult2\xef\x07\n\rMetersService\x12p\n\nListMeters\x12\'.makeready.catalog.v1.ListMetersRequest\x1a(.makeready.catalog.v1.ListMetersResponse\"\x0f\x90\x02\x01\xaa\xbb\x18\x04\x01\x03\x05\x04\xc8\xbb\x18\x02\x12j\n\x08GetMeter\x12%.makeready.catalog.v1.GetMeterRequest\x1a&.makeready.catalog.v1.GetMeterResponse\"\x0f\x90\x02\x01\xaa\xbb\x18\x04\x01\x03\x05\x04\xc8\xbb\x18\x02\x12v\n\x0cListReadings\x12).makeready.catalog.v1.ListReadingsRequest\x1a*.makeready.catalog.v1.ListReadingsResponse\"\x0f\x90\x02\x01\xaa\xbb\x18\x04\x01\x03\x05\x04\xc8\xbb\x18\x02\x12\x7f\n\x10ListMeterChanges\x12-.makeready.catalog.v1.ListMeterChangesRequest\x1a..makeready.catalog.v1.ListMeterChangesResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12\x85\x01\n\x12ListReadingChanges\x12/.makeready.catalog.v1.ListReadingChangesRequest\x1a\x30.makeready.catalog.v1.ListReadingChangesResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12\x94\x01\n\x17ListReadingsOfAllMeters\x12\x34.makeready.catalog.v1.ListReadingsOfAllMetersRequest\x1a\x35.makeready.catalog.v1.ListReadingsOfAllMetersResponse\"\x0c\x90\x02\x01\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x02\x12p\n\x0cImportMeters\x12).makeready.catalog.v1.ImportMetersRequest\x1a*.makeready.catalog.v1.ImportMetersResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12v\n\x0eImportReadings\x12+.makeready.catalog.v1.ImportReadingsRequest\x1a,.makeready.catalog.v1.ImportReadingsResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.catalog.v1.meters_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_GETMETERREQUEST'].fields_by_name['meter_id']._loaded_options = None
+  _globals['_GETMETERREQUEST'].fields_by_name['meter_id']._serialized_options = b'\360\273\030\001'
   _globals['_METERSSERVICE'].methods_by_name['ListMeters']._loaded_options = None
   _globals['_METERSSERVICE'].methods_by_name['ListMeters']._serialized_options = b'\220\002\001\252\273\030\004\001\003\005\004\310\273\030\002'
   _globals['_METERSSERVICE'].methods_by_name['GetMeter']._loaded_options = None
@@ -55,33 +57,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTMETERSRESPONSE']._serialized_start=369
   _globals['_LISTMETERSRESPONSE']._serialized_end=430
   _globals['_GETMETERREQUEST']._serialized_start=432
-  _globals['_GETMETERREQUEST']._serialized_end=467
-  _globals['_GETMETERRESPONSE']._serialized_start=469
-  _globals['_GETMETERRESPONSE']._serialized_end=536
-  _globals['_LISTMETERCHANGESREQUEST']._serialized_start=538
-  _globals['_LISTMETERCHANGESREQUEST']._serialized_end=614
-  _globals['_LISTMETERCHANGESRESPONSE']._serialized_start=616
-  _globals['_LISTMETERCHANGESRESPONSE']._serialized_end=683
-  _globals['_LISTREADINGSREQUEST']._serialized_start=685
-  _globals['_LISTREADINGSREQUEST']._serialized_end=757
-  _globals['_LISTREADINGSRESPONSE']._serialized_start=759
-  _globals['_LISTREADINGSRESPONSE']._serialized_end=822
-  _globals['_LISTREADINGCHANGESREQUEST']._serialized_start=824
-  _globals['_LISTREADINGCHANGESREQUEST']._serialized_end=902
-  _globals['_LISTREADINGCHANGESRESPONSE']._serialized_start=904
-  _globals['_LISTREADINGCHANGESRESPONSE']._serialized_end=973
-  _globals['_LISTREADINGSOFALLMETERSREQUEST']._serialized_start=975
-  _globals['_LISTREADINGSOFALLMETERSREQUEST']._serialized_end=1064
-  _globals['_LISTREADINGSOFALLMETERSRESPONSE']._serialized_start=1066
-  _globals['_LISTREADINGSOFALLMETERSRESPONSE']._serialized_end=1169
-  _globals['_IMPORTMETERSREQUEST']._serialized_start=1171
-  _globals['_IMPORTMETERSREQUEST']._serialized_end=1280
-  _globals['_IMPORTMETERSRESPONSE']._serialized_start=1282
-  _globals['_IMPORTMETERSRESPONSE']._serialized_end=1356
-  _globals['_IMPORTREADINGSREQUEST']._serialized_start=1358
-  _globals['_IMPORTREADINGSREQUEST']._serialized_end=1469
-  _globals['_IMPORTREADINGSRESPONSE']._serialized_start=1471
-  _globals['_IMPORTREADINGSRESPONSE']._serialized_end=1547
-  _globals['_METERSSERVICE']._serialized_start=1550
-  _globals['_METERSSERVICE']._serialized_end=2557
+  _globals['_GETMETERREQUEST']._serialized_end=473
+  _globals['_GETMETERRESPONSE']._serialized_start=475
+  _globals['_GETMETERRESPONSE']._serialized_end=542
+  _globals['_LISTMETERCHANGESREQUEST']._serialized_start=544
+  _globals['_LISTMETERCHANGESREQUEST']._serialized_end=620
+  _globals['_LISTMETERCHANGESRESPONSE']._serialized_start=622
+  _globals['_LISTMETERCHANGESRESPONSE']._serialized_end=689
+  _globals['_LISTREADINGSREQUEST']._serialized_start=691
+  _globals['_LISTREADINGSREQUEST']._serialized_end=763
+  _globals['_LISTREADINGSRESPONSE']._serialized_start=765
+  _globals['_LISTREADINGSRESPONSE']._serialized_end=828
+  _globals['_LISTREADINGCHANGESREQUEST']._serialized_start=830
+  _globals['_LISTREADINGCHANGESREQUEST']._serialized_end=908
+  _globals['_LISTREADINGCHANGESRESPONSE']._serialized_start=910
+  _globals['_LISTREADINGCHANGESRESPONSE']._serialized_end=979
+  _globals['_LISTREADINGSOFALLMETERSREQUEST']._serialized_start=981
+  _globals['_LISTREADINGSOFALLMETERSREQUEST']._serialized_end=1070
+  _globals['_LISTREADINGSOFALLMETERSRESPONSE']._serialized_start=1072
+  _globals['_LISTREADINGSOFALLMETERSRESPONSE']._serialized_end=1175
+  _globals['_IMPORTMETERSREQUEST']._serialized_start=1177
+  _globals['_IMPORTMETERSREQUEST']._serialized_end=1286
+  _globals['_IMPORTMETERSRESPONSE']._serialized_start=1288
+  _globals['_IMPORTMETERSRESPONSE']._serialized_end=1362
+  _globals['_IMPORTREADINGSREQUEST']._serialized_start=1364
+  _globals['_IMPORTREADINGSREQUEST']._serialized_end=1475
+  _globals['_IMPORTREADINGSRESPONSE']._serialized_start=1477
+  _globals['_IMPORTREADINGSRESPONSE']._serialized_end=1553
+  _globals['_METERSSERVICE']._serialized_start=1556
+  _globals['_METERSSERVICE']._serialized_end=2563
 # @@protoc_insertion_point(module_scope)

@@ -27,13 +27,57 @@ from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*makeready/catalog/v1/vendor_commands.proto\x12\x14makeready.catalog.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xe1\x02\n\x10\x41\x64\x64VendorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x17\n\nlegal_name\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07website\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x17\n\navg_rating\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x19\n\x0crating_count\x18\x06 \x01(\x05H\x03\x88\x01\x01\x12\x16\n\tis_active\x18\x07 \x01(\x08H\x04\x88\x01\x01\x12 \n\x13property_visibility\x18\x08 \x01(\tH\x05\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\t \x01(\tH\x06\x88\x01\x01\x42\r\n\x0b_legal_nameB\n\n\x08_websiteB\r\n\x0b_avg_ratingB\x0f\n\r_rating_countB\x0c\n\n_is_activeB\x16\n\x14_property_visibilityB\x0e\n\x0c_external_id\"D\n\x11\x41\x64\x64VendorResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\x94\x03\n\x13UpdateVendorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x11\n\tvendor_id\x18\x02 \x01(\x03\x12\x11\n\x04name\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x17\n\nlegal_name\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x14\n\x07website\x18\x05 \x01(\tH\x02\x88\x01\x01\x12\x17\n\navg_rating\x18\x06 \x01(\x01H\x03\x88\x01\x01\x12\x19\n\x0crating_count\x18\x07 \x01(\x05H\x04\x88\x01\x01\x12\x16\n\tis_active\x18\x08 \x01(\x08H\x05\x88\x01\x01\x12 \n\x13property_visibility\x18\t \x01(\tH\x06\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\n \x01(\tH\x07\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x07\n\x05_nameB\r\n\x0b_legal_nameB\n\n\x08_websiteB\r\n\x0b_avg_ratingB\x0f\n\r_rating_countB\x0c\n\n_is_activeB\x16\n\x14_property_visibilityB\x0e\n\x0c_external_id\"G\n\x14UpdateVendorResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"O\n\x11HoldVendorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x11\n\tvendor_id\x18\x02 \x01(\x03\x12\x0e\n\x06reason\x18\x03 \x01(\t\"E\n\x12HoldVendorResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"B\n\x14ReleaseVendorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x11\n\tvendor_id\x18\x02 \x01(\x03\"H\n\x15ReleaseVendorResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"l\n\x16RecordInsuranceRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x11\n\tvendor_id\x18\x02 \x01(\x03\x12\x17\n\nexpires_on\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_expires_on\"J\n\x17RecordInsuranceResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\x18\n\x16ListVendorHoldsRequest\"J\n\x17ListVendorHoldsResponse\x12/\n\x05holds\x18\x01 \x03(\x0b\x32 .makeready.catalog.v1.VendorHold\"\xa6\x01\n\nVendorHold\x12\x11\n\tvendor_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12+\n\x07held_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12!\n\x14insurance_expires_on\x18\x05 \x01(\tH\x00\x88\x01\x01\x42\x17\n\x15_insurance_expires_on2\xca\x05\n\x15VendorCommandsService\x12g\n\tAddVendor\x12&.makeready.catalog.v1.AddVendorRequest\x1a\'.makeready.catalog.v1.AddVendorResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12p\n\x0cUpdateVendor\x12).makeready.catalog.v1.UpdateVendorRequest\x1a*.makeready.catalog.v1.UpdateVendorResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12j\n\nHoldVendor\x12\'.makeready.catalog.v1.HoldVendorRequest\x1a(.makeready.catalog.v1.HoldVendorResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12s\n\rReleaseVendor\x12*.makeready.catalog.v1.ReleaseVendorRequest\x1a+.makeready.catalog.v1.ReleaseVendorResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12y\n\x0fRecordInsurance\x12,.makeready.catalog.v1.RecordInsuranceRequest\x1a-.makeready.catalog.v1.RecordInsuranceResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12z\n\x0fListVendorHolds\x12,.makeready.catalog.v1.ListVendorHoldsRequest\x1a-.makeready.catalog.v1.ListVendorHoldsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*makeready/catalog/v1/vendor_commands.proto\x12\x14makeready.catalog.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xe5\x05\n\x10\x41\x64\x64VendorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12+\n\x04name\x18\x02 \x01(\tB\x1d\xea\xbb\x18\x19what the company calls it\x12y\n\nlegal_name\x18\x03 \x01(\tB`\xea\xbb\x18\\of the business that it is (default: its name); vendors of one legal name share the businessH\x00\x88\x01\x01\x12(\n\x07website\x18\x04 \x01(\tB\x12\xea\xbb\x18\x0ethe business\'sH\x01\x88\x01\x01\x12\x46\n\navg_rating\x18\x05 \x01(\x01\x42-\xea\xbb\x18)the average of its ratings, from 0 to 100H\x02\x88\x01\x01\x12\x36\n\x0crating_count\x18\x06 \x01(\x05\x42\x1b\xea\xbb\x18\x17how many ratings it hasH\x03\x88\x01\x01\x12=\n\tis_active\x18\x07 \x01(\x08\x42%\xea\xbb\x18!whether the company works with itH\x04\x88\x01\x01\x12U\n\x13property_visibility\x18\x08 \x01(\tB3\xea\xbb\x18/all_properties (default) or selected_propertiesH\x05\x88\x01\x01\x12_\n\x0b\x65xternal_id\x18\t \x01(\tBE\xea\xbb\x18\x41the company\'s own identifier, by which an import finds the vendorH\x06\x88\x01\x01\x42\r\n\x0b_legal_nameB\n\n\x08_websiteB\r\n\x0b_avg_ratingB\x0f\n\r_rating_countB\x0c\n\n_is_activeB\x16\n\x14_property_visibilityB\x0e\n\x0c_external_id\"D\n\x11\x41\x64\x64VendorResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\x9e\x06\n\x13UpdateVendorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x17\n\tvendor_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\x12\x30\n\x04name\x18\x03 \x01(\tB\x1d\xea\xbb\x18\x19what the company calls itH\x00\x88\x01\x01\x12y\n\nlegal_name\x18\x04 \x01(\tB`\xea\xbb\x18\\of the business that it is (default: its name); vendors of one legal name share the businessH\x01\x88\x01\x01\x12(\n\x07website\x18\x05 \x01(\tB\x12\xea\xbb\x18\x0ethe business\'sH\x02\x88\x01\x01\x12\x46\n\navg_rating\x18\x06 \x01(\x01\x42-\xea\xbb\x18)the average of its ratings, from 0 to 100H\x03\x88\x01\x01\x12\x36\n\x0crating_count\x18\x07 \x01(\x05\x42\x1b\xea\xbb\x18\x17how many ratings it hasH\x04\x88\x01\x01\x12=\n\tis_active\x18\x08 \x01(\x08\x42%\xea\xbb\x18!whether the company works with itH\x05\x88\x01\x01\x12U\n\x13property_visibility\x18\t \x01(\tB3\xea\xbb\x18/all_properties (default) or selected_propertiesH\x06\x88\x01\x01\x12_\n\x0b\x65xternal_id\x18\n \x01(\tBE\xea\xbb\x18\x41the company\'s own identifier, by which an import finds the vendorH\x07\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x07\n\x05_nameB\r\n\x0b_legal_nameB\n\n\x08_websiteB\r\n\x0b_avg_ratingB\x0f\n\r_rating_countB\x0c\n\n_is_activeB\x16\n\x14_property_visibilityB\x0e\n\x0c_external_id\"G\n\x14UpdateVendorResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"q\n\x11HoldVendorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x17\n\tvendor_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\x12*\n\x06reason\x18\x03 \x01(\tB\x1a\xea\xbb\x18\x16why, in your own words\"E\n\x12HoldVendorResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"H\n\x14ReleaseVendorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x17\n\tvendor_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"H\n\x15ReleaseVendorResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\xb5\x01\n\x16RecordInsuranceRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x17\n\tvendor_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\x12Z\n\nexpires_on\x18\x03 \x01(\tBA\xea\xbb\x18=the last day insured, YYYY-MM-DD (default: none is on record)H\x00\x88\x01\x01\x42\r\n\x0b_expires_on\"J\n\x17RecordInsuranceResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\x18\n\x16ListVendorHoldsRequest\"J\n\x17ListVendorHoldsResponse\x12/\n\x05holds\x18\x01 \x03(\x0b\x32 .makeready.catalog.v1.VendorHold\"\xa6\x01\n\nVendorHold\x12\x11\n\tvendor_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12+\n\x07held_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12!\n\x14insurance_expires_on\x18\x05 \x01(\tH\x00\x88\x01\x01\x42\x17\n\x15_insurance_expires_on2\xca\x05\n\x15VendorCommandsService\x12g\n\tAddVendor\x12&.makeready.catalog.v1.AddVendorRequest\x1a\'.makeready.catalog.v1.AddVendorResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12p\n\x0cUpdateVendor\x12).makeready.catalog.v1.UpdateVendorRequest\x1a*.makeready.catalog.v1.UpdateVendorResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12j\n\nHoldVendor\x12\'.makeready.catalog.v1.HoldVendorRequest\x1a(.makeready.catalog.v1.HoldVendorResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12s\n\rReleaseVendor\x12*.makeready.catalog.v1.ReleaseVendorRequest\x1a+.makeready.catalog.v1.ReleaseVendorResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12y\n\x0fRecordInsurance\x12,.makeready.catalog.v1.RecordInsuranceRequest\x1a-.makeready.catalog.v1.RecordInsuranceResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x12z\n\x0fListVendorHolds\x12,.makeready.catalog.v1.ListVendorHoldsRequest\x1a-.makeready.catalog.v1.ListVendorHoldsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.catalog.v1.vendor_commands_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ADDVENDORREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_ADDVENDORREQUEST'].fields_by_name['name']._serialized_options = b'\352\273\030\031what the company calls it'
+  _globals['_ADDVENDORREQUEST'].fields_by_name['legal_name']._loaded_options = None
+  _globals['_ADDVENDORREQUEST'].fields_by_name['legal_name']._serialized_options = b'\352\273\030\\of the business that it is (default: its name); vendors of one legal name share the business'
+  _globals['_ADDVENDORREQUEST'].fields_by_name['website']._loaded_options = None
+  _globals['_ADDVENDORREQUEST'].fields_by_name['website']._serialized_options = b'\352\273\030\016the business\'s'
+  _globals['_ADDVENDORREQUEST'].fields_by_name['avg_rating']._loaded_options = None
+  _globals['_ADDVENDORREQUEST'].fields_by_name['avg_rating']._serialized_options = b'\352\273\030)the average of its ratings, from 0 to 100'
+  _globals['_ADDVENDORREQUEST'].fields_by_name['rating_count']._loaded_options = None
+  _globals['_ADDVENDORREQUEST'].fields_by_name['rating_count']._serialized_options = b'\352\273\030\027how many ratings it has'
+  _globals['_ADDVENDORREQUEST'].fields_by_name['is_active']._loaded_options = None
+  _globals['_ADDVENDORREQUEST'].fields_by_name['is_active']._serialized_options = b'\352\273\030!whether the company works with it'
+  _globals['_ADDVENDORREQUEST'].fields_by_name['property_visibility']._loaded_options = None
+  _globals['_ADDVENDORREQUEST'].fields_by_name['property_visibility']._serialized_options = b'\352\273\030/all_properties (default) or selected_properties'
+  _globals['_ADDVENDORREQUEST'].fields_by_name['external_id']._loaded_options = None
+  _globals['_ADDVENDORREQUEST'].fields_by_name['external_id']._serialized_options = b'\352\273\030Athe company\'s own identifier, by which an import finds the vendor'
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['vendor_id']._loaded_options = None
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['vendor_id']._serialized_options = b'\360\273\030\001'
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['name']._serialized_options = b'\352\273\030\031what the company calls it'
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['legal_name']._loaded_options = None
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['legal_name']._serialized_options = b'\352\273\030\\of the business that it is (default: its name); vendors of one legal name share the business'
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['website']._loaded_options = None
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['website']._serialized_options = b'\352\273\030\016the business\'s'
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['avg_rating']._loaded_options = None
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['avg_rating']._serialized_options = b'\352\273\030)the average of its ratings, from 0 to 100'
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['rating_count']._loaded_options = None
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['rating_count']._serialized_options = b'\352\273\030\027how many ratings it has'
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['is_active']._loaded_options = None
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['is_active']._serialized_options = b'\352\273\030!whether the company works with it'
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['property_visibility']._loaded_options = None
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['property_visibility']._serialized_options = b'\352\273\030/all_properties (default) or selected_properties'
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['external_id']._loaded_options = None
+  _globals['_UPDATEVENDORREQUEST'].fields_by_name['external_id']._serialized_options = b'\352\273\030Athe company\'s own identifier, by which an import finds the vendor'
+  _globals['_HOLDVENDORREQUEST'].fields_by_name['vendor_id']._loaded_options = None
+  _globals['_HOLDVENDORREQUEST'].fields_by_name['vendor_id']._serialized_options = b'\360\273\030\001'
+  _globals['_HOLDVENDORREQUEST'].fields_by_name['reason']._loaded_options = None
+  _globals['_HOLDVENDORREQUEST'].fields_by_name['reason']._serialized_options = b'\352\273\030\026why, in your own words'
+  _globals['_RELEASEVENDORREQUEST'].fields_by_name['vendor_id']._loaded_options = None
+  _globals['_RELEASEVENDORREQUEST'].fields_by_name['vendor_id']._serialized_options = b'\360\273\030\001'
+  _globals['_RECORDINSURANCEREQUEST'].fields_by_name['vendor_id']._loaded_options = None
+  _globals['_RECORDINSURANCEREQUEST'].fields_by_name['vendor_id']._serialized_options = b'\360\273\030\001'
+  _globals['_RECORDINSURANCEREQUEST'].fields_by_name['expires_on']._loaded_options = None
+  _globals['_RECORDINSURANCEREQUEST'].fields_by_name['expires_on']._serialized_options = b'\352\273\030=the last day insured, YYYY-MM-DD (default: none is on record)'
   _globals['_VENDORCOMMANDSSERVICE'].methods_by_name['AddVendor']._loaded_options = None
   _globals['_VENDORCOMMANDSSERVICE'].methods_by_name['AddVendor']._serialized_options = b'\220\002\002\252\273\030\002\003\005'
   _globals['_VENDORCOMMANDSSERVICE'].methods_by_name['UpdateVendor']._loaded_options = None
@@ -47,31 +91,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VENDORCOMMANDSSERVICE'].methods_by_name['ListVendorHolds']._loaded_options = None
   _globals['_VENDORCOMMANDSSERVICE'].methods_by_name['ListVendorHolds']._serialized_options = b'\220\002\001\252\273\030\003\003\005\004'
   _globals['_ADDVENDORREQUEST']._serialized_start=174
-  _globals['_ADDVENDORREQUEST']._serialized_end=527
-  _globals['_ADDVENDORRESPONSE']._serialized_start=529
-  _globals['_ADDVENDORRESPONSE']._serialized_end=597
-  _globals['_UPDATEVENDORREQUEST']._serialized_start=600
-  _globals['_UPDATEVENDORREQUEST']._serialized_end=1004
-  _globals['_UPDATEVENDORRESPONSE']._serialized_start=1006
-  _globals['_UPDATEVENDORRESPONSE']._serialized_end=1077
-  _globals['_HOLDVENDORREQUEST']._serialized_start=1079
-  _globals['_HOLDVENDORREQUEST']._serialized_end=1158
-  _globals['_HOLDVENDORRESPONSE']._serialized_start=1160
-  _globals['_HOLDVENDORRESPONSE']._serialized_end=1229
-  _globals['_RELEASEVENDORREQUEST']._serialized_start=1231
-  _globals['_RELEASEVENDORREQUEST']._serialized_end=1297
-  _globals['_RELEASEVENDORRESPONSE']._serialized_start=1299
-  _globals['_RELEASEVENDORRESPONSE']._serialized_end=1371
-  _globals['_RECORDINSURANCEREQUEST']._serialized_start=1373
-  _globals['_RECORDINSURANCEREQUEST']._serialized_end=1481
-  _globals['_RECORDINSURANCERESPONSE']._serialized_start=1483
-  _globals['_RECORDINSURANCERESPONSE']._serialized_end=1557
-  _globals['_LISTVENDORHOLDSREQUEST']._serialized_start=1559
-  _globals['_LISTVENDORHOLDSREQUEST']._serialized_end=1583
-  _globals['_LISTVENDORHOLDSRESPONSE']._serialized_start=1585
-  _globals['_LISTVENDORHOLDSRESPONSE']._serialized_end=1659
-  _globals['_VENDORHOLD']._serialized_start=1662
-  _globals['_VENDORHOLD']._serialized_end=1828
-  _globals['_VENDORCOMMANDSSERVICE']._serialized_start=1831
-  _globals['_VENDORCOMMANDSSERVICE']._serialized_end=2545
+  _globals['_ADDVENDORREQUEST']._serialized_end=915
+  _globals['_ADDVENDORRESPONSE']._serialized_start=917
+  _globals['_ADDVENDORRESPONSE']._serialized_end=985
+  _globals['_UPDATEVENDORREQUEST']._serialized_start=988
+  _globals['_UPDATEVENDORREQUEST']._serialized_end=1786
+  _globals['_UPDATEVENDORRESPONSE']._serialized_start=1788
+  _globals['_UPDATEVENDORRESPONSE']._serialized_end=1859
+  _globals['_HOLDVENDORREQUEST']._serialized_start=1861
+  _globals['_HOLDVENDORREQUEST']._serialized_end=1974
+  _globals['_HOLDVENDORRESPONSE']._serialized_start=1976
+  _globals['_HOLDVENDORRESPONSE']._serialized_end=2045
+  _globals['_RELEASEVENDORREQUEST']._serialized_start=2047
+  _globals['_RELEASEVENDORREQUEST']._serialized_end=2119
+  _globals['_RELEASEVENDORRESPONSE']._serialized_start=2121
+  _globals['_RELEASEVENDORRESPONSE']._serialized_end=2193
+  _globals['_RECORDINSURANCEREQUEST']._serialized_start=2196
+  _globals['_RECORDINSURANCEREQUEST']._serialized_end=2377
+  _globals['_RECORDINSURANCERESPONSE']._serialized_start=2379
+  _globals['_RECORDINSURANCERESPONSE']._serialized_end=2453
+  _globals['_LISTVENDORHOLDSREQUEST']._serialized_start=2455
+  _globals['_LISTVENDORHOLDSREQUEST']._serialized_end=2479
+  _globals['_LISTVENDORHOLDSRESPONSE']._serialized_start=2481
+  _globals['_LISTVENDORHOLDSRESPONSE']._serialized_end=2555
+  _globals['_VENDORHOLD']._serialized_start=2558
+  _globals['_VENDORHOLD']._serialized_end=2724
+  _globals['_VENDORCOMMANDSSERVICE']._serialized_start=2727
+  _globals['_VENDORCOMMANDSSERVICE']._serialized_end=3441
 # @@protoc_insertion_point(module_scope)

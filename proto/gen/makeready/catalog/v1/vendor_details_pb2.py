@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)makeready/catalog/v1/vendor_details.proto\x12\x14makeready.catalog.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\xfd\x04\n\rVendorDetails\x12\x11\n\tvendor_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nlegal_name\x18\x03 \x01(\t\x12\x14\n\x07website\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x17\n\navg_rating\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x14\n\x0crating_count\x18\x06 \x01(\x05\x12\x11\n\tis_active\x18\x07 \x01(\x08\x12\x1b\n\x13property_visibility\x18\x08 \x01(\t\x12\x30\n\x0conboarded_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nretired_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12?\n\x10\x63ompliance_state\x18\x0b \x01(\x0e\x32%.makeready.catalog.v1.ComplianceState\x12\x19\n\x11insurance_tracked\x18\x0c \x01(\x08\x12!\n\x14insurance_expires_on\x18\r \x01(\tH\x02\x88\x01\x01\x12\x0f\n\x07on_hold\x18\x0e \x01(\x08\x12\x18\n\x0bhold_reason\x18\x0f \x01(\tH\x03\x88\x01\x01\x12+\n\x07held_at\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0b\x65xternal_id\x18\x11 \x01(\tH\x04\x88\x01\x01\x12\x0e\n\x06source\x18\x12 \x01(\t\x12\x0b\n\x03url\x18\x13 \x01(\tB\n\n\x08_websiteB\r\n\x0b_avg_ratingB\x17\n\x15_insurance_expires_onB\x0e\n\x0c_hold_reasonB\x0e\n\x0c_external_id\"\x95\x03\n\x14SearchVendorsRequest\x12\r\n\x05words\x18\x01 \x01(\t\x12\x34\n\x05state\x18\x02 \x03(\x0e\x32%.makeready.catalog.v1.ComplianceState\x12\x14\n\x07on_hold\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12\x16\n\tis_active\x18\x04 \x01(\x08H\x01\x88\x01\x01\x12\x19\n\x0cinsured_from\x18\x05 \x01(\tH\x02\x88\x01\x01\x12\x1a\n\rinsured_until\x18\x06 \x01(\tH\x03\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x07 \x01(\tH\x04\x88\x01\x01\x12\x30\n\x05order\x18\x08 \x01(\x0e\x32!.makeready.catalog.v1.VendorOrder\x12\x12\n\x05\x61\x66ter\x18\t \x01(\tH\x05\x88\x01\x01\x12\x12\n\x05limit\x18\n \x01(\x05H\x06\x88\x01\x01\x42\n\n\x08_on_holdB\x0c\n\n_is_activeB\x0f\n\r_insured_fromB\x10\n\x0e_insured_untilB\x0e\n\x0c_external_idB\x08\n\x06_afterB\x08\n\x06_limit\"i\n\x15SearchVendorsResponse\x12\x34\n\x07vendors\x18\x01 \x03(\x0b\x32#.makeready.catalog.v1.VendorDetails\x12\x11\n\x04next\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\x07\n\x05_next\",\n\x17GetVendorDetailsRequest\x12\x11\n\tvendor_id\x18\x01 \x01(\x03\"q\n\x18GetVendorDetailsResponse\x12\x33\n\x06vendor\x18\x01 \x01(\x0b\x32#.makeready.catalog.v1.VendorDetails\x12\x14\n\x07held_by\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\n\n\x08_held_by\"1\n\x13\x43ountVendorsRequest\x12\x11\n\x04\x64\x61ys\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\x07\n\x05_days\"h\n\x14\x43ountVendorsResponse\x12\x0e\n\x06\x61\x63tive\x18\x01 \x01(\x05\x12\x0f\n\x07on_hold\x18\x02 \x01(\x05\x12\x0e\n\x06lapsed\x18\x03 \x01(\x05\x12\x0e\n\x06\x65nding\x18\x04 \x01(\x05\x12\x0f\n\x07missing\x18\x05 \x01(\x05*\x9a\x02\n\x0f\x43omplianceState\x12 \n\x1c\x43OMPLIANCE_STATE_UNSPECIFIED\x10\x00\x12-\n\x1a\x43OMPLIANCE_STATE_COMPLIANT\x10\x01\x1a\r\xb2\xbb\x18\tcompliant\x12+\n\x19\x43OMPLIANCE_STATE_EXPIRING\x10\x02\x1a\x0c\xb2\xbb\x18\x08\x65xpiring\x12\x33\n\x1d\x43OMPLIANCE_STATE_NONCOMPLIANT\x10\x03\x1a\x10\xb2\xbb\x18\x0cnoncompliant\x12)\n\x18\x43OMPLIANCE_STATE_MISSING\x10\x04\x1a\x0b\xb2\xbb\x18\x07missing\x12)\n\x18\x43OMPLIANCE_STATE_UNKNOWN\x10\x05\x1a\x0b\xb2\xbb\x18\x07unknown*{\n\x0bVendorOrder\x12\x1c\n\x18VENDOR_ORDER_UNSPECIFIED\x10\x00\x12#\n\x13VENDOR_ORDER_NEWEST\x10\x01\x1a\n\xb2\xbb\x18\x06newest\x12)\n\x16VENDOR_ORDER_INSURANCE\x10\x02\x1a\r\xb2\xbb\x18\tinsurance2\xfe\x02\n\x14VendorDetailsService\x12t\n\rSearchVendors\x12*.makeready.catalog.v1.SearchVendorsRequest\x1a+.makeready.catalog.v1.SearchVendorsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12}\n\x10GetVendorDetails\x12-.makeready.catalog.v1.GetVendorDetailsRequest\x1a..makeready.catalog.v1.GetVendorDetailsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12q\n\x0c\x43ountVendors\x12).makeready.catalog.v1.CountVendorsRequest\x1a*.makeready.catalog.v1.CountVendorsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)makeready/catalog/v1/vendor_details.proto\x12\x14makeready.catalog.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\xfd\x04\n\rVendorDetails\x12\x11\n\tvendor_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nlegal_name\x18\x03 \x01(\t\x12\x14\n\x07website\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x17\n\navg_rating\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x14\n\x0crating_count\x18\x06 \x01(\x05\x12\x11\n\tis_active\x18\x07 \x01(\x08\x12\x1b\n\x13property_visibility\x18\x08 \x01(\t\x12\x30\n\x0conboarded_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nretired_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12?\n\x10\x63ompliance_state\x18\x0b \x01(\x0e\x32%.makeready.catalog.v1.ComplianceState\x12\x19\n\x11insurance_tracked\x18\x0c \x01(\x08\x12!\n\x14insurance_expires_on\x18\r \x01(\tH\x02\x88\x01\x01\x12\x0f\n\x07on_hold\x18\x0e \x01(\x08\x12\x18\n\x0bhold_reason\x18\x0f \x01(\tH\x03\x88\x01\x01\x12+\n\x07held_at\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0b\x65xternal_id\x18\x11 \x01(\tH\x04\x88\x01\x01\x12\x0e\n\x06source\x18\x12 \x01(\t\x12\x0b\n\x03url\x18\x13 \x01(\tB\n\n\x08_websiteB\r\n\x0b_avg_ratingB\x17\n\x15_insurance_expires_onB\x0e\n\x0c_hold_reasonB\x0e\n\x0c_external_id\"\x9c\x06\n\x14SearchVendorsRequest\x12\x44\n\x05words\x18\x01 \x01(\tB5\xea\xbb\x18\x31only vendors whose names have words that begin so\x12[\n\x05state\x18\x02 \x03(\x0e\x32%.makeready.catalog.v1.ComplianceStateB%\xea\xbb\x18!only vendors with this compliance\x12\x44\n\x07on_hold\x18\x03 \x01(\x08\x42.\xea\xbb\x18*only vendors that are, or are not, on holdH\x00\x88\x01\x01\x12V\n\tis_active\x18\x04 \x01(\x08\x42>\xea\xbb\x18:only vendors with whom the company works, or works no moreH\x01\x88\x01\x01\x12U\n\x0cinsured_from\x18\x05 \x01(\tB:\xea\xbb\x18\x36only vendors whose insurance ends on this day or laterH\x02\x88\x01\x01\x12W\n\rinsured_until\x18\x06 \x01(\tB;\xea\xbb\x18\x37only vendors whose insurance ends on this day or beforeH\x03\x88\x01\x01\x12\x43\n\x0b\x65xternal_id\x18\x07 \x01(\tB)\xea\xbb\x18%only the vendor with this external_idH\x04\x88\x01\x01\x12\x45\n\x05order\x18\x08 \x01(\x0e\x32!.makeready.catalog.v1.VendorOrderB\x13\xea\xbb\x18\x0f\x64\x65\x66\x61ult: newest\x12\x12\n\x05\x61\x66ter\x18\t \x01(\tH\x05\x88\x01\x01\x12\x12\n\x05limit\x18\n \x01(\x05H\x06\x88\x01\x01\x42\n\n\x08_on_holdB\x0c\n\n_is_activeB\x0f\n\r_insured_fromB\x10\n\x0e_insured_untilB\x0e\n\x0c_external_idB\x08\n\x06_afterB\x08\n\x06_limit\"i\n\x15SearchVendorsResponse\x12\x34\n\x07vendors\x18\x01 \x03(\x0b\x32#.makeready.catalog.v1.VendorDetails\x12\x11\n\x04next\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\x07\n\x05_next\"2\n\x17GetVendorDetailsRequest\x12\x17\n\tvendor_id\x18\x01 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"q\n\x18GetVendorDetailsResponse\x12\x33\n\x06vendor\x18\x01 \x01(\x0b\x32#.makeready.catalog.v1.VendorDetails\x12\x14\n\x07held_by\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\n\n\x08_held_by\"1\n\x13\x43ountVendorsRequest\x12\x11\n\x04\x64\x61ys\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\x07\n\x05_days\"h\n\x14\x43ountVendorsResponse\x12\x0e\n\x06\x61\x63tive\x18\x01 \x01(\x05\x12\x0f\n\x07on_hold\x18\x02 \x01(\x05\x12\x0e\n\x06lapsed\x18\x03 \x01(\x05\x12\x0e\n\x06\x65nding\x18\x04 \x01(\x05\x12\x0f\n\x07missing\x18\x05 \x01(\x05*\x9a\x02\n\x0f\x43omplianceState\x12 \n\x1c\x43OMPLIANCE_STATE_UNSPECIFIED\x10\x00\x12-\n\x1a\x43OMPLIANCE_STATE_COMPLIANT\x10\x01\x1a\r\xb2\xbb\x18\tcompliant\x12+\n\x19\x43OMPLIANCE_STATE_EXPIRING\x10\x02\x1a\x0c\xb2\xbb\x18\x08\x65xpiring\x12\x33\n\x1d\x43OMPLIANCE_STATE_NONCOMPLIANT\x10\x03\x1a\x10\xb2\xbb\x18\x0cnoncompliant\x12)\n\x18\x43OMPLIANCE_STATE_MISSING\x10\x04\x1a\x0b\xb2\xbb\x18\x07missing\x12)\n\x18\x43OMPLIANCE_STATE_UNKNOWN\x10\x05\x1a\x0b\xb2\xbb\x18\x07unknown*{\n\x0bVendorOrder\x12\x1c\n\x18VENDOR_ORDER_UNSPECIFIED\x10\x00\x12#\n\x13VENDOR_ORDER_NEWEST\x10\x01\x1a\n\xb2\xbb\x18\x06newest\x12)\n\x16VENDOR_ORDER_INSURANCE\x10\x02\x1a\r\xb2\xbb\x18\tinsurance2\xfe\x02\n\x14VendorDetailsService\x12t\n\rSearchVendors\x12*.makeready.catalog.v1.SearchVendorsRequest\x1a+.makeready.catalog.v1.SearchVendorsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12}\n\x10GetVendorDetails\x12-.makeready.catalog.v1.GetVendorDetailsRequest\x1a..makeready.catalog.v1.GetVendorDetailsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12q\n\x0c\x43ountVendors\x12).makeready.catalog.v1.CountVendorsRequest\x1a*.makeready.catalog.v1.CountVendorsResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,30 +47,48 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VENDORORDER'].values_by_name["VENDOR_ORDER_NEWEST"]._serialized_options = b'\262\273\030\006newest'
   _globals['_VENDORORDER'].values_by_name["VENDOR_ORDER_INSURANCE"]._loaded_options = None
   _globals['_VENDORORDER'].values_by_name["VENDOR_ORDER_INSURANCE"]._serialized_options = b'\262\273\030\tinsurance'
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['words']._loaded_options = None
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['words']._serialized_options = b'\352\273\0301only vendors whose names have words that begin so'
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['state']._loaded_options = None
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['state']._serialized_options = b'\352\273\030!only vendors with this compliance'
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['on_hold']._loaded_options = None
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['on_hold']._serialized_options = b'\352\273\030*only vendors that are, or are not, on hold'
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['is_active']._loaded_options = None
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['is_active']._serialized_options = b'\352\273\030:only vendors with whom the company works, or works no more'
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['insured_from']._loaded_options = None
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['insured_from']._serialized_options = b'\352\273\0306only vendors whose insurance ends on this day or later'
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['insured_until']._loaded_options = None
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['insured_until']._serialized_options = b'\352\273\0307only vendors whose insurance ends on this day or before'
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['external_id']._loaded_options = None
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['external_id']._serialized_options = b'\352\273\030%only the vendor with this external_id'
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['order']._loaded_options = None
+  _globals['_SEARCHVENDORSREQUEST'].fields_by_name['order']._serialized_options = b'\352\273\030\017default: newest'
+  _globals['_GETVENDORDETAILSREQUEST'].fields_by_name['vendor_id']._loaded_options = None
+  _globals['_GETVENDORDETAILSREQUEST'].fields_by_name['vendor_id']._serialized_options = b'\360\273\030\001'
   _globals['_VENDORDETAILSSERVICE'].methods_by_name['SearchVendors']._loaded_options = None
   _globals['_VENDORDETAILSSERVICE'].methods_by_name['SearchVendors']._serialized_options = b'\220\002\001\252\273\030\003\003\005\004'
   _globals['_VENDORDETAILSSERVICE'].methods_by_name['GetVendorDetails']._loaded_options = None
   _globals['_VENDORDETAILSSERVICE'].methods_by_name['GetVendorDetails']._serialized_options = b'\220\002\001\252\273\030\003\003\005\004'
   _globals['_VENDORDETAILSSERVICE'].methods_by_name['CountVendors']._loaded_options = None
   _globals['_VENDORDETAILSSERVICE'].methods_by_name['CountVendors']._serialized_options = b'\220\002\001\252\273\030\003\003\005\004'
-  _globals['_COMPLIANCESTATE']._serialized_start=1609
-  _globals['_COMPLIANCESTATE']._serialized_end=1891
-  _globals['_VENDORORDER']._serialized_start=1893
-  _globals['_VENDORORDER']._serialized_end=2016
+  _globals['_COMPLIANCESTATE']._serialized_start=2006
+  _globals['_COMPLIANCESTATE']._serialized_end=2288
+  _globals['_VENDORORDER']._serialized_start=2290
+  _globals['_VENDORORDER']._serialized_end=2413
   _globals['_VENDORDETAILS']._serialized_start=136
   _globals['_VENDORDETAILS']._serialized_end=773
   _globals['_SEARCHVENDORSREQUEST']._serialized_start=776
-  _globals['_SEARCHVENDORSREQUEST']._serialized_end=1181
-  _globals['_SEARCHVENDORSRESPONSE']._serialized_start=1183
-  _globals['_SEARCHVENDORSRESPONSE']._serialized_end=1288
-  _globals['_GETVENDORDETAILSREQUEST']._serialized_start=1290
-  _globals['_GETVENDORDETAILSREQUEST']._serialized_end=1334
-  _globals['_GETVENDORDETAILSRESPONSE']._serialized_start=1336
-  _globals['_GETVENDORDETAILSRESPONSE']._serialized_end=1449
-  _globals['_COUNTVENDORSREQUEST']._serialized_start=1451
-  _globals['_COUNTVENDORSREQUEST']._serialized_end=1500
-  _globals['_COUNTVENDORSRESPONSE']._serialized_start=1502
-  _globals['_COUNTVENDORSRESPONSE']._serialized_end=1606
-  _globals['_VENDORDETAILSSERVICE']._serialized_start=2019
-  _globals['_VENDORDETAILSSERVICE']._serialized_end=2401
+  _globals['_SEARCHVENDORSREQUEST']._serialized_end=1572
+  _globals['_SEARCHVENDORSRESPONSE']._serialized_start=1574
+  _globals['_SEARCHVENDORSRESPONSE']._serialized_end=1679
+  _globals['_GETVENDORDETAILSREQUEST']._serialized_start=1681
+  _globals['_GETVENDORDETAILSREQUEST']._serialized_end=1731
+  _globals['_GETVENDORDETAILSRESPONSE']._serialized_start=1733
+  _globals['_GETVENDORDETAILSRESPONSE']._serialized_end=1846
+  _globals['_COUNTVENDORSREQUEST']._serialized_start=1848
+  _globals['_COUNTVENDORSREQUEST']._serialized_end=1897
+  _globals['_COUNTVENDORSRESPONSE']._serialized_start=1899
+  _globals['_COUNTVENDORSRESPONSE']._serialized_end=2003
+  _globals['_VENDORDETAILSSERVICE']._serialized_start=2416
+  _globals['_VENDORDETAILSSERVICE']._serialized_end=2798
 # @@protoc_insertion_point(module_scope)

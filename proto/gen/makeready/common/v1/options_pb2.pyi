@@ -83,6 +83,8 @@ LABEL_FIELD_NUMBER: _builtins.int
 ISSUER_FIELD_NUMBER: _builtins.int
 OPENED_BY_FIELD_NUMBER: _builtins.int
 REQUIRES_FIELD_NUMBER: _builtins.int
+HELP_FIELD_NUMBER: _builtins.int
+POSITIONAL_FIELD_NUMBER: _builtins.int
 allowed: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, _containers.RepeatedScalarFieldContainer[Global___Kind.ValueType]]
 """The kinds that may call the RPC. A service does not start while one of its RPCs names none."""
 scope: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, Global___AskedScope.ValueType]
@@ -99,3 +101,7 @@ opened_by: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.EnumValueOp
 """For an AskedScope: the scopes of the keys that may call."""
 requires: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.FieldOptions, _builtins.str]
 """The other filter without which this one is refused, for example ticket_number without property_id."""
+help: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.FieldOptions, _builtins.str]
+"""What the value is, as a phrase: the help of the field's argument on the command line."""
+positional: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.FieldOptions, _builtins.bool]
+"""Whether the command line takes the value without the name of an option, in the order of the fields."""

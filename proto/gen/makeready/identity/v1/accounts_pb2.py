@@ -26,13 +26,19 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$makeready/identity/v1/accounts.proto\x12\x15makeready.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\x13\n\x11GetAccountRequest\"E\n\x12GetAccountResponse\x12/\n\x07\x61\x63\x63ount\x18\x01 \x01(\x0b\x32\x1e.makeready.identity.v1.Account\"\xb5\x02\n\x07\x41\x63\x63ount\x12\r\n\x05\x65mail\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0chas_password\x18\x03 \x01(\x08\x12\x37\n\x13password_changed_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\ntotp_since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13recovery_codes_left\x18\x06 \x01(\x05\x12\x30\n\x08passkeys\x18\x07 \x03(\x0b\x32\x1e.makeready.identity.v1.Passkey\x12\x1e\n\x16second_factor_required\x18\x08 \x01(\x08\x12\x1f\n\x17password_characters_min\x18\t \x01(\x05\"\x9d\x01\n\x07Passkey\x12\x12\n\npasskey_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_used_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06synced\x18\x05 \x01(\x08\")\n\x15\x43hangePasswordRequest\x12\x10\n\x08password\x18\x01 \x01(\t\"0\n\x16\x43hangePasswordResponse\x12\x16\n\x0esessions_ended\x18\x01 \x01(\x05\"\x1b\n\x19StartAddingPasskeyRequest\"D\n\x1aStartAddingPasskeyResponse\x12\x10\n\x08\x63\x65remony\x18\x01 \x01(\t\x12\x14\n\x0coptions_json\x18\x02 \x01(\t\"U\n\x1a\x46inishAddingPasskeyRequest\x12\x10\n\x08\x63\x65remony\x18\x01 \x01(\t\x12\x17\n\x0f\x63redential_json\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"N\n\x1b\x46inishAddingPasskeyResponse\x12/\n\x07passkey\x18\x01 \x01(\x0b\x32\x1e.makeready.identity.v1.Passkey\"*\n\x14RemovePasskeyRequest\x12\x12\n\npasskey_id\x18\x01 \x01(\x03\"\x17\n\x15RemovePasskeyResponse\"\x12\n\x10\x45nrolTotpRequest\"0\n\x11\x45nrolTotpResponse\x12\x0e\n\x06secret\x18\x01 \x01(\t\x12\x0b\n\x03uri\x18\x02 \x01(\t\"\"\n\x12\x43onfirmTotpRequest\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\"-\n\x13\x43onfirmTotpResponse\x12\x16\n\x0erecovery_codes\x18\x01 \x03(\t\"\x13\n\x11RemoveTotpRequest\"\x14\n\x12RemoveTotpResponse\"\x1a\n\x18MakeRecoveryCodesRequest\"3\n\x19MakeRecoveryCodesResponse\x12\x16\n\x0erecovery_codes\x18\x01 \x03(\t\"\x15\n\x13ListSessionsRequest\"N\n\x14ListSessionsResponse\x12\x36\n\x08sessions\x18\x01 \x03(\x0b\x32$.makeready.identity.v1.ListedSession\"\xf8\x01\n\rListedSession\x12\x12\n\nsession_id\x18\x01 \x01(\x03\x12.\n\nstarted_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_seen_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07\x65nds_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x61\x64\x64ress\x18\x05 \x01(\t\x12\x12\n\nuser_agent\x18\x06 \x01(\t\x12\x0e\n\x06method\x18\x07 \x01(\t\x12\x0f\n\x07\x63urrent\x18\x08 \x01(\x08\"D\n\x11\x45ndSessionRequest\x12\x14\n\nsession_id\x18\x01 \x01(\x03H\x00\x12\x10\n\x06others\x18\x02 \x01(\x08H\x00\x42\x07\n\x05which\",\n\x12\x45ndSessionResponse\x12\x16\n\x0esessions_ended\x18\x01 \x01(\x05\x32\xb9\n\n\x0f\x41\x63\x63ountsService\x12l\n\nGetAccount\x12(.makeready.identity.v1.GetAccountRequest\x1a).makeready.identity.v1.GetAccountResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12y\n\x0e\x43hangePassword\x12,.makeready.identity.v1.ChangePasswordRequest\x1a-.makeready.identity.v1.ChangePasswordResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12\x85\x01\n\x12StartAddingPasskey\x12\x30.makeready.identity.v1.StartAddingPasskeyRequest\x1a\x31.makeready.identity.v1.StartAddingPasskeyResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12\x88\x01\n\x13\x46inishAddingPasskey\x12\x31.makeready.identity.v1.FinishAddingPasskeyRequest\x1a\x32.makeready.identity.v1.FinishAddingPasskeyResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12y\n\rRemovePasskey\x12+.makeready.identity.v1.RemovePasskeyRequest\x1a,.makeready.identity.v1.RemovePasskeyResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12j\n\tEnrolTotp\x12\'.makeready.identity.v1.EnrolTotpRequest\x1a(.makeready.identity.v1.EnrolTotpResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12p\n\x0b\x43onfirmTotp\x12).makeready.identity.v1.ConfirmTotpRequest\x1a*.makeready.identity.v1.ConfirmTotpResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12m\n\nRemoveTotp\x12(.makeready.identity.v1.RemoveTotpRequest\x1a).makeready.identity.v1.RemoveTotpResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12\x82\x01\n\x11MakeRecoveryCodes\x12/.makeready.identity.v1.MakeRecoveryCodesRequest\x1a\x30.makeready.identity.v1.MakeRecoveryCodesResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12r\n\x0cListSessions\x12*.makeready.identity.v1.ListSessionsRequest\x1a+.makeready.identity.v1.ListSessionsResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12i\n\nEndSession\x12(.makeready.identity.v1.EndSessionRequest\x1a).makeready.identity.v1.EndSessionResponse\"\x06\xaa\xbb\x18\x02\x05\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$makeready/identity/v1/accounts.proto\x12\x15makeready.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\x13\n\x11GetAccountRequest\"E\n\x12GetAccountResponse\x12/\n\x07\x61\x63\x63ount\x18\x01 \x01(\x0b\x32\x1e.makeready.identity.v1.Account\"\xb5\x02\n\x07\x41\x63\x63ount\x12\r\n\x05\x65mail\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0chas_password\x18\x03 \x01(\x08\x12\x37\n\x13password_changed_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\ntotp_since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13recovery_codes_left\x18\x06 \x01(\x05\x12\x30\n\x08passkeys\x18\x07 \x03(\x0b\x32\x1e.makeready.identity.v1.Passkey\x12\x1e\n\x16second_factor_required\x18\x08 \x01(\x08\x12\x1f\n\x17password_characters_min\x18\t \x01(\x05\"\x9d\x01\n\x07Passkey\x12\x12\n\npasskey_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_used_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06synced\x18\x05 \x01(\x08\")\n\x15\x43hangePasswordRequest\x12\x10\n\x08password\x18\x01 \x01(\t\"0\n\x16\x43hangePasswordResponse\x12\x16\n\x0esessions_ended\x18\x01 \x01(\x05\"\x1b\n\x19StartAddingPasskeyRequest\"D\n\x1aStartAddingPasskeyResponse\x12\x10\n\x08\x63\x65remony\x18\x01 \x01(\t\x12\x14\n\x0coptions_json\x18\x02 \x01(\t\"U\n\x1a\x46inishAddingPasskeyRequest\x12\x10\n\x08\x63\x65remony\x18\x01 \x01(\t\x12\x17\n\x0f\x63redential_json\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"N\n\x1b\x46inishAddingPasskeyResponse\x12/\n\x07passkey\x18\x01 \x01(\x0b\x32\x1e.makeready.identity.v1.Passkey\"0\n\x14RemovePasskeyRequest\x12\x18\n\npasskey_id\x18\x01 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"\x17\n\x15RemovePasskeyResponse\"\x12\n\x10\x45nrolTotpRequest\"0\n\x11\x45nrolTotpResponse\x12\x0e\n\x06secret\x18\x01 \x01(\t\x12\x0b\n\x03uri\x18\x02 \x01(\t\"A\n\x12\x43onfirmTotpRequest\x12+\n\x04\x63ode\x18\x01 \x01(\tB\x1d\xea\xbb\x18\x15six digits of the app\xf0\xbb\x18\x01\"-\n\x13\x43onfirmTotpResponse\x12\x16\n\x0erecovery_codes\x18\x01 \x03(\t\"\x13\n\x11RemoveTotpRequest\"\x14\n\x12RemoveTotpResponse\"\x1a\n\x18MakeRecoveryCodesRequest\"3\n\x19MakeRecoveryCodesResponse\x12\x16\n\x0erecovery_codes\x18\x01 \x03(\t\"\x15\n\x13ListSessionsRequest\"N\n\x14ListSessionsResponse\x12\x36\n\x08sessions\x18\x01 \x03(\x0b\x32$.makeready.identity.v1.ListedSession\"\xf8\x01\n\rListedSession\x12\x12\n\nsession_id\x18\x01 \x01(\x03\x12.\n\nstarted_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_seen_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07\x65nds_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x61\x64\x64ress\x18\x05 \x01(\t\x12\x12\n\nuser_agent\x18\x06 \x01(\t\x12\x0e\n\x06method\x18\x07 \x01(\t\x12\x0f\n\x07\x63urrent\x18\x08 \x01(\x08\"X\n\x11\x45ndSessionRequest\x12(\n\nsession_id\x18\x01 \x01(\x03\x42\x12\xea\xbb\x18\x0ethe one to endH\x00\x12\x10\n\x06others\x18\x02 \x01(\x08H\x00\x42\x07\n\x05which\",\n\x12\x45ndSessionResponse\x12\x16\n\x0esessions_ended\x18\x01 \x01(\x05\x32\xb9\n\n\x0f\x41\x63\x63ountsService\x12l\n\nGetAccount\x12(.makeready.identity.v1.GetAccountRequest\x1a).makeready.identity.v1.GetAccountResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12y\n\x0e\x43hangePassword\x12,.makeready.identity.v1.ChangePasswordRequest\x1a-.makeready.identity.v1.ChangePasswordResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12\x85\x01\n\x12StartAddingPasskey\x12\x30.makeready.identity.v1.StartAddingPasskeyRequest\x1a\x31.makeready.identity.v1.StartAddingPasskeyResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12\x88\x01\n\x13\x46inishAddingPasskey\x12\x31.makeready.identity.v1.FinishAddingPasskeyRequest\x1a\x32.makeready.identity.v1.FinishAddingPasskeyResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12y\n\rRemovePasskey\x12+.makeready.identity.v1.RemovePasskeyRequest\x1a,.makeready.identity.v1.RemovePasskeyResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12j\n\tEnrolTotp\x12\'.makeready.identity.v1.EnrolTotpRequest\x1a(.makeready.identity.v1.EnrolTotpResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12p\n\x0b\x43onfirmTotp\x12).makeready.identity.v1.ConfirmTotpRequest\x1a*.makeready.identity.v1.ConfirmTotpResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12m\n\nRemoveTotp\x12(.makeready.identity.v1.RemoveTotpRequest\x1a).makeready.identity.v1.RemoveTotpResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12\x82\x01\n\x11MakeRecoveryCodes\x12/.makeready.identity.v1.MakeRecoveryCodesRequest\x1a\x30.makeready.identity.v1.MakeRecoveryCodesResponse\"\n\xaa\xbb\x18\x02\x05\x04\xe0\xbb\x18\x01\x12r\n\x0cListSessions\x12*.makeready.identity.v1.ListSessionsRequest\x1a+.makeready.identity.v1.ListSessionsResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12i\n\nEndSession\x12(.makeready.identity.v1.EndSessionRequest\x1a).makeready.identity.v1.EndSessionResponse\"\x06\xaa\xbb\x18\x02\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.identity.v1.accounts_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_REMOVEPASSKEYREQUEST'].fields_by_name['passkey_id']._loaded_options = None
+  _globals['_REMOVEPASSKEYREQUEST'].fields_by_name['passkey_id']._serialized_options = b'\360\273\030\001'
+  _globals['_CONFIRMTOTPREQUEST'].fields_by_name['code']._loaded_options = None
+  _globals['_CONFIRMTOTPREQUEST'].fields_by_name['code']._serialized_options = b'\352\273\030\025six digits of the app\360\273\030\001'
+  _globals['_ENDSESSIONREQUEST'].fields_by_name['session_id']._loaded_options = None
+  _globals['_ENDSESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\352\273\030\016the one to end'
   _globals['_ACCOUNTSSERVICE'].methods_by_name['GetAccount']._loaded_options = None
   _globals['_ACCOUNTSSERVICE'].methods_by_name['GetAccount']._serialized_options = b'\220\002\001\252\273\030\002\005\004'
   _globals['_ACCOUNTSSERVICE'].methods_by_name['ChangePassword']._loaded_options = None
@@ -76,35 +82,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FINISHADDINGPASSKEYRESPONSE']._serialized_start=974
   _globals['_FINISHADDINGPASSKEYRESPONSE']._serialized_end=1052
   _globals['_REMOVEPASSKEYREQUEST']._serialized_start=1054
-  _globals['_REMOVEPASSKEYREQUEST']._serialized_end=1096
-  _globals['_REMOVEPASSKEYRESPONSE']._serialized_start=1098
-  _globals['_REMOVEPASSKEYRESPONSE']._serialized_end=1121
-  _globals['_ENROLTOTPREQUEST']._serialized_start=1123
-  _globals['_ENROLTOTPREQUEST']._serialized_end=1141
-  _globals['_ENROLTOTPRESPONSE']._serialized_start=1143
-  _globals['_ENROLTOTPRESPONSE']._serialized_end=1191
-  _globals['_CONFIRMTOTPREQUEST']._serialized_start=1193
-  _globals['_CONFIRMTOTPREQUEST']._serialized_end=1227
-  _globals['_CONFIRMTOTPRESPONSE']._serialized_start=1229
-  _globals['_CONFIRMTOTPRESPONSE']._serialized_end=1274
-  _globals['_REMOVETOTPREQUEST']._serialized_start=1276
-  _globals['_REMOVETOTPREQUEST']._serialized_end=1295
-  _globals['_REMOVETOTPRESPONSE']._serialized_start=1297
-  _globals['_REMOVETOTPRESPONSE']._serialized_end=1317
-  _globals['_MAKERECOVERYCODESREQUEST']._serialized_start=1319
-  _globals['_MAKERECOVERYCODESREQUEST']._serialized_end=1345
-  _globals['_MAKERECOVERYCODESRESPONSE']._serialized_start=1347
-  _globals['_MAKERECOVERYCODESRESPONSE']._serialized_end=1398
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=1400
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=1421
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1423
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1501
-  _globals['_LISTEDSESSION']._serialized_start=1504
-  _globals['_LISTEDSESSION']._serialized_end=1752
-  _globals['_ENDSESSIONREQUEST']._serialized_start=1754
-  _globals['_ENDSESSIONREQUEST']._serialized_end=1822
-  _globals['_ENDSESSIONRESPONSE']._serialized_start=1824
-  _globals['_ENDSESSIONRESPONSE']._serialized_end=1868
-  _globals['_ACCOUNTSSERVICE']._serialized_start=1871
-  _globals['_ACCOUNTSSERVICE']._serialized_end=3208
+  _globals['_REMOVEPASSKEYREQUEST']._serialized_end=1102
+  _globals['_REMOVEPASSKEYRESPONSE']._serialized_start=1104
+  _globals['_REMOVEPASSKEYRESPONSE']._serialized_end=1127
+  _globals['_ENROLTOTPREQUEST']._serialized_start=1129
+  _globals['_ENROLTOTPREQUEST']._serialized_end=1147
+  _globals['_ENROLTOTPRESPONSE']._serialized_start=1149
+  _globals['_ENROLTOTPRESPONSE']._serialized_end=1197
+  _globals['_CONFIRMTOTPREQUEST']._serialized_start=1199
+  _globals['_CONFIRMTOTPREQUEST']._serialized_end=1264
+  _globals['_CONFIRMTOTPRESPONSE']._serialized_start=1266
+  _globals['_CONFIRMTOTPRESPONSE']._serialized_end=1311
+  _globals['_REMOVETOTPREQUEST']._serialized_start=1313
+  _globals['_REMOVETOTPREQUEST']._serialized_end=1332
+  _globals['_REMOVETOTPRESPONSE']._serialized_start=1334
+  _globals['_REMOVETOTPRESPONSE']._serialized_end=1354
+  _globals['_MAKERECOVERYCODESREQUEST']._serialized_start=1356
+  _globals['_MAKERECOVERYCODESREQUEST']._serialized_end=1382
+  _globals['_MAKERECOVERYCODESRESPONSE']._serialized_start=1384
+  _globals['_MAKERECOVERYCODESRESPONSE']._serialized_end=1435
+  _globals['_LISTSESSIONSREQUEST']._serialized_start=1437
+  _globals['_LISTSESSIONSREQUEST']._serialized_end=1458
+  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1460
+  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1538
+  _globals['_LISTEDSESSION']._serialized_start=1541
+  _globals['_LISTEDSESSION']._serialized_end=1789
+  _globals['_ENDSESSIONREQUEST']._serialized_start=1791
+  _globals['_ENDSESSIONREQUEST']._serialized_end=1879
+  _globals['_ENDSESSIONRESPONSE']._serialized_start=1881
+  _globals['_ENDSESSIONRESPONSE']._serialized_end=1925
+  _globals['_ACCOUNTSSERVICE']._serialized_start=1928
+  _globals['_ACCOUNTSSERVICE']._serialized_end=3265
 # @@protoc_insertion_point(module_scope)

@@ -27,13 +27,31 @@ from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_o
 from makeready.identity.v1 import sessions_pb2 as makeready_dot_identity_dot_v1_dot_sessions__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*makeready/identity/v1/administrators.proto\x12\x15makeready.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\x1a$makeready/identity/v1/sessions.proto\"\xf5\x01\n\rAdministrator\x12\x18\n\x10\x61\x64ministrator_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x65mail\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tive\x18\x04 \x01(\x08\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0chas_password\x18\x06 \x01(\x08\x12\x10\n\x08has_totp\x18\x07 \x01(\x08\x12\x10\n\x08passkeys\x18\x08 \x01(\x05\x12\x33\n\x0flast_sign_in_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x1b\n\x19ListAdministratorsRequest\"Z\n\x1aListAdministratorsResponse\x12<\n\x0e\x61\x64ministrators\x18\x01 \x03(\x0b\x32$.makeready.identity.v1.Administrator\"R\n\x1aInviteAdministratorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\r\n\x05\x65mail\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"\x85\x01\n\x1bInviteAdministratorResponse\x12;\n\radministrator\x18\x01 \x01(\x0b\x32$.makeready.identity.v1.Administrator\x12)\n\x04link\x18\x02 \x01(\x0b\x32\x1b.makeready.identity.v1.Link\"\x89\x01\n\x1aUpdateAdministratorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x18\n\x10\x61\x64ministrator_id\x18\x02 \x01(\x03\x12\x11\n\x04name\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05\x65mail\x18\x04 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_nameB\x08\n\x06_email\"Z\n\x1bUpdateAdministratorResponse\x12;\n\radministrator\x18\x01 \x01(\x0b\x32$.makeready.identity.v1.Administrator\"S\n\x1e\x44\x65\x61\x63tivateAdministratorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x18\n\x10\x61\x64ministrator_id\x18\x02 \x01(\x03\"^\n\x1f\x44\x65\x61\x63tivateAdministratorResponse\x12;\n\radministrator\x18\x01 \x01(\x0b\x32$.makeready.identity.v1.Administrator\"S\n\x1eReactivateAdministratorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x18\n\x10\x61\x64ministrator_id\x18\x02 \x01(\x03\"^\n\x1fReactivateAdministratorResponse\x12;\n\radministrator\x18\x01 \x01(\x0b\x32$.makeready.identity.v1.Administrator\"z\n\x0fMakeLinkRequest\x12\x0f\n\x05\x65mail\x18\x01 \x01(\tH\x00\x12\x1a\n\x10\x61\x64ministrator_id\x18\x02 \x01(\x03H\x00\x12\x12\n\x08staff_id\x18\x03 \x01(\x03H\x00\x12\x1c\n\x14remove_second_factor\x18\x04 \x01(\x08\x42\x08\n\x06person\"=\n\x10MakeLinkResponse\x12)\n\x04link\x18\x01 \x01(\x0b\x32\x1b.makeready.identity.v1.Link2\xd4\x06\n\x15\x41\x64ministratorsService\x12\x84\x01\n\x12ListAdministrators\x12\x30.makeready.identity.v1.ListAdministratorsRequest\x1a\x31.makeready.identity.v1.ListAdministratorsResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x12\x88\x01\n\x13InviteAdministrator\x12\x31.makeready.identity.v1.InviteAdministratorRequest\x1a\x32.makeready.identity.v1.InviteAdministratorResponse\"\n\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12\x8b\x01\n\x13UpdateAdministrator\x12\x31.makeready.identity.v1.UpdateAdministratorRequest\x1a\x32.makeready.identity.v1.UpdateAdministratorResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12\x97\x01\n\x17\x44\x65\x61\x63tivateAdministrator\x12\x35.makeready.identity.v1.DeactivateAdministratorRequest\x1a\x36.makeready.identity.v1.DeactivateAdministratorResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12\x97\x01\n\x17ReactivateAdministrator\x12\x35.makeready.identity.v1.ReactivateAdministratorRequest\x1a\x36.makeready.identity.v1.ReactivateAdministratorResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12g\n\x08MakeLink\x12&.makeready.identity.v1.MakeLinkRequest\x1a\'.makeready.identity.v1.MakeLinkResponse\"\n\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*makeready/identity/v1/administrators.proto\x12\x15makeready.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\x1a$makeready/identity/v1/sessions.proto\"\xf5\x01\n\rAdministrator\x12\x18\n\x10\x61\x64ministrator_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x65mail\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tive\x18\x04 \x01(\x08\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0chas_password\x18\x06 \x01(\x08\x12\x10\n\x08has_totp\x18\x07 \x01(\x08\x12\x10\n\x08passkeys\x18\x08 \x01(\x05\x12\x33\n\x0flast_sign_in_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x1b\n\x19ListAdministratorsRequest\"Z\n\x1aListAdministratorsResponse\x12<\n\x0e\x61\x64ministrators\x18\x01 \x03(\x0b\x32$.makeready.identity.v1.Administrator\"\x90\x01\n\x1aInviteAdministratorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x34\n\x05\x65mail\x18\x02 \x01(\tB%\xea\xbb\x18\x1dwhat the person signs in with\xf0\xbb\x18\x01\x12#\n\x04name\x18\x03 \x01(\tB\x15\xea\xbb\x18\x11the person\'s name\"\x85\x01\n\x1bInviteAdministratorResponse\x12;\n\radministrator\x18\x01 \x01(\x0b\x32$.makeready.identity.v1.Administrator\x12)\n\x04link\x18\x02 \x01(\x0b\x32\x1b.makeready.identity.v1.Link\"\xc9\x01\n\x1aUpdateAdministratorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x1e\n\x10\x61\x64ministrator_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\x12(\n\x04name\x18\x03 \x01(\tB\x15\xea\xbb\x18\x11the person\'s nameH\x00\x88\x01\x01\x12\x35\n\x05\x65mail\x18\x04 \x01(\tB!\xea\xbb\x18\x1dwhat the person signs in withH\x01\x88\x01\x01\x42\x07\n\x05_nameB\x08\n\x06_email\"Z\n\x1bUpdateAdministratorResponse\x12;\n\radministrator\x18\x01 \x01(\x0b\x32$.makeready.identity.v1.Administrator\"Y\n\x1e\x44\x65\x61\x63tivateAdministratorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x1e\n\x10\x61\x64ministrator_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"^\n\x1f\x44\x65\x61\x63tivateAdministratorResponse\x12;\n\radministrator\x18\x01 \x01(\x0b\x32$.makeready.identity.v1.Administrator\"Y\n\x1eReactivateAdministratorRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x1e\n\x10\x61\x64ministrator_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"^\n\x1fReactivateAdministratorResponse\x12;\n\radministrator\x18\x01 \x01(\x0b\x32$.makeready.identity.v1.Administrator\"\xd4\x01\n\x0fMakeLinkRequest\x12\x15\n\x05\x65mail\x18\x01 \x01(\tB\x04\xf0\xbb\x18\x01H\x00\x12\x1a\n\x10\x61\x64ministrator_id\x18\x02 \x01(\x03H\x00\x12\x12\n\x08staff_id\x18\x03 \x01(\x03H\x00\x12p\n\x14remove_second_factor\x18\x04 \x01(\x08\x42R\xea\xbb\x18Nthe link also removes the authenticator app and the passkeys: for a lost phoneB\x08\n\x06person\"=\n\x10MakeLinkResponse\x12)\n\x04link\x18\x01 \x01(\x0b\x32\x1b.makeready.identity.v1.Link2\xd4\x06\n\x15\x41\x64ministratorsService\x12\x84\x01\n\x12ListAdministrators\x12\x30.makeready.identity.v1.ListAdministratorsRequest\x1a\x31.makeready.identity.v1.ListAdministratorsResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x12\x88\x01\n\x13InviteAdministrator\x12\x31.makeready.identity.v1.InviteAdministratorRequest\x1a\x32.makeready.identity.v1.InviteAdministratorResponse\"\n\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12\x8b\x01\n\x13UpdateAdministrator\x12\x31.makeready.identity.v1.UpdateAdministratorRequest\x1a\x32.makeready.identity.v1.UpdateAdministratorResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12\x97\x01\n\x17\x44\x65\x61\x63tivateAdministrator\x12\x35.makeready.identity.v1.DeactivateAdministratorRequest\x1a\x36.makeready.identity.v1.DeactivateAdministratorResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12\x97\x01\n\x17ReactivateAdministrator\x12\x35.makeready.identity.v1.ReactivateAdministratorRequest\x1a\x36.makeready.identity.v1.ReactivateAdministratorResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12g\n\x08MakeLink\x12&.makeready.identity.v1.MakeLinkRequest\x1a\'.makeready.identity.v1.MakeLinkResponse\"\n\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.identity.v1.administrators_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_INVITEADMINISTRATORREQUEST'].fields_by_name['email']._loaded_options = None
+  _globals['_INVITEADMINISTRATORREQUEST'].fields_by_name['email']._serialized_options = b'\352\273\030\035what the person signs in with\360\273\030\001'
+  _globals['_INVITEADMINISTRATORREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_INVITEADMINISTRATORREQUEST'].fields_by_name['name']._serialized_options = b'\352\273\030\021the person\'s name'
+  _globals['_UPDATEADMINISTRATORREQUEST'].fields_by_name['administrator_id']._loaded_options = None
+  _globals['_UPDATEADMINISTRATORREQUEST'].fields_by_name['administrator_id']._serialized_options = b'\360\273\030\001'
+  _globals['_UPDATEADMINISTRATORREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_UPDATEADMINISTRATORREQUEST'].fields_by_name['name']._serialized_options = b'\352\273\030\021the person\'s name'
+  _globals['_UPDATEADMINISTRATORREQUEST'].fields_by_name['email']._loaded_options = None
+  _globals['_UPDATEADMINISTRATORREQUEST'].fields_by_name['email']._serialized_options = b'\352\273\030\035what the person signs in with'
+  _globals['_DEACTIVATEADMINISTRATORREQUEST'].fields_by_name['administrator_id']._loaded_options = None
+  _globals['_DEACTIVATEADMINISTRATORREQUEST'].fields_by_name['administrator_id']._serialized_options = b'\360\273\030\001'
+  _globals['_REACTIVATEADMINISTRATORREQUEST'].fields_by_name['administrator_id']._loaded_options = None
+  _globals['_REACTIVATEADMINISTRATORREQUEST'].fields_by_name['administrator_id']._serialized_options = b'\360\273\030\001'
+  _globals['_MAKELINKREQUEST'].fields_by_name['email']._loaded_options = None
+  _globals['_MAKELINKREQUEST'].fields_by_name['email']._serialized_options = b'\360\273\030\001'
+  _globals['_MAKELINKREQUEST'].fields_by_name['remove_second_factor']._loaded_options = None
+  _globals['_MAKELINKREQUEST'].fields_by_name['remove_second_factor']._serialized_options = b'\352\273\030Nthe link also removes the authenticator app and the passkeys: for a lost phone'
   _globals['_ADMINISTRATORSSERVICE'].methods_by_name['ListAdministrators']._loaded_options = None
   _globals['_ADMINISTRATORSSERVICE'].methods_by_name['ListAdministrators']._serialized_options = b'\220\002\001\252\273\030\002\003\005'
   _globals['_ADMINISTRATORSSERVICE'].methods_by_name['InviteAdministrator']._loaded_options = None
@@ -52,26 +70,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTADMINISTRATORSREQUEST']._serialized_end=450
   _globals['_LISTADMINISTRATORSRESPONSE']._serialized_start=452
   _globals['_LISTADMINISTRATORSRESPONSE']._serialized_end=542
-  _globals['_INVITEADMINISTRATORREQUEST']._serialized_start=544
-  _globals['_INVITEADMINISTRATORREQUEST']._serialized_end=626
-  _globals['_INVITEADMINISTRATORRESPONSE']._serialized_start=629
-  _globals['_INVITEADMINISTRATORRESPONSE']._serialized_end=762
-  _globals['_UPDATEADMINISTRATORREQUEST']._serialized_start=765
-  _globals['_UPDATEADMINISTRATORREQUEST']._serialized_end=902
-  _globals['_UPDATEADMINISTRATORRESPONSE']._serialized_start=904
-  _globals['_UPDATEADMINISTRATORRESPONSE']._serialized_end=994
-  _globals['_DEACTIVATEADMINISTRATORREQUEST']._serialized_start=996
-  _globals['_DEACTIVATEADMINISTRATORREQUEST']._serialized_end=1079
-  _globals['_DEACTIVATEADMINISTRATORRESPONSE']._serialized_start=1081
-  _globals['_DEACTIVATEADMINISTRATORRESPONSE']._serialized_end=1175
-  _globals['_REACTIVATEADMINISTRATORREQUEST']._serialized_start=1177
-  _globals['_REACTIVATEADMINISTRATORREQUEST']._serialized_end=1260
-  _globals['_REACTIVATEADMINISTRATORRESPONSE']._serialized_start=1262
-  _globals['_REACTIVATEADMINISTRATORRESPONSE']._serialized_end=1356
-  _globals['_MAKELINKREQUEST']._serialized_start=1358
-  _globals['_MAKELINKREQUEST']._serialized_end=1480
-  _globals['_MAKELINKRESPONSE']._serialized_start=1482
-  _globals['_MAKELINKRESPONSE']._serialized_end=1543
-  _globals['_ADMINISTRATORSSERVICE']._serialized_start=1546
-  _globals['_ADMINISTRATORSSERVICE']._serialized_end=2398
+  _globals['_INVITEADMINISTRATORREQUEST']._serialized_start=545
+  _globals['_INVITEADMINISTRATORREQUEST']._serialized_end=689
+  _globals['_INVITEADMINISTRATORRESPONSE']._serialized_start=692
+  _globals['_INVITEADMINISTRATORRESPONSE']._serialized_end=825
+  _globals['_UPDATEADMINISTRATORREQUEST']._serialized_start=828
+  _globals['_UPDATEADMINISTRATORREQUEST']._serialized_end=1029
+  _globals['_UPDATEADMINISTRATORRESPONSE']._serialized_start=1031
+  _globals['_UPDATEADMINISTRATORRESPONSE']._serialized_end=1121
+  _globals['_DEACTIVATEADMINISTRATORREQUEST']._serialized_start=1123
+  _globals['_DEACTIVATEADMINISTRATORREQUEST']._serialized_end=1212
+  _globals['_DEACTIVATEADMINISTRATORRESPONSE']._serialized_start=1214
+  _globals['_DEACTIVATEADMINISTRATORRESPONSE']._serialized_end=1308
+  _globals['_REACTIVATEADMINISTRATORREQUEST']._serialized_start=1310
+  _globals['_REACTIVATEADMINISTRATORREQUEST']._serialized_end=1399
+  _globals['_REACTIVATEADMINISTRATORRESPONSE']._serialized_start=1401
+  _globals['_REACTIVATEADMINISTRATORRESPONSE']._serialized_end=1495
+  _globals['_MAKELINKREQUEST']._serialized_start=1498
+  _globals['_MAKELINKREQUEST']._serialized_end=1710
+  _globals['_MAKELINKRESPONSE']._serialized_start=1712
+  _globals['_MAKELINKRESPONSE']._serialized_end=1773
+  _globals['_ADMINISTRATORSSERVICE']._serialized_start=1776
+  _globals['_ADMINISTRATORSSERVICE']._serialized_end=2628
 # @@protoc_insertion_point(module_scope)

@@ -26,29 +26,45 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%makeready/identity/v1/key_usage.proto\x12\x15makeready.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\xc6\x01\n\x13ListKeyUsageRequest\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\x0f\n\x07key_ids\x18\x02 \x03(\x03\x12\x35\n\x0c\x63ounted_from\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12\x33\n\ncounted_to\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x42\x0f\n\r_counted_fromB\r\n\x0b_counted_to\"\xa8\x01\n\x14ListKeyUsageResponse\x12.\n\x05hours\x18\x01 \x03(\x0b\x32\x1f.makeready.identity.v1.KeyUsage\x12\x30\n\x0c\x63ounted_from\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\ncounted_to\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8e\x01\n\x08KeyUsage\x12\x0e\n\x06key_id\x18\x01 \x01(\x03\x12(\n\x04hour\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tsucceeded\x18\x03 \x01(\x03\x12\x0f\n\x07refused\x18\x04 \x01(\x03\x12\x14\n\x0crate_limited\x18\x05 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x06 \x01(\x03\"\xa8\x02\n\x1aListRefusedRequestsRequest\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\x13\n\x06key_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x37\n\x0erequested_from\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x35\n\x0crequested_to\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x02\x88\x01\x01\x12\x16\n\tbefore_id\x18\x05 \x01(\x03H\x03\x88\x01\x01\x12\x12\n\x05limit\x18\x06 \x01(\x05H\x04\x88\x01\x01\x42\t\n\x07_key_idB\x11\n\x0f_requested_fromB\x0f\n\r_requested_toB\x0c\n\n_before_idB\x08\n\x06_limit\"\x86\x01\n\x1bListRefusedRequestsResponse\x12\x37\n\x08requests\x18\x01 \x03(\x0b\x32%.makeready.identity.v1.RefusedRequest\x12\x1b\n\x0enext_before_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x11\n\x0f_next_before_id\"\xaf\x01\n\x0eRefusedRequest\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x30\n\x0crequested_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06key_id\x18\x03 \x01(\x03\x12\x0e\n\x06method\x18\x04 \x01(\t\x12\r\n\x05route\x18\x05 \x01(\t\x12\x0e\n\x06status\x18\x06 \x01(\x05\x12\x0c\n\x04\x63ode\x18\x07 \x01(\t\x12\x12\n\nrequest_id\x18\x08 \x01(\t2\x8f\x02\n\x0fKeyUsageService\x12r\n\x0cListKeyUsage\x12*.makeready.identity.v1.ListKeyUsageRequest\x1a+.makeready.identity.v1.ListKeyUsageResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x12\x87\x01\n\x13ListRefusedRequests\x12\x31.makeready.identity.v1.ListRefusedRequestsRequest\x1a\x32.makeready.identity.v1.ListRefusedRequestsResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%makeready/identity/v1/key_usage.proto\x12\x15makeready.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\"\xc2\x02\n\x13ListKeyUsageRequest\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\'\n\x07key_ids\x18\x02 \x03(\x03\x42\x16\xea\xbb\x18\x12\x63ount for this key\x12l\n\x0c\x63ounted_from\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB5\xea\xbb\x18\x31the first hour (default: 24 hours before the end)H\x00\x88\x01\x01\x12`\n\ncounted_to\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB+\xea\xbb\x18\'the end of the last hour (default: now)H\x01\x88\x01\x01\x42\x0f\n\r_counted_fromB\r\n\x0b_counted_to\"\xa8\x01\n\x14ListKeyUsageResponse\x12.\n\x05hours\x18\x01 \x03(\x0b\x32\x1f.makeready.identity.v1.KeyUsage\x12\x30\n\x0c\x63ounted_from\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\ncounted_to\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8e\x01\n\x08KeyUsage\x12\x0e\n\x06key_id\x18\x01 \x01(\x03\x12(\n\x04hour\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tsucceeded\x18\x03 \x01(\x03\x12\x0f\n\x07refused\x18\x04 \x01(\x03\x12\x14\n\x0crate_limited\x18\x05 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x06 \x01(\x03\"\xbf\x03\n\x1aListRefusedRequestsRequest\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12+\n\x06key_id\x18\x02 \x01(\x03\x42\x16\xea\xbb\x18\x12only with this keyH\x00\x88\x01\x01\x12Z\n\x0erequested_from\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB!\xea\xbb\x18\x1donly at or after this instantH\x01\x88\x01\x01\x12S\n\x0crequested_to\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x1c\xea\xbb\x18\x18only before this instantH\x02\x88\x01\x01\x12:\n\tbefore_id\x18\x05 \x01(\x03\x42\"\xea\xbb\x18\x1eonly older ones: the next pageH\x03\x88\x01\x01\x12,\n\x05limit\x18\x06 \x01(\x05\x42\x18\xea\xbb\x18\x14\x61t most (default 50)H\x04\x88\x01\x01\x42\t\n\x07_key_idB\x11\n\x0f_requested_fromB\x0f\n\r_requested_toB\x0c\n\n_before_idB\x08\n\x06_limit\"\x86\x01\n\x1bListRefusedRequestsResponse\x12\x37\n\x08requests\x18\x01 \x03(\x0b\x32%.makeready.identity.v1.RefusedRequest\x12\x1b\n\x0enext_before_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x11\n\x0f_next_before_id\"\xaf\x01\n\x0eRefusedRequest\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x30\n\x0crequested_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06key_id\x18\x03 \x01(\x03\x12\x0e\n\x06method\x18\x04 \x01(\t\x12\r\n\x05route\x18\x05 \x01(\t\x12\x0e\n\x06status\x18\x06 \x01(\x05\x12\x0c\n\x04\x63ode\x18\x07 \x01(\t\x12\x12\n\nrequest_id\x18\x08 \x01(\t2\x8f\x02\n\x0fKeyUsageService\x12r\n\x0cListKeyUsage\x12*.makeready.identity.v1.ListKeyUsageRequest\x1a+.makeready.identity.v1.ListKeyUsageResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x12\x87\x01\n\x13ListRefusedRequests\x12\x31.makeready.identity.v1.ListRefusedRequestsRequest\x1a\x32.makeready.identity.v1.ListRefusedRequestsResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x03\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.identity.v1.key_usage_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_LISTKEYUSAGEREQUEST'].fields_by_name['key_ids']._loaded_options = None
+  _globals['_LISTKEYUSAGEREQUEST'].fields_by_name['key_ids']._serialized_options = b'\352\273\030\022count for this key'
+  _globals['_LISTKEYUSAGEREQUEST'].fields_by_name['counted_from']._loaded_options = None
+  _globals['_LISTKEYUSAGEREQUEST'].fields_by_name['counted_from']._serialized_options = b'\352\273\0301the first hour (default: 24 hours before the end)'
+  _globals['_LISTKEYUSAGEREQUEST'].fields_by_name['counted_to']._loaded_options = None
+  _globals['_LISTKEYUSAGEREQUEST'].fields_by_name['counted_to']._serialized_options = b'\352\273\030\'the end of the last hour (default: now)'
+  _globals['_LISTREFUSEDREQUESTSREQUEST'].fields_by_name['key_id']._loaded_options = None
+  _globals['_LISTREFUSEDREQUESTSREQUEST'].fields_by_name['key_id']._serialized_options = b'\352\273\030\022only with this key'
+  _globals['_LISTREFUSEDREQUESTSREQUEST'].fields_by_name['requested_from']._loaded_options = None
+  _globals['_LISTREFUSEDREQUESTSREQUEST'].fields_by_name['requested_from']._serialized_options = b'\352\273\030\035only at or after this instant'
+  _globals['_LISTREFUSEDREQUESTSREQUEST'].fields_by_name['requested_to']._loaded_options = None
+  _globals['_LISTREFUSEDREQUESTSREQUEST'].fields_by_name['requested_to']._serialized_options = b'\352\273\030\030only before this instant'
+  _globals['_LISTREFUSEDREQUESTSREQUEST'].fields_by_name['before_id']._loaded_options = None
+  _globals['_LISTREFUSEDREQUESTSREQUEST'].fields_by_name['before_id']._serialized_options = b'\352\273\030\036only older ones: the next page'
+  _globals['_LISTREFUSEDREQUESTSREQUEST'].fields_by_name['limit']._loaded_options = None
+  _globals['_LISTREFUSEDREQUESTSREQUEST'].fields_by_name['limit']._serialized_options = b'\352\273\030\024at most (default 50)'
   _globals['_KEYUSAGESERVICE'].methods_by_name['ListKeyUsage']._loaded_options = None
   _globals['_KEYUSAGESERVICE'].methods_by_name['ListKeyUsage']._serialized_options = b'\220\002\001\252\273\030\002\003\005'
   _globals['_KEYUSAGESERVICE'].methods_by_name['ListRefusedRequests']._loaded_options = None
   _globals['_KEYUSAGESERVICE'].methods_by_name['ListRefusedRequests']._serialized_options = b'\220\002\001\252\273\030\002\003\005'
   _globals['_LISTKEYUSAGEREQUEST']._serialized_start=133
-  _globals['_LISTKEYUSAGEREQUEST']._serialized_end=331
-  _globals['_LISTKEYUSAGERESPONSE']._serialized_start=334
-  _globals['_LISTKEYUSAGERESPONSE']._serialized_end=502
-  _globals['_KEYUSAGE']._serialized_start=505
-  _globals['_KEYUSAGE']._serialized_end=647
-  _globals['_LISTREFUSEDREQUESTSREQUEST']._serialized_start=650
-  _globals['_LISTREFUSEDREQUESTSREQUEST']._serialized_end=946
-  _globals['_LISTREFUSEDREQUESTSRESPONSE']._serialized_start=949
-  _globals['_LISTREFUSEDREQUESTSRESPONSE']._serialized_end=1083
-  _globals['_REFUSEDREQUEST']._serialized_start=1086
-  _globals['_REFUSEDREQUEST']._serialized_end=1261
-  _globals['_KEYUSAGESERVICE']._serialized_start=1264
-  _globals['_KEYUSAGESERVICE']._serialized_end=1535
+  _globals['_LISTKEYUSAGEREQUEST']._serialized_end=455
+  _globals['_LISTKEYUSAGERESPONSE']._serialized_start=458
+  _globals['_LISTKEYUSAGERESPONSE']._serialized_end=626
+  _globals['_KEYUSAGE']._serialized_start=629
+  _globals['_KEYUSAGE']._serialized_end=771
+  _globals['_LISTREFUSEDREQUESTSREQUEST']._serialized_start=774
+  _globals['_LISTREFUSEDREQUESTSREQUEST']._serialized_end=1221
+  _globals['_LISTREFUSEDREQUESTSRESPONSE']._serialized_start=1224
+  _globals['_LISTREFUSEDREQUESTSRESPONSE']._serialized_end=1358
+  _globals['_REFUSEDREQUEST']._serialized_start=1361
+  _globals['_REFUSEDREQUEST']._serialized_end=1536
+  _globals['_KEYUSAGESERVICE']._serialized_start=1539
+  _globals['_KEYUSAGESERVICE']._serialized_end=1810
 # @@protoc_insertion_point(module_scope)

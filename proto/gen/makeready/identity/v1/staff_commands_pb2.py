@@ -27,13 +27,43 @@ from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_o
 from makeready.identity.v1 import sessions_pb2 as makeready_dot_identity_dot_v1_dot_sessions__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*makeready/identity/v1/staff_commands.proto\x12\x15makeready.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\x1a$makeready/identity/v1/sessions.proto\"\xa3\x02\n\x05Staff\x12\x10\n\x08staff_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\x05\x65mail\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05title\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x05 \x01(\tH\x02\x88\x01\x01\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06source\x18\x07 \x01(\t\x12\x0e\n\x06\x61\x63tive\x18\x08 \x01(\x08\x12\x0f\n\x07invited\x18\t \x01(\x08\x12\x33\n\x0flast_sign_in_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x08\n\x06_emailB\x08\n\x06_titleB\x0e\n\x0c_external_id\"\x9e\x01\n\x0f\x41\x64\x64StaffRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\x05\x65mail\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05title\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x05 \x01(\tH\x02\x88\x01\x01\x42\x08\n\x06_emailB\x08\n\x06_titleB\x0e\n\x0c_external_id\"?\n\x10\x41\x64\x64StaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff\"\xd0\x01\n\x12UpdateStaffRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x10\n\x08staff_id\x18\x02 \x01(\x03\x12\x11\n\x04name\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05\x65mail\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05title\x18\x05 \x01(\tH\x02\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x06 \x01(\tH\x03\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x07\n\x05_nameB\x08\n\x06_emailB\x08\n\x06_titleB\x0e\n\x0c_external_id\"B\n\x13UpdateStaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff\"\x92\x01\n\x10ListStaffRequest\x12\x15\n\x08\x61\x66ter_id\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\x05limit\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12\x12\n\x05words\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x06\x61\x63tive\x18\x04 \x01(\x08H\x03\x88\x01\x01\x42\x0b\n\t_after_idB\x08\n\x06_limitB\x08\n\x06_wordsB\t\n\x07_active\"n\n\x11ListStaffResponse\x12+\n\x05staff\x18\x01 \x03(\x0b\x32\x1c.makeready.identity.v1.Staff\x12\x1a\n\rnext_after_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_next_after_id\"#\n\x0fGetStaffRequest\x12\x10\n\x08staff_id\x18\x01 \x01(\x03\"?\n\x10GetStaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff\"?\n\x12InviteStaffRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x10\n\x08staff_id\x18\x02 \x01(\x03\"m\n\x13InviteStaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff\x12)\n\x04link\x18\x02 \x01(\x0b\x32\x1b.makeready.identity.v1.Link\"<\n\x0f\x45ndStaffRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x10\n\x08staff_id\x18\x02 \x01(\x03\"?\n\x10\x45ndStaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff\"B\n\x15ReinstateStaffRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x10\n\x08staff_id\x18\x02 \x01(\x03\"E\n\x16ReinstateStaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff2\xa8\x06\n\x14StaffCommandsService\x12j\n\x08\x41\x64\x64Staff\x12&.makeready.identity.v1.AddStaffRequest\x1a\'.makeready.identity.v1.AddStaffResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12s\n\x0bUpdateStaff\x12).makeready.identity.v1.UpdateStaffRequest\x1a*.makeready.identity.v1.UpdateStaffResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12j\n\tListStaff\x12\'.makeready.identity.v1.ListStaffRequest\x1a(.makeready.identity.v1.ListStaffResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12g\n\x08GetStaff\x12&.makeready.identity.v1.GetStaffRequest\x1a\'.makeready.identity.v1.GetStaffResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12p\n\x0bInviteStaff\x12).makeready.identity.v1.InviteStaffRequest\x1a*.makeready.identity.v1.InviteStaffResponse\"\n\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12j\n\x08\x45ndStaff\x12&.makeready.identity.v1.EndStaffRequest\x1a\'.makeready.identity.v1.EndStaffResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12|\n\x0eReinstateStaff\x12,.makeready.identity.v1.ReinstateStaffRequest\x1a-.makeready.identity.v1.ReinstateStaffResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*makeready/identity/v1/staff_commands.proto\x12\x15makeready.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!makeready/common/v1/options.proto\x1a$makeready/identity/v1/sessions.proto\"\xa3\x02\n\x05Staff\x12\x10\n\x08staff_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\x05\x65mail\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05title\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x05 \x01(\tH\x02\x88\x01\x01\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06source\x18\x07 \x01(\t\x12\x0e\n\x06\x61\x63tive\x18\x08 \x01(\x08\x12\x0f\n\x07invited\x18\t \x01(\x08\x12\x33\n\x0flast_sign_in_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x08\n\x06_emailB\x08\n\x06_titleB\x0e\n\x0c_external_id\"\xd2\x02\n\x0f\x41\x64\x64StaffRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12#\n\x04name\x18\x02 \x01(\tB\x15\xea\xbb\x18\x11the person\'s name\x12\x32\n\x05\x65mail\x18\x03 \x01(\tB\x1e\xea\xbb\x18\x1ain lower case from then onH\x00\x88\x01\x01\x12H\n\x05title\x18\x04 \x01(\tB4\xea\xbb\x18\x30what the person does, for example SuperintendentH\x01\x88\x01\x01\x12_\n\x0b\x65xternal_id\x18\x05 \x01(\tBE\xea\xbb\x18\x41the company\'s own identifier, by which an import finds the recordH\x02\x88\x01\x01\x42\x08\n\x06_emailB\x08\n\x06_titleB\x0e\n\x0c_external_id\"?\n\x10\x41\x64\x64StaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff\"\x8a\x03\n\x12UpdateStaffRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x16\n\x08staff_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\x12(\n\x04name\x18\x03 \x01(\tB\x15\xea\xbb\x18\x11the person\'s nameH\x00\x88\x01\x01\x12\x32\n\x05\x65mail\x18\x04 \x01(\tB\x1e\xea\xbb\x18\x1ain lower case from then onH\x01\x88\x01\x01\x12H\n\x05title\x18\x05 \x01(\tB4\xea\xbb\x18\x30what the person does, for example SuperintendentH\x02\x88\x01\x01\x12_\n\x0b\x65xternal_id\x18\x06 \x01(\tBE\xea\xbb\x18\x41the company\'s own identifier, by which an import finds the recordH\x03\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x07\n\x05_nameB\x08\n\x06_emailB\x08\n\x06_titleB\x0e\n\x0c_external_id\"B\n\x13UpdateStaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff\"\xd8\x01\n\x10ListStaffRequest\x12/\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x42\x18\xea\xbb\x18\x14go on after this oneH\x00\x88\x01\x01\x12>\n\x05limit\x18\x02 \x01(\x05\x42*\xea\xbb\x18&how many to list at most (default 200)H\x01\x88\x01\x01\x12\x12\n\x05words\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x06\x61\x63tive\x18\x04 \x01(\x08H\x03\x88\x01\x01\x42\x0b\n\t_after_idB\x08\n\x06_limitB\x08\n\x06_wordsB\t\n\x07_active\"n\n\x11ListStaffResponse\x12+\n\x05staff\x18\x01 \x03(\x0b\x32\x1c.makeready.identity.v1.Staff\x12\x1a\n\rnext_after_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_next_after_id\")\n\x0fGetStaffRequest\x12\x16\n\x08staff_id\x18\x01 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"?\n\x10GetStaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff\"E\n\x12InviteStaffRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x16\n\x08staff_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"m\n\x13InviteStaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff\x12)\n\x04link\x18\x02 \x01(\x0b\x32\x1b.makeready.identity.v1.Link\"B\n\x0f\x45ndStaffRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x16\n\x08staff_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"?\n\x10\x45ndStaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff\"H\n\x15ReinstateStaffRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x16\n\x08staff_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"E\n\x16ReinstateStaffResponse\x12+\n\x05staff\x18\x01 \x01(\x0b\x32\x1c.makeready.identity.v1.Staff2\xa8\x06\n\x14StaffCommandsService\x12j\n\x08\x41\x64\x64Staff\x12&.makeready.identity.v1.AddStaffRequest\x1a\'.makeready.identity.v1.AddStaffResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12s\n\x0bUpdateStaff\x12).makeready.identity.v1.UpdateStaffRequest\x1a*.makeready.identity.v1.UpdateStaffResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12j\n\tListStaff\x12\'.makeready.identity.v1.ListStaffRequest\x1a(.makeready.identity.v1.ListStaffResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12g\n\x08GetStaff\x12&.makeready.identity.v1.GetStaffRequest\x1a\'.makeready.identity.v1.GetStaffResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12p\n\x0bInviteStaff\x12).makeready.identity.v1.InviteStaffRequest\x1a*.makeready.identity.v1.InviteStaffResponse\"\n\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12j\n\x08\x45ndStaff\x12&.makeready.identity.v1.EndStaffRequest\x1a\'.makeready.identity.v1.EndStaffResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x12|\n\x0eReinstateStaff\x12,.makeready.identity.v1.ReinstateStaffRequest\x1a-.makeready.identity.v1.ReinstateStaffResponse\"\r\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\xe0\xbb\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.identity.v1.staff_commands_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ADDSTAFFREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_ADDSTAFFREQUEST'].fields_by_name['name']._serialized_options = b'\352\273\030\021the person\'s name'
+  _globals['_ADDSTAFFREQUEST'].fields_by_name['email']._loaded_options = None
+  _globals['_ADDSTAFFREQUEST'].fields_by_name['email']._serialized_options = b'\352\273\030\032in lower case from then on'
+  _globals['_ADDSTAFFREQUEST'].fields_by_name['title']._loaded_options = None
+  _globals['_ADDSTAFFREQUEST'].fields_by_name['title']._serialized_options = b'\352\273\0300what the person does, for example Superintendent'
+  _globals['_ADDSTAFFREQUEST'].fields_by_name['external_id']._loaded_options = None
+  _globals['_ADDSTAFFREQUEST'].fields_by_name['external_id']._serialized_options = b'\352\273\030Athe company\'s own identifier, by which an import finds the record'
+  _globals['_UPDATESTAFFREQUEST'].fields_by_name['staff_id']._loaded_options = None
+  _globals['_UPDATESTAFFREQUEST'].fields_by_name['staff_id']._serialized_options = b'\360\273\030\001'
+  _globals['_UPDATESTAFFREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_UPDATESTAFFREQUEST'].fields_by_name['name']._serialized_options = b'\352\273\030\021the person\'s name'
+  _globals['_UPDATESTAFFREQUEST'].fields_by_name['email']._loaded_options = None
+  _globals['_UPDATESTAFFREQUEST'].fields_by_name['email']._serialized_options = b'\352\273\030\032in lower case from then on'
+  _globals['_UPDATESTAFFREQUEST'].fields_by_name['title']._loaded_options = None
+  _globals['_UPDATESTAFFREQUEST'].fields_by_name['title']._serialized_options = b'\352\273\0300what the person does, for example Superintendent'
+  _globals['_UPDATESTAFFREQUEST'].fields_by_name['external_id']._loaded_options = None
+  _globals['_UPDATESTAFFREQUEST'].fields_by_name['external_id']._serialized_options = b'\352\273\030Athe company\'s own identifier, by which an import finds the record'
+  _globals['_LISTSTAFFREQUEST'].fields_by_name['after_id']._loaded_options = None
+  _globals['_LISTSTAFFREQUEST'].fields_by_name['after_id']._serialized_options = b'\352\273\030\024go on after this one'
+  _globals['_LISTSTAFFREQUEST'].fields_by_name['limit']._loaded_options = None
+  _globals['_LISTSTAFFREQUEST'].fields_by_name['limit']._serialized_options = b'\352\273\030&how many to list at most (default 200)'
+  _globals['_GETSTAFFREQUEST'].fields_by_name['staff_id']._loaded_options = None
+  _globals['_GETSTAFFREQUEST'].fields_by_name['staff_id']._serialized_options = b'\360\273\030\001'
+  _globals['_INVITESTAFFREQUEST'].fields_by_name['staff_id']._loaded_options = None
+  _globals['_INVITESTAFFREQUEST'].fields_by_name['staff_id']._serialized_options = b'\360\273\030\001'
+  _globals['_ENDSTAFFREQUEST'].fields_by_name['staff_id']._loaded_options = None
+  _globals['_ENDSTAFFREQUEST'].fields_by_name['staff_id']._serialized_options = b'\360\273\030\001'
+  _globals['_REINSTATESTAFFREQUEST'].fields_by_name['staff_id']._loaded_options = None
+  _globals['_REINSTATESTAFFREQUEST'].fields_by_name['staff_id']._serialized_options = b'\360\273\030\001'
   _globals['_STAFFCOMMANDSSERVICE'].methods_by_name['AddStaff']._loaded_options = None
   _globals['_STAFFCOMMANDSSERVICE'].methods_by_name['AddStaff']._serialized_options = b'\220\002\002\252\273\030\002\003\005\340\273\030\001'
   _globals['_STAFFCOMMANDSSERVICE'].methods_by_name['UpdateStaff']._loaded_options = None
@@ -51,33 +81,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STAFF']._serialized_start=176
   _globals['_STAFF']._serialized_end=467
   _globals['_ADDSTAFFREQUEST']._serialized_start=470
-  _globals['_ADDSTAFFREQUEST']._serialized_end=628
-  _globals['_ADDSTAFFRESPONSE']._serialized_start=630
-  _globals['_ADDSTAFFRESPONSE']._serialized_end=693
-  _globals['_UPDATESTAFFREQUEST']._serialized_start=696
-  _globals['_UPDATESTAFFREQUEST']._serialized_end=904
-  _globals['_UPDATESTAFFRESPONSE']._serialized_start=906
-  _globals['_UPDATESTAFFRESPONSE']._serialized_end=972
-  _globals['_LISTSTAFFREQUEST']._serialized_start=975
-  _globals['_LISTSTAFFREQUEST']._serialized_end=1121
-  _globals['_LISTSTAFFRESPONSE']._serialized_start=1123
-  _globals['_LISTSTAFFRESPONSE']._serialized_end=1233
-  _globals['_GETSTAFFREQUEST']._serialized_start=1235
-  _globals['_GETSTAFFREQUEST']._serialized_end=1270
-  _globals['_GETSTAFFRESPONSE']._serialized_start=1272
-  _globals['_GETSTAFFRESPONSE']._serialized_end=1335
-  _globals['_INVITESTAFFREQUEST']._serialized_start=1337
-  _globals['_INVITESTAFFREQUEST']._serialized_end=1400
-  _globals['_INVITESTAFFRESPONSE']._serialized_start=1402
-  _globals['_INVITESTAFFRESPONSE']._serialized_end=1511
-  _globals['_ENDSTAFFREQUEST']._serialized_start=1513
-  _globals['_ENDSTAFFREQUEST']._serialized_end=1573
-  _globals['_ENDSTAFFRESPONSE']._serialized_start=1575
-  _globals['_ENDSTAFFRESPONSE']._serialized_end=1638
-  _globals['_REINSTATESTAFFREQUEST']._serialized_start=1640
-  _globals['_REINSTATESTAFFREQUEST']._serialized_end=1706
-  _globals['_REINSTATESTAFFRESPONSE']._serialized_start=1708
-  _globals['_REINSTATESTAFFRESPONSE']._serialized_end=1777
-  _globals['_STAFFCOMMANDSSERVICE']._serialized_start=1780
-  _globals['_STAFFCOMMANDSSERVICE']._serialized_end=2588
+  _globals['_ADDSTAFFREQUEST']._serialized_end=808
+  _globals['_ADDSTAFFRESPONSE']._serialized_start=810
+  _globals['_ADDSTAFFRESPONSE']._serialized_end=873
+  _globals['_UPDATESTAFFREQUEST']._serialized_start=876
+  _globals['_UPDATESTAFFREQUEST']._serialized_end=1270
+  _globals['_UPDATESTAFFRESPONSE']._serialized_start=1272
+  _globals['_UPDATESTAFFRESPONSE']._serialized_end=1338
+  _globals['_LISTSTAFFREQUEST']._serialized_start=1341
+  _globals['_LISTSTAFFREQUEST']._serialized_end=1557
+  _globals['_LISTSTAFFRESPONSE']._serialized_start=1559
+  _globals['_LISTSTAFFRESPONSE']._serialized_end=1669
+  _globals['_GETSTAFFREQUEST']._serialized_start=1671
+  _globals['_GETSTAFFREQUEST']._serialized_end=1712
+  _globals['_GETSTAFFRESPONSE']._serialized_start=1714
+  _globals['_GETSTAFFRESPONSE']._serialized_end=1777
+  _globals['_INVITESTAFFREQUEST']._serialized_start=1779
+  _globals['_INVITESTAFFREQUEST']._serialized_end=1848
+  _globals['_INVITESTAFFRESPONSE']._serialized_start=1850
+  _globals['_INVITESTAFFRESPONSE']._serialized_end=1959
+  _globals['_ENDSTAFFREQUEST']._serialized_start=1961
+  _globals['_ENDSTAFFREQUEST']._serialized_end=2027
+  _globals['_ENDSTAFFRESPONSE']._serialized_start=2029
+  _globals['_ENDSTAFFRESPONSE']._serialized_end=2092
+  _globals['_REINSTATESTAFFREQUEST']._serialized_start=2094
+  _globals['_REINSTATESTAFFREQUEST']._serialized_end=2166
+  _globals['_REINSTATESTAFFRESPONSE']._serialized_start=2168
+  _globals['_REINSTATESTAFFRESPONSE']._serialized_end=2237
+  _globals['_STAFFCOMMANDSSERVICE']._serialized_start=2240
+  _globals['_STAFFCOMMANDSSERVICE']._serialized_end=3048
 # @@protoc_insertion_point(module_scope)

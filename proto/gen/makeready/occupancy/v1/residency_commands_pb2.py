@@ -26,13 +26,49 @@ from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n/makeready/occupancy/v1/residency_commands.proto\x12\x16makeready.occupancy.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\x89\x03\n\x10\x41\x64\x64NoticeRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07unit_id\x18\x02 \x01(\x03\x12\x15\n\rmove_out_date\x18\x03 \x01(\t\x12\x1c\n\x0fntv_reason_code\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\'\n\x1a\x64\x65parture_destination_code\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05notes\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x07 \x01(\tH\x03\x88\x01\x01\x12\x1d\n\x10\x65xpected_turn_id\x18\x08 \x01(\x03H\x04\x88\x01\x01\x12#\n\x16\x65xpected_move_out_date\x18\t \x01(\tH\x05\x88\x01\x01\x42\x12\n\x10_ntv_reason_codeB\x1d\n\x1b_departure_destination_codeB\x08\n\x06_notesB\x0e\n\x0c_external_idB\x13\n\x11_expected_turn_idB\x19\n\x17_expected_move_out_date\"D\n\x11\x41\x64\x64NoticeResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\xbf\x02\n\x10\x41\x64\x64MoveInRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07unit_id\x18\x02 \x01(\x03\x12\x14\n\x0cmove_in_date\x18\x03 \x01(\t\x12\x18\n\x10lease_start_date\x18\x04 \x01(\t\x12\x1b\n\x0elease_end_date\x18\x05 \x01(\tH\x00\x88\x01\x01\x12&\n\x19predecessor_transition_id\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x07 \x01(\tH\x02\x88\x01\x01\x12\x31\n\x07parties\x18\x08 \x03(\x0b\x32 .makeready.occupancy.v1.NewPartyB\x11\n\x0f_lease_end_dateB\x1c\n\x1a_predecessor_transition_idB\x0e\n\x0c_external_id\"\xda\x01\n\x08NewParty\x12\x17\n\nfirst_name\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tlast_name\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05\x65mail\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x12\n\x05phone\x18\x04 \x01(\tH\x03\x88\x01\x01\x12\x11\n\x04role\x18\x05 \x01(\tH\x04\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x06 \x01(\tH\x05\x88\x01\x01\x42\r\n\x0b_first_nameB\x0c\n\n_last_nameB\x08\n\x06_emailB\x08\n\x06_phoneB\x07\n\x05_roleB\x0e\n\x0c_external_id\"D\n\x11\x41\x64\x64MoveInResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\x93\x01\n\x13\x43hangeMoveInRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\x12\x14\n\x0cmove_in_date\x18\x03 \x01(\t\x12\"\n\x15\x65xpected_move_in_date\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x18\n\x16_expected_move_in_date\"G\n\x14\x43hangeMoveInResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document2\xed\x02\n\x18ResidencyCommandsService\x12l\n\tAddNotice\x12(.makeready.occupancy.v1.AddNoticeRequest\x1a).makeready.occupancy.v1.AddNoticeResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12l\n\tAddMoveIn\x12(.makeready.occupancy.v1.AddMoveInRequest\x1a).makeready.occupancy.v1.AddMoveInResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0c\x43hangeMoveIn\x12+.makeready.occupancy.v1.ChangeMoveInRequest\x1a,.makeready.occupancy.v1.ChangeMoveInResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n/makeready/occupancy/v1/residency_commands.proto\x12\x16makeready.occupancy.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xb4\x05\n\x10\x41\x64\x64NoticeRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\x07unit_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\x12%\n\rmove_out_date\x18\x03 \x01(\tB\x0e\xea\xbb\x18\nYYYY-MM-DD\x12\x44\n\x0fntv_reason_code\x18\x04 \x01(\tB&\xea\xbb\x18\"why the resident leaves, as a codeH\x00\x88\x01\x01\x12O\n\x1a\x64\x65parture_destination_code\x18\x05 \x01(\tB&\xea\xbb\x18\"where the resident goes, as a codeH\x01\x88\x01\x01\x12\x37\n\x05notes\x18\x06 \x01(\tB#\xea\xbb\x18\x1fother notes about the departureH\x02\x88\x01\x01\x12\x39\n\x0b\x65xternal_id\x18\x07 \x01(\tB\x1f\xea\xbb\x18\x1b\x61n identifier of the noticeH\x03\x88\x01\x01\x12S\n\x10\x65xpected_turn_id\x18\x08 \x01(\x03\x42\x34\xea\xbb\x18\x30only if it is the notice of this turn\'s residentH\x04\x88\x01\x01\x12l\n\x16\x65xpected_move_out_date\x18\t \x01(\tBG\xea\xbb\x18\x43only if this is the move-out date now; empty: only if there is noneH\x05\x88\x01\x01\x42\x12\n\x10_ntv_reason_codeB\x1d\n\x1b_departure_destination_codeB\x08\n\x06_notesB\x0e\n\x0c_external_idB\x13\n\x11_expected_turn_idB\x19\n\x17_expected_move_out_date\"D\n\x11\x41\x64\x64NoticeResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\xde\x04\n\x10\x41\x64\x64MoveInRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\x07unit_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\x12$\n\x0cmove_in_date\x18\x03 \x01(\tB\x0e\xea\xbb\x18\nYYYY-MM-DD\x12(\n\x10lease_start_date\x18\x04 \x01(\tB\x0e\xea\xbb\x18\nYYYY-MM-DD\x12[\n\x0elease_end_date\x18\x05 \x01(\tB>\xea\xbb\x18:YYYY-MM-DD; without it, the lease runs from month to monthH\x00\x88\x01\x01\x12\x62\n\x19predecessor_transition_id\x18\x06 \x01(\x03\x42:\xea\xbb\x18\x36the unit\'s last turn, if its resident has not left yetH\x01\x88\x01\x01\x12<\n\x0b\x65xternal_id\x18\x07 \x01(\tB\"\xea\xbb\x18\x1e\x61n identifier of the residencyH\x02\x88\x01\x01\x12\x89\x01\n\x07parties\x18\x08 \x03(\x0b\x32 .makeready.occupancy.v1.NewPartyBV\xea\xbb\x18Ra party of the lease: {\"first_name\": \xe2\x80\xa6, \"last_name\": \xe2\x80\xa6, \"role\": \"leaseholder\"}B\x11\n\x0f_lease_end_dateB\x1c\n\x1a_predecessor_transition_idB\x0e\n\x0c_external_id\"\xda\x01\n\x08NewParty\x12\x17\n\nfirst_name\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tlast_name\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05\x65mail\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x12\n\x05phone\x18\x04 \x01(\tH\x03\x88\x01\x01\x12\x11\n\x04role\x18\x05 \x01(\tH\x04\x88\x01\x01\x12\x18\n\x0b\x65xternal_id\x18\x06 \x01(\tH\x05\x88\x01\x01\x42\r\n\x0b_first_nameB\x0c\n\n_last_nameB\x08\n\x06_emailB\x08\n\x06_phoneB\x07\n\x05_roleB\x0e\n\x0c_external_id\"D\n\x11\x41\x64\x64MoveInResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"\xf1\x01\n\x13\x43hangeMoveInRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\x07turn_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\x12$\n\x0cmove_in_date\x18\x03 \x01(\tB\x0e\xea\xbb\x18\nYYYY-MM-DD\x12j\n\x15\x65xpected_move_in_date\x18\x04 \x01(\tBF\xea\xbb\x18\x42only if this is the move-in date now; empty: only if there is noneH\x00\x88\x01\x01\x42\x18\n\x16_expected_move_in_date\"G\n\x14\x43hangeMoveInResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document2\xed\x02\n\x18ResidencyCommandsService\x12l\n\tAddNotice\x12(.makeready.occupancy.v1.AddNoticeRequest\x1a).makeready.occupancy.v1.AddNoticeResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12l\n\tAddMoveIn\x12(.makeready.occupancy.v1.AddMoveInRequest\x1a).makeready.occupancy.v1.AddMoveInResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0c\x43hangeMoveIn\x12+.makeready.occupancy.v1.ChangeMoveInRequest\x1a,.makeready.occupancy.v1.ChangeMoveInResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.occupancy.v1.residency_commands_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['unit_id']._loaded_options = None
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['unit_id']._serialized_options = b'\360\273\030\001'
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['move_out_date']._loaded_options = None
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['move_out_date']._serialized_options = b'\352\273\030\nYYYY-MM-DD'
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['ntv_reason_code']._loaded_options = None
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['ntv_reason_code']._serialized_options = b'\352\273\030\"why the resident leaves, as a code'
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['departure_destination_code']._loaded_options = None
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['departure_destination_code']._serialized_options = b'\352\273\030\"where the resident goes, as a code'
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['notes']._loaded_options = None
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['notes']._serialized_options = b'\352\273\030\037other notes about the departure'
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['external_id']._loaded_options = None
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['external_id']._serialized_options = b'\352\273\030\033an identifier of the notice'
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['expected_turn_id']._loaded_options = None
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['expected_turn_id']._serialized_options = b'\352\273\0300only if it is the notice of this turn\'s resident'
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['expected_move_out_date']._loaded_options = None
+  _globals['_ADDNOTICEREQUEST'].fields_by_name['expected_move_out_date']._serialized_options = b'\352\273\030Conly if this is the move-out date now; empty: only if there is none'
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['unit_id']._loaded_options = None
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['unit_id']._serialized_options = b'\360\273\030\001'
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['move_in_date']._loaded_options = None
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['move_in_date']._serialized_options = b'\352\273\030\nYYYY-MM-DD'
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['lease_start_date']._loaded_options = None
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['lease_start_date']._serialized_options = b'\352\273\030\nYYYY-MM-DD'
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['lease_end_date']._loaded_options = None
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['lease_end_date']._serialized_options = b'\352\273\030:YYYY-MM-DD; without it, the lease runs from month to month'
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['predecessor_transition_id']._loaded_options = None
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['predecessor_transition_id']._serialized_options = b'\352\273\0306the unit\'s last turn, if its resident has not left yet'
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['external_id']._loaded_options = None
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['external_id']._serialized_options = b'\352\273\030\036an identifier of the residency'
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['parties']._loaded_options = None
+  _globals['_ADDMOVEINREQUEST'].fields_by_name['parties']._serialized_options = b'\352\273\030Ra party of the lease: {\"first_name\": \342\200\246, \"last_name\": \342\200\246, \"role\": \"leaseholder\"}'
+  _globals['_CHANGEMOVEINREQUEST'].fields_by_name['turn_id']._loaded_options = None
+  _globals['_CHANGEMOVEINREQUEST'].fields_by_name['turn_id']._serialized_options = b'\360\273\030\001'
+  _globals['_CHANGEMOVEINREQUEST'].fields_by_name['move_in_date']._loaded_options = None
+  _globals['_CHANGEMOVEINREQUEST'].fields_by_name['move_in_date']._serialized_options = b'\352\273\030\nYYYY-MM-DD'
+  _globals['_CHANGEMOVEINREQUEST'].fields_by_name['expected_move_in_date']._loaded_options = None
+  _globals['_CHANGEMOVEINREQUEST'].fields_by_name['expected_move_in_date']._serialized_options = b'\352\273\030Bonly if this is the move-in date now; empty: only if there is none'
   _globals['_RESIDENCYCOMMANDSSERVICE'].methods_by_name['AddNotice']._loaded_options = None
   _globals['_RESIDENCYCOMMANDSSERVICE'].methods_by_name['AddNotice']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
   _globals['_RESIDENCYCOMMANDSSERVICE'].methods_by_name['AddMoveIn']._loaded_options = None
@@ -40,19 +76,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESIDENCYCOMMANDSSERVICE'].methods_by_name['ChangeMoveIn']._loaded_options = None
   _globals['_RESIDENCYCOMMANDSSERVICE'].methods_by_name['ChangeMoveIn']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
   _globals['_ADDNOTICEREQUEST']._serialized_start=148
-  _globals['_ADDNOTICEREQUEST']._serialized_end=541
-  _globals['_ADDNOTICERESPONSE']._serialized_start=543
-  _globals['_ADDNOTICERESPONSE']._serialized_end=611
-  _globals['_ADDMOVEINREQUEST']._serialized_start=614
-  _globals['_ADDMOVEINREQUEST']._serialized_end=933
-  _globals['_NEWPARTY']._serialized_start=936
-  _globals['_NEWPARTY']._serialized_end=1154
-  _globals['_ADDMOVEINRESPONSE']._serialized_start=1156
-  _globals['_ADDMOVEINRESPONSE']._serialized_end=1224
-  _globals['_CHANGEMOVEINREQUEST']._serialized_start=1227
-  _globals['_CHANGEMOVEINREQUEST']._serialized_end=1374
-  _globals['_CHANGEMOVEINRESPONSE']._serialized_start=1376
-  _globals['_CHANGEMOVEINRESPONSE']._serialized_end=1447
-  _globals['_RESIDENCYCOMMANDSSERVICE']._serialized_start=1450
-  _globals['_RESIDENCYCOMMANDSSERVICE']._serialized_end=1815
+  _globals['_ADDNOTICEREQUEST']._serialized_end=840
+  _globals['_ADDNOTICERESPONSE']._serialized_start=842
+  _globals['_ADDNOTICERESPONSE']._serialized_end=910
+  _globals['_ADDMOVEINREQUEST']._serialized_start=913
+  _globals['_ADDMOVEINREQUEST']._serialized_end=1519
+  _globals['_NEWPARTY']._serialized_start=1522
+  _globals['_NEWPARTY']._serialized_end=1740
+  _globals['_ADDMOVEINRESPONSE']._serialized_start=1742
+  _globals['_ADDMOVEINRESPONSE']._serialized_end=1810
+  _globals['_CHANGEMOVEINREQUEST']._serialized_start=1813
+  _globals['_CHANGEMOVEINREQUEST']._serialized_end=2054
+  _globals['_CHANGEMOVEINRESPONSE']._serialized_start=2056
+  _globals['_CHANGEMOVEINRESPONSE']._serialized_end=2127
+  _globals['_RESIDENCYCOMMANDSSERVICE']._serialized_start=2130
+  _globals['_RESIDENCYCOMMANDSSERVICE']._serialized_end=2495
 # @@protoc_insertion_point(module_scope)

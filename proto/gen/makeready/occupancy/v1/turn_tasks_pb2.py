@@ -27,13 +27,33 @@ from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'makeready/occupancy/v1/turn_tasks.proto\x12\x16makeready.occupancy.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xfa\x03\n\x08TurnTask\x12\x0f\n\x07task_id\x18\x01 \x01(\x03\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\x12\x0f\n\x07unit_id\x18\x03 \x01(\x03\x12\x11\n\ttask_type\x18\x04 \x01(\t\x12\x0e\n\x06status\x18\x05 \x01(\t\x12\x1b\n\x0escheduled_date\x18\x06 \x01(\tH\x00\x88\x01\x01\x12\x35\n\x0c\x63ompleted_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x35\n\x0c\x63\x61ncelled_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x02\x88\x01\x01\x12\x31\n\x08stale_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x03\x88\x01\x01\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0b\x65xternal_id\x18\x0c \x01(\tH\x04\x88\x01\x01\x12\x0e\n\x06source\x18\r \x01(\tB\x11\n\x0f_scheduled_dateB\x0f\n\r_completed_atB\x0f\n\r_cancelled_atB\x0b\n\t_stale_atB\x0e\n\x0c_external_id\"}\n\x0e\x41\x64\x64TaskRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\x12\x11\n\ttask_type\x18\x03 \x01(\t\x12\x1b\n\x0escheduled_date\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x11\n\x0f_scheduled_date\"A\n\x0f\x41\x64\x64TaskResponse\x12.\n\x04task\x18\x01 \x01(\x0b\x32 .makeready.occupancy.v1.TurnTask\"\xa2\x01\n\x11UpdateTaskRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\x03\x12\x16\n\ttask_type\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x1b\n\x0escheduled_date\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x0c\n\n_task_typeB\x11\n\x0f_scheduled_date\"D\n\x12UpdateTaskResponse\x12.\n\x04task\x18\x01 \x01(\x0b\x32 .makeready.occupancy.v1.TurnTask\"?\n\x13\x43ompleteTaskRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\x03\"F\n\x14\x43ompleteTaskResponse\x12.\n\x04task\x18\x01 \x01(\x0b\x32 .makeready.occupancy.v1.TurnTask\"=\n\x11\x43\x61ncelTaskRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\x03\"D\n\x12\x43\x61ncelTaskResponse\x12.\n\x04task\x18\x01 \x01(\x0b\x32 .makeready.occupancy.v1.TurnTask\"#\n\x10ListTasksRequest\x12\x0f\n\x07turn_id\x18\x01 \x01(\x03\"D\n\x11ListTasksResponse\x12/\n\x05tasks\x18\x01 \x03(\x0b\x32 .makeready.occupancy.v1.TurnTask\"q\n\nPlacedTask\x12.\n\x04task\x18\x01 \x01(\x0b\x32 .makeready.occupancy.v1.TurnTask\x12\x0c\n\x04unit\x18\x02 \x01(\t\x12\x13\n\x0bproperty_id\x18\x03 \x01(\x03\x12\x10\n\x08property\x18\x04 \x01(\t\"!\n\x0eGetTaskRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\x03\"C\n\x0fGetTaskResponse\x12\x30\n\x04task\x18\x01 \x01(\x0b\x32\".makeready.occupancy.v1.PlacedTask\"\xaa\x01\n\x14ListOpenTasksRequest\x12\x18\n\x0bproperty_id\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x0c\n\x04late\x18\x02 \x01(\x08\x12\x13\n\x06\x64ue_by\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05\x61\x66ter\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x12\n\x05limit\x18\x05 \x01(\x05H\x03\x88\x01\x01\x42\x0e\n\x0c_property_idB\t\n\x07_due_byB\x08\n\x06_afterB\x08\n\x06_limit\"r\n\x15ListOpenTasksResponse\x12\x31\n\x05tasks\x18\x01 \x03(\x0b\x32\".makeready.occupancy.v1.PlacedTask\x12\x17\n\nnext_after\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_next_after\"\x80\x01\n\x16ImportTurnTasksRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\"M\n\x17ImportTurnTasksResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult2\xa0\x07\n\x10TurnTasksService\x12\x66\n\x07\x41\x64\x64Task\x12&.makeready.occupancy.v1.AddTaskRequest\x1a\'.makeready.occupancy.v1.AddTaskResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12o\n\nUpdateTask\x12).makeready.occupancy.v1.UpdateTaskRequest\x1a*.makeready.occupancy.v1.UpdateTaskResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0c\x43ompleteTask\x12+.makeready.occupancy.v1.CompleteTaskRequest\x1a,.makeready.occupancy.v1.CompleteTaskResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12o\n\nCancelTask\x12).makeready.occupancy.v1.CancelTaskRequest\x1a*.makeready.occupancy.v1.CancelTaskResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12l\n\tListTasks\x12(.makeready.occupancy.v1.ListTasksRequest\x1a).makeready.occupancy.v1.ListTasksResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12\x65\n\x07GetTask\x12&.makeready.occupancy.v1.GetTaskRequest\x1a\'.makeready.occupancy.v1.GetTaskResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12w\n\rListOpenTasks\x12,.makeready.occupancy.v1.ListOpenTasksRequest\x1a-.makeready.occupancy.v1.ListOpenTasksResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12}\n\x0fImportTurnTasks\x12..makeready.occupancy.v1.ImportTurnTasksRequest\x1a/.makeready.occupancy.v1.ImportTurnTasksResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'makeready/occupancy/v1/turn_tasks.proto\x12\x16makeready.occupancy.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xfa\x03\n\x08TurnTask\x12\x0f\n\x07task_id\x18\x01 \x01(\x03\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\x12\x0f\n\x07unit_id\x18\x03 \x01(\x03\x12\x11\n\ttask_type\x18\x04 \x01(\t\x12\x0e\n\x06status\x18\x05 \x01(\t\x12\x1b\n\x0escheduled_date\x18\x06 \x01(\tH\x00\x88\x01\x01\x12\x35\n\x0c\x63ompleted_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x35\n\x0c\x63\x61ncelled_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x02\x88\x01\x01\x12\x31\n\x08stale_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x03\x88\x01\x01\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0b\x65xternal_id\x18\x0c \x01(\tH\x04\x88\x01\x01\x12\x0e\n\x06source\x18\r \x01(\tB\x11\n\x0f_scheduled_dateB\x0f\n\r_completed_atB\x0f\n\r_cancelled_atB\x0b\n\t_stale_atB\x0e\n\x0c_external_id\"\xb0\x01\n\x0e\x41\x64\x64TaskRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\x07turn_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\x12.\n\ttask_type\x18\x03 \x01(\tB\x1b\xea\xbb\x18\x17what kind of work it is\x12+\n\x0escheduled_date\x18\x04 \x01(\tB\x0e\xea\xbb\x18\nYYYY-MM-DDH\x00\x88\x01\x01\x42\x11\n\x0f_scheduled_date\"A\n\x0f\x41\x64\x64TaskResponse\x12.\n\x04task\x18\x01 \x01(\x0b\x32 .makeready.occupancy.v1.TurnTask\"\xeb\x01\n\x11UpdateTaskRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\x07task_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\x12\x33\n\ttask_type\x18\x03 \x01(\tB\x1b\xea\xbb\x18\x17what kind of work it isH\x00\x88\x01\x01\x12+\n\x0escheduled_date\x18\x04 \x01(\tB\x0e\xea\xbb\x18\nYYYY-MM-DDH\x01\x88\x01\x01\x12#\n\x05\x63lear\x18\x1e \x03(\tB\x14\xea\xbb\x18\x10no date any moreB\x0c\n\n_task_typeB\x11\n\x0f_scheduled_date\"D\n\x12UpdateTaskResponse\x12.\n\x04task\x18\x01 \x01(\x0b\x32 .makeready.occupancy.v1.TurnTask\"E\n\x13\x43ompleteTaskRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\x07task_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"F\n\x14\x43ompleteTaskResponse\x12.\n\x04task\x18\x01 \x01(\x0b\x32 .makeready.occupancy.v1.TurnTask\"C\n\x11\x43\x61ncelTaskRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x15\n\x07task_id\x18\x02 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"D\n\x12\x43\x61ncelTaskResponse\x12.\n\x04task\x18\x01 \x01(\x0b\x32 .makeready.occupancy.v1.TurnTask\")\n\x10ListTasksRequest\x12\x15\n\x07turn_id\x18\x01 \x01(\x03\x42\x04\xf0\xbb\x18\x01\"D\n\x11ListTasksResponse\x12/\n\x05tasks\x18\x01 \x03(\x0b\x32 .makeready.occupancy.v1.TurnTask\"q\n\nPlacedTask\x12.\n\x04task\x18\x01 \x01(\x0b\x32 .makeready.occupancy.v1.TurnTask\x12\x0c\n\x04unit\x18\x02 \x01(\t\x12\x13\n\x0bproperty_id\x18\x03 \x01(\x03\x12\x10\n\x08property\x18\x04 \x01(\t\"!\n\x0eGetTaskRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\x03\"C\n\x0fGetTaskResponse\x12\x30\n\x04task\x18\x01 \x01(\x0b\x32\".makeready.occupancy.v1.PlacedTask\"\xaa\x01\n\x14ListOpenTasksRequest\x12\x18\n\x0bproperty_id\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x0c\n\x04late\x18\x02 \x01(\x08\x12\x13\n\x06\x64ue_by\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05\x61\x66ter\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x12\n\x05limit\x18\x05 \x01(\x05H\x03\x88\x01\x01\x42\x0e\n\x0c_property_idB\t\n\x07_due_byB\x08\n\x06_afterB\x08\n\x06_limit\"r\n\x15ListOpenTasksResponse\x12\x31\n\x05tasks\x18\x01 \x03(\x0b\x32\".makeready.occupancy.v1.PlacedTask\x12\x17\n\nnext_after\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_next_after\"\x80\x01\n\x16ImportTurnTasksRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\"M\n\x17ImportTurnTasksResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult2\xa0\x07\n\x10TurnTasksService\x12\x66\n\x07\x41\x64\x64Task\x12&.makeready.occupancy.v1.AddTaskRequest\x1a\'.makeready.occupancy.v1.AddTaskResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12o\n\nUpdateTask\x12).makeready.occupancy.v1.UpdateTaskRequest\x1a*.makeready.occupancy.v1.UpdateTaskResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0c\x43ompleteTask\x12+.makeready.occupancy.v1.CompleteTaskRequest\x1a,.makeready.occupancy.v1.CompleteTaskResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12o\n\nCancelTask\x12).makeready.occupancy.v1.CancelTaskRequest\x1a*.makeready.occupancy.v1.CancelTaskResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12l\n\tListTasks\x12(.makeready.occupancy.v1.ListTasksRequest\x1a).makeready.occupancy.v1.ListTasksResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12\x65\n\x07GetTask\x12&.makeready.occupancy.v1.GetTaskRequest\x1a\'.makeready.occupancy.v1.GetTaskResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12w\n\rListOpenTasks\x12,.makeready.occupancy.v1.ListOpenTasksRequest\x1a-.makeready.occupancy.v1.ListOpenTasksResponse\"\t\x90\x02\x01\xaa\xbb\x18\x02\x05\x04\x12}\n\x0fImportTurnTasks\x12..makeready.occupancy.v1.ImportTurnTasksRequest\x1a/.makeready.occupancy.v1.ImportTurnTasksResponse\"\t\x90\x02\x02\xaa\xbb\x18\x02\x03\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.occupancy.v1.turn_tasks_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ADDTASKREQUEST'].fields_by_name['turn_id']._loaded_options = None
+  _globals['_ADDTASKREQUEST'].fields_by_name['turn_id']._serialized_options = b'\360\273\030\001'
+  _globals['_ADDTASKREQUEST'].fields_by_name['task_type']._loaded_options = None
+  _globals['_ADDTASKREQUEST'].fields_by_name['task_type']._serialized_options = b'\352\273\030\027what kind of work it is'
+  _globals['_ADDTASKREQUEST'].fields_by_name['scheduled_date']._loaded_options = None
+  _globals['_ADDTASKREQUEST'].fields_by_name['scheduled_date']._serialized_options = b'\352\273\030\nYYYY-MM-DD'
+  _globals['_UPDATETASKREQUEST'].fields_by_name['task_id']._loaded_options = None
+  _globals['_UPDATETASKREQUEST'].fields_by_name['task_id']._serialized_options = b'\360\273\030\001'
+  _globals['_UPDATETASKREQUEST'].fields_by_name['task_type']._loaded_options = None
+  _globals['_UPDATETASKREQUEST'].fields_by_name['task_type']._serialized_options = b'\352\273\030\027what kind of work it is'
+  _globals['_UPDATETASKREQUEST'].fields_by_name['scheduled_date']._loaded_options = None
+  _globals['_UPDATETASKREQUEST'].fields_by_name['scheduled_date']._serialized_options = b'\352\273\030\nYYYY-MM-DD'
+  _globals['_UPDATETASKREQUEST'].fields_by_name['clear']._loaded_options = None
+  _globals['_UPDATETASKREQUEST'].fields_by_name['clear']._serialized_options = b'\352\273\030\020no date any more'
+  _globals['_COMPLETETASKREQUEST'].fields_by_name['task_id']._loaded_options = None
+  _globals['_COMPLETETASKREQUEST'].fields_by_name['task_id']._serialized_options = b'\360\273\030\001'
+  _globals['_CANCELTASKREQUEST'].fields_by_name['task_id']._loaded_options = None
+  _globals['_CANCELTASKREQUEST'].fields_by_name['task_id']._serialized_options = b'\360\273\030\001'
+  _globals['_LISTTASKSREQUEST'].fields_by_name['turn_id']._loaded_options = None
+  _globals['_LISTTASKSREQUEST'].fields_by_name['turn_id']._serialized_options = b'\360\273\030\001'
   _globals['_TURNTASKSSERVICE'].methods_by_name['AddTask']._loaded_options = None
   _globals['_TURNTASKSSERVICE'].methods_by_name['AddTask']._serialized_options = b'\220\002\002\252\273\030\003\003\005\004'
   _globals['_TURNTASKSSERVICE'].methods_by_name['UpdateTask']._loaded_options = None
@@ -52,40 +72,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TURNTASKSSERVICE'].methods_by_name['ImportTurnTasks']._serialized_options = b'\220\002\002\252\273\030\002\003\005'
   _globals['_TURNTASK']._serialized_start=173
   _globals['_TURNTASK']._serialized_end=679
-  _globals['_ADDTASKREQUEST']._serialized_start=681
-  _globals['_ADDTASKREQUEST']._serialized_end=806
-  _globals['_ADDTASKRESPONSE']._serialized_start=808
-  _globals['_ADDTASKRESPONSE']._serialized_end=873
-  _globals['_UPDATETASKREQUEST']._serialized_start=876
-  _globals['_UPDATETASKREQUEST']._serialized_end=1038
-  _globals['_UPDATETASKRESPONSE']._serialized_start=1040
-  _globals['_UPDATETASKRESPONSE']._serialized_end=1108
-  _globals['_COMPLETETASKREQUEST']._serialized_start=1110
-  _globals['_COMPLETETASKREQUEST']._serialized_end=1173
-  _globals['_COMPLETETASKRESPONSE']._serialized_start=1175
-  _globals['_COMPLETETASKRESPONSE']._serialized_end=1245
-  _globals['_CANCELTASKREQUEST']._serialized_start=1247
-  _globals['_CANCELTASKREQUEST']._serialized_end=1308
-  _globals['_CANCELTASKRESPONSE']._serialized_start=1310
-  _globals['_CANCELTASKRESPONSE']._serialized_end=1378
-  _globals['_LISTTASKSREQUEST']._serialized_start=1380
-  _globals['_LISTTASKSREQUEST']._serialized_end=1415
-  _globals['_LISTTASKSRESPONSE']._serialized_start=1417
-  _globals['_LISTTASKSRESPONSE']._serialized_end=1485
-  _globals['_PLACEDTASK']._serialized_start=1487
-  _globals['_PLACEDTASK']._serialized_end=1600
-  _globals['_GETTASKREQUEST']._serialized_start=1602
-  _globals['_GETTASKREQUEST']._serialized_end=1635
-  _globals['_GETTASKRESPONSE']._serialized_start=1637
-  _globals['_GETTASKRESPONSE']._serialized_end=1704
-  _globals['_LISTOPENTASKSREQUEST']._serialized_start=1707
-  _globals['_LISTOPENTASKSREQUEST']._serialized_end=1877
-  _globals['_LISTOPENTASKSRESPONSE']._serialized_start=1879
-  _globals['_LISTOPENTASKSRESPONSE']._serialized_end=1993
-  _globals['_IMPORTTURNTASKSREQUEST']._serialized_start=1996
-  _globals['_IMPORTTURNTASKSREQUEST']._serialized_end=2124
-  _globals['_IMPORTTURNTASKSRESPONSE']._serialized_start=2126
-  _globals['_IMPORTTURNTASKSRESPONSE']._serialized_end=2203
-  _globals['_TURNTASKSSERVICE']._serialized_start=2206
-  _globals['_TURNTASKSSERVICE']._serialized_end=3134
+  _globals['_ADDTASKREQUEST']._serialized_start=682
+  _globals['_ADDTASKREQUEST']._serialized_end=858
+  _globals['_ADDTASKRESPONSE']._serialized_start=860
+  _globals['_ADDTASKRESPONSE']._serialized_end=925
+  _globals['_UPDATETASKREQUEST']._serialized_start=928
+  _globals['_UPDATETASKREQUEST']._serialized_end=1163
+  _globals['_UPDATETASKRESPONSE']._serialized_start=1165
+  _globals['_UPDATETASKRESPONSE']._serialized_end=1233
+  _globals['_COMPLETETASKREQUEST']._serialized_start=1235
+  _globals['_COMPLETETASKREQUEST']._serialized_end=1304
+  _globals['_COMPLETETASKRESPONSE']._serialized_start=1306
+  _globals['_COMPLETETASKRESPONSE']._serialized_end=1376
+  _globals['_CANCELTASKREQUEST']._serialized_start=1378
+  _globals['_CANCELTASKREQUEST']._serialized_end=1445
+  _globals['_CANCELTASKRESPONSE']._serialized_start=1447
+  _globals['_CANCELTASKRESPONSE']._serialized_end=1515
+  _globals['_LISTTASKSREQUEST']._serialized_start=1517
+  _globals['_LISTTASKSREQUEST']._serialized_end=1558
+  _globals['_LISTTASKSRESPONSE']._serialized_start=1560
+  _globals['_LISTTASKSRESPONSE']._serialized_end=1628
+  _globals['_PLACEDTASK']._serialized_start=1630
+  _globals['_PLACEDTASK']._serialized_end=1743
+  _globals['_GETTASKREQUEST']._serialized_start=1745
+  _globals['_GETTASKREQUEST']._serialized_end=1778
+  _globals['_GETTASKRESPONSE']._serialized_start=1780
+  _globals['_GETTASKRESPONSE']._serialized_end=1847
+  _globals['_LISTOPENTASKSREQUEST']._serialized_start=1850
+  _globals['_LISTOPENTASKSREQUEST']._serialized_end=2020
+  _globals['_LISTOPENTASKSRESPONSE']._serialized_start=2022
+  _globals['_LISTOPENTASKSRESPONSE']._serialized_end=2136
+  _globals['_IMPORTTURNTASKSREQUEST']._serialized_start=2139
+  _globals['_IMPORTTURNTASKSREQUEST']._serialized_end=2267
+  _globals['_IMPORTTURNTASKSRESPONSE']._serialized_start=2269
+  _globals['_IMPORTTURNTASKSRESPONSE']._serialized_end=2346
+  _globals['_TURNTASKSSERVICE']._serialized_start=2349
+  _globals['_TURNTASKSSERVICE']._serialized_end=3277
 # @@protoc_insertion_point(module_scope)
