@@ -22,6 +22,8 @@ CONNECTIONS_PER_ADDRESS_MAX = 1_000
 # A connection in its TLS handshake holds this much, as measured: almost all of it is OpenSSL's.
 HANDSHAKE_BYTES = 50 * 1024
 
+KNOWN_CLIENTS_MAX = 4096
+
 # Giving memory back takes milliseconds: only once so many connections have gone, and half of them all.
 TRIM_AFTER_CONNECTIONS = 100
 TRIM_SECONDS = 5.0
@@ -99,6 +101,8 @@ class ConnectionLimits:
         self._per_address_max = per_address_max
         self._trusted = tuple(trusted_proxies)
         self._by_address: dict[str, int] = {}
+        self._known: dict[str, None] = {}
+        """Clients that were recognised; the one for longest comes first."""
         self._trim_again_at = 0.0
         self._peak = 0
         """The most connections that were open since memory was last given back."""
@@ -157,6 +161,17 @@ class ConnectionLimits:
             self._by_address[client] = left
         else:
             del self._by_address[client]
+
+    def recognise(self, client: str) -> None:
+        """Notes that it was known who sent a request of a client: its handshakes come before those of strangers."""
+        self._known.pop(client, None)
+        self._known[client] = None
+        if len(self._known) > KNOWN_CLIENTS_MAX:
+            del self._known[next(iter(self._known))]
+
+    def is_known(self, client: str) -> bool:
+        """Whether the client was recognised not long ago, or is a trusted proxy."""
+        return not client or client in self._known
 
     def client_behind_proxy(self, forwarded_for: Iterable[str]) -> str:
         """The client that a trusted proxy speaks for: the rightmost address of X-Forwarded-For that is not a trusted

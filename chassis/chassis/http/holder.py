@@ -142,6 +142,8 @@ class Holder:
         if tls is not self._tls:
             self._tls = tls
             self._count_tls()
+            if is_known:
+                self._limits.recognise(self._client)
 
     def _count_tls(self) -> None:
         size = 0 if self._tls is _KNOWN else TLS_BYTES

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import ssl
-from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from aiohttp import web
 
 from chassis.http import deadlines, memory
-from chassis.http.connection_limits import HANDSHAKE_BYTES, ConnectionLimits
+from chassis.http.connection_limits import ConnectionLimits
 from chassis.http.deadlines import STALL_SECONDS
+from chassis.http.handshakes import Handshakes, hello_bytes
 from chassis.http.replies import ErrorReplies
 from chassis.http.requests import Answer
 from chassis.http.server import HttpServer
@@ -24,8 +26,6 @@ from chassis.runtime.settings import SettingsError
 GRACE_SECONDS = 10.0
 BACKLOG = 1024
 HANDSHAKE_SECONDS = 10.0
-# A handshake that takes longer is evicted if others wait.
-HANDSHAKE_SLOW_SECONDS = 4.0
 # How many connections are accepted before the requests of others go on.
 ACCEPTED_AT_ONCE = 64
 ACCEPT_AGAIN_SECONDS = 1.0
@@ -38,11 +38,23 @@ LOG_REFUSED_SECONDS = 60.0
 log = structlog.stdlib.get_logger(__name__)
 
 
+@dataclass(slots=True)
+class _Silent:
+    """A connection without a protocol."""
+
+    client: str
+    """By which it is counted."""
+    until: float
+    """When its time is over, by the loop's clock."""
+    arrived: int = 0
+    """How many bytes of its client's first message of TLS had arrived when it was last looked at."""
+
+
 class Port:
     """One listening port and its connections.
 
-    A connection is a bare socket until the client sends something: only then it gets a protocol and, with TLS, the
-    memory that a handshake takes.
+    A connection is a bare socket until the client sends something: only then it gets a protocol and, with TLS, its turn
+    at a handshake.
     """
 
     def __init__(
@@ -66,19 +78,17 @@ class Port:
         self._limits = limits
         self._http = HttpServer(answer, limits, errors, stall_seconds, application)
         self._listening: list[socket.socket] = []
-        self._silent: dict[socket.socket, tuple[str, float]] = {}
-        """Connections whose client has sent nothing: by which name it is counted, and until when it may be silent."""
-        self._waiting: dict[str, dict[socket.socket, None]] = {}
-        """Those of `_silent` whose client has sent something, by client: they wait for room in the budget of
-        handshakes. The client whose turn is next comes first."""
-        self._beginning: dict[asyncio.Task[None], tuple[float, str]] = {}
-        """When each began, in that order, and whose it is."""
+        self._silent: dict[socket.socket, _Silent] = {}
+        """Connections without a protocol: their client has sent nothing, or they wait for their handshake."""
+        self._connecting: set[asyncio.Task[None]] = set()
+        """They get their protocol."""
+        self._handshakes = Handshakes(limits, self._begin)
         self._watch: asyncio.Task[None] | None = None
 
     @property
     def connections(self) -> int:
         """The number of connections, including those whose client left before its answer was ready."""
-        return len(self._http.connections()) + len(self._silent) + len(self._beginning)
+        return len(self._http.connections()) + len(self._silent) + len(self._connecting)
 
     async def open(self) -> None:
         """Opens the port. Raises SettingsError if it can't."""
@@ -119,7 +129,7 @@ class Port:
                 self._drop(silent)
             was_silent = set(self._silent)
             await asyncio.sleep(0.02)
-        for task in list(self._beginning):
+        for task in list(self._connecting):
             task.cancel()
         await self._http.abort()
         self._watch.cancel()
@@ -142,89 +152,61 @@ class Port:
                 continue
             accepted.setblocking(False)
             seconds = HANDSHAKE_SECONDS if self._tls else deadlines.IDLE_SECONDS
-            self._silent[accepted] = client, loop.time() + seconds
-            loop.add_reader(accepted, self._begin, accepted)
+            self._silent[accepted] = _Silent(client, loop.time() + seconds)
+            loop.add_reader(accepted, self._arrived, accepted)
 
     def _accept_again(self, listening: socket.socket) -> None:
         if listening.fileno() >= 0:
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
-    def _begin(self, accepted: socket.socket) -> None:
+    def _arrived(self, accepted: socket.socket) -> None:
         """The client has sent something, or has left."""
-        asyncio.get_running_loop().remove_reader(accepted)
-        client, _ = self._silent[accepted]
-        if self._tls and not self._has_room_for(client):
-            self._waiting.setdefault(client, {})[accepted] = None
-        else:
-            self._begin_now(accepted)
+        silent = self._silent[accepted]
+        if self._tls is None:
+            asyncio.get_running_loop().remove_reader(accepted)
+            self._begin(accepted)
+            return
+        arrived, size = hello_bytes(accepted)
+        if not size:
+            self._drop(accepted)
+        elif silent.arrived < arrived < size:
+            silent.arrived = arrived
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)  # it is not readable before
+        else:  # all has arrived, or no more will
+            asyncio.get_running_loop().remove_reader(accepted)
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+            self._handshakes.wait(accepted, silent.client)
 
-    def _has_room_for(self, client: str) -> bool:
-        """Whether a handshake of the client may begin now.
-
-        If there is no room, the client with the most handshakes gives one up, the oldest, to one that has at least two
-        fewer. So nobody waits for handshakes that another one does not end.
-        """
-        if self._limits.handshakes.has_room(HANDSHAKE_BYTES):
-            return True
-        counts = Counter(other for _, other in self._beginning.values())
-        busiest = max(counts, key=counts.__getitem__, default=client)
-        if counts[busiest] - counts[client] < 2:
-            return False
-        self._evict(next(task for task, (_, other) in self._beginning.items() if other == busiest))
-        return True
-
-    def _evict(self, task: asyncio.Task[None]) -> None:
-        del self._beginning[task]
-        self._limits.handshakes.evict(task.cancel)
-
-    def _begin_now(self, accepted: socket.socket) -> None:
+    def _begin(self, accepted: socket.socket) -> asyncio.Task[None]:
+        """Gives a socket its protocol; with TLS that is its handshake."""
         loop = asyncio.get_running_loop()
-        client, silent_until = self._silent.pop(accepted)
-        seconds = max(1.0, silent_until - loop.time()) if self._tls else None
-        task = loop.create_task(self._connect(accepted, client, seconds))
-        if self._tls:
-            self._limits.handshakes.hold(task.cancel, HANDSHAKE_BYTES)
-        self._beginning[task] = loop.time(), client
-        task.add_done_callback(self._begun)
+        silent = self._silent.pop(accepted)
+        connection = self._http.connection(silent.client)
+        seconds = max(1.0, silent.until - loop.time()) if self._tls else None
 
-    def _begin_waiting(self) -> None:
-        while self._waiting and self._limits.handshakes.has_room(HANDSHAKE_BYTES):
-            client, waiting = next(iter(self._waiting.items()))
-            accepted = next(iter(waiting))
-            self._no_longer_waits(accepted, client)
-            if client in self._waiting:  # the others' turns come first
-                self._waiting[client] = self._waiting.pop(client)
-            self._begin_now(accepted)
+        async def connect() -> None:
+            with contextlib.suppress(OSError):  # no TLS, or too slow
+                await loop.connect_accepted_socket(
+                    lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=seconds
+                )
 
-    def _no_longer_waits(self, accepted: socket.socket, client: str) -> None:
-        waiting = self._waiting.get(client, {})
-        waiting.pop(accepted, None)
-        if not waiting:
-            self._waiting.pop(client, None)
+        def connected(task: asyncio.Task[None]) -> None:
+            self._connecting.discard(task)
+            if not connection.was_made:  # or it was evicted, maybe before its first step
+                accepted.close()
+                self._limits.leave(silent.client)
 
-    async def _connect(self, accepted: socket.socket, client: str, handshake_seconds: float | None) -> None:
-        connection = self._http.connection(client)
-        try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=handshake_seconds
-            )
-        except (OSError, asyncio.CancelledError):  # no TLS, too slow, or one handshake too many
-            accepted.close()
-        finally:
-            if not connection.was_made:
-                self._limits.leave(client)
+        task = loop.create_task(connect())
+        self._connecting.add(task)
+        task.add_done_callback(connected)
+        return task
 
-    def _begun(self, task: asyncio.Task[None]) -> None:
-        self._beginning.pop(task, None)
-        self._limits.handshakes.release(task.cancel)
-        self._begin_waiting()
-
-    def _drop(self, silent: socket.socket) -> None:
-        client, _ = self._silent.pop(silent)
-        self._no_longer_waits(silent, client)
-        asyncio.get_running_loop().remove_reader(silent)
-        silent.close()
-        self._limits.leave(client)
+    def _drop(self, accepted: socket.socket) -> None:
+        silent = self._silent.pop(accepted)
+        self._handshakes.forget(accepted, silent.client)
+        asyncio.get_running_loop().remove_reader(accepted)
+        accepted.close()
+        self._limits.leave(silent.client)
 
     async def _look_at_the_clock(self) -> None:
         loop = asyncio.get_running_loop()
@@ -234,12 +216,9 @@ class Port:
             now = loop.time()
             for connection in self._http.connections():
                 connection.look_at_the_clock(now)
-            for silent in [one for one, (_, until) in self._silent.items() if until <= now]:
-                self._drop(silent)
-            slow = [task for task, (begun, _) in self._beginning.items() if begun <= now - HANDSHAKE_SLOW_SECONDS]
-            for task in slow[: sum(map(len, self._waiting.values()))]:
-                self._evict(task)
-            self._begin_waiting()
+            for accepted in [accepted for accepted, silent in self._silent.items() if silent.until <= now]:
+                self._drop(accepted)
+            self._handshakes.evict_slow(now)
             if self._limits.refused and now >= log_again_at:
                 log.warning("connections_refused", count=self._limits.take_refused(), open=self._limits.connections)
                 log_again_at = now + LOG_REFUSED_SECONDS

@@ -17,14 +17,13 @@ from prometheus_client import REGISTRY
 
 from chassis.http import connection_limits as module
 from chassis.http import deadlines, holder, replies
-from chassis.http import port as ports
 from chassis.http.bodies import BodyBroken
-from chassis.http.connection_limits import HANDSHAKE_BYTES, Budget, ConnectionLimits, Sizes
+from chassis.http.connection_limits import Budget, ConnectionLimits
 from chassis.http.port import Port
 from chassis.http.replies import Reply
 from chassis.http.requests import Request
 from chassis.runtime.settings import Environment, SettingsError, networks, trusted_proxies
-from testkit.patience import PATIENCE_SECONDS, comes_true
+from testkit.patience import comes_true
 from testkit.processes import free_port
 from testkit.raw_http import Api, Connection
 
@@ -387,56 +386,6 @@ async def test_with_tls_a_large_burst_counts_until_the_connection_ends(
     assert (await second.receive()).status == 200
     second.close()
     await comes_true(lambda: (limits.connections, limits.tls.total) == (0, 0))
-    await port.close()
-
-
-async def test_handshakes_that_do_not_end_keep_no_other_client_out(
-    answers: Answers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("HANDSHAKE_SLOW_SECONDS", "HANDSHAKE_SECONDS"):
-        monkeypatch.setattr(ports, name, 2 * PATIENCE_SECONDS)  # no end of them decides
-    authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("localhost").configure_cert(context)
-    limits = ConnectionLimits(sizes=Sizes(handshakes=4 * HANDSHAKE_BYTES))
-    port = Port("TEST_PORT", "127.0.0.1", free_port(), answers, context, limits, ERRORS)
-    await port.open()
-
-    async def begin(address: str) -> asyncio.StreamWriter:
-        _, writer = await asyncio.open_connection("127.0.0.1", port.number, local_addr=(address, 0))
-        writer.write(b"\x16\x03")
-        return writer
-
-    async def visit(address: str) -> None:
-        trust = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            _, writer = await asyncio.open_connection(
-                "127.0.0.1", port.number, ssl=trust, server_hostname="localhost", local_addr=(address, 0)
-            )
-        writer.close()
-
-    before = exceeded("handshakes")
-    hostile = [await begin("127.0.5.1") for _ in range(8)]
-    await comes_true(lambda: port.connections == 8 and limits.handshakes.total == 4 * HANDSHAKE_BYTES)
-    await visit("127.0.5.2")
-    assert exceeded("handshakes") == before + 1, "the oldest of those who have most was evicted"
-    for writer in hostile:
-        writer.close()
-    await comes_true(lambda: port.connections == 0)
-
-    # Where all have the same number, clients take turns.
-    others = [await begin(f"127.0.5.{number}") for number in (1, 2, 3, 4)]
-    await comes_true(lambda: limits.handshakes.total == 4 * HANDSHAKE_BYTES)
-    hostile = [await begin("127.0.5.1") for _ in range(4)]
-    await comes_true(lambda: port.connections == 8)
-    visitor = asyncio.ensure_future(visit("127.0.5.5"))
-    await comes_true(lambda: port.connections == 9)
-    others[1].close()
-    others[2].close()
-    await visitor
-    assert exceeded("handshakes") == before + 1
-    for writer in (*others, *hostile):
-        writer.close()
-    await comes_true(lambda: (port.connections, limits.connections, limits.handshakes.total) == (0, 0, 0))
     await port.close()
 
 
