@@ -1,12 +1,31 @@
 CREATE FUNCTION public.mark_dependants() RETURNS trigger
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
+DECLARE
+    at_once integer := coalesce(nullif(current_setting('makeready.at_once', true), ''), '200');
+    dependants text := 'SELECT company_id, id FROM ' || TG_ARGV[0] || ' WHERE company_id = ANY (ARRAY[$1]) AND ' || TG_ARGV[1] || ' = ANY (ARRAY[$2]) AND (' || TG_ARGV[3] || ') ORDER BY company_id, ' || TG_ARGV[1] || ', id LIMIT 201';
+    mark record;
+    few integer;
 BEGIN
-    INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
-    SELECT DISTINCT (one ->> 'company_id')::bigint, TG_ARGV[0], TG_ARGV[1], (one ->> TG_ARGV[2])::bigint
-    FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (one) WHERE one ->> TG_ARGV[2] IS NOT NULL;
+    FOR mark IN
+        SELECT DISTINCT (shown ->> 'company_id')::bigint AS company_id, (shown ->> TG_ARGV[2])::bigint AS refers_to
+        FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (shown) WHERE shown ->> TG_ARGV[2] IS NOT NULL
+    LOOP
+        INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
+        VALUES (mark.company_id, TG_ARGV[0], TG_ARGV[1], mark.refers_to);
+        CONTINUE WHEN at_once = 0;
+        EXECUTE 'SELECT count(*) FROM (' || dependants || ') AS dependant' INTO few
+        USING mark.company_id, mark.refers_to;
+        CONTINUE WHEN few = 0 OR few > at_once;
+        EXECUTE 'WITH free AS MATERIALIZED (' || dependants || ' FOR NO KEY UPDATE SKIP LOCKED) UPDATE ' || TG_ARGV[0]
+            || ' AS record SET document_shape = NULL, changed_xid = pg_current_xact_id() FROM free'
+            ' WHERE record.company_id = free.company_id AND record.id = free.id'
+        USING mark.company_id, mark.refers_to;
+        at_once := at_once - few;
+        PERFORM set_config('makeready.at_once', at_once::text, true);
+    END LOOP;
     RETURN NULL;
-END $$;
+END $_$;
 
 CREATE FUNCTION public.record_change() RETURNS trigger
     LANGUAGE plpgsql
@@ -19,10 +38,31 @@ END $$;
 CREATE FUNCTION public.record_change_of_asset() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.searched_version := NEW.searched_version;
+    OLD.searched_version := NEW.searched_version; OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
+        IF NOT is_stored THEN
+            NEW.document := NULL; NEW.document_shape := NULL;
+        END IF;
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION public.record_change_of_inspection() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
+BEGIN
+    OLD.published_status := NEW.published_status; OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    IF OLD *<> NEW THEN
+        NEW.changed_xid := pg_current_xact_id();
+        IF NOT is_stored THEN
+            NEW.document := NULL; NEW.document_shape := NULL;
+        END IF;
     END IF;
     RETURN NEW;
 END $$;
@@ -30,10 +70,15 @@ END $$;
 CREATE FUNCTION public.record_change_of_meter() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.searched_version := NEW.searched_version;
+    OLD.searched_version := NEW.searched_version; OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
+        IF NOT is_stored THEN
+            NEW.document := NULL; NEW.document_shape := NULL;
+        END IF;
     END IF;
     RETURN NEW;
 END $$;
@@ -41,10 +86,15 @@ END $$;
 CREATE FUNCTION public.record_change_of_property() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.searched_version := NEW.searched_version;
+    OLD.searched_version := NEW.searched_version; OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
+        IF NOT is_stored THEN
+            NEW.document := NULL; NEW.document_shape := NULL;
+        END IF;
     END IF;
     RETURN NEW;
 END $$;
@@ -52,10 +102,31 @@ END $$;
 CREATE FUNCTION public.record_change_of_unit() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.searched_version := NEW.searched_version; OLD.occupancy_version := NEW.occupancy_version;
+    OLD.searched_version := NEW.searched_version; OLD.occupancy_version := NEW.occupancy_version; OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
+        IF NOT is_stored THEN
+            NEW.document := NULL; NEW.document_shape := NULL;
+        END IF;
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION public.record_change_of_vendor() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
+BEGIN
+    OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    IF OLD *<> NEW THEN
+        NEW.changed_xid := pg_current_xact_id();
+        IF NOT is_stored THEN
+            NEW.document := NULL; NEW.document_shape := NULL;
+        END IF;
     END IF;
     RETURN NEW;
 END $$;
@@ -92,6 +163,8 @@ CREATE TABLE public.asset (
     source text NOT NULL,
     searched_version bigint DEFAULT 0 NOT NULL,
     changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    document bytea,
+    document_shape integer,
     CONSTRAINT asset_expected_life_years CHECK (((expected_life_years >= 0) AND (expected_life_years <= 1000))),
     CONSTRAINT asset_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
     CONSTRAINT asset_stands_in_one_place CHECK (((unit_id IS NULL) OR (location_id IS NULL))),
@@ -155,6 +228,7 @@ CREATE TABLE public.changes_epoch (
     id integer DEFAULT 1 NOT NULL,
     epoch uuid DEFAULT gen_random_uuid() NOT NULL,
     system bigint DEFAULT (pg_control_system()).system_identifier NOT NULL,
+    settled_xid xid8 DEFAULT '0'::xid8 NOT NULL,
     CONSTRAINT changes_epoch_one_row CHECK ((id = 1))
 );
 
@@ -164,7 +238,10 @@ CREATE TABLE public.changes_to_touch (
     record text NOT NULL,
     refers_by text NOT NULL,
     refers_to bigint NOT NULL,
-    after_id bigint DEFAULT 0 NOT NULL
+    after_id bigint DEFAULT 0 NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    since xid8 DEFAULT pg_snapshot_xmin(pg_current_snapshot()) NOT NULL,
+    horizon xid8
 );
 
 ALTER TABLE public.changes_to_touch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -274,6 +351,8 @@ END) STORED,
     cancelled_by text,
     cancel_reason text,
     changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    document bytea,
+    document_shape integer,
     CONSTRAINT inspection_cancelled_at CHECK (((kind <> 'cancelled'::text) OR ((cancelled_at IS NOT NULL) AND (cancelled_by IS NOT NULL)))),
     CONSTRAINT inspection_engagement_of_a_walk CHECK (((engagement IS NULL) OR (kind <> 'operations'::text))),
     CONSTRAINT inspection_inspection_number CHECK (((inspection_number >= 1) AND (inspection_number <= 2147483647))),
@@ -355,6 +434,8 @@ CREATE TABLE public.meter (
     source text NOT NULL,
     searched_version bigint DEFAULT 0 NOT NULL,
     changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    document bytea,
+    document_shape integer,
     CONSTRAINT meter_of_a_unit_names_it CHECK (((scope = 'unit'::text) = (unit_id IS NOT NULL))),
     CONSTRAINT meter_scope CHECK ((scope = ANY (ARRAY['master'::text, 'common_area'::text, 'unit'::text]))),
     CONSTRAINT meter_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
@@ -444,6 +525,8 @@ CREATE TABLE public.property (
     source text NOT NULL,
     searched_version bigint DEFAULT 0 NOT NULL,
     changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    document bytea,
+    document_shape integer,
     CONSTRAINT property_latitude CHECK (((latitude >= ('-90'::integer)::double precision) AND (latitude <= (90)::double precision))),
     CONSTRAINT property_longitude CHECK (((longitude >= ('-180'::integer)::double precision) AND (longitude <= (180)::double precision))),
     CONSTRAINT property_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
@@ -509,6 +592,8 @@ CREATE TABLE public.unit (
     occupancy_version bigint DEFAULT 0 NOT NULL,
     searched_version bigint DEFAULT 0 NOT NULL,
     changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    document bytea,
+    document_shape integer,
     CONSTRAINT unit_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
     CONSTRAINT unit_unit_status CHECK ((unit_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text])))
 );
@@ -543,6 +628,8 @@ CREATE TABLE public.vendor (
     lapse_held_for date,
     compliance_due_on date,
     changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    document bytea,
+    document_shape integer,
     CONSTRAINT vendor_avg_rating CHECK (((avg_rating >= (0)::double precision) AND (avg_rating <= (100)::double precision))),
     CONSTRAINT vendor_hold_has_a_reason CHECK ((on_hold = (hold_reason IS NOT NULL))),
     CONSTRAINT vendor_hold_has_an_instant CHECK (((NOT on_hold) OR (held_at IS NOT NULL))),
@@ -704,6 +791,8 @@ CREATE INDEX asset_page_of_unit ON public.asset USING btree (company_id, unit_id
 
 CREATE INDEX asset_page_of_unit_and_status ON public.asset USING btree (hashtextextended(status, unit_id), id);
 
+CREATE INDEX asset_unrendered ON public.asset USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 18581306);
+
 CREATE INDEX asset_unsearched ON public.asset USING btree (company_id, id) WHERE (searched_version <> version);
 
 CREATE INDEX asset_updated ON public.asset USING btree (company_id, updated_at);
@@ -729,6 +818,8 @@ CREATE UNIQUE INDEX building_name ON public.building USING btree (property_id, n
 CREATE INDEX business_words ON public.business USING gin (array_to_tsvector(string_to_array(regexp_replace(btrim(regexp_replace(regexp_replace(regexp_replace(btrim(regexp_replace(translate(replace(translate(regexp_replace(NORMALIZE(legal_name, NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩЂЃЄЅІЇЈЉЊЋЌЍЎЏАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯĐØŁÆŒÞđøłıςґҐ'::text, 'abcdefghijklmnopqrstuvwxyzαβγδεζηθικλμνξοπρστυφχψωђѓєѕіїјљњћќѝўџабвгдежзийклмнопрстуфхцчшщъыьэюяdolæœþdoliσгг'::text), 'ß'::text, 'ss'::text), '!"#$&''()*+,-./:;<=>?@[\]^_`{|}~¡¿«»‘’“”„–—…·•′″、。，！？；：（）「」『』【】・〜'::text, '                                                                '::text), '[ ]+'::text, ' '::text, 'g'::text)), '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff])'::text, ' \1 '::text, 'g'::text), '([^ ]{48})[^ ]+'::text, '\1'::text, 'g'::text), '[ ]+'::text, ' '::text, 'g'::text)), '([^ ]+)'::text, textcat(to_hex(company_id), '|\1'::text), 'g'::text), ' '::text))) WITH (fastupdate=off);
 
 CREATE INDEX changes_to_touch_of ON public.changes_to_touch USING btree (record, refers_by, id);
+
+CREATE INDEX changes_to_touch_since ON public.changes_to_touch USING btree (xid);
 
 CREATE UNIQUE INDEX floor_name ON public.floor USING btree (property_id, name, building_id) NULLS NOT DISTINCT;
 
@@ -764,6 +855,8 @@ CREATE INDEX inspection_search_unit ON public.inspection USING btree (hashtextex
 
 CREATE INDEX inspection_stale ON public.inspection USING btree (company_id, scheduled_date) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (status = ANY (ARRAY['Scheduled'::text, 'In Progress'::text])) AND (stale_announced_at IS NULL) AND (scheduled_date IS NOT NULL));
 
+CREATE INDEX inspection_unrendered ON public.inspection USING btree (company_id, id) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (document_shape IS DISTINCT FROM 358108529));
+
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
 CREATE INDEX ix_inbox_applied_at ON public.inbox USING btree (applied_at);
@@ -788,6 +881,8 @@ CREATE INDEX meter_page_of_property ON public.meter USING btree (company_id, pro
 
 CREATE INDEX meter_page_of_unit ON public.meter USING btree (company_id, unit_id, id);
 
+CREATE INDEX meter_unrendered ON public.meter USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 1455040629);
+
 CREATE INDEX meter_unsearched ON public.meter USING btree (company_id, id) WHERE (searched_version <> version);
 
 CREATE INDEX meter_updated ON public.meter USING btree (company_id, updated_at);
@@ -805,6 +900,8 @@ CREATE INDEX place_search_words ON public.place_search USING gin (words);
 CREATE INDEX property_changed ON public.property USING btree (company_id, changed_xid, id);
 
 CREATE INDEX property_names ON public.property USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+
+CREATE INDEX property_unrendered ON public.property USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 1719611052);
 
 CREATE INDEX property_unsearched ON public.property USING btree (company_id, id) WHERE (searched_version <> version);
 
@@ -824,6 +921,8 @@ CREATE INDEX unit_names_of_property_and_status ON public.unit USING btree (compa
 
 CREATE INDEX unit_names_of_status ON public.unit USING btree (company_id, COALESCE(unit_status, ''::text), regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
+CREATE INDEX unit_unrendered ON public.unit USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 398549135);
+
 CREATE INDEX unit_unsearched ON public.unit USING btree (company_id, id) WHERE (searched_version <> version);
 
 CREATE INDEX vendor_changed ON public.vendor USING btree (company_id, changed_xid, id);
@@ -838,29 +937,31 @@ CREATE INDEX vendor_search ON public.vendor USING btree (hashtextextended(textca
 
 CREATE INDEX vendor_search_insurance ON public.vendor USING btree (hashtextextended(textcat(text(on_hold), textcat(text(is_active), COALESCE(last_compliance_state, 'unknown'::text))), company_id), COALESCE(insurance_expires_on, 'infinity'::date), id);
 
+CREATE INDEX vendor_unrendered ON public.vendor USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 143996423);
+
 CREATE INDEX vendor_words ON public.vendor USING gin (array_to_tsvector(string_to_array(regexp_replace(btrim(regexp_replace(regexp_replace(regexp_replace(btrim(regexp_replace(translate(replace(translate(regexp_replace(NORMALIZE(textcat(COALESCE(nickname, ''::text), textcat(' '::text, COALESCE(external_id, ''::text))), NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩЂЃЄЅІЇЈЉЊЋЌЍЎЏАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯĐØŁÆŒÞđøłıςґҐ'::text, 'abcdefghijklmnopqrstuvwxyzαβγδεζηθικλμνξοπρστυφχψωђѓєѕіїјљњћќѝўџабвгдежзийклмнопрстуфхцчшщъыьэюяdolæœþdoliσгг'::text), 'ß'::text, 'ss'::text), '!"#$&''()*+,-./:;<=>?@[\]^_`{|}~¡¿«»‘’“”„–—…·•′″、。，！？；：（）「」『』【】・〜'::text, '                                                                '::text), '[ ]+'::text, ' '::text, 'g'::text)), '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff])'::text, ' \1 '::text, 'g'::text), '([^ ]{48})[^ ]+'::text, '\1'::text, 'g'::text), '[ ]+'::text, ' '::text, 'g'::text)), '([^ ]+)'::text, textcat(to_hex(company_id), '|\1'::text), 'g'::text), ' '::text))) WITH (fastupdate=off);
 
 CREATE TRIGGER asset_changed BEFORE UPDATE ON public.asset FOR EACH ROW EXECUTE FUNCTION public.record_change_of_asset();
 
-CREATE TRIGGER asset_follows_location_by_property_id AFTER UPDATE ON public.location FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id) OR (old.location_type IS DISTINCT FROM new.location_type))) EXECUTE FUNCTION public.mark_dependants('asset', 'property_id', 'property_id');
+CREATE TRIGGER asset_follows_location_by_property_id AFTER UPDATE ON public.location FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id) OR (old.location_type IS DISTINCT FROM new.location_type))) EXECUTE FUNCTION public.mark_dependants('asset', 'property_id', 'property_id', 'true');
 
-CREATE TRIGGER asset_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('asset', 'property_id', 'id');
+CREATE TRIGGER asset_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('asset', 'property_id', 'id', 'true');
 
-CREATE TRIGGER asset_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('asset', 'unit_id', 'id');
+CREATE TRIGGER asset_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('asset', 'unit_id', 'id', 'true');
 
-CREATE TRIGGER inspection_changed BEFORE UPDATE ON public.inspection FOR EACH ROW EXECUTE FUNCTION public.record_change();
+CREATE TRIGGER inspection_changed BEFORE UPDATE ON public.inspection FOR EACH ROW EXECUTE FUNCTION public.record_change_of_inspection();
 
-CREATE TRIGGER inspection_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('inspection', 'property_id', 'id');
+CREATE TRIGGER inspection_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('inspection', 'property_id', 'id', 'inspection.kind = ''operations'' OR inspection.kind = ''acceptance_walk'' AND inspection.engagement IS NULL');
 
-CREATE TRIGGER inspection_follows_staff_by_assignee_id AFTER UPDATE ON public.staff FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.mark_dependants('inspection', 'assignee_id', 'id');
+CREATE TRIGGER inspection_follows_staff_by_assignee_id AFTER UPDATE ON public.staff FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.mark_dependants('inspection', 'assignee_id', 'id', 'inspection.kind = ''operations'' OR inspection.kind = ''acceptance_walk'' AND inspection.engagement IS NULL');
 
-CREATE TRIGGER inspection_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('inspection', 'unit_id', 'id');
+CREATE TRIGGER inspection_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('inspection', 'unit_id', 'id', 'inspection.kind = ''operations'' OR inspection.kind = ''acceptance_walk'' AND inspection.engagement IS NULL');
 
 CREATE TRIGGER meter_changed BEFORE UPDATE ON public.meter FOR EACH ROW EXECUTE FUNCTION public.record_change_of_meter();
 
-CREATE TRIGGER meter_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('meter', 'property_id', 'id');
+CREATE TRIGGER meter_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('meter', 'property_id', 'id', 'true');
 
-CREATE TRIGGER meter_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('meter', 'unit_id', 'id');
+CREATE TRIGGER meter_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('meter', 'unit_id', 'id', 'true');
 
 CREATE TRIGGER property_changed BEFORE UPDATE ON public.property FOR EACH ROW EXECUTE FUNCTION public.record_change_of_property();
 
@@ -868,17 +969,17 @@ CREATE TRIGGER reading_changed BEFORE UPDATE ON public.reading FOR EACH ROW EXEC
 
 CREATE TRIGGER unit_changed BEFORE UPDATE ON public.unit FOR EACH ROW EXECUTE FUNCTION public.record_change_of_unit();
 
-CREATE TRIGGER unit_follows_building_by_property_id AFTER UPDATE ON public.building FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'property_id');
+CREATE TRIGGER unit_follows_building_by_property_id AFTER UPDATE ON public.building FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'property_id', 'true');
 
-CREATE TRIGGER unit_follows_floor_by_property_id AFTER UPDATE ON public.floor FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'property_id');
+CREATE TRIGGER unit_follows_floor_by_property_id AFTER UPDATE ON public.floor FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'property_id', 'true');
 
-CREATE TRIGGER unit_follows_floorplan_by_property_id AFTER UPDATE ON public.floorplan FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id) OR (old.bedrooms IS DISTINCT FROM new.bedrooms) OR (old.bathrooms IS DISTINCT FROM new.bathrooms) OR (old.square_feet IS DISTINCT FROM new.square_feet))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'property_id');
+CREATE TRIGGER unit_follows_floorplan_by_property_id AFTER UPDATE ON public.floorplan FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id) OR (old.bedrooms IS DISTINCT FROM new.bedrooms) OR (old.bathrooms IS DISTINCT FROM new.bathrooms) OR (old.square_feet IS DISTINCT FROM new.square_feet))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'property_id', 'true');
 
-CREATE TRIGGER unit_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'id');
+CREATE TRIGGER unit_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('unit', 'property_id', 'id', 'true');
 
-CREATE TRIGGER vendor_changed BEFORE UPDATE ON public.vendor FOR EACH ROW EXECUTE FUNCTION public.record_change();
+CREATE TRIGGER vendor_changed BEFORE UPDATE ON public.vendor FOR EACH ROW EXECUTE FUNCTION public.record_change_of_vendor();
 
-CREATE TRIGGER vendor_follows_business_by_business_id AFTER UPDATE ON public.business FOR EACH ROW WHEN (((old.legal_name IS DISTINCT FROM new.legal_name) OR (old.website IS DISTINCT FROM new.website))) EXECUTE FUNCTION public.mark_dependants('vendor', 'business_id', 'id');
+CREATE TRIGGER vendor_follows_business_by_business_id AFTER UPDATE ON public.business FOR EACH ROW WHEN (((old.legal_name IS DISTINCT FROM new.legal_name) OR (old.website IS DISTINCT FROM new.website))) EXECUTE FUNCTION public.mark_dependants('vendor', 'business_id', 'id', 'true');
 
 ALTER TABLE ONLY public.asset
     ADD CONSTRAINT asset_company_id_property_id_fkey FOREIGN KEY (company_id, property_id) REFERENCES public.property(company_id, id);

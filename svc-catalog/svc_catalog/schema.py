@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from chassis.changes.tables import add_change_tables
+from chassis.changes.tables import CHANGE_COLUMNS, add_change_tables
 from chassis.messaging.consumer import inbox_table
 from chassis.messaging.outbox import outbox_table
 from chassis.replicas.tables import company_replica, replica_table
@@ -101,7 +101,7 @@ def within_property(column: str, place: str) -> ForeignKeyConstraint:
 
 def editable_columns(table: Table, *without: str) -> list[str]:
     """The columns that imports and people can set, except external_id. without: columns that another service owns."""
-    own = {"company_id", "id", "version", "searched_version", "changed_xid", "updated_at", "external_id", "source"}
+    own = {"company_id", "id", "version", "searched_version", "updated_at", "external_id", "source", *CHANGE_COLUMNS}
     return [one.name for one in table.c if one.name not in {*own, *without} and one.computed is None]
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import BigInteger, func, select
+from sqlalchemy import BigInteger, func, select, text
 
 from chassis.changes.feed import Changes
 from chassis.changes.touching import BATCH_ROWS, MARKS_MAX, Touching
+from chassis.changes.triggers import AT_ONCE_ROWS, DEPENDANTS
 from chassis.db.database import Database
 from chassis.db.statements import Statement, param
 from svc_catalog.__main__ import CHANGES
 from svc_catalog.inspections import queries as inspections_queries
 from svc_catalog.inspections import rules as inspection_rules
 from svc_catalog.inspections import search_queries as inspection_searches
+from svc_catalog.inspections import tables as inspection_tables
 from svc_catalog.inspections.tables import inspection
 from svc_catalog.meters import queries as meters_queries
 from svc_catalog.notices import queries as notices_queries
@@ -144,10 +146,18 @@ async def test_a_batch_of_moves_reads_the_rows_that_it_moves(known_crowd: Databa
         # Different ids, or the plan would reuse the rows that it has found for one mark.
         after_id = list(range(marks))
         given = {"company_id": [IN_ORDER] * marks, "refers_to": [place or 0] * marks, "after_id": after_id}
-        plan = await statement_plan(known_crowd, touch.dependants, **given)
+        plan = await statement_plan(known_crowd, touch.dependants, **given, since=[0] * marks)
         cost = f"{table}.{column}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
         assert plan.returned <= BATCH_ROWS and plan.rows_met <= 2 * BATCH_ROWS + marks, cost
         assert not plan.whole_tables, cost
+        # What the trigger asks in the transaction of a change.
+        condition = inspection_tables.SERVED if table == "inspection" else "true"
+        query = DEPENDANTS.format(record=table, refers_by=column, served=condition)
+        for number, name in enumerate(("company_id", "refers_to"), start=1):
+            query = query.replace(f"${number}", f"CAST(:{name} AS bigint)")
+        plan = await statement_plan(known_crowd, Statement(text(query)), company_id=IN_ORDER, refers_to=place or 0)
+        cost = f"{table}.{column}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
+        assert plan.rows_met <= 2 * (AT_ONCE_ROWS + 1) and not plan.whole_tables, cost
 
 
 # People's searches: at most the page's rows of each state, in the index and in the table.

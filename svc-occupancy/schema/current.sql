@@ -1,18 +1,53 @@
 CREATE FUNCTION public.mark_dependants() RETURNS trigger
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
+DECLARE
+    at_once integer := coalesce(nullif(current_setting('makeready.at_once', true), ''), '200');
+    dependants text := 'SELECT company_id, id FROM ' || TG_ARGV[0] || ' WHERE company_id = ANY (ARRAY[$1]) AND ' || TG_ARGV[1] || ' = ANY (ARRAY[$2]) AND (' || TG_ARGV[3] || ') ORDER BY company_id, ' || TG_ARGV[1] || ', id LIMIT 201';
+    mark record;
+    few integer;
 BEGIN
-    INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
-    SELECT DISTINCT (one ->> 'company_id')::bigint, TG_ARGV[0], TG_ARGV[1], (one ->> TG_ARGV[2])::bigint
-    FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (one) WHERE one ->> TG_ARGV[2] IS NOT NULL;
+    FOR mark IN
+        SELECT DISTINCT (shown ->> 'company_id')::bigint AS company_id, (shown ->> TG_ARGV[2])::bigint AS refers_to
+        FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (shown) WHERE shown ->> TG_ARGV[2] IS NOT NULL
+    LOOP
+        INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
+        VALUES (mark.company_id, TG_ARGV[0], TG_ARGV[1], mark.refers_to);
+        CONTINUE WHEN at_once = 0;
+        EXECUTE 'SELECT count(*) FROM (' || dependants || ') AS dependant' INTO few
+        USING mark.company_id, mark.refers_to;
+        CONTINUE WHEN few = 0 OR few > at_once;
+        EXECUTE 'WITH free AS MATERIALIZED (' || dependants || ' FOR NO KEY UPDATE SKIP LOCKED) UPDATE ' || TG_ARGV[0]
+            || ' AS record SET document_shape = NULL, changed_xid = pg_current_xact_id() FROM free'
+            ' WHERE record.company_id = free.company_id AND record.id = free.id'
+        USING mark.company_id, mark.refers_to;
+        at_once := at_once - few;
+        PERFORM set_config('makeready.at_once', at_once::text, true);
+    END LOOP;
     RETURN NULL;
-END $$;
+END $_$;
 
 CREATE FUNCTION public.record_change() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
     NEW.changed_xid := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION public.record_change_of_transition() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
+BEGIN
+    OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    IF OLD *<> NEW THEN
+        NEW.changed_xid := pg_current_xact_id();
+        IF NOT is_stored THEN
+            NEW.document := NULL; NEW.document_shape := NULL;
+        END IF;
+    END IF;
     RETURN NEW;
 END $$;
 
@@ -42,6 +77,7 @@ CREATE TABLE public.changes_epoch (
     id integer DEFAULT 1 NOT NULL,
     epoch uuid DEFAULT gen_random_uuid() NOT NULL,
     system bigint DEFAULT (pg_control_system()).system_identifier NOT NULL,
+    settled_xid xid8 DEFAULT '0'::xid8 NOT NULL,
     CONSTRAINT changes_epoch_one_row CHECK ((id = 1))
 );
 
@@ -51,7 +87,10 @@ CREATE TABLE public.changes_to_touch (
     record text NOT NULL,
     refers_by text NOT NULL,
     refers_to bigint NOT NULL,
-    after_id bigint DEFAULT 0 NOT NULL
+    after_id bigint DEFAULT 0 NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    since xid8 DEFAULT pg_snapshot_xmin(pg_current_snapshot()) NOT NULL,
+    horizon xid8
 );
 
 ALTER TABLE public.changes_to_touch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -191,6 +230,8 @@ CREATE TABLE public.transition (
     predecessor_id bigint,
     began_at timestamp with time zone,
     planned_version bigint,
+    document bytea,
+    document_shape integer,
     CONSTRAINT transition_began_at CHECK ((has_begun OR (began_at IS NULL))),
     CONSTRAINT transition_begun_before_completed CHECK ((has_begun OR (status <> 'completed'::text))),
     CONSTRAINT transition_departure_destination_code CHECK ((char_length(departure_destination_code) <= 20000)),
@@ -351,6 +392,8 @@ CREATE INDEX audit_recorded ON public.audit USING btree (company_id, recorded_at
 
 CREATE INDEX changes_to_touch_of ON public.changes_to_touch USING btree (record, refers_by, id);
 
+CREATE INDEX changes_to_touch_since ON public.changes_to_touch USING btree (xid);
+
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
 CREATE INDEX ix_inbox_applied_at ON public.inbox USING btree (applied_at);
@@ -395,6 +438,8 @@ CREATE INDEX transition_to_begin ON public.transition USING btree (company_id, m
 
 CREATE INDEX transition_to_vacate ON public.transition USING btree (company_id, move_out_date, id) WHERE ((status = 'active'::text) AND (move_out_date IS DISTINCT FROM vacated_on));
 
+CREATE INDEX transition_unrendered ON public.transition USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 109619997);
+
 CREATE INDEX transition_updated ON public.transition USING btree (company_id, updated_at);
 
 CREATE UNIQUE INDEX turn_task_external_id ON public.turn_task USING btree (company_id, external_id);
@@ -423,11 +468,11 @@ CREATE INDEX unit_state_board_of_property ON public.unit_state USING btree (comp
 
 CREATE INDEX unit_state_unplaced ON public.unit_state USING btree (unit_id) WHERE (property_id IS NULL);
 
-CREATE TRIGGER transition_changed BEFORE UPDATE ON public.transition FOR EACH ROW EXECUTE FUNCTION public.record_change();
+CREATE TRIGGER transition_changed BEFORE UPDATE ON public.transition FOR EACH ROW EXECUTE FUNCTION public.record_change_of_transition();
 
-CREATE TRIGGER transition_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('transition', 'property_id', 'id');
+CREATE TRIGGER transition_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('transition', 'property_id', 'id', 'true');
 
-CREATE TRIGGER transition_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('transition', 'unit_id', 'id');
+CREATE TRIGGER transition_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('transition', 'unit_id', 'id', 'true');
 
 ALTER TABLE ONLY public.lease
     ADD CONSTRAINT lease_company_id_transition_id_fkey FOREIGN KEY (company_id, transition_id) REFERENCES public.transition(company_id, id);

@@ -1,18 +1,53 @@
 CREATE FUNCTION public.mark_dependants() RETURNS trigger
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
+DECLARE
+    at_once integer := coalesce(nullif(current_setting('makeready.at_once', true), ''), '200');
+    dependants text := 'SELECT company_id, id FROM ' || TG_ARGV[0] || ' WHERE company_id = ANY (ARRAY[$1]) AND ' || TG_ARGV[1] || ' = ANY (ARRAY[$2]) AND (' || TG_ARGV[3] || ') ORDER BY company_id, ' || TG_ARGV[1] || ', id LIMIT 201';
+    mark record;
+    few integer;
 BEGIN
-    INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
-    SELECT DISTINCT (one ->> 'company_id')::bigint, TG_ARGV[0], TG_ARGV[1], (one ->> TG_ARGV[2])::bigint
-    FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (one) WHERE one ->> TG_ARGV[2] IS NOT NULL;
+    FOR mark IN
+        SELECT DISTINCT (shown ->> 'company_id')::bigint AS company_id, (shown ->> TG_ARGV[2])::bigint AS refers_to
+        FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (shown) WHERE shown ->> TG_ARGV[2] IS NOT NULL
+    LOOP
+        INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
+        VALUES (mark.company_id, TG_ARGV[0], TG_ARGV[1], mark.refers_to);
+        CONTINUE WHEN at_once = 0;
+        EXECUTE 'SELECT count(*) FROM (' || dependants || ') AS dependant' INTO few
+        USING mark.company_id, mark.refers_to;
+        CONTINUE WHEN few = 0 OR few > at_once;
+        EXECUTE 'WITH free AS MATERIALIZED (' || dependants || ' FOR NO KEY UPDATE SKIP LOCKED) UPDATE ' || TG_ARGV[0]
+            || ' AS record SET document_shape = NULL, changed_xid = pg_current_xact_id() FROM free'
+            ' WHERE record.company_id = free.company_id AND record.id = free.id'
+        USING mark.company_id, mark.refers_to;
+        at_once := at_once - few;
+        PERFORM set_config('makeready.at_once', at_once::text, true);
+    END LOOP;
     RETURN NULL;
-END $$;
+END $_$;
 
 CREATE FUNCTION public.record_change() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
     NEW.changed_xid := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION public.record_change_of_ticket() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
+BEGIN
+    OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    IF OLD *<> NEW THEN
+        NEW.changed_xid := pg_current_xact_id();
+        IF NOT is_stored THEN
+            NEW.document := NULL; NEW.document_shape := NULL;
+        END IF;
+    END IF;
     RETURN NEW;
 END $$;
 
@@ -51,6 +86,7 @@ CREATE TABLE public.changes_epoch (
     id integer DEFAULT 1 NOT NULL,
     epoch uuid DEFAULT gen_random_uuid() NOT NULL,
     system bigint DEFAULT (pg_control_system()).system_identifier NOT NULL,
+    settled_xid xid8 DEFAULT '0'::xid8 NOT NULL,
     CONSTRAINT changes_epoch_one_row CHECK ((id = 1))
 );
 
@@ -60,7 +96,10 @@ CREATE TABLE public.changes_to_touch (
     record text NOT NULL,
     refers_by text NOT NULL,
     refers_to bigint NOT NULL,
-    after_id bigint DEFAULT 0 NOT NULL
+    after_id bigint DEFAULT 0 NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    since xid8 DEFAULT pg_snapshot_xmin(pg_current_snapshot()) NOT NULL,
+    horizon xid8
 );
 
 ALTER TABLE public.changes_to_touch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -209,6 +248,8 @@ CREATE TABLE public.ticket (
     quiet_since timestamp with time zone,
     stale_due_at timestamp with time zone,
     changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    document bytea,
+    document_shape integer,
     CONSTRAINT ticket_cancellation_reason_code CHECK ((cancellation_reason_code = ANY (ARRAY['duplicate_ticket'::text, 'no_access_repeated'::text, 'resident_cancelled'::text, 'resolved_independently'::text, 'scheduled_for_later'::text, 'see_notes'::text, 'wrong_property'::text]))),
     CONSTRAINT ticket_cancelled_at CHECK ((((status = 'Cancelled'::text) = (cancelled_at IS NOT NULL)) OR ((cancelled_at IS NULL) AND (external_id IS NOT NULL)))),
     CONSTRAINT ticket_category CHECK ((category = ANY (ARRAY['HVAC'::text, 'Plumbing'::text, 'Electrical'::text, 'Mechanical'::text, 'Life Safety'::text, 'Elevator'::text, 'Appliance'::text, 'Doors/Windows'::text, 'Flooring'::text, 'Painting'::text, 'Roofing'::text, 'Leak'::text, 'Pest Control'::text, 'Structural'::text, 'Grounds'::text, 'Parking Garage'::text, 'Pool'::text, 'Security'::text, 'Common Area'::text, 'General'::text, 'Other'::text]))),
@@ -428,6 +469,8 @@ CREATE INDEX audit_recorded ON public.audit USING btree (company_id, recorded_at
 
 CREATE INDEX changes_to_touch_of ON public.changes_to_touch USING btree (record, refers_by, id);
 
+CREATE INDEX changes_to_touch_since ON public.changes_to_touch USING btree (xid);
+
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
 CREATE INDEX ix_inbox_applied_at ON public.inbox USING btree (applied_at);
@@ -504,21 +547,23 @@ CREATE INDEX ticket_search_waiting ON public.ticket_search USING btree (company_
 
 CREATE INDEX ticket_stale_due ON public.ticket USING btree (company_id, stale_due_at) WHERE (stale_due_at IS NOT NULL);
 
+CREATE INDEX ticket_unrendered ON public.ticket USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 1982986522);
+
 CREATE INDEX ticket_updated ON public.ticket USING btree (company_id, updated_at);
 
 CREATE INDEX unit_external_id ON public.unit USING btree (company_id, external_id);
 
 CREATE INDEX vendor_external_id ON public.vendor USING btree (company_id, external_id);
 
-CREATE TRIGGER ticket_changed BEFORE UPDATE ON public.ticket FOR EACH ROW EXECUTE FUNCTION public.record_change();
+CREATE TRIGGER ticket_changed BEFORE UPDATE ON public.ticket FOR EACH ROW EXECUTE FUNCTION public.record_change_of_ticket();
 
-CREATE TRIGGER ticket_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('ticket', 'property_id', 'id');
+CREATE TRIGGER ticket_follows_property_by_property_id AFTER UPDATE ON public.property FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('ticket', 'property_id', 'id', 'true');
 
-CREATE TRIGGER ticket_follows_staff_by_assignee_id AFTER UPDATE ON public.staff FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.mark_dependants('ticket', 'assignee_id', 'id');
+CREATE TRIGGER ticket_follows_staff_by_assignee_id AFTER UPDATE ON public.staff FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.mark_dependants('ticket', 'assignee_id', 'id', 'true');
 
-CREATE TRIGGER ticket_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('ticket', 'unit_id', 'id');
+CREATE TRIGGER ticket_follows_unit_by_unit_id AFTER UPDATE ON public.unit FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('ticket', 'unit_id', 'id', 'true');
 
-CREATE TRIGGER ticket_follows_vendor_by_vendor_id AFTER UPDATE ON public.vendor FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('ticket', 'vendor_id', 'id');
+CREATE TRIGGER ticket_follows_vendor_by_vendor_id AFTER UPDATE ON public.vendor FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.external_id IS DISTINCT FROM new.external_id))) EXECUTE FUNCTION public.mark_dependants('ticket', 'vendor_id', 'id', 'true');
 
 ALTER TABLE ONLY public.asset
     ADD CONSTRAINT asset_property_id_fkey FOREIGN KEY (property_id) REFERENCES public.property(id);

@@ -1,11 +1,10 @@
 """The records of one kind in the order of their last change: a page of a feed.
 
-    PARCEL_CHANGES = Changes("parcel", PARCELS, parcel, served=parcel.c.is_public)  # in queries.py, next to the list
+    PARCEL_CHANGES = Changes("parcel", PARCEL_DOCUMENTS)  # in queries.py, next to the list
 
-    async def ListParcelChanges(self, request, call):  # in service.py
+    async def ListParcelChanges(self, request, call):  # in service.py; parcels: a `RecordReads`
         company_id = identity.caller(call).company_id
-        feed = await PARCEL_CHANGES.feed(self.database, company_id, request, self.renderer.record_of_wider_row)
-        return pb.ListParcelChangesResponse(feed=feed)
+        return pb.ListParcelChangesResponse(feed=await self.parcels.feed(company_id, request))
 
     app.follows(PARCEL_CHANGES)  # in __main__.py: moves the records that show a renamed row
 
@@ -15,7 +14,7 @@ makeready.common.v1.Feed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -24,11 +23,13 @@ from asyncpg import Record
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.sql import operators, visitors
 
+from chassis.changes.documents import ONE_SNAPSHOT, Documents, has_all
 from chassis.changes.positions import Position, expired, horizon_columns, unpacked
 from chassis.changes.tables import BESIDE, COLUMN, INFO, SERVED, Follow, Xid8
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.lists.paging import ROWS_MAX, on_rows
+from chassis.records.shapes import Renderer
 from chassis.refusals import Unavailable
 from makeready.common.v1.documents_pb2 import Feed
 
@@ -51,28 +52,31 @@ class FeedRequest(Protocol):
 class Changes:
     """The changes of one kind of records.
 
-    kind: the entity_type. rows: the SELECT of the list or of the fetch, whose first column is the record's id and in
-    which each join finds exactly one row or null. table: the records' own, declared with `make_followable`. served: a
-    condition in literals on the table that selects the records that a fetch returns; the others are gone.
+    kind: the entity_type. records: their documents; or, for records that have none and show no other table, the SELECT
+    of the list, whose first column is the record's id, with their table. The table is declared with `make_followable`;
+    records that it does not call served are gone.
 
-    Raises TypeError if the SELECT shows a row of another table that the record does not follow: its copies would stay
-    as they are for ever. So such a feed fails when the service starts.
+    Raises TypeError if the records show a row of another table that they do not follow: their copies would stay as they
+    are for ever. So such a feed fails when the service starts.
     """
 
-    def __init__(
-        self, kind: str, rows: sa.Select[Any], table: sa.Table, served: sa.ColumnElement[bool] | None = None
-    ) -> None:
-        self.kind, self.table = kind, table
+    def __init__(self, kind: str, records: Documents[Any] | sa.Select[Any], table: sa.Table | None = None) -> None:
+        self.kind = kind
+        self.documents: Documents[Any] | None = None
+        if isinstance(records, Documents):
+            self.documents, shown, rows, table = records, records.joined, records.rows, records.table
+        else:
+            shown = rows = records
+        assert table is not None, "a SELECT comes with its table"
+        self.table = table
         if COLUMN not in table.c:
             raise TypeError(f"The table {table.name} has no {COLUMN}: see `make_followable`.")
         self.follows: tuple[Follow, ...] = table.info[INFO]
-        if missing := unfollowed(rows, table, self.follows):
-            shown = ", ".join(missing)
-            raise TypeError(f"The changes of {table.name} show {shown}, and nothing follows it: see `make_followable`.")
-        c = table.c
-        if table.info[SERVED] is not None and table.info[SERVED] is not served:
-            raise TypeError(f"The changes of {table.name} serve other records than `make_followable` says.")
-        own = {one.name for one in visitors.iterate(rows) if isinstance(one, sa.Column) and one.table is table}
+        if missing := unfollowed(shown, table, self.follows):
+            names = ", ".join(missing)
+            raise TypeError(f"The changes of {table.name} show {names}, and nothing follows it: see `make_followable`.")
+        c, served = table.c, table.info[SERVED]
+        own = {one.name for one in visitors.iterate(shown) if isinstance(one, sa.Column) and one.table is table}
         if hidden := own & table.info[BESIDE]:
             raise TypeError(f"The changes of {table.name} show {min(hidden)}, whose changes move no record.")
         company = sa.func.any(array([param("company_id", sa.BigInteger)]))
@@ -99,17 +103,14 @@ class Changes:
         self._here = head + b'%d,"gone":false,"record":%b}'
         self._gone = head + b'%d,"gone":true,"record":null}'
 
-    async def feed(
-        self, database: Database, company_id: int, request: FeedRequest, render: Callable[[Record], msgspec.Struct]
-    ) -> Feed:
-        """The page after the request's position. render: the record of a row that has two more columns at its end.
+    async def feed(self, database: Database, company_id: int, request: FeedRequest, renderer: Renderer[Any]) -> Feed:
+        """The page after the request's position. renderer: of the records' shape.
 
         Raises Refusal 410 for a position from another history, and Unavailable while the stored order is that of
         another server: see `chassis.changes.touching`.
         """
         after = unpacked(request.position) if request.position else None
-        xid, after_id = (0, 0) if after is None else (after.xid, after.entity_id)
-        at = {"company_id": company_id, "xid": xid, "after_id": after_id}
+        at = {"company_id": company_id, "xid": 0, "after_id": 0}
         if after is None:
             async with database.transaction(IN_ORDER, writes=False) as connection:
                 look = await self._look_around(connection, after, at)
@@ -118,30 +119,64 @@ class Changes:
             if request.from_now:
                 return Feed(position=Position(look["epoch"], *end, begun).packed())
         else:
+            at |= {"xid": after.xid, "after_id": after.entity_id}
             begun = after.begun
+        start = (company_id, after, begun, at, request)
         async with database.connection() as connection:
-            look = await self._look_around(connection, after, at)
-            if not look["is_there"] and after is not None:
-                return Feed(position=request.position)
-            limit = min(request.limit, ROWS_MAX)
-            found: list[Record] = []
-            more, wanted = look["is_there"], limit + 1
-            for _ in range(PASSES_MAX):
-                if not more or len(found) == limit:
-                    break
-                at |= {"xid": xid, "after_id": after_id}
-                rows = await connection.rows(self.page, **at, horizon=look["xmin"], rows=wanted)
-                more = len(rows) == wanted
-                for row in rows:
-                    if row["served"] or row["xid"] > begun:
-                        if len(found) == limit:
-                            more = True
-                            break
-                        found.append(row)
-                    xid, after_id = row["xid"], row[0]
-                wanted = ROWS_MAX + 1
+            feed = await self._page(connection, renderer, *start)
+        if feed is None:
+            async with database.transaction(ONE_SNAPSHOT, writes=False) as connection:
+                feed = await self._page(connection, renderer, *start, in_one_snapshot=True)
+        assert feed is not None, "in one snapshot all is rendered"
+        return feed
+
+    async def _page(
+        self,
+        connection: Connection,
+        renderer: Renderer[Any],
+        company_id: int,
+        after: Position | None,
+        begun: int,
+        at: dict[str, int],
+        request: FeedRequest,
+        *,
+        in_one_snapshot: bool = False,
+    ) -> Feed | None:
+        """None if a document is missing, which must be rendered from the snapshot that the rows were read from."""
+        look = await self._look_around(connection, after, at)
+        if not look["is_there"] and after is not None:
+            return Feed(position=request.position)
+        limit = min(request.limit, ROWS_MAX)
+        found: list[Record] = []
+        more, wanted = look["is_there"], limit + 1
+        xid, after_id = at["xid"], at["after_id"]
+        for _ in range(PASSES_MAX):
+            if not more or len(found) == limit:
+                break
+            place = {"company_id": company_id, "xid": xid, "after_id": after_id}
+            rows = await connection.rows(self.page, **place, horizon=look["xmin"], rows=wanted)
+            more = len(rows) == wanted
+            for row in rows:
+                if row["served"] or row["xid"] > begun:
+                    if len(found) == limit:
+                        more = True
+                        break
+                    found.append(row)
+                xid, after_id = row["xid"], row[0]
+            wanted = ROWS_MAX + 1
+        served = [row for row in found if row["served"]]
+        if self.documents is None:
+            records = [renderer.json(tuple(row)[: len(renderer.shape.columns)]) for row in served]
+        elif in_one_snapshot or has_all(served):
+            documents = await self.documents.of_rows(connection, company_id, served)
+            records = [renderer.served(document) for document in documents]
+        else:
+            return None
+        following = iter(records)
         return Feed(
-            documents=[self._item(row, render) for row in found],
+            documents=[
+                self._here % (row[0], next(following)) if row["served"] else self._gone % row[0] for row in found
+            ],
             position=Position(look["epoch"], xid, after_id, begun).packed(),
             more=more,
         )
@@ -163,9 +198,6 @@ class Changes:
         if after is not None and (after.epoch != look["epoch"] or after.xid > look["xmax"]):
             raise expired()
         return look
-
-    def _item(self, row: Record, render: Callable[[Record], msgspec.Struct]) -> bytes:
-        return self._here % (row[0], _encode(render(row))) if row["served"] else self._gone % row[0]
 
 
 _XMIN = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8())

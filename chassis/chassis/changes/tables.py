@@ -10,6 +10,8 @@
 of such a row must move the records too, or a copy would have the old name for ever. A trigger marks them in the
 transaction of the change, and `chassis.changes.touching` gives them a new place in the order.
 
+With a `shape` the table also holds each record's document, the JSON that readers get: see `chassis.changes.documents`.
+
 The migration has the SQL in full, as `chassis.changes.triggers` returns it: see svc-tickets 0005. First `ADD COLUMN
 changed_xid xid8 NOT NULL DEFAULT '0'`, which rewrites no row: rows from before come first, by id. Then `ALTER COLUMN
 changed_xid SET DEFAULT pg_current_xact_id()`. testkit/tests/test_migrations.py compares triggers and functions, too.
@@ -27,8 +29,12 @@ from sqlalchemy.types import UserDefinedType
 
 from chassis.changes import triggers
 from chassis.db.history import SERVER
+from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 
 COLUMN = "changed_xid"
+SHAPE = "shape"  # of a table: the number of its records' public fields, or None
+CHANGE_COLUMNS = (COLUMN, DOCUMENT, DOCUMENT_SHAPE)
+"""The columns that `make_followable` may add."""
 INFO = "follows"  # of a table: what its records show
 BESIDE = "beside"  # of a table: the columns that they do not show
 SERVED = "served"  # of a table: the condition of its records that readers see, or None
@@ -79,21 +85,39 @@ def make_followable(
     *follows: Follow,
     beside: Sequence[str] = (),
     served: sa.ColumnElement[bool] | None = None,
+    shape: int | None = None,
 ) -> None:
     """Declares that the records of a table can be followed; call it after the table's other indexes.
 
     beside: columns of the table that no record shows, and that statements set by themselves. Such a change moves no
-    record. served: a condition in literals on the table; only such records are moved, as readers see no others.
+    record. served: a condition in literals on the table; only such records are moved, as readers see no others. shape:
+    the number of the public fields (`Shape.number`), for records that have documents, as all have that follow others.
 
     Adds the column changed_xid, the index of the order, the triggers, and an index for each follow that has none: by
-    company, column and id. Raises TypeError for a column that does not exist.
+    company, column and id; with a shape, the columns of the document, and the index of the records that have none of
+    the shape. Raises TypeError for a column that does not exist.
     """
     table.append_column(
         sa.Column(COLUMN, Xid8(), nullable=False, server_default=sa.text("pg_current_xact_id()"))  # see `triggers`
     )
     c = table.c
     sa.Index(f"{table.name}_changed", c.company_id, c[COLUMN], c.id)
-    _after_create(table, triggers.recorded(table.name, beside))
+    if shape is not None:
+        # Without a shape, or with another one, the document is rendered when it is read.
+        table.append_column(sa.Column(DOCUMENT, sa.LargeBinary, server_default=sa.text("NULL")))
+        table.append_column(sa.Column(DOCUMENT_SHAPE, sa.Integer, server_default=sa.text("NULL")))
+        unrendered = is_unrendered(table, shape)
+        sa.Index(
+            f"{table.name}_unrendered",
+            c.company_id,
+            c.id,
+            postgresql_where=unrendered if served is None else sa.and_(served, unrendered),
+        )
+    elif follows:
+        raise TypeError(f"{table.name} follows other tables and has no shape.")
+    # PostgreSQL computes such columns after the trigger.
+    computed = [column.name for column in c if column.computed is not None]
+    _after_create(table, triggers.recorded(table.name, [*beside, *computed], documents=shape is not None))
     for one in follows:
         for of, name in ((table, one.refers_by), (one.shown, one.key), *((one.shown, name) for name in one.columns)):
             if name not in of.c:
@@ -108,10 +132,35 @@ def make_followable(
             name = f"{table.name}_follows_{one.refers_by.removesuffix('_id')}"
             sa.Index(name, c.company_id, c[one.refers_by], c.id, postgresql_where=where)
         made = triggers.followed(
-            table.name, one.refers_by, one.shown.name, one.columns, key=one.key, comes_and_goes=one.comes_and_goes
+            table.name,
+            one.refers_by,
+            one.shown.name,
+            one.columns,
+            key=one.key,
+            comes_and_goes=one.comes_and_goes,
+            served="true" if served is None else str(served),
         )
         _after_create(one.shown, made)
-    table.info.update({INFO: follows, BESIDE: frozenset(beside), SERVED: served})
+    table.info.update({INFO: follows, BESIDE: frozenset(beside), SERVED: served, SHAPE: shape})
+
+
+def is_unrendered(table: sa.Table, shape: int) -> sa.ColumnElement[bool]:
+    """The condition of rows without a document of the shape."""
+    return table.c[DOCUMENT_SHAPE].is_distinct_from(sa.literal_column(str(shape), sa.Integer))
+
+
+def names_are_current(metadata: sa.MetaData) -> sa.ColumnElement[bool]:
+    """Whether no row that records show has changed since a reader's snapshot, for a record that is rendered before the
+    transaction that inserts it: its own snapshot sees every change that the reader's did not. Parameter: names_seen,
+    the reader's `NAMES_SEEN`."""
+    marks, epoch = metadata.tables["changes_to_touch"], metadata.tables["changes_epoch"]
+    seen = sa.bindparam("names_seen", type_=Xid8())
+    settled = sa.select(epoch.c.settled_xid).scalar_subquery()
+    return sa.and_(seen > settled, ~sa.select(marks.c.id).where(marks.c.xid >= seen).exists())
+
+
+NAMES_SEEN = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8()).label("names_seen")
+"""The oldest transaction that is under way: the reader's statement sees all before it."""
 
 
 def _has_index(table: sa.Table, column: str, served: sa.ColumnElement[bool] | None) -> bool:
@@ -135,8 +184,15 @@ def add_change_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
         sa.Column("refers_to", sa.BigInteger, nullable=False),
         # The records up to this id have moved.
         sa.Column("after_id", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        # xid: the transaction that changed the row. since: the oldest one that was under way then. horizon: the one
+        # that came next when all records that could be seen had moved. A transaction between them may have written a
+        # record with the old name: such records are looked for once all below the horizon have ended.
+        sa.Column("xid", Xid8(), nullable=False, server_default=sa.text("pg_current_xact_id()")),
+        sa.Column("since", Xid8(), nullable=False, server_default=sa.text("pg_snapshot_xmin(pg_current_snapshot())")),
+        sa.Column("horizon", Xid8()),
     )
     sa.Index("changes_to_touch_of", to_touch.c.record, to_touch.c.refers_by, to_touch.c.id)
+    sa.Index("changes_to_touch_since", to_touch.c.xid)
     epoch = sa.Table(
         "changes_epoch",
         metadata,
@@ -149,6 +205,8 @@ def add_change_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
             nullable=False,
             server_default=sa.text(SERVER),
         ),
+        # The newest transaction whose mark is gone.
+        sa.Column("settled_xid", Xid8(), nullable=False, server_default=sa.text("'0'")),
         sa.CheckConstraint("id = 1", name="changes_epoch_one_row"),
     )
     for statement in triggers.FUNCTIONS:

@@ -1,8 +1,13 @@
-"""Moves the records that show a changed row in the order of changes; the age of the horizon; what a restore needs.
+"""Renders and moves the records that show a changed row; renders those without a document; the age of the horizon; what
+a restore needs.
 
-A trigger has marked such records in the transaction of the change. Here each of them gets the number of a later
-transaction, a batch at a time, so readers get it again, with the new name. Nothing else of it changes: not its version,
-not its updated_at. A process that dies leaves the mark with the last id that has moved.
+A trigger has marked such records in the transaction of the change. Here each of them, a batch at a time, gets its new
+document and the number of a later transaction, in one update: so readers get it again, and a list, a fetch and a feed
+agree at every moment. Nothing else of it changes: not its version, not its updated_at. One whose document already has
+the new name stays. A process that dies leaves the mark with the last id that has moved.
+
+A transaction that was under way at the change may have read the old name, and no batch sees the record that it writes.
+So a mark stays until all such transactions have ended, and their records are then compared once more.
 """
 
 from __future__ import annotations
@@ -18,15 +23,17 @@ import structlog
 from prometheus_client import Counter, Gauge
 from sqlalchemy.dialects.postgresql import array
 
+from chassis.changes.documents import Documents, Key, columns_of_keys
 from chassis.changes.feed import Changes
 from chassis.changes.positions import horizon_columns
-from chassis.changes.tables import COLUMN, SERVED, Follow, Xid8
+from chassis.changes.tables import COLUMN, SERVED, SHAPE, Follow, Xid8, is_unrendered
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.history import SERVER
 from chassis.db.rows import array_rows
 from chassis.db.statements import Statement, param
+from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 
-BATCH_ROWS = 1000
+BATCH_ROWS = 500
 MARKS_MAX = 200
 IDLE_SECONDS = 1.0
 SAMPLE_SECONDS = 2.0
@@ -46,19 +53,31 @@ _ROWS = sa.literal_column(str(BATCH_ROWS), sa.Integer)
 _ONE: sa.ColumnElement[int] = sa.literal_column("1", sa.Integer).label("one")
 
 
+# A transaction with a snapshot from before the change of the mark's row, though it has no number yet.
+_OLDER = """EXISTS (SELECT FROM pg_stat_activity AS other
+WHERE other.datname = current_database() AND other.usename = current_user AND other.pid <> pg_backend_pid()
+AND age(other.backend_xmin) >= age(changes_to_touch.xid::xid))"""
+_NEVER = sa.literal_column("'0'::xid8", Xid8())
+_NEXT = sa.literal_column("pg_snapshot_xmax(pg_current_snapshot())", Xid8())
+_OWN = sa.literal_column("pg_current_xact_id()", Xid8())
+
+
 class _Touch:
     """The statements for one thing that records show."""
 
-    def __init__(self, kind: str, table: sa.Table, follow: Follow, marks: sa.Table) -> None:
-        self.kind, self.name = kind, f"{table.name}.{follow.refers_by}"
+    def __init__(self, table: sa.Table, follow: Follow, marks: sa.Table) -> None:
         m = marks.c
         mine = (m.record == _quoted(table.name), m.refers_by == _quoted(follow.refers_by))
-        some = sa.select(m.id, m.company_id, m.refers_to, m.after_id).where(*mine).order_by(m.id)
-        self.marks = Statement(
-            some.limit(sa.literal_column(str(MARKS_MAX))).with_for_update(skip_locked=True, of=marks)
+        ended = m.horizon <= sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8())
+        is_due = sa.or_(m.horizon.is_(None), sa.and_(ended, ~sa.literal_column(_OLDER, sa.Boolean)))
+        written_since = sa.case((m.horizon.is_(None), _NEVER), else_=m.since).label("since")
+        due = sa.select(m.id, m.company_id, m.refers_to, m.after_id, written_since, m.xid, m.horizon).where(
+            *mine, is_due
         )
-        names = ("company_id", "refers_to", "after_id")
-        given = array_rows("given", dict.fromkeys(names, sa.BigInteger), numbered=True)
+        ordered = due.order_by(m.id).limit(sa.literal_column(str(MARKS_MAX)))
+        self.marks = Statement(ordered.with_for_update(skip_locked=True, of=marks))
+        kinds = {name: m[name].type for name in MARK_COLUMNS}
+        given = array_rows("given", kinds, numbered=True)
         c = table.c
         refers = c[follow.refers_by]
 
@@ -66,14 +85,61 @@ class _Touch:
             served = [] if table.info[SERVED] is None else [table.info[SERVED]]
             return [c.company_id == of.company_id, refers == of.refers_to, c.id > of.after_id, *served]
 
-        one = sa.select(c.id).where(*theirs(given.c)).order_by(c.company_id, refers, c.id).limit(_ROWS).lateral("one")
+        ordered = (
+            sa.select(c.id).where(*theirs(given.c), c[COLUMN] >= given.c.since).order_by(c.company_id, refers, c.id)
+        )
+        one = ordered.limit(_ROWS).lateral("one")
         all_of = sa.select(given.c.n, given.c.company_id, one.c.id).select_from(given.join(one, sa.true()))
         self.dependants = Statement(all_of.order_by(given.c.n, one.c.id).limit(_ROWS))
         each = sa.select(_ONE).select_from(table).where(*theirs(m)).lateral("each")
-        found = sa.select(_ONE).select_from(marks.join(each, sa.true())).where(*mine)
+        found = sa.select(_ONE).select_from(marks.join(each, sa.true())).where(*mine, m.horizon.is_(None))
         counted = found.limit(sa.literal_column(str(COUNTED_MAX))).subquery("counted")
         self.count = Statement(sa.select(sa.func.count()).select_from(counted))
         """How many records wait for all marks, without a lock."""
+
+
+MARK_COLUMNS = ("company_id", "refers_to", "after_id", "since")
+
+
+class _Renders:
+    """The statements that store documents of one kind."""
+
+    def __init__(self, kind: str, documents: Documents[Any]) -> None:
+        self.kind, self.documents = kind, documents
+        table = documents.table
+        c, shape = table.c, table.info[SHAPE]
+        missing = is_unrendered(table, shape)
+        served = [] if table.info[SERVED] is None else [table.info[SERVED]]
+        self.any_missing = sa.select(_quoted(kind).label("kind")).where(
+            sa.select(c.id).where(*served, missing).exists()
+        )
+        some = sa.select(c.company_id, c.id).where(*served, missing).order_by(c.company_id, c.id)
+        self.lock_missing = Statement(some.limit(_ROWS).with_for_update(key_share=True, skip_locked=True))
+        keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger})
+        own = (c.company_id == keys.c.company_ids, c.id == keys.c.ids)
+        held = sa.select(c.company_id, c.id).where(*own).order_by(c.company_id, c.id)
+        self.lock = Statement(held.with_for_update(key_share=True, of=table))
+        new = array_rows("new", {"company_ids": sa.BigInteger, "ids": sa.BigInteger, "documents": sa.LargeBinary})
+        stays = sa.and_(missing, sa.or_(~param("moves", sa.Boolean), c[COLUMN] >= param("xid", Xid8())))
+        self.store = Statement(
+            sa.update(table)
+            .where(
+                c.company_id == new.c.company_ids,
+                c.id == new.c.ids,
+                sa.or_(missing, c[DOCUMENT].is_distinct_from(new.c.documents)),
+            )
+            .values(
+                {
+                    DOCUMENT: new.c.documents,
+                    DOCUMENT_SHAPE: sa.literal_column(str(shape), sa.Integer),
+                    COLUMN: sa.case((stays, c[COLUMN]), else_=_OWN),
+                }
+            )
+            .returning(c.company_id)
+        )
+        """Stores what differs. A record that had a document moves. One that had none moves if it `moves` and its last
+        move is older than `xid`: readers get a record once all transactions up to its own have ended, so whoever has
+        read it since has the new name."""
 
 
 def _quoted(text: str) -> sa.ColumnElement[str]:
@@ -97,25 +163,33 @@ class Touching:
         metadata = changes[0].table.metadata
         marks, self._epoch = metadata.tables["changes_to_touch"], metadata.tables["changes_epoch"]
         self._touches = {
-            (one.table.name, follow.refers_by): _Touch(one.kind, one.table, follow, marks)
+            (one.table.name, follow.refers_by): _Touch(one.table, follow, marks)
             for one in changes
             for follow in one.follows
         }
         self._touched = {one.table.name: _touched(one.table) for one in changes}
+        self._renders = {one.table.name: _Renders(one.kind, one.documents) for one in changes if one.documents}
+        self._by_kind = {one.kind: one for one in self._renders.values()}
+        missing = [one.any_missing for one in self._renders.values()]
+        self._missing = Statement(sa.union_all(*missing)) if missing else None
         self._kinds = Statement(sa.select(marks.c.record, marks.c.refers_by).distinct())
         of_ids = marks.c.id == sa.func.any(param("ids", _IDS))
-        self._done = Statement(sa.delete(marks).where(of_ids))
         self._reached = Statement(
             sa.update(marks)
             .where(marks.c.id == param("id", sa.BigInteger))
             .values(after_id=param("after_id", sa.BigInteger))
         )
+        self._moved = Statement(sa.update(marks).where(of_ids).values(after_id=sa.literal_column("0"), horizon=_NEXT))
+        self._settled = Statement(sa.delete(marks).where(of_ids))
+        settled_xid = sa.func.greatest(self._epoch.c.settled_xid, param("xid", Xid8()))
+        self._forgotten = Statement(sa.update(self._epoch).values(settled_xid=settled_xid))
+        again = {"after_id": sa.literal_column("0"), "xid": _OWN, "since": _NEVER, "horizon": sa.null()}
+        self._again = Statement(sa.update(marks).values(again))
         self._horizon = Statement(sa.select(*horizon_columns(self._epoch)))
         self._end = Statement(sa.update(self._epoch).values(epoch=sa.func.gen_random_uuid()))
         self._taken_over = Statement(
             sa.update(self._epoch).values(
-                epoch=sa.func.gen_random_uuid(),
-                system=sa.literal_column(SERVER),
+                epoch=sa.func.gen_random_uuid(), system=sa.literal_column(SERVER), settled_xid=_NEVER
             )
         )
         self._foreign = {one.table: _foreign(one.table) for one in changes}
@@ -126,44 +200,74 @@ class Touching:
         await connection.execute(self._end)
 
     async def run(self) -> None:
-        """Moves marked records, until cancelled."""
+        """Moves marked records and renders those without a document, until cancelled."""
         while True:
             if not await self.touch():
                 await asyncio.sleep(IDLE_SECONDS)
 
     async def touch(self) -> int:
-        """Moves a batch of each kind of marked records; returns how many have moved."""
-        moved = 0
+        """Moves a batch of each kind of marked records, and renders a batch of each kind without a document. Returns
+        how many records and marks it was busy with."""
+        busy = 0
         found = {(row[0], row[1]) for row in await self._database.rows(self._kinds)} & self._touches.keys()
         await self._count(found)
         for key in sorted(found):
             began = time.monotonic()
-            moved += await self._touch(key[0], self._touches[key])
+            busy += await self._touch(self._renders[key[0]], self._touches[key])
             await asyncio.sleep(time.monotonic() - began)  # half of a core's time at most
-        return moved
+        missing = await self._database.rows(self._missing) if self._missing else []
+        for row in missing:
+            began = time.monotonic()
+            busy += await self._fill(self._by_kind[row["kind"]])
+            await asyncio.sleep(time.monotonic() - began)
+        return busy
 
-    async def _touch(self, record: str, touch: _Touch) -> int:
+    async def _touch(self, renders: _Renders, touch: _Touch) -> int:
         async with self._database.transaction() as connection:
             marks = await connection.rows(touch.marks)
             if not marks:
                 return 0
-            names = ("company_id", "refers_to", "after_id")
-            given = {name: [mark[name] for mark in marks] for name in names}
+            given = {name: [mark[name] for mark in marks] for name in MARK_COLUMNS}
             rows = await connection.rows(touch.dependants, **given)
             keys = sorted({(row["company_id"], row["id"]) for row in rows})
+            moved: list[int] = []
             if keys:
-                companies, ids = map(list, zip(*keys, strict=True))
-                await connection.execute(self._touched[record], company_ids=companies, ids=ids)
-            done = [mark["id"] for mark in marks]
+                await connection.rows(renders.lock, **columns_of_keys(keys))
+                changed_xid = max(mark["xid"] for mark in marks)
+                moved = await self._store(connection, renders, keys, moves=True, xid=changed_xid)
             if len(rows) == BATCH_ROWS:
                 last = rows[-1]
-                done = done[: last["n"] - 1]
                 await connection.execute(self._reached, id=marks[last["n"] - 1]["id"], after_id=last["id"])
-            await connection.execute(self._done, ids=done)
+                marks = marks[: last["n"] - 1]
+            await connection.execute(self._moved, ids=[mark["id"] for mark in marks if mark["horizon"] is None])
+            if settled := [mark for mark in marks if mark["horizon"] is not None]:
+                await connection.execute(self._forgotten, xid=max(mark["xid"] for mark in settled))
+                await connection.execute(self._settled, ids=[mark["id"] for mark in settled])
             # Id 0 means several records.
-            connection.changed.update((company_id, touch.kind, 0) for company_id, _ in keys)
-        TOUCHED.inc(len(keys))
-        return len(keys) or len(done)
+            connection.changed.update((company_id, renders.kind, 0) for company_id in moved)
+        TOUCHED.inc(len(moved))
+        return len(keys) or len(marks)
+
+    async def _fill(self, renders: _Renders) -> int:
+        """Stores some of the documents that are missing. Nothing moves: what readers get stays as it is."""
+        async with self._database.transaction() as connection:
+            keys = [(row[0], row[1]) for row in await connection.rows(renders.lock_missing)]
+            return len(await self._store(connection, renders, keys, moves=False, xid=0))
+
+    async def _store(
+        self, connection: Connection, renders: _Renders, keys: Sequence[Key], *, moves: bool, xid: int
+    ) -> list[int]:
+        """Renders locked records and stores the documents that are new; returns the company of each of those."""
+        new = await renders.documents.rendered(connection, keys)
+        rows = await connection.rows(
+            renders.store,
+            company_ids=[one.company_id for one in new],
+            ids=[one.entity_id for one in new],
+            documents=[one.document for one in new],
+            moves=moves,
+            xid=xid,
+        )
+        return [row[0] for row in rows]
 
     async def _count(self, kinds: set[tuple[str, str]]) -> None:
         """Now and then, how many records wait."""
@@ -205,7 +309,9 @@ class Touching:
                             self._touched[table.name], company_ids=[company_id] * len(ids), ids=sorted(ids)
                         )
                     moved += len(ids)
-        await self._database.execute(self._taken_over)
+        async with self._database.transaction() as connection:
+            await connection.execute(self._again)
+            await connection.execute(self._taken_over)
         log.warning("changes_taken_over", rows=moved)
 
 

@@ -18,8 +18,7 @@ from google.protobuf.message import Message
 from sqlalchemy.sql import operators, visitors
 from sqlalchemy.sql.util import ClauseAdapter
 
-from chassis.db.database import Database
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Runs, Statement, param
 from chassis.lists.updated_since import block_key, ids_changed, is_of, list_of, status_key, stretch
 from makeready.common.v1.documents_pb2 import Page
 
@@ -228,10 +227,10 @@ class Pages:
         return given
 
     async def rows(
-        self, database: Database, company_id: int, after_id: int, limit: int, filters: Mapping[str, Any]
+        self, on: Runs, company_id: int, after_id: int, limit: int, filters: Mapping[str, Any]
     ) -> list[Record]:
-        """Up to limit + 1 rows; the extra row means that another page follows."""
-        return await database.rows(
+        """Up to limit + 1 rows; the extra row means that another page follows. on: a connection or the database."""
+        return await on.rows(
             self.statement(frozenset(filters)),
             company_id=company_id,
             after_id=after_id,

@@ -20,6 +20,7 @@ import datetime
 import inspect
 import types
 import typing
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
@@ -35,6 +36,9 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 Source = ColumnElement[Any] | sa.Column[Any]
 
 encode = msgspec.json.Encoder().encode
+
+DOCUMENT, DOCUMENT_SHAPE = "document", "document_shape"
+"""The columns of a record's stored JSON, and of its shape's number while it is up to date."""
 
 # The Python types that a column may fill; an instant is printed for a text field. The narrower type stands first.
 _PYTHON: tuple[tuple[type[sa.types.TypeEngine[Any]], tuple[type, ...]], ...] = (
@@ -98,13 +102,26 @@ class Shape(Generic[Struct]):
         self._paths: dict[str, int] = {}
         self._names: dict[str, Any] = {"printed": printed}
         self._links: list[tuple[str, str]] = []
+        self._fields: list[str] = []
         self._body = self._struct(struct, table, fields, "")
+        self.number = self._number()
+        """Another one after each change of the public fields: stored documents of another shape are rendered anew."""
         if version is not None:
             self._columns.append(version)
         self.columns: tuple[Source, ...] = tuple(self._columns)
         """In the order of a row that `Renderer` renders."""
         self.positions: Mapping[str, int] = self._paths
         """The position of each field's column, by field; a part's field is named `sender.id`."""
+
+    def _number(self) -> int:
+        """A hash over the names and sources of all fields; it fits a column of integers."""
+        sources = [str(one) if isinstance(one, sa.Column) else type(one).__name__ for one in self._columns]
+        links = [path for _, path in self._links]
+        return zlib.crc32("\n".join([self._body, *self._fields, *sources, *links]).encode()) >> 1
+
+    def row(self, values: Mapping[Source, Any]) -> list[Any]:
+        """Values by column, of a row that is about to be inserted, as a row to render. An absent column is null."""
+        return [values.get(column) for column in self.columns]
 
     def select(self, source: Any) -> sa.Select[Any]:
         """All rows of a table or join, with these columns and no others."""
@@ -146,6 +163,7 @@ class Shape(Generic[Struct]):
         unknown = given.keys() - set(struct.__struct_fields__)
         if unknown:
             raise TypeError(f"{struct.__name__} has no fields {sorted(unknown)}")
+        self._fields += struct.__struct_encode_fields__
         hints = typing.get_type_hints(struct)
         later: dict[str, Link] = {}
         values: dict[str, str] = {}
@@ -221,7 +239,20 @@ class Renderer(Generic[Struct]):
         self.shape = shape
         self.record: Callable[[Row | Sequence[Any]], Struct] = shape.compiled(links_url)
         """The record of a row."""
+        self._without_base = shape.compiled("\0")
+        self._base = encode(links_url)[1:-1]
         self._width = len(shape.columns)
+
+    def stored(self, row: Row | Sequence[Any]) -> bytes:
+        """The JSON of a row for its column `document`: the byte 0, which no JSON has, is where links have their base.
+
+        Only a link has a NUL: PostgreSQL's texts have none.
+        """
+        return encode(self._without_base(row)).replace(b'"\\u0000', b'"\0')
+
+    def served(self, documents: bytes) -> bytes:
+        """The JSON of one or more documents that `stored` has made."""
+        return documents.replace(b"\0", self._base)
 
     def json(self, row: Row | Sequence[Any]) -> bytes:
         return encode(self.record(row))
@@ -239,9 +270,13 @@ class Renderer(Generic[Struct]):
         """The record of a row that has more columns after the shape's."""
         return self.record(tuple(row)[: self._width])
 
+    def columns(self, row: Row | Sequence[Any]) -> dict[str, Any]:
+        """The columns of a row's document, for the statement that writes the row."""
+        return {DOCUMENT: self.stored(row), DOCUMENT_SHAPE: self.shape.number}
+
     def of_values(self, values: Mapping[Source, Any]) -> Struct:
-        """The record of values by column, for a row that is about to be inserted. An absent column is null."""
-        return self.record([values.get(column) for column in self.shape.columns])
+        """The record of values by column: see `Shape.row`."""
+        return self.record(self.shape.row(values))
 
 
 def _only_value(hint: Any) -> Any:

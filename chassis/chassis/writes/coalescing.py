@@ -22,7 +22,7 @@ from chassis.db.rows import array_rows, columns_of
 from chassis.db.statements import Statement, param
 from chassis.refusals import Refusal
 from chassis.runtime.failpoints import failpoint
-from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, DecideOnce, Decision, InsertOnce, changes
+from chassis.writes.idempotency import CLAIM_COLUMNS, NOTHING, Claim, DecideOnce, Decision, InsertOnce, changes
 from makeready.common.v1.documents_pb2 import WriteReply
 
 AT_ONCE = 32
@@ -119,17 +119,24 @@ class _Write(NamedTuple):
     status: int
     reply: bytes
     rows: Mapping[sa.Table, Mapping[str, Any]]
+    named: Mapping[str, int] = NOTHING
 
 
 class CoalescingInsert(InsertOnce):
     """`InsertOnce` for concurrent callers: those that arrive while a statement runs share the next one and its commit.
 
     The guard is the same: only inserted claims get their rows. A caller whose claim is taken is answered alone, with
-    the reply of the earlier request. No table may have a column of arrays.
+    the reply of the earlier request. No table may have a column of arrays. Of a parameter of `only_if`, the least value
+    counts for all.
     """
 
-    def __init__(self, claims: sa.Table, *tables: sa.Table) -> None:
-        super().__init__(claims, *tables)
+    def __init__(
+        self,
+        claims: sa.Table,
+        *tables: sa.Table,
+        only_if: Mapping[sa.Column[Any], sa.ColumnElement[bool]] | None = None,
+    ) -> None:
+        super().__init__(claims, *tables, only_if=only_if)
         self._together: Coalescer[_Write, WriteReply] = Coalescer(self._write_several, self._write_alone)
         key = CLAIM_COLUMNS[:3]
         kinds = {name: claims.c[name].type for name in CLAIM_COLUMNS}
@@ -149,18 +156,25 @@ class CoalescingInsert(InsertOnce):
             types = {column.name: column.type for column in columns}
             rows = array_rows(f"given_{table.name}", types, prefix=f"{table.name}_", numbered=True)
             names = [column.name for column in columns]
-            values = sa.select(*(rows.c[name] for name in names)).select_from(rows.join(mine, mine.c.n == rows.c.n))
+            given = (self._value(column, rows.c[column.name]) for column in columns)
+            values = sa.select(*given).select_from(rows.join(mine, mine.c.n == rows.c.n))
             effects.append(insert(table).from_select(names, values, include_defaults=False).cte(f"new_{table.name}"))
         self._several = Statement(sa.select(mine.c.n).add_cte(*effects))
 
     async def write(
-        self, database: Database, claim: Claim, status: int, reply: bytes, rows: Mapping[sa.Table, Mapping[str, Any]]
+        self,
+        database: Database,
+        claim: Claim,
+        status: int,
+        reply: bytes,
+        rows: Mapping[sa.Table, Mapping[str, Any]],
+        named: Mapping[str, int] = NOTHING,
     ) -> WriteReply:
         try:
             await database.check_clock()  # after the values were stamped
         except DatabaseUnavailable as fault:
             return await self._reply_if_committed(database, claim, fault)
-        return await self._together.ask(_Write(database, claim, status, reply, rows))
+        return await self._together.ask(_Write(database, claim, status, reply, rows, named))
 
     async def _write_alone(self, one: _Write) -> WriteReply:
         return await super().write(*one)
@@ -171,8 +185,9 @@ class CoalescingInsert(InsertOnce):
         for table, columns in self._columns.items():
             for column in columns:
                 values[f"{table.name}_{column.name}"] = [one.rows[table][column.name] for one in some]
+        least = {name: min(one.named[name] for one in some) for name in some[0].named}
         failpoint("write-before-statement")
-        done = {row["n"] for row in await some[0].database.rows(self._several, **values)}
+        done = {row["n"] for row in await some[0].database.rows(self._several, **values, **least)}
         failpoint("write-after-commit")
         for n, one in enumerate(some, start=1):
             if n in done:

@@ -103,6 +103,7 @@ def check_key(key: str) -> None:
 CLAIM = "idempotency_claim"
 CLAIM_COLUMNS = ("company_id", "api_key_id", "idempotency_key", "fingerprint", "status", "reply")
 _ONE: sa.ColumnElement[int] = sa.literal_column("1").label("one")
+NOTHING: Mapping[str, int] = {}
 SET_BY_WRITES = "set by writes"  # in the info of a column: inserts set it, though it has a server default
 
 
@@ -181,14 +182,25 @@ class InsertOnce(Once):
     default take it, except keys: the reply names the row by its id.
     """
 
-    def __init__(self, claims: sa.Table, *tables: sa.Table) -> None:
+    def __init__(
+        self,
+        claims: sa.Table,
+        *tables: sa.Table,
+        only_if: Mapping[sa.Column[Any], sa.ColumnElement[bool]] | None = None,
+    ) -> None:
+        """only_if: the conditions of columns that are null where it is false; its parameters are `named` in a write."""
         super().__init__(claims)
+        self._only_if = only_if or {}
         claim = insert(claims).from_select(CLAIM_COLUMNS, self._claim.select_from(self._lock).where(self._lock.c.ok))
         mine = sa.select(claim.on_conflict_do_nothing().returning(_ONE).cte("claimed").c.one).cte("mine")
-        self._columns = {table: _columns(table) for table in tables}
+        self._columns = {
+            table: [*_columns(table), *(column for column in self._only_if if column.table is table)]
+            for table in tables
+        }
         effects = []
         for table, columns in self._columns.items():
-            values = sa.select(*(param(f"{table.name}_{c.name}", c.type) for c in columns)).select_from(mine)
+            given = (self._value(c, param(f"{table.name}_{c.name}", c.type)) for c in columns)
+            values = sa.select(*given).select_from(mine)
             effect = insert(table).from_select([c.name for c in columns], values)
             effects.append(effect.returning(_ONE).cte(f"new_{table.name}"))
         done = sa.select(sa.func.count()).select_from(mine).scalar_subquery().label("done")
@@ -196,18 +208,28 @@ class InsertOnce(Once):
             sa.select(self._lock.c.ok, done, *self._stored.c).select_from(self._found).add_cte(*effects)
         )
 
+    def _value(self, column: sa.Column[Any], value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        condition = self._only_if.get(column)
+        return value if condition is None else sa.case((condition, value))
+
     async def write(
-        self, database: Database, claim: Claim, status: int, reply: bytes, rows: Mapping[sa.Table, Mapping[str, Any]]
+        self,
+        database: Database,
+        claim: Claim,
+        status: int,
+        reply: bytes,
+        rows: Mapping[sa.Table, Mapping[str, Any]],
+        named: Mapping[str, int] = NOTHING,
     ) -> WriteReply:
         """Inserts one row per table and stores the reply, or returns an earlier request's reply.
 
-        Raises Refusal 409 (mismatch, in progress) and DatabaseUnavailable.
+        named: the parameters of `only_if`. Raises Refusal 409 (mismatch, in progress) and DatabaseUnavailable.
         """
         values = self._values(rows)
         failpoint("write-before-statement")
         try:
             await database.check_clock()  # after the values were stamped
-            row = await database.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
+            row = await database.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values, **named)
         except DatabaseUnavailable as fault:
             return await self._reply_if_committed(database, claim, fault)
         return await self._written(database, claim, WriteReply(status=status, body=reply), row, rows)

@@ -11,6 +11,7 @@ from sqlalchemy import BigInteger, Text, delete, func, literal_column, select, u
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.elements import ColumnElement
 
+from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, UpdateMany, array_rows_of
@@ -41,8 +42,9 @@ _inspections = INSPECTION.select(
 )
 _served = _inspections.where(SERVED)
 
+INSPECTION_DOCUMENTS = Documents(INSPECTION, _inspections, inspection)
 INSPECTIONS_PAGE = Pages(
-    _inspections,
+    INSPECTION_DOCUMENTS.rows,
     inspection.c.company_id,
     inspection.c.id,
     {name: equals_parameter(inspection, name) for name in PLACES}
@@ -57,7 +59,7 @@ INSPECTIONS_PAGE = Pages(
 ONE_INSPECTION = by_id(_served, inspection)
 # Returns also cancelled ones.
 ONE_FOR_PEOPLE = by_id(_inspections.where(FOR_PEOPLE), inspection)
-INSPECTION_CHANGES = Changes("inspection", _inspections, inspection, served=SERVED)
+INSPECTION_CHANGES = Changes("inspection", INSPECTION_DOCUMENTS)
 
 INSPECTIONS = ImportTable(inspection, *editable_columns(inspection))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 
 from chassis.auth import identity
+from chassis.changes.reads import RecordReads
 from chassis.db.database import Database
 from chassis.imports.importer import Batch, Importer
-from chassis.lists.paging import page
-from chassis.refusals import not_found
 from makeready.catalog.v1 import inspections_pb2 as pb
 from svc_catalog.inspections import imports, queries, rules
 from svc_catalog.inspections.inputs import InspectionRow
@@ -25,31 +24,26 @@ class InspectionsService:
         self.database = database
         self.importer = importer
         self.staff = staff
-        self.inspection = INSPECTION.renderer(links_url)
+        renderer = INSPECTION.renderer(links_url)
+        self.inspections = RecordReads(
+            "inspection", database, renderer, queries.INSPECTIONS_PAGE, queries.INSPECTION_CHANGES
+        )
 
     async def ListInspections(
         self, request: pb.ListInspectionsRequest, call: identity.Call
     ) -> pb.ListInspectionsResponse:
         company_id = identity.caller(call).company_id
-        filters = queries.INSPECTIONS_PAGE.filters_of(request)
-        rows = await queries.INSPECTIONS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
-        return pb.ListInspectionsResponse(page=page(rows, request.limit, self.inspection.record))
+        return pb.ListInspectionsResponse(page=await self.inspections.page(company_id, request))
 
     async def GetInspection(self, request: pb.GetInspectionRequest, call: identity.Call) -> pb.GetInspectionResponse:
         company_id = identity.caller(call).company_id
-        row = await self.database.row(queries.ONE_INSPECTION, company_id=company_id, entity_id=request.inspection_id)
-        if row is None:
-            raise not_found("inspection")
-        return pb.GetInspectionResponse(document=self.inspection.document(row))
+        return pb.GetInspectionResponse(document=await self.inspections.fetch(company_id, request.inspection_id))
 
     async def ListInspectionChanges(
         self, request: pb.ListInspectionChangesRequest, call: identity.Call
     ) -> pb.ListInspectionChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.INSPECTION_CHANGES.feed(
-            self.database, company_id, request, self.inspection.record_of_wider_row
-        )
-        return pb.ListInspectionChangesResponse(feed=feed)
+        return pb.ListInspectionChangesResponse(feed=await self.inspections.feed(company_id, request))
 
     async def ImportInspections(
         self, request: pb.ImportInspectionsRequest, call: identity.Call

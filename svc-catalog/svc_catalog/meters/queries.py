@@ -9,6 +9,7 @@ from typing import Any
 from asyncpg import Record
 from sqlalchemy import BigInteger, DateTime, Integer, insert, literal_column, select, true, tuple_, update
 
+from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
@@ -24,8 +25,9 @@ from svc_catalog.selects import by_id, equals_parameter, refers_to
 _meters = METER.select(
     meter.join(property_, refers_to(meter, "property_id", property_)).outerjoin(unit, refers_to(meter, "unit_id", unit))
 )
+METER_DOCUMENTS = Documents(METER, _meters, meter)
 METERS_PAGE = Pages(
-    _meters,
+    METER_DOCUMENTS.rows,
     meter.c.company_id,
     meter.c.id,
     {name: equals_parameter(meter, name) for name in PLACES}
@@ -35,7 +37,7 @@ METERS_PAGE = Pages(
     request=ListMetersRequest,
 )
 ONE_METER = by_id(_meters, meter)
-METER_CHANGES = Changes("utility_meter", _meters, meter)
+METER_CHANGES = Changes("utility_meter", METER_DOCUMENTS)
 # Of all meters.
 READING_CHANGES = Changes("utility_reading", READING.select(reading), reading)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chassis.auth import identity
+from chassis.changes.reads import RecordReads
 from chassis.db.database import Database
 from chassis.imports.importer import Importer
 from chassis.lists.paging import ROWS_MAX, page
@@ -18,20 +19,17 @@ class MetersService:
     def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
         self.database = database
         self.importer = importer
-        self.meter, self.reading = METER.renderer(links_url), READING.renderer()
+        renderer = METER.renderer(links_url)
+        self.meters = RecordReads("meter", database, renderer, queries.METERS_PAGE, queries.METER_CHANGES)
+        self.reading = READING.renderer()
 
     async def ListMeters(self, request: pb.ListMetersRequest, call: identity.Call) -> pb.ListMetersResponse:
         company_id = identity.company_id(call)
-        filters = queries.METERS_PAGE.filters_of(request)
-        rows = await queries.METERS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
-        return pb.ListMetersResponse(page=page(rows, request.limit, self.meter.record))
+        return pb.ListMetersResponse(page=await self.meters.page(company_id, request))
 
     async def GetMeter(self, request: pb.GetMeterRequest, call: identity.Call) -> pb.GetMeterResponse:
         company_id = identity.company_id(call)
-        row = await self.database.row(queries.ONE_METER, company_id=company_id, entity_id=request.meter_id)
-        if row is None:
-            raise not_found("meter")
-        return pb.GetMeterResponse(document=self.meter.document(row))
+        return pb.GetMeterResponse(document=await self.meters.fetch(company_id, request.meter_id))
 
     async def ListReadings(self, request: pb.ListReadingsRequest, call: identity.Call) -> pb.ListReadingsResponse:
         company_id = identity.company_id(call)
@@ -54,14 +52,13 @@ class MetersService:
         self, request: pb.ListMeterChangesRequest, call: identity.Call
     ) -> pb.ListMeterChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.METER_CHANGES.feed(self.database, company_id, request, self.meter.record_of_wider_row)
-        return pb.ListMeterChangesResponse(feed=feed)
+        return pb.ListMeterChangesResponse(feed=await self.meters.feed(company_id, request))
 
     async def ListReadingChanges(
         self, request: pb.ListReadingChangesRequest, call: identity.Call
     ) -> pb.ListReadingChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.READING_CHANGES.feed(self.database, company_id, request, self.reading.record_of_wider_row)
+        feed = await queries.READING_CHANGES.feed(self.database, company_id, request, self.reading)
         return pb.ListReadingChangesResponse(feed=feed)
 
     async def ImportMeters(self, request: pb.ImportMetersRequest, call: identity.Call) -> pb.ImportMetersResponse:

@@ -74,6 +74,7 @@ make_followable(
     Follow("property_id", property_, "name", "external_id"),
     Follow("unit_id", unit, "name", "external_id"),
     beside=["searched_version"],
+    shape=1455040629,
 )
 
 # The largest table: an hourly meter adds 8,760 rows a year. The wide columns precede the texts, which saves the

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from sqlalchemy import DateTime
 
+from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.statements import param
 from chassis.lists.paging import Inside, Pages
@@ -29,9 +30,15 @@ _assets = ASSET.select(
     .outerjoin(location, refers_to(asset, "location_id", location))
 )
 
-PROPERTIES_PAGE = Pages(_properties, property_.c.company_id, property_.c.id, {}, request=pb.ListPropertiesRequest)
+PROPERTY_DOCUMENTS = Documents(PROPERTY, _properties, property_)
+UNIT_DOCUMENTS = Documents(UNIT, _units, unit)
+ASSET_DOCUMENTS = Documents(ASSET, _assets, asset)
+
+PROPERTIES_PAGE = Pages(
+    PROPERTY_DOCUMENTS.rows, property_.c.company_id, property_.c.id, {}, request=pb.ListPropertiesRequest
+)
 UNITS_PAGE = Pages(
-    _units,
+    UNIT_DOCUMENTS.rows,
     unit.c.company_id,
     unit.c.id,
     {"property_id": equals_parameter(unit, "property_id")},
@@ -39,7 +46,7 @@ UNITS_PAGE = Pages(
     request=pb.ListUnitsRequest,
 )
 ASSETS_PAGE = Pages(
-    _assets,
+    ASSET_DOCUMENTS.rows,
     asset.c.company_id,
     asset.c.id,
     {name: equals_parameter(asset, name) for name in (*PLACES, "status")}
@@ -54,9 +61,9 @@ ONE_PROPERTY = by_id(_properties, property_)
 ONE_UNIT = by_id(_units, unit)
 ONE_ASSET = by_id(_assets, asset)
 
-PROPERTY_CHANGES = Changes("property", _properties, property_)
-UNIT_CHANGES = Changes("unit", _units, unit)
-ASSET_CHANGES = Changes("asset", _assets, asset)
+PROPERTY_CHANGES = Changes("property", PROPERTY_DOCUMENTS)
+UNIT_CHANGES = Changes("unit", UNIT_DOCUMENTS)
+ASSET_CHANGES = Changes("asset", ASSET_DOCUMENTS)
 
 PROPERTY_REFERENCES = ReferenceRows("properties", property_, columns_of(property_))
 UNIT_REFERENCES = ReferenceRows("units", unit, columns_of(unit, "property_id", "unit_number"))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from chassis.auth import identity
+from chassis.changes.reads import RecordReads
 from chassis.db.database import Database
 from chassis.imports.importer import Importer
-from chassis.lists.paging import page
-from chassis.refusals import not_found
 from makeready.catalog.v1 import places_pb2 as pb
 from svc_catalog.places import inputs, queries, records, rules
 from svc_catalog.places.imports import assets, properties, units
@@ -20,28 +19,22 @@ class PropertiesService:
     def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
         self.database = database
         self.importer = importer
-        self.property = records.PROPERTY.renderer(links_url)
+        renderer = records.PROPERTY.renderer(links_url)
+        self.properties = RecordReads("property", database, renderer, queries.PROPERTIES_PAGE, queries.PROPERTY_CHANGES)
 
     async def ListProperties(self, request: pb.ListPropertiesRequest, call: identity.Call) -> pb.ListPropertiesResponse:
         company_id = identity.company_id(call)
-        rows = await queries.PROPERTIES_PAGE.rows(self.database, company_id, request.after_id, request.limit, {})
-        return pb.ListPropertiesResponse(page=page(rows, request.limit, self.property.record))
+        return pb.ListPropertiesResponse(page=await self.properties.page(company_id, request))
 
     async def GetProperty(self, request: pb.GetPropertyRequest, call: identity.Call) -> pb.GetPropertyResponse:
         company_id = identity.company_id(call)
-        row = await self.database.row(queries.ONE_PROPERTY, company_id=company_id, entity_id=request.property_id)
-        if row is None:
-            raise not_found("property")
-        return pb.GetPropertyResponse(document=self.property.document(row))
+        return pb.GetPropertyResponse(document=await self.properties.fetch(company_id, request.property_id))
 
     async def ListPropertyChanges(
         self, request: pb.ListPropertyChangesRequest, call: identity.Call
     ) -> pb.ListPropertyChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.PROPERTY_CHANGES.feed(
-            self.database, company_id, request, self.property.record_of_wider_row
-        )
-        return pb.ListPropertyChangesResponse(feed=feed)
+        return pb.ListPropertyChangesResponse(feed=await self.properties.feed(company_id, request))
 
     async def ImportProperties(
         self, request: pb.ImportPropertiesRequest, call: identity.Call
@@ -56,27 +49,22 @@ class UnitsService:
     def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
         self.database = database
         self.importer = importer
-        self.unit = records.UNIT.renderer(links_url)
+        renderer = records.UNIT.renderer(links_url)
+        self.units = RecordReads("unit", database, renderer, queries.UNITS_PAGE, queries.UNIT_CHANGES)
 
     async def ListUnits(self, request: pb.ListUnitsRequest, call: identity.Call) -> pb.ListUnitsResponse:
         company_id = identity.company_id(call)
-        filters = queries.UNITS_PAGE.filters_of(request)
-        rows = await queries.UNITS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
-        return pb.ListUnitsResponse(page=page(rows, request.limit, self.unit.record))
+        return pb.ListUnitsResponse(page=await self.units.page(company_id, request))
 
     async def GetUnit(self, request: pb.GetUnitRequest, call: identity.Call) -> pb.GetUnitResponse:
         company_id = identity.company_id(call)
-        row = await self.database.row(queries.ONE_UNIT, company_id=company_id, entity_id=request.unit_id)
-        if row is None:
-            raise not_found("unit")
-        return pb.GetUnitResponse(document=self.unit.document(row))
+        return pb.GetUnitResponse(document=await self.units.fetch(company_id, request.unit_id))
 
     async def ListUnitChanges(
         self, request: pb.ListUnitChangesRequest, call: identity.Call
     ) -> pb.ListUnitChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.UNIT_CHANGES.feed(self.database, company_id, request, self.unit.record_of_wider_row)
-        return pb.ListUnitChangesResponse(feed=feed)
+        return pb.ListUnitChangesResponse(feed=await self.units.feed(company_id, request))
 
     async def ImportUnits(self, request: pb.ImportUnitsRequest, call: identity.Call) -> pb.ImportUnitsResponse:
         results = await self.importer.run(units.save, inputs.UnitRow, request, call)
@@ -89,27 +77,22 @@ class AssetsService:
     def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
         self.database = database
         self.importer = importer
-        self.asset = records.ASSET.renderer(links_url)
+        renderer = records.ASSET.renderer(links_url)
+        self.assets = RecordReads("asset", database, renderer, queries.ASSETS_PAGE, queries.ASSET_CHANGES)
 
     async def ListAssets(self, request: pb.ListAssetsRequest, call: identity.Call) -> pb.ListAssetsResponse:
         company_id = identity.company_id(call)
-        filters = queries.ASSETS_PAGE.filters_of(request)
-        rows = await queries.ASSETS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
-        return pb.ListAssetsResponse(page=page(rows, request.limit, self.asset.record))
+        return pb.ListAssetsResponse(page=await self.assets.page(company_id, request))
 
     async def GetAsset(self, request: pb.GetAssetRequest, call: identity.Call) -> pb.GetAssetResponse:
         company_id = identity.company_id(call)
-        row = await self.database.row(queries.ONE_ASSET, company_id=company_id, entity_id=request.asset_id)
-        if row is None:
-            raise not_found("asset")
-        return pb.GetAssetResponse(document=self.asset.document(row))
+        return pb.GetAssetResponse(document=await self.assets.fetch(company_id, request.asset_id))
 
     async def ListAssetChanges(
         self, request: pb.ListAssetChangesRequest, call: identity.Call
     ) -> pb.ListAssetChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await queries.ASSET_CHANGES.feed(self.database, company_id, request, self.asset.record_of_wider_row)
-        return pb.ListAssetChangesResponse(feed=feed)
+        return pb.ListAssetChangesResponse(feed=await self.assets.feed(company_id, request))
 
     async def ImportAssets(self, request: pb.ImportAssetsRequest, call: identity.Call) -> pb.ImportAssetsResponse:
         results = await self.importer.run(assets.save, inputs.AssetRow, request, call)

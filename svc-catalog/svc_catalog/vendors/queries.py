@@ -11,6 +11,7 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, Text, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, UpdateMany
@@ -30,8 +31,9 @@ _company_id = param("company_id", BigInteger)
 WITH_BUSINESS = vendor.join(business, refers_to(vendor, "business_id", business))
 _vendors = VENDOR.select(WITH_BUSINESS)
 ONE_VENDOR = by_id(_vendors, vendor)
-VENDORS_PAGE = Pages(_vendors, vendor.c.company_id, vendor.c.id, {}, request=ListVendorsRequest)
-VENDOR_CHANGES = Changes("vendor", _vendors, vendor)
+VENDOR_DOCUMENTS = Documents(VENDOR, _vendors, vendor)
+VENDORS_PAGE = Pages(VENDOR_DOCUMENTS.rows, vendor.c.company_id, vendor.c.id, {}, request=ListVendorsRequest)
+VENDOR_CHANGES = Changes("vendor", VENDOR_DOCUMENTS)
 
 VENDOR_REFERENCES = ReferenceRows(
     "vendors",

@@ -11,6 +11,7 @@ from sqlalchemy import BigInteger, Column, Select, and_, func, literal_column, o
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
+from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany, array_rows
@@ -37,8 +38,9 @@ def _is(column: str) -> ColumnElement[bool]:
     return tables.transition.c[column] == param(column, tables.transition.c[column].type)
 
 
+TURN_DOCUMENTS = Documents(records.TURN, _turns, tables.transition)
 TURNS_PAGE = Pages(
-    _turns,
+    TURN_DOCUMENTS.rows,
     tables.transition.c.company_id,
     tables.transition.c.id,
     {name: _is(name) for name in ("property_id", "unit_id", "status")}
@@ -49,14 +51,9 @@ TURNS_PAGE = Pages(
     request=ListTurnsRequest,
 )
 
-TURN_CHANGES = Changes("turn", _turns, tables.transition)
+TURN_CHANGES = Changes("turn", TURN_DOCUMENTS)
 
 SERVED_TURN = Statement(_turns.where(_is("company_id"), tables.transition.c.id == param("entity_id", BigInteger)))
-
-
-async def turn(database: Database, company_id: int, turn_id: int) -> Record | None:
-    """The columns of `records.TURN`."""
-    return await database.row(SERVED_TURN, company_id=company_id, entity_id=turn_id)
 
 
 _TURNS = Statement(

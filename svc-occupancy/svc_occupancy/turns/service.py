@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from chassis.auth import identity
+from chassis.changes.reads import RecordReads
 from chassis.db.database import Database
 from chassis.imports.importer import Batch, Importer
-from chassis.lists.paging import page
 from chassis.messaging.outbox import Outbox
 from chassis.records.shapes import Renderer
-from chassis.refusals import not_found
 from makeready.occupancy.v1 import turns_pb2 as pb
 from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.turns import queries
@@ -27,29 +26,25 @@ class TurnsService:
         self.outbox = outbox
         self.importer = importer
         self.fetcher = fetcher
-        self.turns = turns
+        self.renderer = turns
+        self.turns = RecordReads("turn", database, turns, queries.TURNS_PAGE, queries.TURN_CHANGES)
 
     async def ListTurns(self, request: pb.ListTurnsRequest, call: identity.Call) -> pb.ListTurnsResponse:
         company_id = identity.company_id(call)
-        filters = queries.TURNS_PAGE.filters_of(request)
-        rows = await queries.TURNS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
-        return pb.ListTurnsResponse(page=page(rows, request.limit, self.turns.record))
+        return pb.ListTurnsResponse(page=await self.turns.page(company_id, request))
 
     async def GetTurn(self, request: pb.GetTurnRequest, call: identity.Call) -> pb.GetTurnResponse:
-        row = await queries.turn(self.database, identity.company_id(call), request.turn_id)
-        if row is None:
-            raise not_found("turn")
-        return pb.GetTurnResponse(document=self.turns.document(row))
+        company_id = identity.company_id(call)
+        return pb.GetTurnResponse(document=await self.turns.fetch(company_id, request.turn_id))
 
     async def ListTurnChanges(
         self, request: pb.ListTurnChangesRequest, call: identity.Call
     ) -> pb.ListTurnChangesResponse:
         company_id = identity.company_id(call)
-        feed = await queries.TURN_CHANGES.feed(self.database, company_id, request, self.turns.record_of_wider_row)
-        return pb.ListTurnChangesResponse(feed=feed)
+        return pb.ListTurnChangesResponse(feed=await self.turns.feed(company_id, request))
 
     async def ImportTurns(self, request: pb.ImportTurnsRequest, call: identity.Call) -> pb.ImportTurnsResponse:
-        work = TurnImport(self.outbox, self.turns, events=request.events, call=call)
+        work = TurnImport(self.outbox, self.renderer, events=request.events, call=call)
         results = await self.importer.run(work.save, TurnRow, request, call, self._prepare)
         return pb.ImportTurnsResponse(results=results)
 

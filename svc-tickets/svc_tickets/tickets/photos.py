@@ -8,7 +8,7 @@ from typing import Any
 from asyncpg import Record
 
 from chassis.auth.identity import Identity
-from chassis.records.shapes import encode
+from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE, encode
 from chassis.refusals import created_by_missing, not_found
 from chassis.schedule.instants import Clock, after
 from chassis.writes.idempotency import Decision
@@ -47,7 +47,7 @@ class PhotoRequest:
         if shown[_AT["photo_url"]] == self.photo_url:
             # The new version is the ticket's own, so the update changes no row.
             values |= {"new_version": shown[_VERSION], "new_updated_at": shown[_AT["updated_at"]]}
-            values |= dict.fromkeys(f"new_{name}" for name in staleness.COLUMNS)
+            values |= dict.fromkeys(f"new_{name}" for name in (*staleness.COLUMNS, DOCUMENT, DOCUMENT_SHAPE))
             return Decision(201, encode(self.renderer.record(shown)), {}, values)
         at = after(self.clock(), shown[_AT["updated_at"]])
         source, its_status = shown[_AT["source"]], shown[_AT["status"]]
@@ -55,7 +55,8 @@ class PhotoRequest:
         shown[_AT["photo_url"]], shown[_AT["updated_at"]] = self.photo_url, at
         shown[_VERSION] += 1
         values |= {"new_version": shown[_VERSION], "new_updated_at": at}
-        values |= {f"new_{name}": value for name, value in quiet._asdict().items()}
+        columns = self.renderer.columns(shown)
+        values |= {f"new_{name}": value for name, value in (quiet._asdict() | columns).items()}
         photo = {
             "company_id": company_id,
             "ticket_id": ticket_id,
@@ -66,4 +67,4 @@ class PhotoRequest:
             "administrator_id": self.caller.administrator_id,
             "api_key_id": self.caller.api_key_id,
         }
-        return Decision(201, encode(self.renderer.record(shown)), {t.ticket_comment: [photo]}, values)
+        return Decision(201, self.renderer.served(columns[DOCUMENT]), {t.ticket_comment: [photo]}, values)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from chassis.auth import identity
+from chassis.changes.reads import RecordReads
 from chassis.db.database import Database
 from chassis.db.ids import Ids
 from chassis.imports.importer import Importer
-from chassis.lists.paging import page
 from chassis.records import bodies
-from chassis.records.shapes import encode
 from chassis.refusals import Refusal, created_by_missing, not_found
 from chassis.schedule.instants import Clock
 from chassis.writes import idempotency
@@ -58,6 +57,7 @@ class TicketsService:
         self.outbox = outbox = commands.outbox
         self.replicas = replicas
         self.renderer = renderer
+        self.tickets = RecordReads("ticket", database, renderer, read.TICKETS_PAGE, read.TICKET_CHANGES)
         self.clock = clock
         self.comment_ids = Ids(database, t.comment_id)
         self.importer = Importer(database, outbox, schema.idempotency, clock)
@@ -67,21 +67,17 @@ class TicketsService:
         filters = read.TICKETS_PAGE.filters_of(request)
         if filters.get("ticket_number", 0) >= 2**31:  # no ticket has such a number, and the column cannot hold it
             filters["ticket_number"] = 0
-        rows = await read.TICKETS_PAGE.rows(self.database, caller.company_id, request.after_id, request.limit, filters)
-        return pb.ListTicketsResponse(page=page(rows, request.limit, self.renderer.record))
+        return pb.ListTicketsResponse(page=await self.tickets.page(caller.company_id, request, filters))
 
     async def GetTicket(self, request: pb.GetTicketRequest, call: identity.Call) -> pb.GetTicketResponse:
-        row = await read.ticket(self.database, identity.caller(call).company_id, request.ticket_id)
-        if row is None:
-            raise not_found("ticket")
-        return pb.GetTicketResponse(document=self.renderer.document(row))
+        company_id = identity.caller(call).company_id
+        return pb.GetTicketResponse(document=await self.tickets.fetch(company_id, request.ticket_id))
 
     async def ListTicketChanges(
         self, request: pb.ListTicketChangesRequest, call: identity.Call
     ) -> pb.ListTicketChangesResponse:
         company_id = identity.caller(call).company_id
-        feed = await read.TICKET_CHANGES.feed(self.database, company_id, request, self.renderer.record_of_wider_row)
-        return pb.ListTicketChangesResponse(feed=feed)
+        return pb.ListTicketChangesResponse(feed=await self.tickets.feed(company_id, request))
 
     async def CreateTicket(self, request: pb.CreateTicketRequest, call: identity.Call) -> pb.CreateTicketResponse:
         caller = identity.caller(call)
@@ -139,9 +135,11 @@ class TicketsService:
         # Rendered from the inserted values, so no statement reads them again.
         shown = {column: row[name] for column, name in _OF_TICKET}
         shown |= {column: getattr(place, name) for column, name in _OF_PLACE}
-        json = encode(self.renderer.of_values(shown))
+        row |= self.renderer.columns(records.TICKET.row(shown))
+        json = self.renderer.served(row["document"])
         event = new.created(self.outbox, place.ticket_id, now, json, request_id)
-        reply = await CREATE_TICKET.write(self.database, claim, 201, json, {t.ticket: row, schema.outbox: event})
+        rows = {t.ticket: row, schema.outbox: event}
+        reply = await CREATE_TICKET.write(self.database, claim, 201, json, rows, {"names_seen": place.names_seen})
         self.outbox.wake()
         return reply
 

@@ -11,7 +11,7 @@ from asyncpg import Record
 
 from chassis.auth.identity import Identity
 from chassis.messaging.outbox import Outbox
-from chassis.records.shapes import encode
+from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE, encode
 from chassis.refusals import created_by_missing, not_found
 from chassis.schedule.instants import Clock
 from chassis.writes.idempotency import Decision
@@ -154,15 +154,17 @@ class StatusRequest:
         values = {"company_id": self.caller.company_id, "id": ticket_id}
         if made is None:
             # The new version is the ticket's own, so the update changes no row.
-            values |= dict.fromkeys(f"new_{name}" for name in ("updated_at", *STATE, *staleness.COLUMNS))
+            kept = ("updated_at", *STATE, *staleness.COLUMNS, DOCUMENT, DOCUMENT_SHAPE)
+            values |= dict.fromkeys(f"new_{name}" for name in kept)
             values["new_version"] = ticket.version
             return Decision(200, encode(self.renderer.record(shown)), {}, values)
         for name, value in made.state().items():
             shown[_AT[name]] = value
         shown[_AT["updated_at"]], shown[_VERSION] = made.at, made.version
         changed = made.state() | staleness_after(ticket, made) | {"version": made.version, "updated_at": made.at}
+        changed |= self.renderer.columns(shown)
         values |= {f"new_{name}": value for name, value in changed.items()}
-        json = encode(self.renderer.record(shown))
+        json = self.renderer.served(changed[DOCUMENT])
         return Decision(200, json, self._rows(made, json), values)
 
     def _rows(self, made: StatusChange, json: bytes) -> dict[Any, Sequence[dict[str, Any]]]:

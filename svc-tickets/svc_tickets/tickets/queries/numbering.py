@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, Integer, Text, and_, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
+from chassis.changes.tables import NAMES_SEEN
 from chassis.db.database import Connection, Database
 from chassis.db.rows import array_rows
 from chassis.db.statements import Query, Statement, param
@@ -62,6 +63,7 @@ class NumberedPlace(NamedTuple):
     property_name: str
     property_external_id: str | None
     asset_id: int | None
+    names_seen: int
     ticket_number: int
     ticket_id: int
 
@@ -90,6 +92,7 @@ def _places_and_numbers() -> Query[NumberedPlace]:
             property_.c.name.label("property_name"),
             property_.c.external_id.label("property_external_id"),
             asset.c.id.label("asset_id"),
+            NAMES_SEEN,
             (following - text("1")).label("before_the_last"),
         )
         .select_from(

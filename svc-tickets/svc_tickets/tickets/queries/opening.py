@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import BigInteger, insert, select
+from sqlalchemy import BigInteger, insert, select, true
 
+from chassis.changes.tables import names_are_current
 from chassis.db.database import Connection
 from chassis.db.statements import Statement, param
 from chassis.writes.coalescing import CoalescingInsert
@@ -17,7 +18,12 @@ from svc_tickets.tickets.rules import staleness
 _company_id = param("company_id", BigInteger)
 
 # A create over the API inserts the claim, the ticket and the event.
-CREATE_TICKET = CoalescingInsert(schema.idempotency, t.ticket, schema.outbox)
+CREATE_TICKET = CoalescingInsert(
+    schema.idempotency,
+    t.ticket,
+    schema.outbox,
+    only_if={t.ticket.c.document: true(), t.ticket.c.document_shape: names_are_current(schema.metadata)},
+)
 
 # The columns that are inserted as the row has them.
 _GIVEN = (

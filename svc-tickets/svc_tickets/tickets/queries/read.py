@@ -8,6 +8,7 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, DateTime, Integer, Text, and_, func, literal_column, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
@@ -27,8 +28,9 @@ TICKETS = TICKET.select(
     .outerjoin(schema.vendor, schema.vendor.c.id == t.ticket.c.vendor_id)
 )
 
+TICKET_DOCUMENTS = Documents(TICKET, TICKETS, t.ticket)
 TICKETS_PAGE = Pages(
-    TICKETS,
+    TICKET_DOCUMENTS.rows,
     t.ticket.c.company_id,
     t.ticket.c.id,
     {
@@ -44,11 +46,7 @@ TICKETS_PAGE = Pages(
     request=ListTicketsRequest,
 )
 
-TICKET_CHANGES = Changes("ticket", TICKETS, t.ticket)
-
-_TICKET = Statement(
-    TICKETS.where(t.ticket.c.company_id == _company_id, t.ticket.c.id == param("ticket_id", BigInteger))
-)
+TICKET_CHANGES = Changes("ticket", TICKET_DOCUMENTS)
 
 _TICKETS = Statement(
     TICKETS.where(
@@ -56,10 +54,6 @@ _TICKETS = Statement(
         t.ticket.c.id == func.any(param("ticket_ids", ARRAY(BigInteger))),
     ).order_by(t.ticket.c.id)
 )
-
-
-async def ticket(database: Database, company_id: int, ticket_id: int) -> Record | None:
-    return await database.row(_TICKET, company_id=company_id, ticket_id=ticket_id)
 
 
 async def tickets(connection: Connection, company_id: int, ticket_ids: Sequence[int]) -> list[Record]:

@@ -11,6 +11,7 @@ from sqlalchemy import BigInteger, Label, Text, case, delete, func, insert, lite
 from chassis.auth.identity import Identity
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
+from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 from chassis.writes.coalescing import CoalescingDecide
 from chassis.writes.editing import EditableTable
 from chassis.writes.idempotency import DecideOnce
@@ -51,9 +52,13 @@ def _cancellation_notes() -> Label[str]:
 
 
 # The rendered columns, then those that the rules need.
-_ticket_to_change = TICKETS.add_columns(PHOTO_REQUIRED, HAS_PHOTO, THRESHOLD_OF_RESIDENTS, _cancellation_notes())
+_MOVED = t.ticket.c.changed_xid.label("moved_xid")
+_ticket_to_change = TICKETS.add_columns(
+    PHOTO_REQUIRED, HAS_PHOTO, THRESHOLD_OF_RESIDENTS, _cancellation_notes(), _MOVED
+)
 
-# The policy may become another one while the ticket keeps its version.
+# The policy may become another one while the ticket keeps its version, and so may a name that the ticket shows, which
+# moves it.
 CHANGE_STATUS = CoalescingDecide(
     schema.idempotency,
     t.ticket,
@@ -66,13 +71,15 @@ CHANGE_STATUS = CoalescingDecide(
         "cancelled_at",
         "cancellation_reason_code",
         *staleness.COLUMNS,
+        DOCUMENT,
+        DOCUMENT_SHAPE,
     ),
-    guards=(PHOTO_REQUIRED, THRESHOLD_OF_RESIDENTS),
+    guards=(PHOTO_REQUIRED, THRESHOLD_OF_RESIDENTS, _MOVED),
     inserts=(t.ticket_comment, t.ticket_status_change, schema.outbox),
 )
 
 # A photo, over the API. The new version is the ticket's own where nothing changes.
-_SHOWN = ("photo_url", "updated_at", *staleness.COLUMNS)
+_SHOWN = ("photo_url", "updated_at", *staleness.COLUMNS, DOCUMENT, DOCUMENT_SHAPE)
 _show_photo = (
     update(t.ticket)
     .where(*SAME_TICKET, t.ticket.c.version < param("new_version", BigInteger))
