@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -16,8 +17,10 @@ from chassis.http.connection_limits import HANDSHAKE_BYTES, ConnectionLimits
 
 # A handshake that takes longer is evicted if others wait.
 SLOW_SECONDS = 2.0
-# How many begin before the requests of others go on.
-BEGUN_AT_ONCE = 2
+# How many begin before the requests of others go on: so many, and one more for each of these seconds of CPU that the
+# process took since some began. So they have a share of a process that is busy with long requests, too.
+BEGUN_AT_ONCE, BEGUN_AT_ONCE_MAX = 2, 16
+CPU_SECONDS_OF_ONE = 0.004
 
 # TLS puts a record's type, version and length before it (RFC 8446, 5.1).
 _RECORD_HEAD_BYTES, _RECORD_BYTES_MAX = 5, 16 * 1024
@@ -44,6 +47,8 @@ class Handshakes:
         self._counts: Counter[str] = Counter()
         """How many of each client are under way."""
         self._is_scheduled = False
+        self._cpu = time.thread_time()
+        """When some began last, in seconds of CPU."""
 
     @property
     def waiting(self) -> int:
@@ -75,7 +80,9 @@ class Handshakes:
 
     def _begin_some(self) -> None:
         self._is_scheduled = False
-        for _ in range(BEGUN_AT_ONCE):
+        cpu = time.thread_time()
+        share, self._cpu = int((cpu - self._cpu) / CPU_SECONDS_OF_ONE), cpu
+        for _ in range(min(BEGUN_AT_ONCE + share, BEGUN_AT_ONCE_MAX)):
             if not self._begin_next():
                 return
         if self._known or self._strangers:
