@@ -280,12 +280,12 @@ class Edge:
 
         is_compressed, _ = encoding.accepted(request.headers.getall("Accept-Encoding", ()))
         headers = _NDJSON + (encoding.GZIP if is_compressed else encoding.VARY)
-        async with self._snapshots.place(caller.identity.company_id, operation.route.path):
+        async with self._snapshots.place(caller.identity.company_id, operation.route.path) as place:
             if not any(after.values()):
                 headers += await self._resume_cursor(operation, caller, request.id)
             pieces = lines(await ask(), following, is_compressed=is_compressed)
             try:
-                await request.stream(Reply(200, b"", headers), pieces)
+                await place.stream(request, Reply(200, b"", headers), pieces)
             except ConnectionError as error:
                 log.info("snapshot_broken_off", request_id=request.id, reason=str(error) or type(error).__name__)
         return Reply(200, b"")  # which is sent already

@@ -3,14 +3,19 @@ the one before."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import math
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
 from prometheus_client import Gauge
 
+from chassis.http.replies import Reply
+from chassis.http.requests import Request
 from chassis.refusals import Unavailable
 from gateway.http.encoding import compressor
 from gateway.http.places import Places
@@ -19,6 +24,8 @@ from gateway.http.replies import ApiError
 SECONDS_MAX = 30 * 60.0
 # A snapshot holds a page and the state of its compression.
 SNAPSHOTS_MAX = 20
+# While others wait, a client that has taken nothing for so long loses its place.
+STALLED_SECONDS = 10.0
 RETRY_SECONDS = 10
 
 UNDER_WAY = Gauge("makeready_http_snapshots", "Snapshots under way")
@@ -30,31 +37,96 @@ class SnapshotLate(Unavailable):
     """A snapshot took longer than it may."""
 
 
+class SnapshotEvicted(ConnectionError):  # noqa: N818 - says what is the matter
+    """A snapshot lost its place to another company's."""
+
+
+class Place:
+    """The place of one snapshot."""
+
+    def __init__(self, company_id: int) -> None:
+        self.company_id = company_id
+        self.unread_since = math.inf
+        """Since when its client has not taken the page that it is sent, by the clock of `monotonic`; infinite while
+        none is sent."""
+        self._scope: asyncio.Timeout | None = None
+        """While its answer is streamed."""
+
+    @property
+    def is_streamed(self) -> bool:
+        return self._scope is not None
+
+    async def stream(self, request: Request, reply: Reply, pieces: AsyncIterator[bytes]) -> None:
+        """See `Request.stream`. Raises SnapshotEvicted, too."""
+        try:
+            async with asyncio.timeout(None) as self._scope:
+                await request.stream(reply, self._noting(pieces))
+        except TimeoutError:
+            if self._scope is None or not self._scope.expired():
+                raise
+            raise SnapshotEvicted("another company had fewer places") from None
+        finally:
+            self._scope = None
+
+    async def _noting(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for piece in pieces:
+            self.unread_since = time.monotonic()
+            yield piece
+            self.unread_since = math.inf
+
+    def evict(self) -> None:
+        """Breaks its answer off."""
+        if self._scope is not None:
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+
 class Snapshots:
     """The snapshots under way in this process; their places are those of all gateways."""
 
     def __init__(self, shared: Places) -> None:
         self._shared = shared
-        self._places: set[tuple[int, str]] = set()
+        self._places: dict[tuple[int, str], Place] = {}
+        """By company and path, in the order of their beginning."""
+        UNDER_WAY.set_function(lambda: len(self._places))
 
     @contextlib.asynccontextmanager
-    async def place(self, company_id: int, path: str) -> AsyncIterator[None]:
-        """The place of a company's snapshot of one kind. Raises ApiError 429 if it is taken."""
-        place = company_id, path
-        if place in self._places:
+    async def place(self, company_id: int, path: str) -> AsyncIterator[Place]:
+        """The place of a company's snapshot of one kind. Raises ApiError 429 if there is none."""
+        key = company_id, path
+        if key in self._places:
             raise _too_many(_TAKEN)
-        if len(self._places) >= SNAPSHOTS_MAX:
+        if len(self._places) >= SNAPSHOTS_MAX and not self._makes_room(company_id):
             raise _too_many("Too many snapshots are under way; wait for Retry-After seconds.")
-        self._places.add(place)
-        UNDER_WAY.inc()
+        place = self._places[key] = Place(company_id)
         try:
             async with self._shared.held(f"snapshot:{company_id}:{path}") as was_free:
                 if not was_free:
                     raise _too_many(_TAKEN)
-                yield
+                yield place
         finally:
-            UNDER_WAY.dec()
-            self._places.remove(place)
+            if self._places.get(key) is place:
+                del self._places[key]
+
+    def _makes_room(self, company_id: int) -> bool:
+        """Whether another snapshot was evicted for one of this company.
+
+        One whose client has taken nothing for STALLED_SECONDS is; else the company with the most loses one to a company
+        that has at least two fewer, the one whose client is slowest. So no company keeps others out.
+        """
+        streamed = {key: place for key, place in self._places.items() if place.is_streamed}
+        stalled_since = time.monotonic() - STALLED_SECONDS
+        candidates = [key for key, place in streamed.items() if place.unread_since < stalled_since]
+        if not candidates:
+            counts = Counter(holder for holder, _ in self._places)
+            most = max(counts.values(), default=0)
+            if counts[company_id] > most - 2:
+                return False
+            candidates = [key for key in streamed if counts[key[0]] == most]
+        if not candidates:
+            return False
+        evicted = min(candidates, key=lambda key: streamed[key].unread_since)
+        self._places.pop(evicted).evict()
+        return True
 
 
 async def lines(
