@@ -1,22 +1,17 @@
-"""Coalesces concurrent requests: those that arrive while a statement runs share the next one.
-
-A request that arrives alone is served at once. While more are about to come, each statement waits a moment for
-them: for BUSY_SECONDS after a statement that several shared, and while the caller says so.
-"""
+"""Writes of concurrent callers that share a statement and its commit (`chassis.db.coalescing`)."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import enum
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-import structlog
 from asyncpg import Record, UniqueViolationError
 from sqlalchemy.dialects.postgresql import insert
 
+from chassis.db.coalescing import Coalescer
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.rows import array_rows, columns_of
 from chassis.db.statements import Statement, param
@@ -25,92 +20,7 @@ from chassis.runtime.failpoints import failpoint
 from chassis.writes.idempotency import CLAIM_COLUMNS, NOTHING, Claim, DecideOnce, Decision, InsertOnce, changes
 from makeready.common.v1.documents_pb2 import WriteReply
 
-AT_ONCE = 32
-GATHER_SECONDS, BUSY_SECONDS = 0.002, 0.02  # a fifth less CPU a create (docs/decisions/write-cost.md)
-PATIENCE_SECONDS = 0.05  # a statement that waits longer for a lock does not delay the next one
-
-log = structlog.stdlib.get_logger(__name__)
-Asked = TypeVar("Asked")
-Answer = TypeVar("Answer")
-
-
-class Coalescer(Generic[Asked, Answer]):
-    """Answers concurrent requests together.
-
-    several: answers two or more, in their order, with None for a request that `alone` must answer. alone: answers one.
-    If `several` fails, `alone` answers each request, so that a bad one fails by itself. is_busy: whether more requests
-    are about to come. gather_seconds: how long a statement waits for them.
-    """
-
-    def __init__(
-        self,
-        several: Callable[[Sequence[Asked]], Awaitable[Sequence[Answer | None]]],
-        alone: Callable[[Asked], Awaitable[Answer]],
-        is_busy: Callable[[], bool] = lambda: False,
-        gather_seconds: float = GATHER_SECONDS,
-    ) -> None:
-        self._several = several
-        self._alone = alone
-        self._is_busy = is_busy
-        self._gather_seconds = gather_seconds
-        self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []
-        self._under_way: set[asyncio.Task[None]] = set()
-        self._flushing = False
-        self._shared_at = -BUSY_SECONDS
-
-    async def ask(self, one: Asked) -> Answer:
-        """Raises what `alone` raises."""
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append((one, answer))
-        if not self._flushing:
-            self._flushing = True
-            self._start(self._flush())
-        return await answer
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-        return task
-
-    async def _flush(self) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            while self._waiting:
-                if loop.time() - self._shared_at < BUSY_SECONDS or self._is_busy():
-                    await asyncio.sleep(self._gather_seconds)
-                some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
-                await asyncio.wait({self._start(self._answer(some))}, timeout=PATIENCE_SECONDS)
-                if len(some) > 1:
-                    self._shared_at = loop.time()
-        finally:
-            self._flushing = False
-
-    async def _answer(self, some: Sequence[tuple[Asked, asyncio.Future[Answer]]]) -> None:
-        answers: Sequence[Answer | None] = [None] * len(some)
-        if len(some) > 1:
-            try:
-                answers = await self._several([one for one, _ in some])
-            except Exception as error:
-                # Only the error's type is logged: PostgreSQL's message may hold the row.
-                log.warning("asked_one_by_one", many=len(some), reason=type(error).__name__)
-        left = []
-        for asked, answer in zip(some, answers, strict=True):
-            if answer is None:
-                left.append(self._answer_alone(*asked))
-            elif not asked[1].done():
-                asked[1].set_result(answer)
-        await asyncio.gather(*left)
-
-    async def _answer_alone(self, one: Asked, future: asyncio.Future[Answer]) -> None:
-        try:
-            answer = await self._alone(one)
-        except Exception as error:
-            if not future.done():
-                future.set_exception(error)
-        else:
-            if not future.done():
-                future.set_result(answer)
+GATHER_SECONDS = 0.002  # a fifth less CPU a create (docs/decisions/write-cost.md)
 
 
 class _Write(NamedTuple):
@@ -137,7 +47,9 @@ class CoalescingInsert(InsertOnce):
         only_if: Mapping[sa.Column[Any], sa.ColumnElement[bool]] | None = None,
     ) -> None:
         super().__init__(claims, *tables, only_if=only_if)
-        self._together: Coalescer[_Write, WriteReply] = Coalescer(self._write_several, self._write_alone)
+        self._together: Coalescer[_Write, WriteReply] = Coalescer(
+            self._write_several, self._write_alone, GATHER_SECONDS
+        )
         key = CLAIM_COLUMNS[:3]
         kinds = {name: claims.c[name].type for name in CLAIM_COLUMNS}
         given_claims = array_rows("given_claim", {**kinds, "lock": sa.BigInteger()}, prefix="claim_", numbered=True)
@@ -248,7 +160,9 @@ class CoalescingDecide(DecideOnce):
         change = sa.update(locked).where(*mine, version < new["version"]).values(new)
         super().__init__(claims, locked, look.where(*mine), inserts=inserts, updates=[change])
         self._sets, self._guards = sets, [one.name for one in guards]
-        self._together: Coalescer[_Change, WriteReply | _DecideAlone] = Coalescer(self._several, self._one)
+        self._together: Coalescer[_Change, WriteReply | _DecideAlone] = Coalescer(
+            self._several, self._one, GATHER_SECONDS
+        )
         key = CLAIM_COLUMNS[:3]
         keys = {f"claim_{name}": claims.c[name].type for name in key} | {"row_id": sa.BigInteger()}
 

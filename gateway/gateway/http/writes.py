@@ -16,10 +16,10 @@ import asyncpg
 import structlog
 
 from chassis.auth.clients import ServiceClient, ServiceUnavailable
+from chassis.db.coalescing import Coalescer
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.refusals import Refusal, Unavailable, idempotency_mismatch
 from chassis.runtime.failpoints import failpoint
-from chassis.writes.coalescing import Coalescer
 from gateway.http.bearer import Caller
 from gateway.http.calls import Calls
 from gateway.http.routes import Operation
@@ -30,9 +30,6 @@ from makeready.common.v1 import idempotency_pb2 as pb
 # A lease outlasts its call by so much. A call that could begin later than that is not made.
 MARGIN_SECONDS = 5.0
 ASK_SECONDS = 2.0
-# While others are under way, a write waits so long for them, so that their notes share a statement: at 16 connections
-# a create takes a tenth less CPU than with 2 ms (docs/decisions/write-cost.md).
-GATHER_SECONDS = 0.008
 ERASE_SECONDS = 2.0
 _MISMATCH = idempotency_mismatch().code
 
@@ -47,22 +44,12 @@ class Writes:
         self._database = database
         self._calls = calls
         self._peers = peers
-        self._under_way = 0
         # None for a key whose note says another service.
-        self._notes: Coalescer[Taking, _Lease] = Coalescer(
-            self._take_several, self._take, lambda: self._under_way > 1, GATHER_SECONDS
-        )
+        self._notes: Coalescer[Taking, _Lease] = Coalescer(self._take_several, self._take)
 
     async def call(self, operation: Operation, message: Any, caller: Caller, request_id: str) -> Any:
         """The response to a write, whose request is complete but for `used_elsewhere`. Raises as `Calls.call`, and
         Unavailable before the service is called."""
-        self._under_way += 1
-        try:
-            return await self._call(operation, message, caller, request_id)
-        finally:
-            self._under_way -= 1
-
-    async def _call(self, operation: Operation, message: Any, caller: Caller, request_id: str) -> Any:
         begun = asyncio.get_running_loop().time()
         digest = queries.digest(caller.api_key_id, message.idempotency_key)
         taking = Taking(digest, operation.service, operation.deadline_seconds + MARGIN_SECONDS)

@@ -9,11 +9,12 @@ from sqlalchemy import BigInteger, Integer, Text, and_, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.changes.tables import NAMES_SEEN
+from chassis.db.coalescing import Coalescer
 from chassis.db.database import Connection, Database
 from chassis.db.rows import array_rows
 from chassis.db.statements import Query, Statement, param
 from chassis.lists.updated_since import is_of
-from chassis.writes.coalescing import Coalescer
+from chassis.writes.coalescing import GATHER_SECONDS
 from svc_tickets.schema import asset, property_, unit
 from svc_tickets.tickets import tables as t
 
@@ -154,7 +155,7 @@ async def _alone(one: _Asked) -> NumberedPlace | None:
     return row
 
 
-_COALESCER: Coalescer[_Asked, NumberedPlace | None] = Coalescer(_several, _alone)
+_COALESCER: Coalescer[_Asked, NumberedPlace | None] = Coalescer(_several, _alone, GATHER_SECONDS)
 
 
 async def place_and_number(database: Database, company_id: int, unit_id: int, asset_id: int) -> NumberedPlace | None:

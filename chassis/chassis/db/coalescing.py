@@ -1,0 +1,100 @@
+"""Coalesces concurrent requests: those that arrive while a statement runs share the next one.
+
+A request that arrives alone is served at once, and nothing waits for a time unless the user of the coalescer says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+AT_ONCE = 32
+BUSY_SECONDS = 0.02
+PATIENCE_SECONDS = 0.05  # a statement that takes longer does not delay the next one
+
+log = structlog.stdlib.get_logger(__name__)
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+
+class Coalescer(Generic[Asked, Answer]):
+    """Answers concurrent requests together.
+
+    several: answers two or more, in their order, with None for a request that `alone` must answer. alone: answers one.
+    If `several` fails, `alone` answers each request, so that a bad one fails by itself. gather_seconds: how long a
+    statement waits for more requests, in the BUSY_SECONDS after one that several shared.
+    """
+
+    def __init__(
+        self,
+        several: Callable[[Sequence[Asked]], Awaitable[Sequence[Answer | None]]],
+        alone: Callable[[Asked], Awaitable[Answer]],
+        gather_seconds: float = 0.0,
+    ) -> None:
+        self._several = several
+        self._alone = alone
+        self._gather_seconds = gather_seconds
+        self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._flushing = False
+        self._shared_at = -BUSY_SECONDS
+
+    async def ask(self, one: Asked) -> Answer:
+        """Raises what `alone` raises."""
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((one, answer))
+        if not self._flushing:
+            self._flushing = True
+            self._start(self._flush())
+        return await answer
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return task
+
+    async def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                if self._gather_seconds and loop.time() - self._shared_at < BUSY_SECONDS:
+                    await asyncio.sleep(self._gather_seconds)
+                some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+                await asyncio.wait({self._start(self._answer(some))}, timeout=PATIENCE_SECONDS)
+                if len(some) > 1:
+                    self._shared_at = loop.time()
+        finally:
+            self._flushing = False
+
+    async def _answer(self, some: Sequence[tuple[Asked, asyncio.Future[Answer]]]) -> None:
+        answers: Sequence[Answer | None] = [None] * len(some)
+        if len(some) > 1:
+            try:
+                answers = await self._several([one for one, _ in some])
+            except Exception as error:
+                # Only the error's type is logged: PostgreSQL's message may hold the row.
+                log.warning("asked_one_by_one", many=len(some), reason=type(error).__name__)
+        left = []
+        for asked, answer in zip(some, answers, strict=True):
+            if answer is None:
+                left.append(self._answer_alone(*asked))
+            elif not asked[1].done():
+                asked[1].set_result(answer)
+        if len(left) == 1:
+            await left[0]
+        elif left:
+            await asyncio.gather(*left)
+
+    async def _answer_alone(self, one: Asked, future: asyncio.Future[Answer]) -> None:
+        try:
+            answer = await self._alone(one)
+        except Exception as error:
+            if not future.done():
+                future.set_exception(error)
+        else:
+            if not future.done():
+                future.set_result(answer)
