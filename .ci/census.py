@@ -85,6 +85,7 @@ def census(files: Files, marks: Mapping[PurePath, str]) -> dict[str, int]:
         kind = marks.get(path) or ("tests" if _is_of_tests(path) else "product")
         if path.suffix == ".md":
             place = "decisions" if path.parts[:2] == ("docs", "decisions") else "other documents"
+            place = f"{kind} documents" if path in marks else place
             counts[f"words of {place}"] += len(content.split())
         elif path.suffix in SOURCES or kind == "generated":
             counts[f"lines, {kind}"] += content.count(b"\n")
