@@ -37,7 +37,7 @@ MODULES = (
     "grpc_health.v1.health",
     "httptools",
     "jwt",
-    "limits.aio",
+    "limits",
     "msgspec",
     "nats.aio.client",
     "nats.js",

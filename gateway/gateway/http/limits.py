@@ -7,23 +7,42 @@ fails, each process enforces the limit in its own memory, and a metric says so.
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
 import time
 from collections import deque
 from typing import NamedTuple
 
 from limits import RateLimitItemPerMinute
-from limits.aio.storage import Storage as SharedStorage
-from limits.aio.strategies import MovingWindowRateLimiter as SharedMovingWindow
-from limits.storage import MemoryStorage, storage_from_string
+from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 from prometheus_client import Counter
 
-from gateway.http.store import STORE_SECONDS_MAX, Store
+from gateway.http.store import Store
 
 REQUESTS_A_MINUTE = 120
 WINDOW_SECONDS = 60
+
+# A window in the store: the instants of its requests, the newest first, by the store's clock, so that gateways whose
+# clocks differ share it. Name and form are those of the `limits` library, with which the release before counts. An
+# instant that is a window ahead was counted before the store's clock was set back: the window begins anew.
+# ARGV: requests, seconds. Answers 1 if the request is admitted; how many are left; milliseconds until one more is.
+_KEY = f"LIMITS:LIMITER/{{}}/{REQUESTS_A_MINUTE}/1/minute"
+_TAKE = """local time, limit, window = redis.call('time'), tonumber(ARGV[1]), tonumber(ARGV[2])
+local now = time[1] + time[2] / 1000000
+local newest = tonumber(redis.call('lindex', KEYS[1], 0))
+if newest and newest > now + window then redis.call('del', KEYS[1]) end
+local oldest = tonumber(redis.call('lindex', KEYS[1], -1))
+while oldest and oldest < now - window do
+  redis.call('rpop', KEYS[1])
+  oldest = tonumber(redis.call('lindex', KEYS[1], -1))
+end
+local count, admitted = redis.call('llen', KEYS[1]), 0
+if count < limit then
+  count, admitted = count + 1, 1
+  redis.call('lpush', KEYS[1], string.format('%.6f', now))
+  redis.call('expire', KEYS[1], window)
+end
+return {admitted, limit - count, math.ceil(((oldest or now) + window - now) * 1000)}"""
 
 ALONE = Counter("makeready_rate_limit_alone_total", "Requests counted in this process alone while the store failed")
 
@@ -85,33 +104,19 @@ class Limits:
         self._memory = ProcessMemory()
         self._alone = MovingWindowRateLimiter(self._memory)
         self._store = store
-        self._shared: SharedMovingWindow | None = None
-        if store.is_shared:
-            storage = storage_from_string(
-                f"async+{store.url}",
-                wrap_exceptions=True,
-                implementation="valkey",
-                socket_timeout=STORE_SECONDS_MAX,
-                socket_connect_timeout=STORE_SECONDS_MAX,
-            )
-            assert isinstance(storage, SharedStorage)
-            self._shared = SharedMovingWindow(storage)
 
     async def take(self, api_key_id: int) -> Allowance:
         """Counts one request of the key, if the limit admits it."""
         key = str(api_key_id)
-        if self._shared is not None:
-            allowance = await self._store.ask(functools.partial(self._take_shared, self._shared, key))
-            if allowance is not None:
-                return allowance
+        if self._store.is_shared:
+            answer = await self._store.run(_TAKE, _KEY.format(key), REQUESTS_A_MINUTE, WINDOW_SECONDS)
+            if answer is not None:
+                admitted, remaining, milliseconds = answer
+                return _allowance(admitted == 1, milliseconds / 1000, remaining)
             ALONE.inc()
-        admitted = self._alone.hit(self._item, key)
-        return _allowance(admitted, *self._alone.get_window_stats(self._item, key), time.monotonic())
-
-    async def _take_shared(self, shared: SharedMovingWindow, key: str) -> Allowance:
-        admitted = await shared.hit(self._item, key)
-        stats = await shared.get_window_stats(self._item, key)
-        return _allowance(admitted, *stats, time.time())  # by which the library counts in a shared store
+        is_admitted = self._alone.hit(self._item, key)
+        reset_time, remaining = self._alone.get_window_stats(self._item, key)
+        return _allowance(is_admitted, reset_time - time.monotonic(), remaining)
 
     async def tidy(self) -> None:
         """Drops idle keys once per window, until cancelled."""
@@ -120,5 +125,5 @@ class Limits:
             self._memory.forget_idle()
 
 
-def _allowance(admitted: bool, reset_time: float, remaining: int, now: float) -> Allowance:
-    return Allowance(admitted, max(0, remaining), max(1, math.ceil(reset_time - now)))
+def _allowance(admitted: bool, reset_seconds: float, remaining: int) -> Allowance:
+    return Allowance(admitted, max(0, remaining), max(1, math.ceil(reset_seconds)))

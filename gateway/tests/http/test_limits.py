@@ -7,6 +7,7 @@ import time
 
 import pytest
 from prometheus_client import REGISTRY
+from valkey.asyncio import Valkey
 
 from gateway.http.limits import Limits, ProcessMemory
 from gateway.http.store import Store as SharedStore
@@ -109,8 +110,8 @@ async def answers(counted: Limits, key: int) -> None:
 async def test_gateways_with_a_shared_store_count_together(
     store: ValkeyServer, monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
-    for module in ("store", "limits"):  # a busy machine may take longer for a round trip
-        monkeypatch.setattr(f"gateway.http.{module}.STORE_SECONDS_MAX", PATIENCE_SECONDS)
+    # A busy machine may take longer for a round trip.
+    monkeypatch.setattr("gateway.http.store.STORE_SECONDS_MAX", PATIENCE_SECONDS)
     gateways = [Limits(SharedStore(f"{scheme}://127.0.0.1:{store.port}")) for _ in range(3)]
     for counted in gateways:
         await answers(counted, 1)
@@ -118,6 +119,38 @@ async def test_gateways_with_a_shared_store_count_together(
     assert [one.admitted for one in taken] == [True] * 120 + [False] * 5
     assert [one.remaining for one in taken] == [*range(119, -1, -1)] + [0] * 5
     assert all(55 <= one.reset_seconds <= 60 for one in taken)
+
+
+async def test_clocks_that_jump_neither_empty_nor_freeze_a_shared_window(
+    store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.http.store.STORE_SECONDS_MAX", PATIENCE_SECONDS)
+    gateways = [Limits(SharedStore(store.url)) for _ in range(2)]
+    for counted in gateways:
+        await answers(counted, 1)
+    wall = time.time()
+    for number in range(120):
+        ahead = 3600 if number % 2 else -86_400  # of the one gateway, while the other's clock is right
+        monkeypatch.setattr(time, "time", lambda ahead=ahead: wall + ahead)
+        allowance = await gateways[number % 2].take(2)
+        assert (allowance.admitted, allowance.remaining) == (True, 119 - number)
+    for jump in (0, 86_400, -86_400):
+        monkeypatch.setattr(time, "time", lambda jump=jump: wall + jump)
+        allowance = await gateways[0].take(2)
+        assert not allowance.admitted and 50 <= allowance.reset_seconds <= 60
+
+
+async def test_a_store_whose_clock_was_set_back_begins_windows_anew(store: ValkeyServer) -> None:
+    counted = Limits(SharedStore(store.url))
+    await answers(counted, 1)
+    async with Valkey.from_url(store.url) as client:
+        await client.lpush("LIMITS:LIMITER/2/120/1/minute", *[time.time() + 3600] * 120)
+        allowance = await counted.take(2)
+        assert (allowance.admitted, allowance.remaining) == (True, 119)
+        # One that is little ahead, as of a gateway of the release before, counts.
+        await client.lpush("LIMITS:LIMITER/3/120/1/minute", *[time.time() + 5] * 120)
+        allowance = await counted.take(3)
+        assert not allowance.admitted and allowance.reset_seconds <= 65
 
 
 async def test_while_the_store_fails_each_process_counts_alone_and_says_so(store: ValkeyServer) -> None:
