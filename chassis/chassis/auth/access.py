@@ -12,6 +12,8 @@ from makeready.common.v1 import options_pb2
 
 STEP_UP_SECONDS = 600
 """How long a person's confirmation opens the RPCs that ask for one."""
+STEP_UP_AHEAD_SECONDS = 300
+"""How far a confirmation may be ahead: further, and it is of clocks that were set back since."""
 _PEOPLE = (ADMINISTRATOR, STAFF)
 _SCOPES = options_pb2.AskedScope.DESCRIPTOR.values_by_number
 # The scopes of keys that open what asks for a scope (spec 5.4), by the asked scope's name.
@@ -60,5 +62,5 @@ class Access:
             raise Refusal(
                 403, "second_factor_required", "The company requires a second factor; add one to your account first."
             )
-        if self.step_up and not time.time() - who.stepped_up_at <= STEP_UP_SECONDS:
+        if self.step_up and not -STEP_UP_AHEAD_SECONDS <= time.time() - who.stepped_up_at <= STEP_UP_SECONDS:
             raise Refusal(403, "step_up_required", "Confirm who you are first; a confirmation is good for 10 minutes.")

@@ -308,6 +308,19 @@ async def test_step_up_renews_the_text_and_opens_acts_for_ten_minutes(
     assert (await refused(console("StepUp", session=text, password=GOOD))).code == "no_session"
 
 
+async def test_clocks_that_were_a_day_ahead_leave_no_session_open_or_confirmed_for_longer(
+    operator: Operator, company_id: int, console: Console, database: Database
+) -> None:
+    text = (await console.sign_in(await administrator(operator, company_id))).text
+    await age(database, text, hours=-24)
+    session = await console.session(text)
+    assert session is not None and not session.HasField("step_up_until")
+    mint = identity_pb2.MintKeyRequest(company_id=company_id, scope=identity_pb2.SCOPE_READ)
+    assert (await refused(operator("MintKey", mint, who=await console.identity(text)))).code == "step_up_required"
+    await age(database, text, hours=8)
+    assert await console.session(text) is None, "the use counted when it was"
+
+
 async def test_a_changed_password_ends_the_other_sessions_at_once(
     operator: Operator, company_id: int, console: Console, database: Database
 ) -> None:

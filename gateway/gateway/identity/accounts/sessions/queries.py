@@ -42,9 +42,7 @@ _BY_DIGEST = Statement(
     .select_from(PEOPLE.join(session, session.c.account_id == account.c.id))
     .where(session.c.digest == _digest)
 )
-_SEEN = Statement(
-    sa.update(session).where(session.c.id == _session_id, session.c.last_seen_at < _now).values(last_seen_at=_now)
-)
+_SEEN = Statement(sa.update(session).where(session.c.id == _session_id).values(last_seen_at=_now))
 _STEPPED_UP = Statement(
     sa.update(session)
     .where(session.c.digest == _digest)
@@ -115,7 +113,9 @@ async def session_by_digest(on: Connection | Database, digest: bytes) -> Record 
 
 
 async def seen(database: Database, session_id: int, now: datetime.datetime) -> None:
-    await database.execute(_SEEN, session_id=session_id, now=now)
+    """Raises ClocksApart."""
+    async with database.transaction() as connection:
+        await connection.execute(_SEEN, session_id=session_id, now=now)
 
 
 async def stepped_up(connection: Connection, digest: bytes, new_digest: bytes, now: datetime.datetime) -> bool:
