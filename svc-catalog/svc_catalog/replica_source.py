@@ -6,7 +6,7 @@ from chassis.auth import identity
 from chassis.db.database import Database
 from makeready.catalog.v1 import places_pb2 as pb
 from makeready.events.v1.events_pb2 import References
-from svc_catalog.places.queries import ASSET_REFERENCES, PROPERTY_REFERENCES, UNIT_REFERENCES
+from svc_catalog.places.references import ASSET_REFERENCES, PROPERTY_REFERENCES, UNIT_REFERENCES
 from svc_catalog.vendors.queries import VENDOR_REFERENCES
 
 _KINDS = (PROPERTY_REFERENCES, UNIT_REFERENCES, ASSET_REFERENCES, VENDOR_REFERENCES)

@@ -9,7 +9,7 @@ from chassis.writes.commands import Command
 from makeready.events.v1.events_pb2 import Event, InspectionRowFailed, References
 from svc_catalog.inspections import rules
 from svc_catalog.inspections.queries import ChecklistRow
-from svc_catalog.places.queries import ASSET_REFERENCES, PROPERTY_REFERENCES, UNIT_REFERENCES
+from svc_catalog.places.references import ASSET_REFERENCES, PROPERTY_REFERENCES, UNIT_REFERENCES
 
 
 async def inspection_row_failed(command: Command, inspection: Mapping[str, Any], row: ChecklistRow) -> Event:

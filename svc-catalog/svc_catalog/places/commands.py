@@ -12,7 +12,7 @@ from chassis.writes.commands import Command, CommandRunner
 from chassis.writes.editing import EditableTable, RecordEditor
 from makeready.catalog.v1 import place_commands_pb2 as pb
 from svc_catalog.places import import_queries as q
-from svc_catalog.places import inputs, queries, records, rules
+from svc_catalog.places import inputs, queries, records, references, rules
 from svc_catalog.places.lookups import find_property, find_unit
 from svc_catalog.places.tables import asset, property_, unit
 
@@ -27,21 +27,21 @@ class PlaceCommandsService:
             EditableTable(property_, *q.PROPERTIES.changeable),
             queries.ONE_PROPERTY,
             records.PROPERTY.renderer(links_url),
-            queries.PROPERTY_REFERENCES.of,
+            references.PROPERTY_REFERENCES.of,
         )
         self.units = RecordEditor(
             "unit",
             EditableTable(unit, *q.UNITS.changeable),
             queries.ONE_UNIT,
             records.UNIT.renderer(links_url),
-            queries.UNIT_REFERENCES.of,
+            references.UNIT_REFERENCES.of,
         )
         self.assets = RecordEditor(
             "asset",
             EditableTable(asset, *q.ASSETS.changeable),
             queries.ONE_ASSET,
             records.ASSET.renderer(links_url),
-            queries.ASSET_REFERENCES.of,
+            references.ASSET_REFERENCES.of,
         )
 
     async def AddProperty(self, request: pb.AddPropertyRequest, call: Call) -> pb.AddPropertyResponse:

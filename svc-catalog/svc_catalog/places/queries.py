@@ -13,7 +13,6 @@ from makeready.catalog.v1 import places_pb2 as pb
 from svc_catalog.places import rules
 from svc_catalog.places.records import ASSET, PROPERTY, UNIT
 from svc_catalog.places.tables import asset, building, floor, floorplan, location, property_, unit
-from svc_catalog.references import ReferenceRows, columns_of
 from svc_catalog.schema import PLACES
 from svc_catalog.selects import by_id, equals_parameter, refers_to
 
@@ -64,7 +63,3 @@ ONE_ASSET = by_id(_assets, asset)
 PROPERTY_CHANGES = Changes("property", PROPERTY_DOCUMENTS)
 UNIT_CHANGES = Changes("unit", UNIT_DOCUMENTS)
 ASSET_CHANGES = Changes("asset", ASSET_DOCUMENTS)
-
-PROPERTY_REFERENCES = ReferenceRows("properties", property_, columns_of(property_))
-UNIT_REFERENCES = ReferenceRows("units", unit, columns_of(unit, "property_id", "unit_number"))
-ASSET_REFERENCES = ReferenceRows("assets", asset, columns_of(asset, "property_id"))

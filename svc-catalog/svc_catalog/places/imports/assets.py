@@ -14,7 +14,7 @@ from makeready.events.v1.events_pb2 import References
 from svc_catalog.places import import_queries as q
 from svc_catalog.places import inputs, rules
 from svc_catalog.places.lookups import PROPERTIES_NAMED, UNITS_NAMED
-from svc_catalog.places.queries import ASSET_REFERENCES
+from svc_catalog.places.references import ASSET_REFERENCES
 
 
 async def save(connection: Connection, batch: Batch[inputs.AssetRow]) -> References:

@@ -7,7 +7,7 @@ from chassis.imports.importer import Batch
 from makeready.events.v1.events_pb2 import References
 from svc_catalog.places import import_queries as q
 from svc_catalog.places import inputs
-from svc_catalog.places.queries import PROPERTY_REFERENCES
+from svc_catalog.places.references import PROPERTY_REFERENCES
 
 
 async def save(connection: Connection, batch: Batch[inputs.PropertyRow]) -> References:

@@ -12,7 +12,7 @@ from makeready.events.v1.events_pb2 import References
 from svc_catalog.places import import_queries as q
 from svc_catalog.places import inputs
 from svc_catalog.places.lookups import PROPERTIES_NAMED
-from svc_catalog.places.queries import UNIT_REFERENCES
+from svc_catalog.places.references import UNIT_REFERENCES
 from svc_catalog.places.rules import FLOORPLAN_MEASURES
 
 
