@@ -20,6 +20,7 @@ from svc_tickets.tickets.opening import TicketOpener
 from svc_tickets.tickets.queries.read import TICKET_CHANGES
 from svc_tickets.tickets.records import TICKET
 from svc_tickets.tickets.service import TicketsService
+from svc_tickets.tickets.status_change import StatusChanges
 from svc_tickets.tickets.sweeps import StaleTickets
 
 NAME = "svc-tickets"
@@ -41,9 +42,10 @@ def assemble(settings: config.Config) -> App:
     )
     consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS, REPLICAS)
     replicas = ReplicaFetcher(app.database, app.peer("svc-catalog"), app.peer("gateway"))
-    tickets = TicketsService(app.database, commands, replicas, ticket, instants.now)
+    statuses = StatusChanges(app.database, outbox, ticket, instants.now)
+    tickets = TicketsService(app.database, commands, replicas, ticket, instants.now, statuses)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)
-    ticket_commands = TicketCommandsService(commands, app.database, replicas, ticket, opener)
+    ticket_commands = TicketCommandsService(commands, app.database, replicas, ticket, opener, statuses)
     app.serve(ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"], ticket_commands)
     filler = SearchFiller(app.database)
     app.on_commit(filler.add)

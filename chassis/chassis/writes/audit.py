@@ -82,6 +82,31 @@ def _actor_and_kind(of: Any) -> sa.ColumnElement[int]:
     return status_key(status_key(of.company_id, of.actor), of.subject)
 
 
+def entry(
+    call: identity.Call,
+    company_id: int,
+    action: str,
+    subject: str,
+    subject_id: int,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The row of an entry. before, after: values by name; only differing ones are stored."""
+    differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    sides = ({name: side[name] for name in differing if name in side} for side in (before, after))
+    stored_before, stored_after = map(msgspec.to_builtins, sides)
+    return {
+        "company_id": company_id,
+        "actor": call.identity.actor,
+        "action": action,
+        "subject": subject,
+        "subject_id": subject_id,
+        "before": stored_before,
+        "after": stored_after,
+        "request_id": call.request_id,
+    }
+
+
 class Audit:
     """Writes the entries of one context, and serves them (AuditService)."""
 
@@ -142,20 +167,9 @@ class Audit:
         before: Mapping[str, Any],
         after: Mapping[str, Any],
     ) -> None:
-        """Adds an entry in the caller's transaction. before, after: values by name; only differing ones are stored."""
-        differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-        changed = [{name: side[name] for name in differing if name in side} for side in (before, after)]
-        await connection.execute(
-            self._insert,
-            company_id=company_id,
-            actor=call.identity.actor,
-            action=action,
-            subject=subject,
-            subject_id=subject_id,
-            before=msgspec.to_builtins(changed[0]),
-            after=msgspec.to_builtins(changed[1]),
-            request_id=call.request_id,
-        )
+        """Adds an entry in the caller's transaction: see `entry`."""
+        row = entry(call, company_id, action, subject, subject_id, before, after)
+        await connection.execute(self._insert, **row)
         connection.changed.add((company_id, subject, subject_id))
 
     async def ListAudit(self, request: pb.ListAuditRequest, call: identity.Call) -> pb.ListAuditResponse:

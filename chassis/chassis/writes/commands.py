@@ -50,9 +50,11 @@ def fields(request: Message, *names: str) -> dict[str, Any]:
     return given
 
 
-def _claim_of_actor(call: Call, request: Any, company: int) -> Claim:
-    """The claim of a person's request about a company. No API key has the id 0, and the key holds the actor, so none is
-    shared."""
+def claim_of_actor(call: Call, request: Any, company: int) -> Claim:
+    """The claim of a person's request about a company, whose other fields and actor define "the same request".
+
+    No API key has the id 0, and the key holds the actor, so none is shared. Raises Refusal 400 for a bad key.
+    """
     key: str = request.idempotency_key
     if not key:
         raise Refusal(
@@ -152,7 +154,7 @@ class CommandRunner(Once):
 
         For work outside the transaction of `run`: a repeat must not depend on it. Raises Refusal as `run` does.
         """
-        stored = await self.stored(self._database, _claim_of_actor(call, request, company or company_id(call)))
+        stored = await self.stored(self._database, claim_of_actor(call, request, company or company_id(call)))
         return None if stored is None else reply.FromString(stored.body)
 
     async def run(
@@ -170,7 +172,7 @@ class CommandRunner(Once):
         is rolled back. Raises Refusal 400 for a bad key, 409 (mismatch, in progress), DatabaseUnavailable.
         """
         whose = company or company_id(call)
-        claim = _claim_of_actor(call, request, whose)
+        claim = claim_of_actor(call, request, whose)
         try:
             async with self._database.waiters, self._database.transaction() as connection:
                 stored = await self.stored_in(connection, claim)

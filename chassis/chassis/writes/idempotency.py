@@ -109,11 +109,13 @@ SET_BY_WRITES = "set by writes"  # in the info of a column: inserts set it, thou
 
 def _columns(table: sa.Table) -> list[sa.Column[Any]]:
     """The columns that an insert sets: those without a server default, those that say so in their info, and keys,
-    because replies name rows by them."""
+    because replies name rows by them, unless PostgreSQL alone numbers them."""
     return [
         column
         for column in table.c
-        if column.primary_key or column.server_default is None or SET_BY_WRITES in column.info
+        if (column.primary_key and column.identity is None)
+        or column.server_default is None
+        or SET_BY_WRITES in column.info
     ]
 
 

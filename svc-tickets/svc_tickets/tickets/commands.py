@@ -13,9 +13,10 @@ from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
-from chassis.writes.commands import Command, CommandRunner
+from chassis.writes.commands import Command, CommandRunner, claim_of_actor
 from chassis.writes.commands import fields as given_fields
 from chassis.writes.editing import EditableFields, LockedRecord, RecordEditor
+from makeready.common.v1.documents_pb2 import Document
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from svc_tickets.policy.queries import stale_after_hours
 from svc_tickets.replicas import places
@@ -25,7 +26,7 @@ from svc_tickets.tickets.opening import NewTicket, TicketOpener
 from svc_tickets.tickets.queries import read, write
 from svc_tickets.tickets.queries.numbering import take_number
 from svc_tickets.tickets.rules import fields, staleness, status
-from svc_tickets.tickets.status_change import TicketFacts, decide, staleness_after, state_of
+from svc_tickets.tickets.status_change import StatusChanges
 
 _STATUS_LABELS = dict(enumerate(fields.STATUSES, start=1))
 _OPENERS = dict(enumerate(fields.SOURCES_OF_OPENERS, start=1))
@@ -59,11 +60,13 @@ class TicketCommandsService:
         replicas: ReplicaFetcher,
         renderer: records.TicketRenderer,
         opener: TicketOpener,
+        statuses: StatusChanges,
     ) -> None:
         self.commands = commands
         self.database = database
         self.replicas = replicas
         self.opener = opener
+        self.statuses = statuses
         self.editor = RecordEditor(
             "ticket",
             write.EDITABLE,
@@ -226,30 +229,12 @@ class TicketCommandsService:
         wanted = status.wanted_change(sent.status, sent.note, sent.cancellation_reason_code, sent.cancellation_notes)
         seen = _label(_STATUS_LABELS, request, "from_status") if request.HasField("from_status") else None
 
-        async def work(command: Command) -> pb.SetTicketStatusResponse:
-            locked = await self.editor.lock(command, request.ticket_id)
-            ticket = _facts(locked)
-            fields.check_status_seen(seen, ticket.state.status)
-            clock = command.next_instant(ticket.updated_at)
-            made = decide(command.company_id, request.ticket_id, ticket, wanted, clock)
-            if made is None:
-                return pb.SetTicketStatusResponse(document=locked.document)
-            comment_id, also = None, {}
-            if made.comment is not None:
-                kind = made.comment_kind
-                comment_id = await _add_comment(command, made.ticket_id, kind, made.comment, fields.STAFF, made.at)
-                also["comment_id"] = comment_id
-            values = made.state() | staleness_after(ticket, made)
-            document = await self.editor.change(
-                command, locked, values, touched=True, action="status_changed", at=made.at, also=also
-            )
-            by, request_id = command.call.identity, command.call.request_id
-            await write.add_entry(command.connection, by, made.entry(comment_id, request_id))
-            outbox = self.commands.outbox
-            await outbox.add_many(command.connection, made.events(outbox, document.json, request_id))
-            return pb.SetTicketStatusResponse(document=document)
+        def reply(ticket: Document) -> bytes:
+            return pb.SetTicketStatusResponse(document=ticket).SerializeToString()
 
-        return await self.commands.run(call, request, pb.SetTicketStatusResponse, work)
+        claim = claim_of_actor(call, request, identity.company_id(call))
+        written = await self.statuses.change(call, claim, request.ticket_id, wanted, reply, seen)
+        return pb.SetTicketStatusResponse.FromString(written.body)
 
     async def ListTicketComments(
         self, request: pb.ListTicketCommentsRequest, call: identity.Call
@@ -286,20 +271,6 @@ class TicketCommandsService:
             return answered(document=await self.editor.change(command, locked, values, action=action, at=at))
 
         return await self.commands.run(call, request, response, work)
-
-
-def _facts(locked: LockedTicket) -> TicketFacts:
-    row, facts = locked.row, locked.facts
-    return TicketFacts(
-        version=row["version"],
-        updated_at=row["updated_at"],
-        source=row["source"],
-        state=state_of(row),
-        cancellation_notes=facts["cancellation_notes"],
-        photo_required=facts["photo_required"],
-        has_photo=facts["has_photo"],
-        stale_after_hours=facts["stale_after_hours"],
-    )
 
 
 def _staleness_after(locked: LockedTicket, author: str, at: datetime.datetime) -> dict[str, Any]:

@@ -66,5 +66,7 @@ class PhotoRequest:
             "created_at": at,
             "administrator_id": self.caller.administrator_id,
             "api_key_id": self.caller.api_key_id,
+            "author": None,
+            "actor": None,
         }
         return Decision(201, self.renderer.served(columns[DOCUMENT]), {t.ticket_comment: [photo]}, values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from chassis.auth import identity
@@ -28,7 +29,7 @@ from svc_tickets.tickets.queries import read, stale, write
 from svc_tickets.tickets.queries.numbering import NumberedPlace, place_and_number
 from svc_tickets.tickets.queries.opening import CREATE_TICKET
 from svc_tickets.tickets.rules import fields, status
-from svc_tickets.tickets.status_change import StatusRequest
+from svc_tickets.tickets.status_change import StatusChanges
 
 # The columns that render a new ticket. Walking the tables for each ticket would cost 15 µs more.
 _OF_TICKET: tuple[tuple[Any, str], ...] = tuple((column, column.name) for column in t.ticket.c)
@@ -51,6 +52,7 @@ class TicketsService:
         replicas: ReplicaFetcher,
         renderer: records.TicketRenderer,
         clock: Clock,
+        statuses: StatusChanges,
     ) -> None:
         self.database = database
         self.commands = commands
@@ -59,6 +61,7 @@ class TicketsService:
         self.renderer = renderer
         self.tickets = RecordReads("ticket", database, renderer, read.TICKETS_PAGE, read.TICKET_CHANGES)
         self.clock = clock
+        self.statuses = statuses
         self.comment_ids = Ids(database, t.comment_id)
         self.importer = Importer(database, outbox, schema.idempotency, clock)
 
@@ -150,11 +153,7 @@ class TicketsService:
         sent, canonical = bodies.decode(inputs.StatusChange, request.body)
         wanted = status.wanted_change(sent.status, sent.note, sent.cancellation_reason_code, sent.cancellation_notes)
         claim = idempotency.claim_of(request, caller, f"PATCH /tickets/{request.ticket_id}", canonical)
-        comment_id = await self.comment_ids.next() if wanted.comment is not None else None
-        change = StatusRequest(self.outbox, self.renderer, self.clock, caller, call.request_id, wanted, comment_id)
-        reply = await write.CHANGE_STATUS.change(self.database, claim, request.ticket_id, change.decide)
-        if not reply.replayed:
-            self.outbox.wake()
+        reply = await self.statuses.change(call, claim, request.ticket_id, wanted, operator.attrgetter("json"))
         return pb.ChangeTicketStatusResponse(reply=reply)
 
     async def CreateTicketPhoto(

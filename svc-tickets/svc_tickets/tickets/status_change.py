@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from asyncpg import Record
 
-from chassis.auth.identity import Identity
+from chassis.auth.identity import INTEGRATION, Call
+from chassis.db.database import Database
+from chassis.db.ids import Ids
 from chassis.messaging.outbox import Outbox
-from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE, encode
+from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 from chassis.refusals import created_by_missing, not_found
 from chassis.schedule.instants import Clock
-from chassis.writes.idempotency import Decision
+from chassis.writes.audit import entry
+from chassis.writes.idempotency import Claim, Decision
+from makeready.common.v1.documents_pb2 import Document, WriteReply
 from svc_tickets import schema
 from svc_tickets.tickets import tables as t
+from svc_tickets.tickets.queries.write import CHANGE_STATUS
 from svc_tickets.tickets.records import TICKET, TicketRenderer, change
 from svc_tickets.tickets.rules import fields, staleness, status
 
@@ -26,20 +31,6 @@ STATE = tuple(status.TicketState.__dataclass_fields__)
 def state_of(row: Mapping[str, Any] | Record) -> status.TicketState:
     """The state of a row of the table."""
     return status.TicketState(*(row[name] for name in STATE))
-
-
-@dataclass(frozen=True, slots=True)
-class TicketFacts:
-    """The facts that decide a status change. They still hold when it is written."""
-
-    version: int
-    updated_at: datetime.datetime
-    source: str
-    state: status.TicketState
-    cancellation_notes: str | None
-    photo_required: bool
-    has_photo: bool
-    stale_after_hours: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,89 +81,81 @@ class StatusChange:
         return [event]
 
 
-def decide(
-    company_id: int, ticket_id: int, ticket: TicketFacts, wanted: status.Wanted, clock: datetime.datetime
-) -> StatusChange | None:
-    """The change that a request makes; None if nothing changes. Raises Refusal 422."""
-    changed = status.change_status(
-        ticket.state,
-        ticket.cancellation_notes,
-        ticket.updated_at,
-        wanted,
-        clock,
-        photo_required=ticket.photo_required,
-        has_photo=ticket.has_photo,
-    )
-    if changed.at is None:
-        return None
-    version = ticket.version + 1
-    return StatusChange(company_id, ticket_id, version, changed.at, ticket.state, changed.state, wanted.comment)
-
-
-def staleness_after(ticket: TicketFacts, made: StatusChange) -> dict[str, Any]:
-    """The columns of `staleness.Staleness` after a change by staff or a caller."""
-    return staleness.staleness_from(ticket.source, made.after.status, made.at, ticket.stale_after_hours)._asdict()
-
-
 # The positions of the ticket's own columns in a row of its shape.
 _AT = TICKET.positions
 _WIDTH = len(TICKET.columns)
 _VERSION = _WIDTH - 1
+# The columns of the audit log.
+_AUDITED = ("status", "cancellation_reason_code")
 
 
 @dataclass(frozen=True, slots=True)
 class StatusRequest:
-    """A valid request over the API. comment_id: of the comment that the request adds, if it adds one."""
+    """A valid request. seen: the status that the person saw, if that counts; reply: what the ledger keeps of the
+    ticket; comment_id: of the comment that the request adds, if it adds one."""
 
     outbox: Outbox
     renderer: TicketRenderer
     clock: Clock
-    caller: Identity
-    request_id: str
+    call: Call
     wanted: status.Wanted
+    seen: str | None
+    reply: Callable[[Document], bytes]
     comment_id: int | None
+
+    @property
+    def is_of_integration(self) -> bool:
+        return self.call.identity.kind == INTEGRATION
 
     def decide(self, row: Record | None) -> Decision:
         """row: of `queries.write.CHANGE_STATUS`. Raises Refusal 404 and 422."""
-        if self.caller.administrator_id is None:
+        if self.is_of_integration and self.call.identity.administrator_id is None:
             raise created_by_missing()
         if row is None:
-            raise not_found("ticket")
+            raise not_found("ticket") if self.is_of_integration else fields.no_such_ticket()
         shown: list[Any] = list(row[:_WIDTH])
-        ticket = TicketFacts(
-            version=shown[_VERSION],
-            updated_at=shown[_AT["updated_at"]],
-            source=shown[_AT["source"]],
-            state=status.TicketState(*(shown[_AT[name]] for name in STATE)),
-            cancellation_notes=row["cancellation_notes"],
+        before = status.TicketState(*(shown[_AT[name]] for name in STATE))
+        fields.check_status_seen(self.seen, before.status)
+        changed = status.change_status(
+            before,
+            row["cancellation_notes"],
+            shown[_AT["updated_at"]],
+            self.wanted,
+            self.clock(),
             photo_required=row["photo_required"],
             has_photo=row["has_photo"],
-            stale_after_hours=row["stale_after_hours"],
         )
-        ticket_id = shown[_AT["entity_id"]]
-        made = decide(self.caller.company_id, ticket_id, ticket, self.wanted, self.clock())
-        values = {"company_id": self.caller.company_id, "id": ticket_id}
-        if made is None:
+        company_id, ticket_id, version = self.call.identity.company_id, shown[_AT["entity_id"]], shown[_VERSION]
+        values = {"company_id": company_id, "id": ticket_id}
+        if changed.at is None:
             # The new version is the ticket's own, so the update changes no row.
             kept = ("updated_at", *STATE, *staleness.COLUMNS, DOCUMENT, DOCUMENT_SHAPE)
             values |= dict.fromkeys(f"new_{name}" for name in kept)
-            values["new_version"] = ticket.version
-            return Decision(200, encode(self.renderer.record(shown)), {}, values)
+            values["new_version"] = version
+            return Decision(200, self.reply(self.renderer.document(shown)), {}, values)
+        made = StatusChange(company_id, ticket_id, version + 1, changed.at, before, changed.state, self.wanted.comment)
+        shown[_AT["updated_at"]], shown[_VERSION] = made.at, made.version
         for name, value in made.state().items():
             shown[_AT[name]] = value
-        shown[_AT["updated_at"]], shown[_VERSION] = made.at, made.version
-        changed = made.state() | staleness_after(ticket, made) | {"version": made.version, "updated_at": made.at}
-        changed |= self.renderer.columns(shown)
-        values |= {f"new_{name}": value for name, value in changed.items()}
-        json = self.renderer.served(changed[DOCUMENT])
-        return Decision(200, json, self._rows(made, json), values)
+        source, hours = shown[_AT["source"]], row["stale_after_hours"]
+        columns = made.state() | staleness.staleness_from(source, made.after.status, made.at, hours)._asdict()
+        columns |= {"version": made.version, "updated_at": made.at} | self.renderer.columns(shown)
+        values |= {f"new_{name}": value for name, value in columns.items()}
+        json = self.renderer.served(columns[DOCUMENT])
+        document = Document(json=json, entity_id=ticket_id, version=made.version)
+        return Decision(200, self.reply(document), self._rows(made, json), values)
 
     def _rows(self, made: StatusChange, json: bytes) -> dict[Any, Sequence[dict[str, Any]]]:
-        """The entry of the history, the comment and the event."""
-        by = {"administrator_id": self.caller.administrator_id, "api_key_id": self.caller.api_key_id}
+        """The entry of the history, the comment, the event and, of a person's change, the entry of the audit log."""
+        who, of_person = self.call.identity, not self.is_of_integration
+        by = {
+            "administrator_id": who.administrator_id,
+            "api_key_id": None if of_person else who.api_key_id,
+            "actor": who.actor if of_person else None,
+        }
         rows: dict[Any, Sequence[dict[str, Any]]] = {
-            t.ticket_status_change: [made.entry(self.comment_id, self.request_id) | by],
-            schema.outbox: made.events(self.outbox, json, self.request_id),
+            t.ticket_status_change: [made.entry(self.comment_id, self.call.request_id) | by],
+            schema.outbox: made.events(self.outbox, json, self.call.request_id),
         }
         if made.comment is not None:
             comment = {
@@ -182,6 +165,40 @@ class StatusRequest:
                 "kind": made.comment_kind,
                 "body": made.comment,
                 "created_at": made.at,
+                "author": fields.STAFF if of_person else None,
             }
             rows[t.ticket_comment] = [comment | by]
+        if of_person:
+            before, after = ({name: getattr(side, name) for name in _AUDITED} for side in (made.before, made.after))
+            if made.comment is not None:
+                after["comment_id"] = self.comment_id
+            rows[schema.audit] = [
+                entry(self.call, made.company_id, "ticket.status_changed", "ticket", made.ticket_id, before, after)
+            ]
         return rows
+
+
+class StatusChanges:
+    """Changes the status of tickets, for people and integrations."""
+
+    def __init__(self, database: Database, outbox: Outbox, renderer: TicketRenderer, clock: Clock) -> None:
+        self._database, self._outbox, self._renderer, self._clock = database, outbox, renderer, clock
+        self._comment_ids = Ids(database, t.comment_id)
+
+    async def change(
+        self,
+        call: Call,
+        claim: Claim,
+        ticket_id: int,
+        wanted: status.Wanted,
+        reply: Callable[[Document], bytes],
+        seen: str | None = None,
+    ) -> WriteReply:
+        """Changes the status, once for the claim. reply: what the ledger keeps of the ticket. seen: the status that
+        the person saw; None: any will do. Raises Refusal 404, 409 and 422."""
+        comment_id = await self._comment_ids.next() if wanted.comment is not None else None
+        request = StatusRequest(self._outbox, self._renderer, self._clock, call, wanted, seen, reply, comment_id)
+        written = await CHANGE_STATUS.change(self._database, claim, ticket_id, request.decide)
+        if not written.replayed:
+            self._outbox.wake()
+        return written

@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from chassis.changes.tables import Follow, make_followable
 from chassis.lists.paging import page_indexes
+from chassis.writes.idempotency import SET_BY_WRITES
 from svc_tickets import schema
 from svc_tickets.schema import PLACES, metadata, one_of
 from svc_tickets.tickets.rules import fields
@@ -123,8 +124,8 @@ ticket_comment = Table(
     # audit log names the person, and author, whose words or photo it is.
     Column("administrator_id", BigInteger),
     Column("api_key_id", BigInteger),
-    Column("author", Text, server_default=text("NULL")),
-    Column("actor", Text, server_default=text("NULL")),
+    Column("author", Text, server_default=text("NULL"), info={SET_BY_WRITES: True}),
+    Column("actor", Text, server_default=text("NULL"), info={SET_BY_WRITES: True}),
     ForeignKeyConstraint(["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_comment_of"),
     one_of("ticket_comment", "kind", (*fields.COMMENT_KINDS.values(), fields.COMMENT, fields.PHOTO)),
     CheckConstraint(f"author IN {fields.AUTHORS}", name="ticket_comment_whose"),
@@ -150,7 +151,7 @@ ticket_status_change = Table(
     # As for comments; all null if an import made the change.
     Column("administrator_id", BigInteger),
     Column("api_key_id", BigInteger),
-    Column("actor", Text, server_default=text("NULL")),
+    Column("actor", Text, server_default=text("NULL"), info={SET_BY_WRITES: True}),
     Column("request_id", Text, nullable=False),
     ForeignKeyConstraint(
         ["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_status_change_of"

@@ -17,18 +17,36 @@ from .commands import audited, comments_of, request_of
 pytestmark = pytest.mark.usefixtures("places")
 
 
-@pytest.mark.parametrize("point", ["write-decided", "write-before-commit", "write-after-commit"])
+CHANGE = {"status": "Completed", "note": NOTE}
+PHOTO = {"photo_url": "https://example.com/1.jpg"}
+
+
+@pytest.mark.parametrize(
+    ("rpc", "sent", "kind", "point"),
+    [
+        *(("SetTicketStatus", CHANGE, "closing_note", f"write-{at}") for at in ("before-statement", "decided")),
+        ("SetTicketStatus", CHANGE, "closing_note", "write-after-commit"),
+        *(("AddTicketPhoto", PHOTO, "photo", f"write-{at}") for at in ("decided", "before-commit", "after-commit")),
+    ],
+)
 async def test_a_change_cut_off_at_any_point_happens_once(
-    service: Any, client: Any, staff: Any, administrator: Any, database: Database, point: str
+    service: Any,
+    client: Any,
+    staff: Any,
+    administrator: Any,
+    database: Database,
+    rpc: str,
+    sent: dict[str, str],
+    kind: str,
+    point: str,
 ) -> None:
     ticket_id = await opened(client)
-    key = secrets.token_hex(8)
-    done = request_of("SetTicketStatus", ticket_id=ticket_id, status="Completed", note=NOTE, idempotency_key=key)
+    done = request_of(rpc, ticket_id=ticket_id, idempotency_key=secrets.token_hex(8), **sent)
     service.stop()
     service.start(MAKEREADY_KILL_AT=point)
     try:
         with pytest.raises(grpc.aio.AioRpcError):
-            await client("SetTicketStatus", done, staff)
+            await client(rpc, done, staff)
         await asyncio.to_thread(service.process.wait, 20)
         assert service.process.returncode == -9, f"{point} was not reached"
     finally:
@@ -36,10 +54,11 @@ async def test_a_change_cut_off_at_any_point_happens_once(
         service.start()
     happened = point == "write-after-commit"
     assert len(await audited(client, administrator, "ticket", ticket_id)) == happened
-    first, again = [(await client("SetTicketStatus", done, staff)).document for _ in range(2)]
+    first, again = [(await client(rpc, done, staff)).document for _ in range(2)]
     assert first == again and first.json == await served(client, ticket_id)
     assert len(await audited(client, administrator, "ticket", ticket_id)) == 1
-    assert len(await history_of(client, staff, ticket_id)) == 1
-    assert [kind for kind, *_ in await comments_of(client, staff, ticket_id)] == ["closing_note"]
+    changes = ["ticket.status_changed"] if rpc == "SetTicketStatus" else []
+    assert len(await history_of(client, staff, ticket_id)) == len(changes)
+    assert [comment[0] for comment in await comments_of(client, staff, ticket_id)] == [kind]
     published = [event.public.event for event in await events_of(database, ticket_id)]
-    assert published == ["ticket.created", "ticket.status_changed"]
+    assert published == ["ticket.created", *changes]

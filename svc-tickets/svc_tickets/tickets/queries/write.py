@@ -24,7 +24,7 @@ from svc_tickets.tickets.rules import fields, staleness
 
 _company_id = param("company_id", BigInteger)
 
-# The status of a ticket, over the API.
+# The status of a ticket.
 
 # A photo_url that is not blank counts as a photo where the policy requires one.
 HAS_PHOTO = func.coalesce(t.ticket.c.photo_url, text("''")).op("~")(literal_column("'[^[:space:]]'")).label("has_photo")
@@ -75,7 +75,7 @@ CHANGE_STATUS = CoalescingDecide(
         DOCUMENT_SHAPE,
     ),
     guards=(PHOTO_REQUIRED, THRESHOLD_OF_RESIDENTS, _MOVED),
-    inserts=(t.ticket_comment, t.ticket_status_change, schema.outbox),
+    inserts=(t.ticket_comment, t.ticket_status_change, schema.outbox, schema.audit),
 )
 
 # A photo, over the API. The new version is the ticket's own where nothing changes.
@@ -114,10 +114,6 @@ CORRECTED = (
 )
 EDITABLE = EditableTable(
     t.ticket,
-    "status",
-    "completed_at",
-    "cancelled_at",
-    "cancellation_reason_code",
     "assignee_id",
     "vendor_id",
     "photo_url",
@@ -126,9 +122,11 @@ EDITABLE = EditableTable(
     *staleness.COLUMNS,
 )
 # The columns that the audit log records of a change.
-AUDITED = ("status", "cancellation_reason_code", "assignee_id", "vendor_id", "photo_url", *CORRECTED)
+AUDITED = ("assignee_id", "vendor_id", "photo_url", *CORRECTED)
 EDITED = Statement(
-    _ticket_to_change.where(t.ticket.c.company_id == _company_id, t.ticket.c.id == param("entity_id", BigInteger))
+    TICKETS.add_columns(THRESHOLD_OF_RESIDENTS).where(
+        t.ticket.c.company_id == _company_id, t.ticket.c.id == param("entity_id", BigInteger)
+    )
 )
 _SAVE_STALENESS = Statement(
     update(t.ticket)
@@ -208,7 +206,7 @@ async def is_on_hold(connection: Connection, company_id: int, vendor_id: int) ->
     return bool(await connection.value(_ON_HOLD, company_id=company_id, id=vendor_id))
 
 
-# Comments, and the history of a ticket's status.
+# Comments.
 
 
 def _insert(table: Any, names: Sequence[str], **more: Any) -> Any:
@@ -219,20 +217,6 @@ _COMMENT = ("company_id", "ticket_id", "kind", "body", "created_at", "administra
 _ADD_COMMENT = Statement(
     _insert(t.ticket_comment, _COMMENT, id=t.comment_id.next_value()).returning(t.ticket_comment.c.id)
 )
-_ENTRY = (
-    "company_id",
-    "ticket_id",
-    "version",
-    "occurred_at",
-    "from_status",
-    "to_status",
-    "cancellation_reason_code",
-    "comment_id",
-    "administrator_id",
-    "actor",
-    "request_id",
-)
-_ADD_ENTRY = Statement(_insert(t.ticket_status_change, _ENTRY))
 
 
 async def add_comment(
@@ -290,8 +274,3 @@ async def newest_photo(connection: Connection, company_id: int, ticket_id: int) 
     """The address of the photo that was added last; None without any."""
     found: str | None = await connection.value(_NEWEST_PHOTO, company_id=company_id, ticket_id=ticket_id)
     return found
-
-
-async def add_entry(connection: Connection, by: Identity, entry: Mapping[str, Any]) -> None:
-    """Adds an entry to the history of a ticket's status. entry: see `status_change.StatusChange`."""
-    await connection.execute(_ADD_ENTRY, administrator_id=by.administrator_id, actor=by.actor, **entry)
