@@ -27,6 +27,7 @@ from prometheus_client import Gauge
 
 from chassis.auth.identity import INTEGRATION, Identity
 from chassis.db.database import LOST, Database, DatabaseUnavailable
+from chassis.runtime.stalls import within
 from chassis.schedule.instants import printed
 from gateway.identity.invalidation import CHANNEL
 from gateway.identity.keys import queries, records, rules
@@ -138,14 +139,15 @@ class Keys:
                     return None
             elif cached.until > now:
                 return cached.caller
+        ends_at = asyncio.get_running_loop().time() + READ_SECONDS_MAX
         try:
-            async with asyncio.timeout(READ_SECONDS_MAX):
+            async with asyncio.timeout_at(ends_at):
                 if digest not in self._known and not await self._may_be_ours(key, digest):
                     return None
-                reading = self._reading.get(digest)
-                if reading is None:
-                    reading = self._reading[digest] = asyncio.ensure_future(self._read(digest))
-                return await asyncio.shield(reading)
+            reading = self._reading.get(digest)
+            if reading is None:
+                reading = self._reading[digest] = asyncio.ensure_future(self._read(digest))
+            return await within(ends_at - asyncio.get_running_loop().time(), reading)
         except TimeoutError:
             raise DatabaseUnavailable("the key was not read in time") from None
 
@@ -251,7 +253,7 @@ class Keys:
                         await asyncio.wait_for(lost.wait(), PROBE_SECONDS)
                         raise ConnectionResetError("the server ended the connection")
                     except TimeoutError:
-                        await connection.execute("SELECT 1", timeout=PROBE_SECONDS_MAX)
+                        await _probe(connection)
             finally:
                 connection.terminate()
 
@@ -272,6 +274,15 @@ class Keys:
             named = cached.caller.api_key_id if kind == "key" else cached.caller.identity.company_id
             if str(named) == number:
                 cached.until = 0.0
+
+
+async def _probe(connection: Any) -> None:
+    """Asks for an answer, behind which no notice can be outstanding. Raises TimeoutError after PROBE_SECONDS_MAX."""
+    probe = asyncio.ensure_future(connection.execute("SELECT 1"))
+    try:
+        await within(PROBE_SECONDS_MAX, probe)
+    finally:
+        probe.cancel()
 
 
 def _caller(row: Record) -> Caller:

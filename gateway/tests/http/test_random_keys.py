@@ -250,3 +250,31 @@ async def test_requests_share_a_load_and_a_failed_one_is_tried_again(
     for expected in (1, 2):
         assert await asyncio.gather(*(keys.find(unknown()) for _ in range(50))) == [None] * 50
         assert loads == expected
+
+
+async def test_a_key_that_arrived_while_the_process_stood_still_is_found(
+    keys: Keys, database: Database, operator: Operator, company_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine gives the process no processor for seconds: that is no fault of the database's."""
+    key = await operator.key(company_id)
+    assert await keys.find(new_key(KeyChecks(RING))) is None  # so that the pool has a connection
+    monkeypatch.setattr(bearer, "READ_SECONDS_MAX", 0.3)
+    finding = asyncio.ensure_future(keys.find(key))
+    await in_flight()
+    time.sleep(0.5)  # noqa: ASYNC251 - it stands still
+    assert await finding is not None
+
+    monkeypatch.setattr(bearer, "PROBE_SECONDS_MAX", 0.3)
+    async with database.session("gateway-listener", connect_seconds=2) as connection:
+        await connection.execute("SELECT 1")
+        probing = asyncio.ensure_future(bearer._probe(connection))
+        await in_flight()
+        time.sleep(0.5)  # noqa: ASYNC251 - it stands still
+        await probing
+        connection.terminate()
+
+
+async def in_flight() -> None:
+    """Lets what was begun send its statement."""
+    for _ in range(5):
+        await asyncio.sleep(0)
