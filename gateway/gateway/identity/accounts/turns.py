@@ -80,7 +80,7 @@ class Turns:
             raise
 
     def _makes_room(self, line: Line) -> bool:
-        """Whether the last one of the network with the most in line has given way to this one."""
+        """Whether the last one of the network with the most in line was evicted for this one."""
         if not self._strangers:
             return False
         name = max(self._strangers, key=lambda one: len(self._strangers[one]))
