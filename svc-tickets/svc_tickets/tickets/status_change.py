@@ -54,7 +54,7 @@ class StatusChange:
         return fields.COMMENT_KINDS[self.after.status]
 
     def entry(self, comment_id: int | None, request_id: str) -> dict[str, Any]:
-        """The row of the ticket's history, without the identity that made the change."""
+        """The row of the ticket's history, without the identity that decided the change."""
         return {
             "company_id": self.company_id,
             "ticket_id": self.ticket_id,
@@ -133,19 +133,21 @@ class StatusRequest:
             values |= dict.fromkeys(f"new_{name}" for name in kept)
             values["new_version"] = version
             return Decision(200, self.reply(self.renderer.document(shown)), {}, values)
-        made = StatusChange(company_id, ticket_id, version + 1, changed.at, before, changed.state, self.wanted.comment)
-        shown[_AT["updated_at"]], shown[_VERSION] = made.at, made.version
-        for name, value in made.state().items():
+        decided = StatusChange(
+            company_id, ticket_id, version + 1, changed.at, before, changed.state, self.wanted.comment
+        )
+        shown[_AT["updated_at"]], shown[_VERSION] = decided.at, decided.version
+        for name, value in decided.state().items():
             shown[_AT[name]] = value
         source, hours = shown[_AT["source"]], row["stale_after_hours"]
-        columns = made.state() | staleness.staleness_from(source, made.after.status, made.at, hours)._asdict()
-        columns |= {"version": made.version, "updated_at": made.at} | self.renderer.columns(shown)
+        columns = decided.state() | staleness.staleness_from(source, decided.after.status, decided.at, hours)._asdict()
+        columns |= {"version": decided.version, "updated_at": decided.at} | self.renderer.columns(shown)
         values |= {f"new_{name}": value for name, value in columns.items()}
         json = self.renderer.served(columns[DOCUMENT])
-        document = Document(json=json, entity_id=ticket_id, version=made.version)
-        return Decision(200, self.reply(document), self._rows(made, json), values)
+        document = Document(json=json, entity_id=ticket_id, version=decided.version)
+        return Decision(200, self.reply(document), self._rows(decided, json), values)
 
-    def _rows(self, made: StatusChange, json: bytes) -> dict[Any, Sequence[dict[str, Any]]]:
+    def _rows(self, decided: StatusChange, json: bytes) -> dict[Any, Sequence[dict[str, Any]]]:
         """The entry of the history, the comment, the event and, of a person's change, the entry of the audit log."""
         who, of_person = self.call.identity, not self.is_of_integration
         by = {
@@ -154,26 +156,30 @@ class StatusRequest:
             "actor": who.actor if of_person else None,
         }
         rows: dict[Any, Sequence[dict[str, Any]]] = {
-            t.ticket_status_change: [made.entry(self.comment_id, self.call.request_id) | by],
-            schema.outbox: made.events(self.outbox, json, self.call.request_id),
+            t.ticket_status_change: [decided.entry(self.comment_id, self.call.request_id) | by],
+            schema.outbox: decided.events(self.outbox, json, self.call.request_id),
         }
-        if made.comment is not None:
+        if decided.comment is not None:
             comment = {
-                "company_id": made.company_id,
-                "ticket_id": made.ticket_id,
+                "company_id": decided.company_id,
+                "ticket_id": decided.ticket_id,
                 "id": self.comment_id,
-                "kind": made.comment_kind,
-                "body": made.comment,
-                "created_at": made.at,
+                "kind": decided.comment_kind,
+                "body": decided.comment,
+                "created_at": decided.at,
                 "author": fields.STAFF if of_person else None,
             }
             rows[t.ticket_comment] = [comment | by]
         if of_person:
-            before, after = ({name: getattr(side, name) for name in _AUDITED} for side in (made.before, made.after))
-            if made.comment is not None:
+            before, after = (
+                {name: getattr(side, name) for name in _AUDITED} for side in (decided.before, decided.after)
+            )
+            if decided.comment is not None:
                 after["comment_id"] = self.comment_id
             rows[schema.audit] = [
-                entry(self.call, made.company_id, "ticket.status_changed", "ticket", made.ticket_id, before, after)
+                entry(
+                    self.call, decided.company_id, "ticket.status_changed", "ticket", decided.ticket_id, before, after
+                )
             ]
         return rows
 
