@@ -34,7 +34,7 @@ from chassis.db.revisions import head_of
 from console import files
 from console.imports import keeper
 from console.imports.jobs import Jobs
-keeper.RENEW_SECONDS, keeper.PATIENCE_SECONDS = 0.2, 1.0
+keeper.RENEW_SECONDS, keeper.PATIENCE_SECONDS, keeper.LOOK_SECONDS = 0.2, 1.0, 0.2
 async def main():
     jobs = Jobs(Database(os.environ["MAKEREADY_DATABASE_URL"], application="console", connections=4))
     clock = lambda: datetime.datetime.now(datetime.UTC)
@@ -267,6 +267,18 @@ def test_a_dry_run_holds_no_rejected_rows(tmp_path: Path) -> None:
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert held < 200_000
+
+
+async def test_imports_go_on_after_whatever_befell_the_database(jobs: Jobs, start: Start, tmp_path: Path) -> None:
+    first = await add(jobs, tmp_path, 1, "first.csv")
+    start(1)
+    await comes_to(jobs, 1, first, states.MAPPING)
+    async with jobs.database.connection() as connection:
+        await connection.raw.execute("ALTER TABLE job RENAME TO job_away")
+        await asyncio.sleep(1.0)  # the keeper looks five times
+        await connection.raw.execute("ALTER TABLE job_away RENAME TO job")
+    second = await add(jobs, tmp_path, 1, "second.csv")
+    await comes_to(jobs, 1, second, states.MAPPING)
 
 
 async def test_a_company_has_one_place_while_another_waits(jobs: Jobs, start: Start, tmp_path: Path) -> None:

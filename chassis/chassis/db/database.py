@@ -54,7 +54,8 @@ LOST = (
     asyncpg.exceptions.OperatorInterventionError,
     asyncpg.exceptions.InsufficientResourcesError,
     asyncpg.exceptions.CannotConnectNowError,
-    asyncpg.exceptions.LockNotAvailableError,
+    # A lock that is not to be had, and a database that takes no connections, as while it is restored.
+    asyncpg.exceptions.ObjectNotInPrerequisiteStateError,
     asyncpg.exceptions.DeadlockDetectedError,
     asyncpg.exceptions.IdleInTransactionSessionTimeoutError,
     asyncpg.exceptions.OutdatedSchemaCacheError,

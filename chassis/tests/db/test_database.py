@@ -24,6 +24,7 @@ from chassis.db.database import (
 from chassis.db.statements import Statement
 from chassis.refusals import Unavailable
 from chassis.runtime.settings import SettingsError
+from makeready_local.databases import execute
 from testkit.folders import server_folder
 from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer
@@ -112,6 +113,18 @@ async def test_a_connection_that_the_server_ends_is_unavailable_and_the_next_is_
             await connection.raw.execute("SELECT pg_terminate_backend(pg_backend_pid())")
     assert isinstance(fault.value, Unavailable)
     assert await database.value(MANY) == 0
+
+
+async def test_a_database_that_takes_no_connections_is_unavailable(postgres_server: PostgresServer) -> None:
+    database = Database(await asyncio.to_thread(postgres_server.create_database, "closed"), application="tests")
+    await database.open()
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'closed'"
+    closing = "ALTER DATABASE closed ALLOW_CONNECTIONS false"
+    await asyncio.to_thread(execute, postgres_server.url, closing, ended)
+    for _ in range(3):  # the connection that has ended, then new ones
+        with pytest.raises(DatabaseUnavailable):
+            await database.value(Statement(sa.select(sa.literal_column("1"))))
+    await database.close()
 
 
 async def test_a_row_that_is_locked_too_long_is_unavailable(database: Database) -> None:

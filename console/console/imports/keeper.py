@@ -89,6 +89,8 @@ class Keeper:
                         await self._purge()
                 except Unavailable as error:
                     log.warning("imports_wait", reason=str(error))
+                except Exception:  # it is tried again: nobody else would start tasks
+                    log.exception("imports_failed")
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._due.wait(), LOOK_SECONDS)
                 self._due.clear()
