@@ -54,7 +54,7 @@ class StatusChange:
         return fields.COMMENT_KINDS[self.after.status]
 
     def entry(self, comment_id: int | None, request_id: str) -> dict[str, Any]:
-        """The row of the ticket's history, without the identity that decided the change."""
+        """The row of the ticket's history, without the identity that made the change."""
         return {
             "company_id": self.company_id,
             "ticket_id": self.ticket_id,

@@ -317,6 +317,23 @@ async def test_the_history_names_a_key_of_the_api_too(client: Any, operator: Any
     assert (only.actor, only.api_key_id) == ("caller:1", 1)
 
 
+async def test_people_and_integrations_at_once_come_one_after_the_other(
+    client: Any, staff: Any, administrator: Any, database: Database, ticket_id: int
+) -> None:
+    by_api = [change(client, ticket_id, {"status": "Completed", "note": NOTE}) for _ in range(5)]
+    by_staff = [
+        run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, status="Completed", note=NOTE)
+        for _ in range(5)
+    ]
+    await asyncio.gather(*by_api, *by_staff)
+    history = await history_of(client, staff, ticket_id)
+    assert [step.version for step in history] == list(range(2, 12))
+    assert sorted(step.actor == "staff:30" for step in history) == [False] * 5 + [True] * 5
+    assert {step.note for step in history} == {NOTE}
+    assert len(await audited(client, administrator, "ticket", ticket_id)) == 5
+    assert len(await events_of(database, ticket_id)) == 1 + 10
+
+
 async def test_staff_close_a_ticket_again_as_the_api_does(
     client: Any, staff: Any, operator: Any, database: Database, ticket_id: int
 ) -> None:
