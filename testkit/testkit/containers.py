@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from makeready_local.children import LOOPBACK, LocalError, free_port
-from makeready_local.databases import server_answers
 from makeready_local.nats import answers
+from testkit.databases import server_answers
 from testkit.requirements import lacks
 
 POSTGRES_IMAGE = "postgres:18"

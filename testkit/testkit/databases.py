@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from chassis.db.roles import OWNER, grant
+from makeready_local.children import LocalError
+from makeready_local.databases import execute
 
 # The settings of a process that goes through a pooler, by the server's own URL; set where the tests run with one.
 through: Callable[[str], dict[str, str]] | None = None
@@ -35,3 +37,17 @@ async def grant_to_service(owner_url: str) -> None:
         await connection.execute(grant(urlsplit(service_url(owner_url)).username or ""))
     finally:
         await connection.close()
+
+
+def drop_database(administrative_url: str, name: str) -> None:
+    """Drops database `name` if it exists, even while clients are connected."""
+    execute(administrative_url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+def server_answers(url: str) -> bool:
+    """Whether a sign-in succeeds."""
+    try:
+        execute(url, "SELECT 1")
+    except LocalError:
+        return False
+    return True

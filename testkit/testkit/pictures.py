@@ -1,4 +1,6 @@
-"""`make pictures`: pictures of the console's pages, light, dark and on a phone, into docs/console.
+"""`make pictures`: pictures of the console's pages, light, dark and on a phone.
+
+Those of `SHOWN` go into docs/console, where documents show them; all others into `pictures`, which git ignores.
 
 Starts a Makeready of its own with its demo company, signs in with demo.json, and opens each page that
 `console.pages` lists. A page of one record is that of the first link to such a record on the pages before it; without
@@ -11,6 +13,8 @@ import argparse
 import io
 import json
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,7 +27,17 @@ from console import pages
 from testkit import chromium
 from testkit.demo_system import running_demo
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "console"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "pictures"
+DOCUMENTS = ROOT / "docs" / "console"
+SHOWN = {
+    *(f"{name}-{look}" for name in ("overview", "board", "tickets-one", "webhooks-one") for look in ("light", "dark")),
+    *("imports-new-light", "imports-new-dark", "keys-light", "tickets-phone"),
+}
+# The languages of the demo's names, each with Debian's package that has letters for it.
+FONTS = dict.fromkeys(("ar", "he", "hi", "th", "el", "ru"), "fonts-noto-core") | dict.fromkeys(
+    ("ja", "ko", "zh-cn"), "fonts-noto-cjk"
+)
 LOOKS = {"light": ("light", 1360, 860), "dark": ("dark", 1360, 860), "phone": ("light", 390, 844)}
 # A longer page is cut off there: a hundred rows show no more than twenty.
 HEIGHT_MAX = 1200
@@ -65,11 +79,23 @@ def with_few_colours(image: Image.Image) -> Image.Image:
     return image.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
+def missing_fonts() -> set[str]:
+    """Debian's packages without which names of the demo would be boxes."""
+    if shutil.which("fc-list") is None:
+        return {"fontconfig", *FONTS.values()}
+    found = set()
+    for language, package in FONTS.items():
+        listed = subprocess.run(["fc-list", f":lang={language}"], capture_output=True, text=True, check=True)
+        if not listed.stdout.strip():
+            found.add(package)
+    return found
+
+
 class Camera:
     """Takes pictures of the pages of one system, as one person sees them."""
 
-    def __init__(self, browser: Browser, origin: str, folder: Path) -> None:
-        self.browser, self.origin, self.folder = browser, origin, folder
+    def __init__(self, browser: Browser, origin: str, folder: Path, documents: Path) -> None:
+        self.browser, self.origin, self.folder, self.documents = browser, origin, folder, documents
         self.links: set[str] = set()
         self.missing: list[str] = []
         self.failed: list[str] = []
@@ -113,7 +139,9 @@ class Camera:
                 if re.search(wanted, name_of(path)):
                     made = picture(tab, LOOKS[look][2])
                     self.bytes += len(made)
-                    (self.folder / f"{name_of(path)}-{look}.png").write_bytes(made)
+                    name = f"{name_of(path)}-{look}"
+                    folder = self.documents if name in SHOWN else self.folder
+                    (folder / f"{name}.png").write_bytes(made)
                 elif look == "light":
                     break
         for tab in tabs.values():
@@ -123,7 +151,9 @@ class Camera:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make pictures", description=__doc__)
     parser.add_argument("--state", type=Path, help="the STATE_DIR of a system that runs, instead of one of its own")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the pictures go (default docs/console)")
+    parser.add_argument(
+        "--folder", type=Path, help="where all pictures go (default: docs/console and pictures)", metavar="FOLDER"
+    )
     parser.add_argument(
         "--only", default="", metavar="PATTERN", help="the pages whose name this expression is found in"
     )
@@ -132,19 +162,23 @@ def main() -> int:
     if executable is None:
         sys.stderr.write(f"pictures: no browser: {chromium.MISSING}\n")
         return 1
-    given.folder.mkdir(parents=True, exist_ok=True)
+    if lacking := missing_fonts():
+        sys.stderr.write(f"pictures: the demo's names need letters: apt-get install {' '.join(sorted(lacking))}\n")
+        return 1
+    folder, documents = given.folder or FOLDER, given.folder or DOCUMENTS
+    folder.mkdir(parents=True, exist_ok=True)
     listed = [page for page in pages.PAGES if page.method == "GET" and not page.panel and "{link}" not in page.path]
     with running_demo(given.state) as state, sync_playwright() as playwright:
         demo = json.loads((state / "demo.json").read_text())
         browser = playwright.chromium.launch(executable_path=executable, args=chromium.OPTIONS)
-        camera = Camera(browser, demo["admin_url"], given.folder)
+        camera = Camera(browser, demo["admin_url"], folder, documents)
         inside = [page.path for page in listed if page.kinds != pages.STRANGERS]
         camera.take([page.path for page in listed if page.kinds == pages.STRANGERS], [], given.only)
         camera.take(inside, camera.sign_in(**demo["administrator"]), given.only)
         browser.close()
     for path in camera.missing:
         sys.stdout.write(f"No picture of {path}: no page links to one.\n")
-    sys.stdout.write(f"{camera.bytes / 1e6:.1f} MB of pictures in {given.folder}\n")
+    sys.stdout.write(f"{camera.bytes / 1e6:.1f} MB of pictures in {folder}\n")
     for link in camera.failed:
         sys.stderr.write(f"pictures: {link}\n")
     return 1 if camera.failed else 0

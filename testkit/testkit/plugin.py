@@ -23,7 +23,7 @@ from hypothesis import settings
 
 from chassis.db import database
 from chassis.db.roles import OWNER
-from makeready_local.databases import drop_database, execute, make_service_database
+from makeready_local.databases import execute, make_service_database
 from makeready_local.nats import Nats
 from makeready_local.streams import kept_streams
 from testkit import containers, databases, examples, poolers
@@ -68,7 +68,7 @@ class PostgresServer:
 
         The owner may do anything. `service_url` gives the URL with which a service runs.
         """
-        drop_database(self.url, name)
+        databases.drop_database(self.url, name)
         password = secrets.token_urlsafe(16)
         made = make_service_database(self.url, name, password, password, SERVICE_CONNECTIONS, partitions=True)
         # A test may see and end the connections of the service's role, such as those that wait for a lock.

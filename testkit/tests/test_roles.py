@@ -18,9 +18,9 @@ from chassis.db.database import Database
 from chassis.db.revisions import OF_MIGRATIONS
 from chassis.db.roles import OWNER_CONNECTIONS, PARTITIONS
 from chassis.runtime.settings import SettingsError
-from makeready_local.databases import drop_database, make_database, make_service_database
+from makeready_local.databases import make_database, make_service_database
 from svc_webhooks.events.partitions import Partitions
-from testkit.databases import service_url
+from testkit.databases import drop_database, service_url
 from testkit.plugin import PostgresServer
 from testkit.schemas import PROJECTS, folder, load, package
 

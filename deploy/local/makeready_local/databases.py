@@ -65,26 +65,12 @@ def close_own_databases(administrative_url: str) -> None:
     execute(administrative_url, closing)
 
 
-def drop_database(administrative_url: str, name: str) -> None:
-    """Drops database `name` if it exists, even while clients are connected."""
-    execute(administrative_url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-
-
 def revision(url: str) -> str | None:
     """Alembic's revision of the database; None if it has none or the sign-in fails."""
     try:
         return _run(_revision(url))
     except LocalError:
         return None
-
-
-def server_answers(url: str) -> bool:
-    """Whether a sign-in succeeds."""
-    try:
-        execute(url, "SELECT 1")
-    except LocalError:
-        return False
-    return True
 
 
 def _check_name(name: str) -> None:

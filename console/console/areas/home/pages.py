@@ -30,7 +30,7 @@ TOPICS = (
 URGENT = ("red", "amber")
 TONES = (*URGENT, "", "none")
 # As `ui.need` writes a count.
-NEED = re.compile(r'<a class="(red|amber|none|)" href=.*?</a>', re.DOTALL)
+NEED = re.compile(r'<a class="(red|amber|none|)"\s+href=.*?</a>', re.DOTALL)
 WORDS = ("Nothing", "One thing", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
 

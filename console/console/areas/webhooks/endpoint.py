@@ -31,7 +31,6 @@ SHOWS = (GET, STATS, COUNT, AUDIT, NAMES, *deliveries.TABLE)
 SERVICE = "svc-webhooks"
 SUBJECT = "webhook_subscription"
 DEEDS = 8
-DAY_HOURS = 24
 PERIODS = {"24h": 24, "3d": 72, "30d": 720}
 """The periods of the chart in hours, by how the address spells them."""
 MARK_COLUMNS = 5

@@ -656,11 +656,8 @@ class SummarizePropertyResponse(_message.Message):
     ASSETS_FIELD_NUMBER: _builtins.int
     METERS_FIELD_NUMBER: _builtins.int
     METERS_INACTIVE_FIELD_NUMBER: _builtins.int
-    NEXT_READY_ON_FIELD_NUMBER: _builtins.int
     meters: _builtins.int
     meters_inactive: _builtins.int
-    next_ready_on: _builtins.str
-    """When the first of its units is expected to be ready, as YYYY-MM-DD; "" if none is."""
     @_builtins.property
     def units(self) -> _containers.RepeatedCompositeFieldContainer[Global___Count]:
         """One count for each status that units have."""
@@ -674,11 +671,10 @@ class SummarizePropertyResponse(_message.Message):
         assets: _abc.Iterable[Global___Count] | None = ...,
         meters: _builtins.int = ...,
         meters_inactive: _builtins.int = ...,
-        next_ready_on: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assets", b"assets", "meters", b"meters", "meters_inactive", b"meters_inactive", "next_ready_on", b"next_ready_on", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assets", b"assets", "meters", b"meters", "meters_inactive", b"meters_inactive", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
