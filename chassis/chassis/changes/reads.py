@@ -7,18 +7,22 @@ return pb.ListParcelsResponse(page=await self.parcels.page(company_id, request))
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic
 
 from google.protobuf.message import Message
 
-from chassis.changes.documents import ONE_SNAPSHOT, Documents, has_all
+from chassis.changes.documents import ONE_SNAPSHOT, Documents, Key, has_all
 from chassis.changes.feed import Changes, FeedRequest
+from chassis.db.coalescing import Coalescer
 from chassis.db.database import Database
 from chassis.lists.paging import ROWS_MAX, Pages
 from chassis.records.shapes import Renderer, Struct
 from chassis.refusals import not_found
 from makeready.common.v1.documents_pb2 import Document, Feed, Page
+
+# Of a fetch: the record, None if no reader sees one.
+_Fetched = tuple[Document | None]
 
 
 class RecordReads(Generic[Struct]):
@@ -31,6 +35,7 @@ class RecordReads(Generic[Struct]):
         self._noun, self._database, self._renderer = noun, database, renderer
         self._documents: Documents[Struct] = changes.documents
         self._pages, self._changes = pages, changes
+        self._fetches: Coalescer[Key, _Fetched] = Coalescer(self._fetch_several, self._fetch_alone)
 
     async def page(self, company_id: int, request: Message, filters: Mapping[str, Any] | None = None) -> Page:
         """A page of the list. request: has after_id and limit. filters: if not those that the request sets."""
@@ -51,11 +56,18 @@ class RecordReads(Generic[Struct]):
         return page
 
     async def fetch(self, company_id: int, entity_id: int) -> Document:
-        """Raises Refusal 404."""
-        (document,) = await self._documents.fetch(self._database, self._renderer, [(company_id, entity_id)])
+        """The record. Fetches that come while a statement runs share the next one. Raises Refusal 404."""
+        (document,) = await self._fetches.ask((company_id, entity_id))
         if document is None:
             raise not_found(self._noun)
         return document
+
+    async def _fetch_several(self, keys: Sequence[Key]) -> list[_Fetched]:
+        return [(document,) for document in await self._documents.fetch(self._database, self._renderer, keys)]
+
+    async def _fetch_alone(self, key: Key) -> _Fetched:
+        (fetched,) = await self._fetch_several([key])
+        return fetched
 
     async def feed(self, company_id: int, request: FeedRequest) -> Feed:
         """A page of the changes: see `Changes.feed`."""

@@ -6,8 +6,8 @@ A request that arrives alone is served at once, and nothing waits for a time unl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
 
 import structlog
 
@@ -39,36 +39,50 @@ class Coalescer(Generic[Asked, Answer]):
         self._gather_seconds = gather_seconds
         self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []
         self._under_way: set[asyncio.Task[None]] = set()
-        self._flushing = False
+        self._awaited: asyncio.Task[None] | None = None
+        """The statement after which the next one begins."""
         self._shared_at = -BUSY_SECONDS
 
     async def ask(self, one: Asked) -> Answer:
         """Raises what `alone` raises."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((one, answer))
-        if not self._flushing:
-            self._flushing = True
-            self._start(self._flush())
+        if self._awaited is None:
+            self._begin()
         return await answer
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
+    def _begin(self) -> None:
+        task = self._awaited = asyncio.create_task(self._run())
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-        return task
+        task.add_done_callback(self._ended)
 
-    async def _flush(self) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        if task.cancelled():  # with all others, at the end of the process
+            self._awaited = None
+        else:
+            self._go_on(task)
+
+    def _go_on(self, task: asyncio.Task[None]) -> None:
+        """Begins the next statement, if the task's was the last one that began."""
+        if self._awaited is task:
+            self._awaited = None
+            if self._waiting:
+                self._begin()
+
+    async def _run(self) -> None:
         loop = asyncio.get_running_loop()
+        if self._gather_seconds and loop.time() - self._shared_at < BUSY_SECONDS:
+            await asyncio.sleep(self._gather_seconds)
+        some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+        assert self._awaited is not None
+        patience = loop.call_later(PATIENCE_SECONDS, self._go_on, self._awaited)
         try:
-            while self._waiting:
-                if self._gather_seconds and loop.time() - self._shared_at < BUSY_SECONDS:
-                    await asyncio.sleep(self._gather_seconds)
-                some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
-                await asyncio.wait({self._start(self._answer(some))}, timeout=PATIENCE_SECONDS)
-                if len(some) > 1:
-                    self._shared_at = loop.time()
+            await self._answer(some)
         finally:
-            self._flushing = False
+            patience.cancel()
+            if len(some) > 1:
+                self._shared_at = loop.time()
 
     async def _answer(self, some: Sequence[tuple[Asked, asyncio.Future[Answer]]]) -> None:
         answers: Sequence[Answer | None] = [None] * len(some)

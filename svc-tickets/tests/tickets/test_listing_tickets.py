@@ -17,8 +17,8 @@ from chassis.refusals import Refusal
 from makeready.common.v1.documents_pb2 import ImportRow
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
-from svc_tickets.tickets.queries.read import TICKETS_PAGE
-from testkit.plans import page_plan, rows_looked_at
+from svc_tickets.tickets.queries.read import TICKET_DOCUMENTS, TICKETS_PAGE
+from testkit.plans import page_plan, rows_looked_at, statement_plan
 
 pytestmark = pytest.mark.usefixtures("places")
 
@@ -156,3 +156,16 @@ async def test_a_page_is_read_from_its_index_and_looks_at_no_other_companys_rows
     (scan,) = (node for node in found if node.get("Relation Name") == "ticket")
     assert scan.get("Index Name") == index
     assert max(map(rows_looked_at, found)) <= 51
+
+
+@pytest.mark.parametrize("many", [1, 16, 32])
+async def test_tickets_that_are_fetched_together_are_met_by_their_keys(
+    database: Database, crowd: None, many: int
+) -> None:
+    ids = [9 * 10**9 + 4000 + number for number in range(many)]  # from the 21st on of another company
+    keys = {"company_ids": [90] * many, "ids": ids}
+    for statement in (TICKET_DOCUMENTS._fetched, TICKET_DOCUMENTS._rendered):
+        found = await statement_plan(database, statement, **keys)
+        assert found.returned == min(many, 20)
+        assert not {"ticket", "property", "unit", "staff", "vendor"}.intersection(found.whole_tables)
+        assert max(map(rows_looked_at, found)) <= many
