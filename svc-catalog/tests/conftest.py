@@ -31,10 +31,12 @@ from makeready.common.v1 import audit_pb2
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
 from makeready.events.v1 import events_pb2
 from svc_catalog import schema, tables
+from svc_catalog.__main__ import CHANGES
 from svc_catalog.search.indexing import _STALE
 from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, Server, embedded_nats
 from testkit.services import Keys, RunningService, gateway_alone
+from testkit.stored_documents import check_documents
 
 _companies = itertools.count(1000)
 _UNPUBLISHED = Statement(select(schema.outbox.c.event_id).where(schema.outbox.c.published_at.is_(None)))
@@ -234,6 +236,7 @@ async def catalog(service: RunningService) -> AsyncIterator[Catalog]:
     async with service.channel() as channel:
         yield Catalog(service, channel)
     await check_outbox(service.database_url, events_pb2.Event.FromString)
+    await check_documents(service.database_url, *(kind for kind in CHANGES if kind.documents is not None))
 
 
 @pytest.fixture(scope="session")

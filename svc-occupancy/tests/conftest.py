@@ -13,9 +13,11 @@ from makeready.events.v1.events_pb2 import CompanyReference, Event, References
 from makeready_local.nats import Nats
 from svc_occupancy import tables
 from svc_occupancy.replicas import consumers
+from svc_occupancy.turns.queries import TURN_CHANGES
 from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, embedded_nats
 from testkit.services import Keys, RunningService
+from testkit.stored_documents import check_documents
 
 from .harness import Company, House, company_ids
 
@@ -74,6 +76,7 @@ async def house(catalog: RunningService, occupancy: RunningService) -> AsyncIter
     async with catalog.channel() as in_catalog, occupancy.channel() as in_occupancy:
         yield House(catalog, occupancy, (in_catalog, in_occupancy))
     await check_outbox(occupancy.database_url, Event.FromString)
+    await check_documents(occupancy.database_url, TURN_CHANGES)
 
 
 @pytest.fixture(scope="session")

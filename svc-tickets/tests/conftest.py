@@ -17,10 +17,12 @@ from chassis.refusals import Refusal
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import ticket_commands_pb2
 from svc_tickets.replicas.consumer import put_references
+from svc_tickets.tickets.queries.read import TICKET_CHANGES
 from testkit.event_contract import check_outbox
 from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import PostgresServer, Server, embedded_nats
 from testkit.services import Keys, RunningService, gateway_alone
+from testkit.stored_documents import check_documents
 
 COMPANY, OTHER_COMPANY = 7, 8
 # The owners have no NATS, so svc-tickets gets their records only by fetching them.
@@ -121,6 +123,7 @@ async def client(service: RunningService) -> AsyncIterator[Client]:
     async with service.channel() as channel:
         yield Client(service, channel)
     await check_outbox(service.database_url, events_pb2.Event.FromString)
+    await check_documents(service.database_url, TICKET_CHANGES)
 
 
 @pytest.fixture
@@ -141,7 +144,8 @@ async def reached(owners: dict[str, RunningService], client: Client, operator: I
 
 @pytest.fixture(scope="session")
 async def database(service: RunningService) -> AsyncIterator[Database]:
-    database = Database(service.database_url, application="tests")
+    # Two of the role's ten are for the checks at the end.
+    database = Database(service.database_url, application="tests", connections=8)
     await database.open()
     yield database
     await database.close()

@@ -30,6 +30,16 @@ async def compare_documents(database: Database, *kinds: Changes, seconds: float 
             await asyncio.sleep(0.1)
 
 
+async def check_documents(url: str, *kinds: Changes) -> dict[str, int]:
+    """`compare_documents` of the database with this URL, which its service goes on to serve."""
+    database = Database(url, application="tests", connections=2)
+    await database.open()
+    try:
+        return await compare_documents(database, *kinds)
+    finally:
+        await database.close()
+
+
 async def _is_behind(connection: Connection, kind: Changes) -> bool:
     table = kind.table
     marks = table.metadata.tables["changes_to_touch"]

@@ -23,6 +23,7 @@ from .processes import PATIENCE_SECONDS, Listener, Processes
 NOT_YET = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 OPERATOR_IDENTITY = Identity(OPERATOR, "operator")
 PRODUCERS, PUBLIC = ("svc-catalog", "svc-tickets", "svc-occupancy"), "subject LIKE '%.public.%'"
+DOCUMENTED = 8  # kinds of records whose JSON is stored
 HOOK, HEARD = "/chaos", ["ticket.created", "ticket.status_changed", "turn.status_changed"]
 
 
@@ -62,6 +63,17 @@ class Harness(Processes):
         finally:
             await connection.close()
         return found
+
+    async def clear_documents(self) -> None:
+        """Clears the stored JSON of all records: the next reads render them, as if nothing had been stored."""
+        tables = "SELECT table_name AS name FROM information_schema.columns WHERE column_name = 'document_shape'"
+        cleared = [
+            table["name"]
+            for name in PRODUCERS
+            for table in await self.query(name, tables)
+            if await self.query(name, f"UPDATE {table['name']} SET document_shape = NULL RETURNING id")
+        ]
+        assert len(cleared) == len(set(cleared)) == DOCUMENTED, cleared
 
     async def events(self, company_id: int) -> dict[str, Event]:
         """The public events of a company, by id, from the producers' outboxes."""

@@ -23,7 +23,7 @@ from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import server_folder
 
 from .harness import Harness, running_harness
-from .mirror_copies import KINDS, Follower, Program, Reader, Records, TypeScriptProgram, equal_at_last
+from .mirror_copies import KINDS, Follower, Program, Reader, Records, TypeScriptProgram, differences, equal_at_last
 from .mirror_writers import Writers
 from .soak_endpoints import listening
 from .soak_kills import Killer
@@ -122,6 +122,8 @@ async def mirrored(
             for name in CONSUMERS:
                 await harness._catch_up(name)
             lists, found = await equal_at_last(reader.listed, follower, programs, settle_seconds)
+            await harness.clear_documents()
+            found["the lists rendered anew"] = differences(await reader.listed(), lists)
             for task in copying:
                 assert not task.done() or task.cancelled() or task.exception() is None, task.exception()
         finally:

@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import array
 from chassis.changes.documents import Documents, Key, columns_of_keys
 from chassis.changes.feed import Changes
 from chassis.changes.positions import horizon_columns
-from chassis.changes.tables import COLUMN, SERVED, SHAPE, Follow, Xid8, is_unrendered
+from chassis.changes.tables import COLUMN, INFO, SERVED, SHAPE, Follow, Xid8, is_unrendered
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.history import SERVER
 from chassis.db.rows import array_rows
@@ -35,7 +35,7 @@ from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 
 BATCH_ROWS = 500
 MARKS_MAX = 200
-IDLE_SECONDS = 1.0
+IDLE_SECONDS = 0.5
 SAMPLE_SECONDS = 2.0
 COUNT_SECONDS = 5.0
 COUNTED_MAX = 100_000  # a million would take a quarter of a second
@@ -110,9 +110,8 @@ class _Renders:
         c, shape = table.c, table.info[SHAPE]
         missing = is_unrendered(table, shape)
         served = [] if table.info[SERVED] is None else [table.info[SERVED]]
-        self.any_missing = sa.select(_quoted(kind).label("kind")).where(
-            sa.select(c.id).where(*served, missing).exists()
-        )
+        is_missing = sa.select(c.id).where(*served, missing).exists()
+        self.any_missing = sa.select(_quoted(table.name), sa.null()).where(is_missing)
         some = sa.select(c.company_id, c.id).where(*served, missing).order_by(c.company_id, c.id)
         self.lock_missing = Statement(some.limit(_ROWS).with_for_update(key_share=True, skip_locked=True))
         keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger})
@@ -120,7 +119,14 @@ class _Renders:
         held = sa.select(c.company_id, c.id).where(*own).order_by(c.company_id, c.id)
         self.lock = Statement(held.with_for_update(key_share=True, of=table))
         new = array_rows("new", {"company_ids": sa.BigInteger, "ids": sa.BigInteger, "documents": sa.LargeBinary})
-        stays = sa.and_(missing, sa.or_(~param("moves", sa.Boolean), c[COLUMN] >= param("xid", Xid8())))
+        m = table.metadata.tables["changes_to_touch"].c
+        shows = [
+            sa.and_(m.refers_by == _quoted(follow.refers_by), m.refers_to == c[follow.refers_by])
+            for follow in table.info[INFO]
+        ]
+        of_table = (m.record == _quoted(table.name), m.company_id == c.company_id, m.xid > c[COLUMN])
+        later = sa.select(m.id).where(*of_table, sa.or_(sa.false(), *shows))
+        stays = sa.and_(missing, ~later.exists())
         self.store = Statement(
             sa.update(table)
             .where(
@@ -137,9 +143,9 @@ class _Renders:
             )
             .returning(c.company_id)
         )
-        """Stores what differs. A record that had a document moves. One that had none moves if it `moves` and its last
-        move is older than `xid`: readers get a record once all transactions up to its own have ended, so whoever has
-        read it since has the new name."""
+        """Stores what differs. A record that had a document moves. One that had none moves if a row that it shows
+        has changed since its own last move, which readers may have seen: they get a record once all transactions up to
+        its own have ended."""
 
 
 def _quoted(text: str) -> sa.ColumnElement[str]:
@@ -169,10 +175,9 @@ class Touching:
         }
         self._touched = {one.table.name: _touched(one.table) for one in changes}
         self._renders = {one.table.name: _Renders(one.kind, one.documents) for one in changes if one.documents}
-        self._by_kind = {one.kind: one for one in self._renders.values()}
-        missing = [one.any_missing for one in self._renders.values()]
-        self._missing = Statement(sa.union_all(*missing)) if missing else None
-        self._kinds = Statement(sa.select(marks.c.record, marks.c.refers_by).distinct())
+        marked = sa.select(marks.c.record, marks.c.refers_by).distinct()
+        self._work = Statement(sa.union_all(marked, *(renders.any_missing for renders in self._renders.values())))
+        """By table, the columns of its marks; null if some of its records have no document."""
         of_ids = marks.c.id == sa.func.any(param("ids", _IDS))
         self._reached = Statement(
             sa.update(marks)
@@ -209,16 +214,16 @@ class Touching:
         """Moves a batch of each kind of marked records, and renders a batch of each kind without a document. Returns
         how many records and marks it was busy with."""
         busy = 0
-        found = {(row[0], row[1]) for row in await self._database.rows(self._kinds)} & self._touches.keys()
-        await self._count(found)
-        for key in sorted(found):
+        work = {(row[0], row[1]) for row in await self._database.rows(self._work)}
+        marked = work & self._touches.keys()
+        await self._count(marked)
+        for key in sorted(marked):
             began = time.monotonic()
             busy += await self._touch(self._renders[key[0]], self._touches[key])
             await asyncio.sleep(time.monotonic() - began)  # half of a core's time at most
-        missing = await self._database.rows(self._missing) if self._missing else []
-        for row in missing:
+        for record in sorted(record for record, refers_by in work if refers_by is None):
             began = time.monotonic()
-            busy += await self._fill(self._by_kind[row["kind"]])
+            busy += await self._fill(self._renders[record])
             await asyncio.sleep(time.monotonic() - began)
         return busy
 
@@ -233,8 +238,7 @@ class Touching:
             moved: list[int] = []
             if keys:
                 await connection.rows(renders.lock, **columns_of_keys(keys))
-                changed_xid = max(mark["xid"] for mark in marks)
-                moved = await self._store(connection, renders, keys, moves=True, xid=changed_xid)
+                moved = await self._store(connection, renders, keys)
             if len(rows) == BATCH_ROWS:
                 last = rows[-1]
                 await connection.execute(self._reached, id=marks[last["n"] - 1]["id"], after_id=last["id"])
@@ -249,14 +253,12 @@ class Touching:
         return len(keys) or len(marks)
 
     async def _fill(self, renders: _Renders) -> int:
-        """Stores some of the documents that are missing. Nothing moves: what readers get stays as it is."""
+        """Stores some of the documents that are missing."""
         async with self._database.transaction() as connection:
             keys = [(row[0], row[1]) for row in await connection.rows(renders.lock_missing)]
-            return len(await self._store(connection, renders, keys, moves=False, xid=0))
+            return len(await self._store(connection, renders, keys))
 
-    async def _store(
-        self, connection: Connection, renders: _Renders, keys: Sequence[Key], *, moves: bool, xid: int
-    ) -> list[int]:
+    async def _store(self, connection: Connection, renders: _Renders, keys: Sequence[Key]) -> list[int]:
         """Renders locked records and stores the documents that are new; returns the company of each of those."""
         new = await renders.documents.rendered(connection, keys)
         rows = await connection.rows(
@@ -264,8 +266,6 @@ class Touching:
             company_ids=[one.company_id for one in new],
             ids=[one.entity_id for one in new],
             documents=[one.document for one in new],
-            moves=moves,
-            xid=xid,
         )
         return [row[0] for row in rows]
 

@@ -176,6 +176,25 @@ async def compare_after(database: Database) -> int:
     return (await compare_documents(database, CHANGES))["boat"]
 
 
+async def test_a_record_without_a_document_moves_although_its_document_comes_before_its_turn(
+    database: Database,
+) -> None:
+    """Its readers have the old name, and nobody else tells them of the new one."""
+    await run(database, sail(*range(1, 251)))
+    feed = await reads(database).feed(FLEET, Ask(limit=200))
+    feed = await reads(database).feed(FLEET, Ask(limit=200, position=feed.position))
+    assert not feed.more and len(feed.documents) == 50
+    await run(database, "UPDATE harbour SET name = 'Kingston' WHERE id = 1")
+    worker = Touching(database, [CHANGES])
+    assert await worker._fill(worker._renders["boat"]) == 250
+    await settled(database)
+    await others_ended(database)
+    feed = await reads(database).feed(FLEET, Ask(limit=200, position=feed.position))
+    assert feed.more and all(b'"harbour":{"id":1,"name":"Kingston"}' in document for document in feed.documents)
+    feed = await reads(database).feed(FLEET, Ask(limit=200, position=feed.position))
+    assert not feed.more and len(feed.documents) == 50, "each once"
+
+
 async def test_a_locked_record_keeps_no_old_name_and_delays_no_rename(database: Database) -> None:
     await run(database, sail(1, 2))
     await filled(database)
