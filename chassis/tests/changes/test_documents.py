@@ -170,6 +170,25 @@ async def test_the_next_read_of_few_records_has_the_new_name_and_that_of_many_so
     assert await compare_after(database) == 202
 
 
+async def test_the_release_whose_fields_the_schema_has_renders_alone(database: Database) -> None:
+    """Beside the next release, which has other fields: else each would render what the other has rendered, for ever."""
+    index = "DROP INDEX boat_unrendered; CREATE INDEX boat_unrendered ON boat (company_id, id)"
+    where = "WHERE is_public AND document_shape IS DISTINCT FROM"
+    await run(database, sail(1, 2))
+    await filled(database)
+    await run(database, f"{index} {where} 7", "UPDATE boat SET document = 'of the next', document_shape = 7")
+    try:
+        worker = Touching(database, [CHANGES])
+        assert await worker.touch() == 0
+        assert await stored(database) is None
+        assert (await served(database))["name"] == "Boat 1"
+        await run(database, "UPDATE harbour SET name = 'Kingston' WHERE id = 1")
+        assert (await served(database))["harbour"]["name"] == "Kingston"
+    finally:
+        await run(database, f"{index} {where} {BOAT.number}")
+    assert await compare_after(database) == 2
+
+
 async def compare_after(database: Database) -> int:
     """Compares all documents once the work in the background is done."""
     await settled(database)
