@@ -39,7 +39,7 @@ LIVE_SECONDS = 10.0
 GATEWAY, CONSOLE = "gateway", "console"
 PAGE = Path(__file__).parents[2] / "docs" / "performance-console.md"
 TEXT = Path(__file__).with_name("performance-console.md")
-ACT = re.compile(r'action="([^"]+)"[^>]*>\s*<input type="hidden" name="act" value="([^"]+)"')
+ACT = re.compile(r'action="([^"]+)"[^>]*>\s*<input type="hidden"\s+name="act"\s+value="([^"]+)"')
 LIVE = re.compile(r'hx-sse:connect="([^"]+)"')
 STATIC = re.compile(r'(?:href|src)="(/static/[^"#]+)')
 MENU = [page.path for page in PAGES if page.menu and ADMINISTRATOR in page.kinds]

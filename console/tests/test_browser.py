@@ -176,6 +176,13 @@ async def test_every_page_is_accessible_and_quiet(chromium: Chromium, console: s
     assert all(len(looks) > 100 for looks in judged.values())
 
 
+# The cards of a row begin at one height, whatever their own.
+HOLES = """() => [...document.querySelectorAll(".two, .cols")].filter(grid => getComputedStyle(grid).display === "grid")
+  .flatMap(grid => [...grid.children].slice(0, 2).map(cell =>
+    cell.getBoundingClientRect().top - grid.getBoundingClientRect().top))
+  .filter(pixels => pixels > 60)"""
+
+
 class Axe:
     """axe in a page that is open, until it opens another one. It runs in a world of its own, which the page's policy
     does not reach."""
@@ -225,6 +232,8 @@ async def _problems(axe: Axe, look: str, judged: Mapping[str, set[str]]) -> list
         judged[look].update(new)
     if await page.evaluate("document.documentElement.scrollWidth") > width:
         found.append("it scrolls sideways")
+    if look == "light" and (holes := await page.evaluate(HOLES)):
+        found.append(f"a hole above cards that stand beside others: {holes}")
     return found
 
 

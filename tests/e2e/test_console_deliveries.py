@@ -40,7 +40,7 @@ class Story:
     def name(self) -> str:
         """The administrator's, as the menu has it."""
         assert self.browser.page is not None
-        found = re.search(r'<div class="who">.*?<b dir="auto">([^<]+)</b>', self.browser.page.text, re.DOTALL)
+        found = re.search(r'<div class="who">.*?<b\s+dir="auto">([^<]+)</b>', self.browser.page.text, re.DOTALL)
         assert found
         return found[1]
 

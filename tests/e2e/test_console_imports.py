@@ -83,14 +83,14 @@ def until(browser: Browser, path: str, word: str) -> Page:
 
 
 def counts(page: Page) -> dict[str, int]:
-    found = re.findall(r'data-count="(\w+)">([\d,]+)<', page.text)
+    found = re.findall(r'data-count="(\w+)">\s*([\d,]+)\s*<', page.text)
     return {name: int(number.replace(",", "")) for name, number in found}
 
 
 def counts_of_kinds(page: Page) -> list[tuple[str, ...]]:
     """Kind, created, changed, unchanged and rejected of each row of the page's table."""
-    rows = re.findall(r'<tr><td class="b">([\w-]+)</td>(.*?)</tr>', page.text, re.DOTALL)
-    found = [(kind, dict(re.findall(r'data-count="(\w+)">([\d,]+)<', cells))) for kind, cells in rows]
+    rows = re.findall(r'<tr>\s*<td class="b">([\w-]+)</td>(.*?)</tr>', page.text, re.DOTALL)
+    found = [(kind, dict(re.findall(r'data-count="(\w+)">\s*([\d,]+)\s*<', cells))) for kind, cells in rows]
     return [(kind, *(one[name].replace(",", "") for name in COUNTS)) for kind, one in found]
 
 

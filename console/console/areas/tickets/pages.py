@@ -183,7 +183,8 @@ async def _ticket_page(visit: Visit, forms: acts.Acts, status: int = 200) -> web
     )
     return visit.render(
         "tickets/ticket.html", status, here=HERE, details=details, ticket=ticket, timeline=timeline, entries=entries,
-        narrowed=narrowed, names=names, of_unit=of_unit, of_asset=of_asset, panels=[board, vendor, events, audit],
+        narrowed=narrowed, names=names, of_unit=of_unit, of_asset=of_asset, panels=[board, vendor],
+        history=[events, audit],
         closed=is_closed(ticket), unit_path=unit_path(visit, ticket), sources=filters.SOURCES, kinds=_KINDS,
         shown_photos=shown_photos(visit, details), is_elsewhere=links.of_another_site,
         host=links.host_of, older=_older(visit, timeline),
