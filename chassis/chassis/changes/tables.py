@@ -149,14 +149,16 @@ def is_unrendered(table: sa.Table, shape: int) -> sa.ColumnElement[bool]:
     return table.c[DOCUMENT_SHAPE].is_distinct_from(sa.literal_column(str(shape), sa.Integer))
 
 
-def names_are_current(metadata: sa.MetaData) -> sa.ColumnElement[bool]:
+def names_are_current(metadata: sa.MetaData, seen: sa.ColumnElement[Any] | None = None) -> sa.ColumnElement[bool]:
     """Whether no row that records show has changed since a reader's snapshot, for a record that is rendered before the
-    transaction that inserts it: its own snapshot sees every change that the reader's did not. Parameter: names_seen,
-    the reader's `NAMES_SEEN`."""
+    transaction that writes it: its own snapshot sees every change that the reader's did not. seen: the reader's
+    `NAMES_SEEN`; else the parameter names_seen."""
     marks, epoch = metadata.tables["changes_to_touch"], metadata.tables["changes_epoch"]
-    seen = sa.bindparam("names_seen", type_=Xid8())
+    if seen is None:
+        seen = sa.bindparam("names_seen", type_=Xid8())
     settled = sa.select(epoch.c.settled_xid).scalar_subquery()
-    return sa.and_(seen > settled, ~sa.select(marks.c.id).where(marks.c.xid >= seen).exists())
+    later = sa.select(marks.c.id).where(marks.c.xid >= seen).correlate_except(marks)
+    return sa.and_(seen > settled, ~later.exists())
 
 
 NAMES_SEEN = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8()).label("names_seen")

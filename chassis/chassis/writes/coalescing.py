@@ -149,17 +149,22 @@ class CoalescingDecide(DecideOnce):
         sets: Sequence[str],
         guards: Sequence[sa.Label[Any]] = (),
         inserts: Sequence[sa.Table] = (),
+        only_if: Mapping[str, tuple[sa.Label[Any], Callable[[sa.ColumnElement[Any]], sa.ColumnElement[bool]]]]
+        | None = None,
     ) -> None:
         """locked: the table, with a version. look: the SELECT of its rows without a condition, each joined with one row
         or none. sets: the columns that a change sets, the version among them; `values` of a Decision has them as
         new_NAME, and the old version where nothing changes. guards: columns of `look` that a decision depends on, but
-        that another version need not change."""
+        that another version need not change. only_if: of some of `sets`, a column of `look`, and the condition that its
+        value must meet when the statement writes; else the column is null. A lock on the row makes up for it."""
         c, version = locked.c, locked.c.version
         mine = (c.company_id == param("company_id", sa.BigInteger), c.id == param("id", sa.BigInteger))
         new = {name: param(f"new_{name}", c[name].type) for name in sets}
         change = sa.update(locked).where(*mine, version < new["version"]).values(new)
         super().__init__(claims, locked, look.where(*mine), inserts=inserts, updates=[change])
-        self._sets, self._guards = sets, [one.name for one in guards]
+        only_if = only_if or {}
+        carried = [*guards, *(label for label, _ in only_if.values())]
+        self._sets, self._seen = sets, [one.name for one in carried]
         self._together: Coalescer[_Change, WriteReply | _DecideAlone] = Coalescer(
             self._several, self._one, GATHER_SECONDS
         )
@@ -181,7 +186,7 @@ class CoalescingDecide(DecideOnce):
         self._hold_many = Statement(hold.with_for_update(read=True, key_share=True, skip_locked=True, of=claims))
 
         whole = {f"claim_{name}": claims.c[name].type for name in CLAIM_COLUMNS}
-        seen = {f"seen_{name}": kind for name, kind in (("version", version.type), *((g.name, g.type) for g in guards))}
+        seen = {"seen_version": version.type} | {f"seen_{one.name}": one.type for one in carried}
         kinds = whole | {"lock": sa.BigInteger(), "row_id": sa.BigInteger()} | seen
         given = array_rows("given", kinds | {f"new_{name}": c[name].type for name in sets}, numbered=True)
         ok = sa.func.pg_try_advisory_xact_lock(given.c.lock, type_=sa.Boolean).label("ok")
@@ -197,7 +202,9 @@ class CoalescingDecide(DecideOnce):
         claimed = claim.returning(*(claims.c[name] for name in key)).cte("claimed")
         done = asked.join(claimed, _same_key(claimed, asked))
         mine_now = sa.select(asked.c.n).select_from(done).cte("mine").prefix_with("MATERIALIZED")
-        values = {name: asked.c[f"new_{name}"] for name in sets}
+        values: dict[str, Any] = {name: asked.c[f"new_{name}"] for name in sets}
+        for name, (label, holds) in only_if.items():
+            values[name] = sa.case((holds(asked.c[f"seen_{label.name}"]), values[name]))
         changed = sa.update(locked).where(*of_row, asked.c.n == mine_now.c.n, version < asked.c.new_version)
         effects = [changed.values(values).returning(sa.literal_column("1")).cte("changed")]
         for table, names in self._columns.items():
@@ -263,7 +270,7 @@ class CoalescingDecide(DecideOnce):
         """The parameters of the statement that writes."""
         whole = []
         for _, one, made, row in decided:
-            seen = {f"seen_{name}": row[name] for name in self._guards} | {"seen_version": row["seen_version"]}
+            seen = {f"seen_{name}": row[name] for name in self._seen} | {"seen_version": row["seen_version"]}
             new = {f"new_{name}": made.values[f"new_{name}"] for name in self._sets}
             key = one.claim.whole(made.status, made.reply) | {"lock": one.claim.lock, "row_id": one.row_id}
             whole.append(key | seen | new)

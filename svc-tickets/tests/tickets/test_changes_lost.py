@@ -15,9 +15,10 @@ from typing import Any
 
 import grpc
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Text, bindparam, text
 
 from chassis.auth.identity import Identity
+from chassis.changes.touching import Touching
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.records import bodies
@@ -25,6 +26,7 @@ from chassis.refusals import Refusal
 from chassis.writes import idempotency
 from svc_tickets import tables as t
 from svc_tickets.tickets import inputs
+from svc_tickets.tickets.queries.read import TICKET_CHANGES
 from testkit.databases import service_url
 from testkit.patience import PATIENCE_SECONDS
 
@@ -147,6 +149,29 @@ async def test_a_connection_that_ends_between_the_two_statements_costs_nothing(
         reply = await change(client, ticket_id, SENT["Completed"], key)
     assert (reply.status, reply.replayed, reply.body) == (200, False, await served(client, ticket_id))
     assert len(await history_of(client, operator, ticket_id)) == 1
+
+
+async def test_a_name_that_came_and_went_before_the_change_was_written_is_not_stored(
+    service: Any, client: Any, database: Database, strikes: Path
+) -> None:
+    """Nothing has moved the ticket meanwhile: its document had the right name throughout."""
+    ticket_id = await opened(client)
+    name = json.loads(await served(client, ticket_id))["unit"]["name"]
+    for_many = "SET LOCAL makeready.at_once = '0'"
+    rename = Statement(text("UPDATE unit SET name = :name WHERE id = 100").bindparams(bindparam("name", type_=Text)))
+    async with database.transaction(for_many) as connection:
+        await connection.execute(rename, name="Between")
+        await connection.execute(Statement(text("DELETE FROM changes_to_touch")))  # as if its turn came later
+    strike(strikes, "write-decided")
+    first = asyncio.create_task(change(client, ticket_id, SENT["Completed"]))
+    async with stopped(service):
+        async with database.transaction(for_many) as connection:
+            await connection.execute(rename, name=name)
+        worker = Touching(database, [TICKET_CHANGES])
+        while await database.value(Statement(text("SELECT count(*) FROM changes_to_touch"))):
+            await worker.touch()
+    assert json.loads((await first).body)["unit"]["name"] == "Between"
+    assert json.loads(await served(client, ticket_id))["unit"]["name"] == name
 
 
 async def test_a_process_that_stands_still_holds_a_ticket_for_a_moment_only(

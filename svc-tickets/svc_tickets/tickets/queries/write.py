@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import BigInteger, Label, Text, case, delete, func, insert, literal_column, select, text, true, update
 
 from chassis.auth.identity import Identity
+from chassis.changes.tables import NAMES_SEEN, names_are_current
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
@@ -52,13 +54,11 @@ def _cancellation_notes() -> Label[str]:
 
 
 # The rendered columns, then those that the rules need.
-_MOVED = t.ticket.c.changed_xid.label("moved_xid")
 _ticket_to_change = TICKETS.add_columns(
-    PHOTO_REQUIRED, HAS_PHOTO, THRESHOLD_OF_RESIDENTS, _cancellation_notes(), _MOVED
+    PHOTO_REQUIRED, HAS_PHOTO, THRESHOLD_OF_RESIDENTS, _cancellation_notes(), NAMES_SEEN
 )
 
-# The policy may become another one while the ticket keeps its version, and so may a name that the ticket shows, which
-# moves it.
+# The policy may become another one while the ticket keeps its version.
 CHANGE_STATUS = CoalescingDecide(
     schema.idempotency,
     t.ticket,
@@ -74,8 +74,9 @@ CHANGE_STATUS = CoalescingDecide(
         DOCUMENT,
         DOCUMENT_SHAPE,
     ),
-    guards=(PHOTO_REQUIRED, THRESHOLD_OF_RESIDENTS, _MOVED),
+    guards=(PHOTO_REQUIRED, THRESHOLD_OF_RESIDENTS),
     inserts=(t.ticket_comment, t.ticket_status_change, schema.outbox, schema.audit),
+    only_if={DOCUMENT_SHAPE: (NAMES_SEEN, partial(names_are_current, schema.metadata))},
 )
 
 # A photo, over the API. The new version is the ticket's own where nothing changes.
