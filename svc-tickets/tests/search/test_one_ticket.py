@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ async def test_details_have_what_the_page_shows(
     assert [one.ticket_id for one in both] == [found["two"], found["one"]] and both[1] == ticket
     (of_row,) = (await views("ListTicketsOfInspection", inspection_id=5)).tickets
     assert (of_row.row_id, of_row.ticket) == (2, ticket)
-    administrator = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=3, stepped_up_at=2**33)
+    administrator = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=3, stepped_up_at=int(time.time()))
     await client("UpdateTicketPolicy", pb.UpdateTicketPolicyRequest(stale_after_hours=24), administrator)
     assert (await views("GetTicketDetails", ticket_id=found["one"])).ticket.is_stale
     other = await client("GetTicket", pb.GetTicketRequest(ticket_id=found["two"]), company.caller)
