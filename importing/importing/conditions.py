@@ -20,7 +20,7 @@ ALLOWED = """a condition is "blank", "zero", a list of texts, { pattern = '…' 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on one column. clean: makes its text as the fields see it."""
+    """A condition on one column, whose text `clean` makes as the fields see it."""
 
     column: str
     clean: Callable[[str], str]
@@ -30,24 +30,24 @@ class Condition:
         return self.holds_for(self.clean(row[self.column]))
 
 
-def condition(given: Any) -> Callable[[str], bool]:
+def condition(spec: Any) -> Callable[[str], bool]:
     """The function that decides about a text. Raises ValueError, whose text says what is allowed."""
-    if isinstance(given, str):
-        if given not in WORDS:
-            raise ValueError(f'"{given[:60]}" is no condition; {ALLOWED}')
-        return WORDS[given]
-    if isinstance(given, list) and given and all(isinstance(one, str) for one in given):
-        return _among(frozenset(given))
-    if isinstance(given, Mapping) and len(given) == 1:
-        if "pattern" in given and isinstance(given["pattern"], str):
-            return _matching(given["pattern"])
-        if "not" in given:
-            return _negated(condition(given["not"]))
+    if isinstance(spec, str):
+        if spec not in WORDS:
+            raise ValueError(f'"{spec[:60]}" is no condition; {ALLOWED}')
+        return WORDS[spec]
+    if isinstance(spec, list) and spec and all(isinstance(text, str) for text in spec):
+        return _among(frozenset(spec))
+    if isinstance(spec, Mapping) and len(spec) == 1:
+        if "pattern" in spec and isinstance(spec["pattern"], str):
+            return _matching(spec["pattern"])
+        if "not" in spec:
+            return _negated(condition(spec["not"]))
     raise ValueError(ALLOWED)
 
 
-def _among(wanted: Collection[str]) -> Callable[[str], bool]:
-    return lambda text: text in wanted
+def _among(texts: Collection[str]) -> Callable[[str], bool]:
+    return lambda text: text in texts
 
 
 def _matching(pattern: str) -> Callable[[str], bool]:

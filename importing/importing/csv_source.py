@@ -112,7 +112,7 @@ class CsvSource:
         if len(fields) != self._width:
             return Fault("", f"has {len(fields)} values where the header has {self._width} columns")
         if self._lines.is_damaged:
-            value = next((one for one in fields if _is_damaged(one)), None)
+            value = next((field for field in fields if _is_damaged(field)), None)
             return not_text(self._lines, self._named(fields, _is_damaged), value)
         if "\0" in text:
             return Fault(self._named(fields, lambda value: "\0" in value), "holds the character NUL")
@@ -139,8 +139,8 @@ def duplicates(columns: Sequence[str]) -> list[str]:
 
 def named(columns: Sequence[str], shown_max: int = 8) -> str:
     """Column names for a sentence, in quotes."""
-    rest = len(columns) - shown_max
-    return ", ".join(quoted(name) for name in columns[:shown_max]) + (f" and {rest} more" if rest > 0 else "")
+    omitted = len(columns) - shown_max
+    return ", ".join(quoted(name) for name in columns[:shown_max]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
 def _is_damaged(value: str) -> bool:

@@ -73,12 +73,12 @@ def label(encoding: str) -> str:
     name = encoding.lower().replace("-", "_")
     if name in _LABELS:
         return _LABELS[name]
-    if found := re.fullmatch(r"cp(125\d)", name):
-        return f"Windows-{found[1]}"
-    if found := re.fullmatch(r"cp(\d+)", name):
-        return f"code page {found[1]}"
-    if found := re.fullmatch(r"(?:iso)?8859_(\d+)|iso8859_(\d+)", name):
-        return f"ISO-8859-{found[1] or found[2]}"
+    if match := re.fullmatch(r"cp(125\d)", name):
+        return f"Windows-{match[1]}"
+    if match := re.fullmatch(r"cp(\d+)", name):
+        return f"code page {match[1]}"
+    if match := re.fullmatch(r"(?:iso)?8859_(\d+)|iso8859_(\d+)", name):
+        return f"ISO-8859-{match[1] or match[2]}"
     return "-".join(name.upper().split("_")[:2])
 
 
@@ -91,13 +91,13 @@ def not_text(lines: Lines, field: str = "", value: str | None = None) -> Fault:
 def codec(name: str) -> str:
     """The codec of a name. Raises ValueError if there is none, or if it can't be that of a file of rows."""
     try:
-        found = codecs.lookup(name).name
-        is_plain = all(sign.encode(found) == sign.encode("ascii") for sign in ',;\t|"\n\r')
+        codec_name = codecs.lookup(name).name
+        is_plain = all(sign.encode(codec_name) == sign.encode("ascii") for sign in ',;\t|"\n\r')
     except (LookupError, ValueError):
         raise ValueError('is no known encoding; use a name such as "utf-8", "windows-1252" or "utf-16"') from None
-    if not is_plain and found not in WIDE:
+    if not is_plain and codec_name not in WIDE:
         raise ValueError("can't be the encoding of a CSV file: a comma or a line end is another byte in it")
-    return "utf-8" if found == "utf-8-sig" else found
+    return "utf-8" if codec_name == "utf-8-sig" else codec_name
 
 
 def marked(start: bytes) -> str | None:
@@ -106,7 +106,7 @@ def marked(start: bytes) -> str | None:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Evidence:
     """The lines of a file that are not ASCII. sample: the first of those that are not UTF-8."""
 
     utf_8: int = 0
@@ -118,21 +118,21 @@ class _Found:
 
 def detected(name: str, stream: BinaryIO) -> str:
     """The encoding of a file, which is read to its end. Raises ImportFault if it is in doubt."""
-    found, line = _Found(), 1
+    evidence, line = _Evidence(), 1
     for number, block in enumerate(_blocks(stream)):
         if number == 0 and (encoding := marked(block) or _unmarked_wide(block)):
             return encoding
         if not block.isascii():
-            _examine(block, line, found)
-            if found.utf_8 and found.sampled:
+            _examine(block, line, evidence)
+            if evidence.utf_8 and evidence.sampled:
                 return UTF_8
         line += block.count(b"\n")
-    return UTF_8 if not found.sampled else _of_bytes(name, found)
+    return UTF_8 if not evidence.sampled else _of_bytes(name, evidence)
 
 
 def _blocks(stream: BinaryIO) -> Iterator[bytes]:
     """The file in pieces that end with a line, if its lines are not endless."""
-    rest = b""
+    carried = b""
     while True:
         try:
             block = stream.read(_BLOCK_BYTES)
@@ -140,11 +140,11 @@ def _blocks(stream: BinaryIO) -> Iterator[bytes]:
             block = b""
         if not block:
             break
-        head, end, tail = (rest + block).rpartition(b"\n")
-        rest = tail if head or len(tail) <= _BLOCK_BYTES else b""
+        head, end, tail = (carried + block).rpartition(b"\n")
+        carried = tail if head or len(tail) <= _BLOCK_BYTES else b""
         yield head + end if head or end else tail
-    if rest:
-        yield rest
+    if carried:
+        yield carried
 
 
 def _unmarked_wide(start: bytes) -> str | None:
@@ -158,13 +158,13 @@ def _unmarked_wide(start: bytes) -> str | None:
     return None
 
 
-def _examine(block: bytes, first_line: int, found: _Found) -> None:
+def _examine(block: bytes, first_line: int, evidence: _Evidence) -> None:
     try:
         block.decode(UTF_8)
     except UnicodeDecodeError:
         pass
     else:
-        found.utf_8 += 1
+        evidence.utf_8 += 1
         return
     for line, text in enumerate(block.split(b"\n"), first_line):
         if text.isascii():
@@ -172,27 +172,27 @@ def _examine(block: bytes, first_line: int, found: _Found) -> None:
         try:
             text.decode(UTF_8)
         except UnicodeDecodeError as error:
-            if not found.line:
-                found.line, found.byte = line, text[error.start]
+            if not evidence.line:
+                evidence.line, evidence.byte = line, text[error.start]
             if re.search(rb"[\xc3-\xf4][\x80-\xbf]", text) and _is_mostly_utf_8(text):
-                found.utf_8 += 1
-            if found.sampled < _SAMPLE_BYTES:
-                found.sample.append(text[:2000])
-            found.sampled += len(text)
+                evidence.utf_8 += 1
+            if evidence.sampled < _SAMPLE_BYTES:
+                evidence.sample.append(text[:2000])
+            evidence.sampled += len(text)
         else:
-            found.utf_8 += 1
+            evidence.utf_8 += 1
 
 
 def _is_mostly_utf_8(text: bytes) -> bool:
     """Whether a line is UTF-8 but for single bytes."""
     decoded = text.decode(UTF_8, "surrogateescape")
-    damaged = sum("\udc80" <= one <= "\udcff" for one in decoded)
-    return sum(not one.isascii() for one in decoded) - damaged > damaged
+    damaged = sum("\udc80" <= character <= "\udcff" for character in decoded)
+    return sum(not character.isascii() for character in decoded) - damaged > damaged
 
 
-def _of_bytes(name: str, found: _Found) -> str:
+def _of_bytes(name: str, evidence: _Evidence) -> str:
     """The encoding of lines that are not UTF-8. Raises ImportFault."""
-    sample = b"\n".join(found.sample)
+    sample = b"\n".join(evidence.sample)
     if (western := _decoded(sample, WESTERN)) is not None and _is_western(western):
         return WESTERN
     # Loaded only here: it takes 8 MB, and most files are UTF-8.
@@ -200,20 +200,22 @@ def _of_bytes(name: str, found: _Found) -> str:
 
     matches = list(from_bytes(sample, cp_isolation=[*OTHERS, *EASTERN], enable_fallback=False))
     texts = ((match, str(match)) for match in matches)
-    read = [(one.encoding, text, one.chaos - one.coherence) for one, text in texts if not _SIGN_IN_WORD.search(text)]
-    read.sort(key=lambda one: one[2])
+    read = [
+        (match.encoding, text, match.chaos - match.coherence) for match, text in texts if not _SIGN_IN_WORD.search(text)
+    ]
+    read.sort(key=lambda reading: reading[2])
     if read and all(text == read[0][1] or score >= read[0][2] + _LEAD for _, text, score in read[1:]):
         return codecs.lookup(read[0][0]).name
-    byte = bytes([found.byte])
+    byte = bytes([evidence.byte])
     seen = dict.fromkeys([WESTERN, *(encoding for encoding, _, _ in read)][:4])
     reads = [
-        f"{label(one)} ({quoted(character)})"
-        for one in seen
-        if (character := _decoded(byte, one)) and character.isprintable()
+        f"{label(encoding)} ({quoted(character)})"
+        for encoding in seen
+        if (character := _decoded(byte, encoding)) and character.isprintable()
     ]
     candidates = f" It may be {', '.join(reads)}." if reads else ""
     raise ImportFault(
-        f"{name} is not UTF-8 text (line {found.line}, byte 0x{found.byte:02X}), and its encoding is in doubt."
+        f"{name} is not UTF-8 text (line {evidence.line}, byte 0x{evidence.byte:02X}), and its encoding is in doubt."
         f'{candidates} Set it with --encoding, or as encoding in the mapping, such as encoding = "windows-1252".'
     )
 
@@ -228,7 +230,7 @@ def _decoded(text: bytes, encoding: str) -> str | None:
 def _is_western(text: str) -> bool:
     """Whether the text can be in a language of Western Europe: the letters of one alphabet beyond ASCII, never three of
     them in a row, no capital inside a word, and no sign between letters."""
-    beyond = {one for one in text if not one.isascii()}
+    beyond = {character for character in text if not character.isascii()}
     letters = beyond - _SIGNS
     if not any(letters <= alphabet for alphabet in _ALPHABETS):
         return False

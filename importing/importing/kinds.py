@@ -52,10 +52,10 @@ class Kind:
     @property
     def rpc(self) -> MethodDescriptor:
         service, _, method = self.rpc_name.partition(".")
-        found: MethodDescriptor = (
+        descriptor: MethodDescriptor = (
             importlib.import_module(self.contract).DESCRIPTOR.services_by_name[service].methods_by_name[method]
         )
-        return found
+        return descriptor
 
     def request_of(self, rows: Iterable[common.ImportRow], dry_run: bool, events: bool) -> Any:
         """The RPC's request. Kinds that fire no public event on import have no field `events`."""
@@ -65,20 +65,28 @@ class Kind:
         return request
 
 
-def _kind(found: dict[str, Any]) -> Kind:
-    columns = found["columns"]
-    required = tuple(one["name"] for one in columns if one["required"])
-    optional = tuple(one["name"] for one in columns if not one["required"])
-    made = tuple(
-        Column(one["name"], one["type"], one["required"], tuple(one.get("values", ())), one.get("refers_to", ""))
-        for one in columns
+def _kind(declared: dict[str, Any]) -> Kind:
+    declared_columns = declared["columns"]
+    required = tuple(column["name"] for column in declared_columns if column["required"])
+    optional = tuple(column["name"] for column in declared_columns if not column["required"])
+    columns = tuple(
+        Column(
+            column["name"],
+            column["type"],
+            column["required"],
+            tuple(column.get("values", ())),
+            column.get("refers_to", ""),
+        )
+        for column in declared_columns
     )
-    order = tuple(column for name in found.get("order", ()) for column in made if column.name == name)
-    return Kind(found["name"], found["service"], found["contract"], found["rpc"], required, optional, made, order)
+    order = tuple(column for name in declared.get("order", ()) for column in columns if column.name == name)
+    return Kind(
+        declared["name"], declared["service"], declared["contract"], declared["rpc"], required, optional, columns, order
+    )
 
 
 _FILE = importlib.resources.files(__package__ or "importing") / "kinds.json"
-KINDS = {one["name"]: _kind(one) for one in json.loads(_FILE.read_text())["kinds"]}
+KINDS = {declared["name"]: _kind(declared) for declared in json.loads(_FILE.read_text())["kinds"]}
 
 # The kind of the records that a column names by their external_id. KINDS has a kind after those that it names.
 REFERENCES = {

@@ -75,7 +75,10 @@ class Lines:
         """The first byte that is not text, for a sentence: `byte 0xE9`. Empty if the file's characters are wider."""
         if self.encoding in WIDE:
             return ""
-        return next((f"byte 0x{ord(one) - 0xDC00:02X}" for one in self.text if "\udc80" <= one <= "\udcff"), "")
+        return next(
+            (f"byte 0x{ord(character) - 0xDC00:02X}" for character in self.text if "\udc80" <= character <= "\udcff"),
+            "",
+        )
 
     def give_back(self) -> int:
         """Ends the row after its first line; the row's other lines are read again as rows of their own. Returns how
@@ -108,7 +111,7 @@ class Lines:
             line = line.removeprefix(BOM)
         if len(line) > ROW_BYTES_MAX and not line.endswith(b"\n"):
             # The rest of an endless line is skipped; its start is enough for a person to find it.
-            while (rest := self._readline(ROW_BYTES_MAX)) and not rest.endswith(b"\n"):
+            while (skipped := self._readline(ROW_BYTES_MAX)) and not skipped.endswith(b"\n"):
                 pass
             line += b"\n"
         try:
@@ -152,8 +155,8 @@ class _AsUtf8(io.RawIOBase):
             try:
                 self._ready = self._decoder.decode(block, final=not block).encode(UTF_8, "surrogatepass")
             except UnicodeDecodeError as error:
-                what = "it ends in the middle of a character" if self._has_ended else f"{error.reason}"
-                raise ImportFault(f"{self._name} is not {self._label} text: {what}.") from None
+                reason = "it ends in the middle of a character" if self._has_ended else f"{error.reason}"
+                raise ImportFault(f"{self._name} is not {self._label} text: {reason}.") from None
         size = min(len(buffer), len(self._ready))
         buffer[:size], self._ready = self._ready[:size], self._ready[size:]
         return size

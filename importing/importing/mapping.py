@@ -20,8 +20,7 @@ REJECT, SKIP_IDENTICAL, KEEP_FIRST = DUPLICATES = ("reject", "skip-identical", "
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The rule for making one public field. columns: those that its text comes from; others: those that it looks at
-    besides."""
+    """The rule for making one public field. Its text comes from `columns`; it also looks at `others`."""
 
     name: str
     columns: tuple[str, ...]
@@ -31,10 +30,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class FileMapping:
-    """A mapping to one kind of record. duplicates: one of DUPLICATES. only: conditions that all hold for the rows that
-    are imported; skip: conditions of which none does. file_name: the form of the file's name; its parts become columns
-    of every row. row_number: the name of a column with the row's number. known: columns that other kinds of record of
-    the same mapping read."""
+    """A mapping to one kind of record. A row is imported if all conditions of `only` hold for it and none of `skip`.
+    `duplicates` is one of DUPLICATES. The parts of `file_name`, the form of the file's name, become columns of every
+    row; so does the row's number, as the column `row_number`. `columns_of_others` are the columns that other kinds of
+    record of the same mapping read."""
 
     fields: tuple[Field, ...]
     ignore: tuple[str, ...]
@@ -43,37 +42,39 @@ class FileMapping:
     file_name: values.FileName | None = None
     skip: tuple[Condition, ...] = ()
     row_number: str = ""
-    known: frozenset[str] = frozenset()
+    columns_of_others: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> frozenset[str]:
         """The columns of the file that the mapping reads."""
         fields = frozenset(column for field in self.fields for column in (*field.columns, *field.others))
         parts = () if self.file_name is None else self.file_name.parts
-        return fields.union(one.column for one in (*self.only, *self.skip)) - {*parts, self.row_number}
+        return fields.union(condition.column for condition in (*self.only, *self.skip)) - {*parts, self.row_number}
 
     def origin(self, field: str) -> tuple[str, ...]:
         """The columns that a field's text comes from."""
-        return next((one.columns for one in self.fields if one.name == field), ())
+        return next((rule.columns for rule in self.fields if rule.name == field), ())
 
     def ignores(self, column: str) -> bool:
         return any(_is_like(name, column) for name in self.ignore)
 
     def takes(self, row: values.Columns) -> bool:
         """Whether the row is imported. Raises Faulty."""
-        return all(one.holds(row) for one in self.only) and not any(one.holds(row) for one in self.skip)
+        return all(condition.holds(row) for condition in self.only) and not any(
+            condition.holds(row) for condition in self.skip
+        )
 
     def row(self, row: values.Columns) -> dict[str, str]:
         """The row under its public names. Raises Faulty."""
-        made = {}
+        texts = {}
         for field in self.fields:
             try:
-                made[field.name] = field.read(row)
+                texts[field.name] = field.read(row)
             except values.Unreadable as error:
                 faulty = Faulty(field.name, str(error), error.cause, error.text)
                 faulty.fault = replace(faulty.fault, columns=field.columns)
                 raise faulty from None
-        return made
+        return texts
 
 
 class Texts(dict[str, str]):

@@ -53,12 +53,12 @@ def read(path: Path, kind: Kind | None = None) -> MappingFile:
 
 
 def parsed(text: str, name: str, kind: Kind | None = None) -> MappingFile:
-    """As `read`, of the mapping's text. name: for messages."""
+    """As `read`, of the mapping's text. Messages name the mapping as `name`."""
     try:
-        found = tomllib.loads(text)
+        top = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ImportFault(f"{name} is not TOML: {error}.") from None
-    return _Loader(name, text, kind).mapping(found)
+    return _Loader(name, text, kind).mapping(top)
 
 
 def load(path: Path, kind: Kind) -> FileMapping:
@@ -70,7 +70,7 @@ class _Loader:
     def __init__(self, path: str, text: str, kind: Kind | None) -> None:
         self._path = path
         self._text_of_file = text
-        self._wanted = kind
+        self._kind_imported = kind
         self._record: tuple[str | int, ...] = ()
         self._where: tuple[str | int, ...] = ()
 
@@ -89,27 +89,29 @@ class _Loader:
         )
         reading = self._reading(top)
         tables = self._tables(top)
-        made = []
+        mappings = []
         for number, table in enumerate(tables, 1):
             self._record = ("records", number) if "records" in top else ()
             self._where = ()
-            if found := self._one(table, top if "records" in top else {}):
-                made.append(found)
+            if mapping := self._mapping_of(table, top if "records" in top else {}):
+                mappings.append(mapping)
         self._record = self._where = ()
-        if not made:
-            assert self._wanted is not None
-            self._refuse(f'has no records of the kind "{self._wanted.name}", the kind that is imported')
+        if not mappings:
+            assert self._kind_imported is not None
+            self._refuse(f'has no records of the kind "{self._kind_imported.name}", the kind that is imported')
         # KINDS names each kind after those that its rows may refer to.
         order = list(KINDS)
-        made.sort(key=lambda one: order.index(one[0].name))
-        columns = frozenset[str]().union(*(mapping.columns for _, mapping in made), self._columns_of_others(tables))
-        return MappingFile(tuple((kind, replace(mapping, known=columns)) for kind, mapping in made), reading)
+        mappings.sort(key=lambda mapping: order.index(mapping[0].name))
+        columns = frozenset[str]().union(*(mapping.columns for _, mapping in mappings), self._columns_of_others(tables))
+        return MappingFile(
+            tuple((kind, replace(mapping, columns_of_others=columns)) for kind, mapping in mappings), reading
+        )
 
     def _tables(self, top: dict[str, Any]) -> list[dict[str, Any]]:
         if "records" not in top:
             return [top]
         tables = top["records"]
-        if not isinstance(tables, list) or not tables or not all(isinstance(one, dict) for one in tables):
+        if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
             self._refuse("records must be tables, each under [[records]]")
         if len(tables) > RECORDS_MAX:
             self._refuse(f"has {len(tables)} tables of records; it may have {RECORDS_MAX}")
@@ -120,23 +122,23 @@ class _Loader:
         return tables
 
     def _reading(self, top: dict[str, Any]) -> Reading:
-        found = {key: self._text(top, key) for key in ("encoding", "delimiter", "sheet") if key in top}
+        settings = {key: self._text(top, key) for key in ("encoding", "delimiter", "sheet") if key in top}
         for key, check in (("encoding", encodings.codec), ("delimiter", delimiters.checked)):
-            if key in found:
+            if key in settings:
                 try:
-                    found[key] = check(found[key])
+                    settings[key] = check(settings[key])
                 except ValueError as error:
                     self._where = (key,)
-                    self._refuse(f"{quoted(found[key])} {error}")
-        return Reading(**found)
+                    self._refuse(f"{quoted(settings[key])} {error}")
+        return Reading(**settings)
 
-    def _one(self, table: dict[str, Any], top: dict[str, Any]) -> tuple[Kind, FileMapping] | None:
-        """One kind of record; None if it is not wanted. top: the defaults of all kinds."""
+    def _mapping_of(self, table: dict[str, Any], top: dict[str, Any]) -> tuple[Kind, FileMapping] | None:
+        """One kind of record; None if another kind is imported. `top` has the defaults of all kinds."""
         name = table.get("kind") if isinstance(table.get("kind"), str) else ""
-        if top and self._wanted is not None and name in KINDS and name != self._wanted.name:
+        if top and self._kind_imported is not None and name in KINDS and name != self._kind_imported.name:
             return None
-        if not top and self._wanted is not None and name != self._wanted.name:
-            self._refuse(f'kind must be "{self._wanted.name}", the kind that is imported')
+        if not top and self._kind_imported is not None and name != self._kind_imported.name:
+            self._refuse(f'kind must be "{self._kind_imported.name}", the kind that is imported')
         if name not in KINDS:
             self._refuse(f"kind must be one of {', '.join(KINDS)}")
         kind = KINDS[name]
@@ -152,7 +154,7 @@ class _Loader:
             self._refuse(f"{kind.name} have no field {quoted(unknown[0])}; they have {', '.join(kind.fields)}")
         if missing := [field for field in kind.required if field not in fields]:
             self._refuse(f"[fields] lacks {', '.join(missing)}, which every one of the {kind.name} needs")
-        made = tuple(self._field(field, value, rules) for field, value in fields.items())
+        field_rules = tuple(self._field(field, value, rules) for field, value in fields.items())
         only, skip = (
             (*self._conditions(top, key, rules, top=True), *self._conditions(table, key, rules))
             for key in ("only", "skip")
@@ -160,11 +162,11 @@ class _Loader:
         self._where = ()
         file_name = self._file_name(whole)
         row_number = self._text(whole, "row_number") if "row_number" in whole else ""
-        return kind, FileMapping(made, ignore, duplicates, only, file_name, skip, row_number)
+        return kind, FileMapping(field_rules, ignore, duplicates, only, file_name, skip, row_number)
 
     def _columns_of_others(self, tables: list[dict[str, Any]]) -> frozenset[str]:
         """The columns that the kinds read that are left out: the file may have them."""
-        if self._wanted is None or len(tables) == 1:
+        if self._kind_imported is None or len(tables) == 1:
             return frozenset()
         whole = parsed(self._text_of_file, self._path)
         return frozenset[str]().union(*(mapping.columns for _, mapping in whole.records))
@@ -174,20 +176,20 @@ class _Loader:
     ) -> tuple[Condition, ...]:
         record, self._record = self._record, () if top else self._record
         self._where = (key,)
-        found = table.get(key, {})
-        if not isinstance(found, dict):
+        by_column = table.get(key, {})
+        if not isinstance(by_column, dict):
             self._refuse(f"must be a table of columns and conditions; {conditions.ALLOWED}")
         clean = self._cleaner(rules)
-        made = []
-        for column, given in found.items():
+        column_conditions = []
+        for column, spec in by_column.items():
             self._where = (key, column)
-            made.append(Condition(column, clean, self._condition(given)))
+            column_conditions.append(Condition(column, clean, self._condition(spec)))
         self._record = record
-        return tuple(made)
+        return tuple(column_conditions)
 
-    def _condition(self, given: Any) -> Callable[[str], bool]:
+    def _condition(self, spec: Any) -> Callable[[str], bool]:
         try:
-            return conditions.condition(given)
+            return conditions.condition(spec)
         except ValueError as error:
             self._refuse(str(error))
 
@@ -197,9 +199,9 @@ class _Loader:
         except ValueError as error:
             self._refuse(f"file_name {error}")
 
-    def _field(self, name: str, given: Any, top: dict[str, Any]) -> Field:
+    def _field(self, name: str, spec: Any, top: dict[str, Any]) -> Field:
         self._where = ("fields", name)
-        rules = {"column": given} if isinstance(given, str) else given
+        rules = {"column": spec} if isinstance(spec, str) else spec
         if not isinstance(rules, dict):
             self._refuse("must be a column's name or a table of rules")
         self._known(rules, _FIELD)
@@ -216,23 +218,23 @@ class _Loader:
         if read is None and not default and "when" not in rules:
             return Field(name, columns, text)
         if "plus_days" in rules:
-            made, others = self._dated(rules, text, clean), (self._text(rules, "plus_days"),)
+            read_field, others = self._dated(rules, text, clean), (self._text(rules, "plus_days"),)
         else:
-            made = _composed(read or str, text)
+            read_field = _composed(read or str, text)
         if "when" in rules:
             when = self._when(rules, clean)
-            made, others = _conditional(when, made), (*others, *(one.column for one in when))
+            read_field, others = _conditional(when, read_field), (*others, *(condition.column for condition in when))
 
         def value(row: values.Columns) -> str:
-            return made(row) or default
+            return read_field(row) or default
 
-        return Field(name, columns, value if default else made, others)
+        return Field(name, columns, value if default else read_field, others)
 
     def _when(self, rules: dict[str, Any], clean: Callable[[str], str]) -> tuple[Condition, ...]:
-        given = rules["when"]
-        if not isinstance(given, dict) or not given:
+        by_column = rules["when"]
+        if not isinstance(by_column, dict) or not by_column:
             self._refuse(f"when must be a table of columns and conditions; {conditions.ALLOWED}")
-        return tuple(Condition(column, clean, self._condition(one)) for column, one in given.items())
+        return tuple(Condition(column, clean, self._condition(spec)) for column, spec in by_column.items())
 
     def _dated(self, rules: dict[str, Any], text: values.Read, clean: Callable[[str], str]) -> values.Read:
         """The function that adds a column of days to a date."""
@@ -240,11 +242,11 @@ class _Loader:
         dates = self._dates(rules)
         otherwise = self._scalar(rules, "otherwise") if "otherwise" in rules else None
 
-        def made(row: values.Columns) -> str:
+        def dated(row: values.Columns) -> str:
             days = clean(row[column])
-            return _or_else(lambda found: found and dates.read(found, days), otherwise)(text(row))
+            return _or_else(lambda date: date and dates.read(date, days), otherwise)(text(row))
 
-        return made
+        return dated
 
     def _cleaner(self, rules: dict[str, Any]) -> Callable[[str], str]:
         spaces = values.SPACES[self._one_of(rules, "spaces", tuple(values.SPACES), "strip")]
@@ -311,16 +313,16 @@ class _Loader:
             self._refuse(f"otherwise belongs to one of {', '.join(_READERS)}; for a blank value write default")
         return None
 
-    def _number(self, given: Any) -> Number:
-        if not isinstance(given, dict):
+    def _number(self, rules: Any) -> Number:
+        if not isinstance(rules, dict):
             self._refuse(
                 f'number must be a table with {", ".join(_NUMBER)}, such as {{ decimal = ",", thousands = "." }}'
             )
-        self._known(given, _NUMBER)
-        decimal = self._one_of(given, "decimal", DECIMALS, ".")
-        thousands = self._one_of(given, "thousands", ("", *THOUSANDS), "")
-        one = given.get("currency", [])
-        currency = (one,) if isinstance(one, str) else self._texts(given, "currency")
+        self._known(rules, _NUMBER)
+        decimal = self._one_of(rules, "decimal", DECIMALS, ".")
+        thousands = self._one_of(rules, "thousands", ("", *THOUSANDS), "")
+        signs = rules.get("currency", [])
+        currency = (signs,) if isinstance(signs, str) else self._texts(rules, "currency")
         try:
             return Number(decimal, thousands, [sign for sign in currency if sign])
         except ValueError as error:
@@ -330,7 +332,7 @@ class _Loader:
         table = rules[key]
         if not isinstance(table, dict) or not table:
             self._refuse(f"{key} must be a table of {keys} and what they stand for")
-        return {one: self._scalar(table, one) for one in table}
+        return {key: self._scalar(table, key) for key in table}
 
     def _steps_or_pattern(self, rules: dict[str, Any]) -> values.Steps | values.Pattern:
         key = "steps" if "steps" in rules else "pattern"
@@ -362,9 +364,9 @@ class _Loader:
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
             self._refuse(f'timezone {quoted(name)} is not known; use a name such as "America/New_York"')
 
-    def _known(self, table: dict[str, Any], known: Sequence[str]) -> None:
-        if unknown := [key for key in table if key not in known]:
-            self._refuse(f"{quoted(unknown[0])} is not known here; it may be one of {', '.join(known)}")
+    def _known(self, table: dict[str, Any], allowed: Sequence[str]) -> None:
+        if unknown := [key for key in table if key not in allowed]:
+            self._refuse(f"{quoted(unknown[0])} is not known here; it may be one of {', '.join(allowed)}")
 
     def _text(self, table: dict[str, Any], key: str) -> str:
         if not isinstance(table[key], str):
@@ -372,16 +374,16 @@ class _Loader:
         return str(table[key])
 
     def _texts(self, table: dict[str, Any], key: str) -> tuple[str, ...]:
-        found = table.get(key, [])
-        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        texts = table.get(key, [])
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             self._refuse(f"{key} must be a list of texts")
-        return tuple(found)
+        return tuple(texts)
 
     def _one_of(self, table: dict[str, Any], key: str, allowed: tuple[str, ...], default: str) -> str:
-        found = table.get(key, default)
-        if found not in allowed:
+        choice = table.get(key, default)
+        if choice not in allowed:
             self._refuse(f"{key} must be one of {', '.join(map(_listed_value, allowed))}")
-        return str(found)
+        return str(choice)
 
     def _scalar(self, table: dict[str, Any], key: str) -> str:
         """A TOML value as CSV text."""
@@ -403,8 +405,8 @@ def _composed(make: Callable[[str], str], text: values.Read) -> values.Read:
     return lambda row: make(text(row))
 
 
-def _conditional(when: Sequence[Condition], made: values.Read) -> values.Read:
-    return lambda row: made(row) if all(one.holds(row) for one in when) else ""
+def _conditional(when: Sequence[Condition], read: values.Read) -> values.Read:
+    return lambda row: read(row) if all(condition.holds(row) for condition in when) else ""
 
 
 def _hash(texts: Sequence[str]) -> str:
@@ -441,7 +443,7 @@ def _or_else(read: Callable[[str], str], otherwise: str | None) -> Callable[[str
 
 def _fault_of_format(form: str, has_timezone: bool) -> str:
     directives = values.directives(form)
-    if unknown := [one for one in directives if one not in values.DIRECTIVES]:
+    if unknown := [letter for letter in directives if letter not in values.DIRECTIVES]:
         return f"has {quoted('%' + unknown[0])}; it may have %{', %'.join(values.DIRECTIVES)}"
     if len(set(directives)) < len(directives):
         return "has a directive twice"

@@ -26,7 +26,7 @@ class Number:
         group = _SPACES if thousands == " " else escaped(thousands)
         # Groups of two occur in India; the last one always has three digits.
         whole = rf"[0-9]{{1,3}}(?:{group}[0-9]{{2,3}})*{group}[0-9]{{3}}|[0-9]+" if thousands else "[0-9]+"
-        signs = "|".join(escaped(one) for one in sorted(currency, key=len, reverse=True))
+        signs = "|".join(escaped(symbol) for symbol in sorted(currency, key=len, reverse=True))
         sign = rf"(?:(?:{signs}){_SPACES}*)?" if signs else ""
         behind = rf"(?:{_SPACES}*(?:{signs}))?" if signs else ""
         self._pattern = Pattern(

@@ -44,7 +44,9 @@ class Order:
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        self._decode = msgspec.json.Decoder(msgspec.defstruct("Values", [(one.name, str) for one in columns])).decode
+        self._decode = msgspec.json.Decoder(
+            msgspec.defstruct("Values", [(column.name, str) for column in columns])
+        ).decode
         self._readers = [(column.name, _READERS[column.type]) for column in columns]
         self._run: list[_Row] = []
         self._run_bytes = 0
@@ -131,12 +133,12 @@ class Scan:
     readings of one meter, ascend in the others."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        """columns: two or more."""
+        """The columns are two or more."""
         self._group, self._first, *self._others = (column.name for column in columns)
         self._last: dict[Any, tuple[Any, Callable[[str], Any]]] = {}
 
     def takes(self, value_of: Callable[[str], Any]) -> bool:
-        """Whether the file is in order as far as this row. value_of: gives the row's value of a column. The columns
+        """Whether the file is in order as far as this row. `value_of` gives the row's value of a column. The columns
         behind the first two are read only where the first two are those of the row before."""
         group, value = value_of(self._group), value_of(self._first)
         last = self._last.get(group)
@@ -153,12 +155,12 @@ class Scan:
         return True
 
 
-def _is_before(one: Any, other: Any) -> bool:
-    """False also if one of them is no instant: the owner reports it, and it belongs nowhere."""
+def _is_before(earlier: Any, later: Any) -> bool:
+    """False also if either is no instant: the owner reports it, and it belongs nowhere."""
     try:
-        if len(one) == len(other) and one[10:11] == other[10:11] and one[-1] == other[-1] == "Z":
-            return bool(one < other)
-        return _instant(one) < _instant(other)
+        if len(earlier) == len(later) and earlier[10:11] == later[10:11] and earlier[-1] == later[-1] == "Z":
+            return bool(earlier < later)
+        return _instant(earlier) < _instant(later)
     except (TypeError, ValueError):
         return False
 
@@ -166,10 +168,10 @@ def _is_before(one: Any, other: Any) -> bool:
 @functools.lru_cache(maxsize=4096)  # the end of a period is the beginning of the next one
 def _instant(text: str) -> float:
     """Seconds since the epoch. Raises ValueError."""
-    found = bodies.date_time(f"{text}T00:00:00Z" if len(text) == 10 else text)  # as `bodies.check_row` reads it
-    if found is None:
+    instant = bodies.date_time(f"{text}T00:00:00Z" if len(text) == 10 else text)  # as `bodies.check_row` reads it
+    if instant is None:
         raise ValueError
-    return found.timestamp()
+    return instant.timestamp()
 
 
 _READERS: dict[str, Callable[[str], Any]] = {"text": str, "date-time": _instant}

@@ -56,8 +56,8 @@ class KindOutcome:
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of an import, complete or not. reasons: of the rejected rows, the most frequent first; unusual: why a
-    person should look at rows that were accepted."""
+    """The result of an import, complete or not. `reasons` are those of the rejected rows, the most frequent first;
+    `unusual` says why a person should look at rows that were accepted."""
 
     kinds: list[KindOutcome] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
@@ -67,14 +67,14 @@ class Outcome:
     def counts(self) -> Counts:
         """The sums over the kinds."""
         total = Counts()
-        for one in self.kinds:
-            for name, value in dataclasses.asdict(one.counts).items():
+        for outcome in self.kinds:
+            for name, value in dataclasses.asdict(outcome.counts).items():
                 setattr(total, name, getattr(total, name) + value)
         return total
 
 
 class ImportStopped(ImportFault):
-    """The import can't go on. outcome: what was done before."""
+    """The import can't go on. `outcome` has what was done before."""
 
     def __init__(self, reason: str, outcome: Outcome) -> None:
         super().__init__(reason)
@@ -98,11 +98,11 @@ class Passes:
             if len(records) == 1:
                 return
             raise ImportFault(f"{file} can be read once only, but the mapping makes several kinds of record of it.")
-        with opened(file, reading) as found:
-            self.reading = found.reading
-            self.description = found.description
+        with opened(file, reading) as open_file:
+            self.reading = open_file.reading
+            self.description = open_file.description
             for number in range(len(records)):
-                self._checked(number, found.source)
+                self._checked(number, open_file.source)
 
     def _checked(self, number: int, source: Source) -> RejectsSink:
         """Compares the columns with those that a record needs; returns the place of its rejects. Raises ImportFault."""
@@ -110,25 +110,25 @@ class Passes:
         if source.columns is not None:
             record.shape.check_columns(self._file.name, source.columns)
         kind = record.kind.name if len(self._records) > 1 else ""
-        if earlier := sum(one.kind is record.kind for one in self._records[:number]):
+        if earlier := sum(earlier_record.kind is record.kind for earlier_record in self._records[:number]):
             kind += f"-{earlier + 1}"
         return self._rejects(source, kind)
 
     async def run(self, report: Report, progress: Progress, before: Outcome | None = None) -> Outcome:
-        """Imports every kind. before: how far an import of the same file with the same records came that was
-        interrupted; this one goes on from there. Raises ImportStopped."""
+        """Imports every kind. If an import of the same file with the same records was interrupted, `before` says how
+        far it came, and this one goes on from there. Raises ImportStopped."""
         before = before or Outcome()
-        outcome, found = Outcome(), Findings(Reasons(before.reasons), Reasons(before.unusual))
+        outcome, findings = Outcome(), Findings(Reasons(before.reasons), Reasons(before.unusual))
         seen: dict[str, Seen] = {}
         try:
             for numbers in self._together():
-                await self._pass(numbers, outcome, found, seen, report, progress, before)
+                await self._pass(numbers, outcome, findings, seen, report, progress, before)
         except ImportFault as error:
             raise ImportStopped(str(error), outcome) from None
         finally:
-            outcome.reasons, outcome.unusual = found.rejected.found, found.unusual.found
-            for one in seen.values():
-                one.close()
+            outcome.reasons, outcome.unusual = findings.rejected.found, findings.unusual.found
+            for seen_of_kind in seen.values():
+                seen_of_kind.close()
         return outcome
 
     def _together(self) -> Iterator[range]:
@@ -148,8 +148,8 @@ class Passes:
             return False
         record = self._records[numbers.start]
         scan = Scan(record.kind.order)
-        with opened(self._file, self.reading) as found, contextlib.suppress(ImportFault):  # the import reports it
-            for number, row in enumerate(found.source.rows(), 1):
+        with opened(self._file, self.reading) as open_file, contextlib.suppress(ImportFault):  # the import reports it
+            for number, row in enumerate(open_file.source.rows(), 1):
                 if number % ROWS_MAX == 0:
                     await asyncio.sleep(0)
                 try:
@@ -173,7 +173,7 @@ class Passes:
         kind = self._records[numbers.start].kind
         if kind.name not in seen:
             seen[kind.name] = Seen()
-        earlier = [one.counts for one in before.kinds[numbers.start : numbers.stop]]
+        earlier = [outcome_of_kind.counts for outcome_of_kind in before.kinds[numbers.start : numbers.stop]]
         order = Order(kind.order) if kind.order and not await self._is_in_order(numbers, earlier) else None
         parts: list[Import] = []
         done: list[KindOutcome] = []
@@ -188,8 +188,8 @@ class Passes:
                 if _stamp(self._file) != self._stamp:
                     raise ImportFault(f"{self._file} was changed while it was imported; run the import again.")
                 record, counts = self._records[number], earlier[len(parts)] if len(parts) < len(earlier) else None
-                with opened(self._file, self.reading) as found:
-                    source = found.source
+                with opened(self._file, self.reading) as open_file:
+                    source = open_file.source
                     rejects = self._checked(number, source)
                     work = Import(kind, source, record.shape, record.sender, rejects, findings, seen, report, counts)
                     parts.append(work)
@@ -210,14 +210,14 @@ class Passes:
         finally:
             if order is not None:
                 order.close()
-            for one, part in zip(done, parts, strict=True):
+            for outcome_of_kind, part in zip(done, parts, strict=True):
                 part.rejects.close()
-                one.rejects_file = part.rejects.file
+                outcome_of_kind.rejects_file = part.rejects.file
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
     """Changes when a file does; None for a pipe."""
     if not file.is_file():
         return None
-    found = file.stat()
-    return found.st_size, found.st_mtime_ns
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns

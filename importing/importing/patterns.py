@@ -43,10 +43,10 @@ class Pattern:
     def groups_of(self, text: str) -> Sequence[str] | None:
         """The texts of the groups, blank for one that took no part; None if the pattern does not match the whole
         text."""
-        found = self._compiled.fullmatch(text.encode("utf-8", "surrogatepass"))
-        if found is None:
+        match = self._compiled.fullmatch(text.encode("utf-8", "surrogatepass"))
+        if match is None:
             return None
-        return [group.decode("utf-8", "surrogatepass") for group in found.groups(b"")]
+        return [group.decode("utf-8", "surrogatepass") for group in match.groups(b"")]
 
     def matches(self, text: str) -> bool:
         return self._compiled.fullmatch(text.encode("utf-8", "surrogatepass")) is not None

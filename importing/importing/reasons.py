@@ -16,7 +16,7 @@ _OTHER = Fault("", "other reasons; the rejects file has them")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A rejected row. line: in the file. value: the text that was looked up or read, if there is one."""
+    """A rejected row, with its line in the file. `value` is the text that was looked up or read, if there is one."""
 
     line: int
     reason: str
@@ -39,15 +39,15 @@ class Reasons:
     """Counts rejected rows by their reason. Memory holds REASONS_MAX reasons with FULL_MAX rows each."""
 
     def __init__(self, before: Iterable[Reason] = ()) -> None:
-        """before: of an import that was interrupted."""
-        self._found = {(one.kind, one.field, one.text, one.columns): one for one in before}
+        """`before` has the reasons of an import that was interrupted."""
+        self._reasons = {(reason.kind, reason.field, reason.text, reason.columns): reason for reason in before}
 
     def add(self, kind: str, line: int, fault: Fault) -> tuple[Reason, Example] | None:
         """Counts a row. Returns its reason and itself if it is one of the reason's first."""
         key = (kind, fault.field, fault.cause or fault.reason, fault.columns)
-        if key not in self._found and len(self._found) >= REASONS_MAX:
+        if key not in self._reasons and len(self._reasons) >= REASONS_MAX:
             fault, key = _OTHER, (kind, _OTHER.field, _OTHER.reason, ())
-        reason = self._found.setdefault(key, Reason(*key))
+        reason = self._reasons.setdefault(key, Reason(*key))
         reason.rows += 1
         if len(reason.examples) >= FULL_MAX:
             return None
@@ -57,4 +57,4 @@ class Reasons:
     @property
     def found(self) -> list[Reason]:
         """All reasons, the most frequent first."""
-        return sorted(self._found.values(), key=lambda one: -one.rows)
+        return sorted(self._reasons.values(), key=lambda reason: -reason.rows)

@@ -35,14 +35,14 @@ class RejectsText:
     def line(self, row: SourceRow, fault: Fault) -> str:
         """One row, with its line end."""
         line = row.number or row.line
-        found = (str(line), fault.field, fault.reason)
+        reject_values = (str(line), fault.field, fault.reason)
         text = row.kept.rstrip("\r\n")
         if row.has_reject_columns:
             pass  # the row can't be parsed, and it already has the reason of its first rejection
         elif self._source.columns is not None:
-            text = f"{written(found, self._source.delimiter)}{self._source.delimiter}{text}"
+            text = f"{written(reject_values, self._source.delimiter)}{self._source.delimiter}{text}"
         elif row.json is not None:
-            members = dict(zip(REJECT_COLUMNS, (line, *found[1:]), strict=True))
+            members = dict(zip(REJECT_COLUMNS, (line, *reject_values[1:]), strict=True))
             comma = ", " if row.values else ""
             text = f"{json.dumps(members, ensure_ascii=False)[:-1]}{comma}{text[1:].lstrip()}"
         return f"{text}\n"

@@ -76,9 +76,9 @@ class Import:
         report: Report,
         before: Counts | None = None,
     ) -> None:
-        """seen: of this kind and those that were imported before it. report: called with the first rejected rows of
-        each reason. before: the counts of an import of the same file that was interrupted; its rows are read and not
-        sent again, and this import goes on from them."""
+        """`seen` has this kind and those that were imported before it. `report` is called with the first rejected rows
+        of each reason. `before` has the counts of an import of the same file that was interrupted; its rows are read
+        and not sent again, and this import goes on from them."""
         self._kind = kind
         self._source = source
         self._shape = shape
@@ -101,7 +101,7 @@ class Import:
         """How far the import is, in bytes of the file."""
         if self._order is None:
             return self._source.position
-        settled = sum(one.counts.settled for one in self._parts)
+        settled = sum(part.counts.settled for part in self._parts)
         return self._file_bytes * settled // max(1, self._order.count)
 
     async def run(self, progress: Callable[[Counts], Awaitable[None]]) -> Counts:
@@ -144,10 +144,10 @@ class Import:
         """Sends the rows that `parts` have collected. An import that was interrupted goes on behind the rows that it
         has settled: the order is the same each time."""
         self._order, self._parts = order, parts
-        entries = itertools.islice(order.entries(), sum(one.counts.settled for one in parts), None)
+        entries = itertools.islice(order.entries(), sum(part.counts.settled for part in parts), None)
         await self._send(_in_batches(entries), progress)
-        for one in parts:
-            one.counts.read = one.counts.settled
+        for part in parts:
+            part.counts.read = part.counts.settled
 
     async def _send(self, batches: Iterator[list[Entry]], progress: Callable[[Counts], Awaitable[None]]) -> None:
         try:
@@ -229,11 +229,11 @@ class Import:
             elif self._shape.duplicates == SKIP_IDENTICAL and not earlier.is_identical:
                 entry.fault = self._repeats(entry, earlier.line, ", with other values")
 
-    def _repeats(self, entry: Entry, line: int, what: str) -> Fault:
+    def _repeats(self, entry: Entry, line: int, difference: str) -> Fault:
         return Fault(
             "external_id",
-            f"stands in line {line} of the file already{what}",
-            f"stands in an earlier line of the file already{what}",
+            f"stands in line {line} of the file already{difference}",
+            f"stands in an earlier line of the file already{difference}",
             entry.external_id,
             self._shape.origin("external_id"),
         )
@@ -244,8 +244,8 @@ class Import:
             self._parts[entry.part].settle(entry, results)
         if self._order is None:
             self.counts.read += len(batch)
-        for one in self._parts:
-            one.rejects.flush()
+        for part in self._parts:
+            part.rejects.flush()
 
     def settle(self, entry: Entry, results: Iterator[common.ImportResult]) -> None:
         """Counts the outcome of a row, the next of the results if it was sent, and reports it if it is bad."""

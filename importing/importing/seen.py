@@ -52,13 +52,13 @@ class Seen:
         self._database.executemany("INSERT INTO seen VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", offered)
         if self._database.total_changes - before == len(offered):
             return {}
-        found = {}
+        repeated = {}
         for number, (external_id, _, digest, place) in enumerate(offered):
             first = self._database.execute("SELECT line, digest, place FROM seen WHERE external_id = ?", (external_id,))
             earlier, earlier_digest, earlier_place = first.fetchone()
             if earlier_place != place:
-                found[number] = Earlier(earlier, earlier_digest == digest)
-        return found
+                repeated[number] = Earlier(earlier, earlier_digest == digest)
+        return repeated
 
     def forget(self, external_id: str) -> None:
         """Takes back what a row said: it was rejected."""
@@ -66,10 +66,8 @@ class Seen:
 
     def has_record(self, external_id: str) -> bool:
         """Whether a row that was not rejected had the external_id."""
-        found = self._database.execute(
-            "SELECT 1 FROM seen WHERE external_id = ? AND digest IS NOT NULL", (external_id,)
-        )
-        return found.fetchone() is not None
+        rows = self._database.execute("SELECT 1 FROM seen WHERE external_id = ? AND digest IS NOT NULL", (external_id,))
+        return rows.fetchone() is not None
 
     def close(self) -> None:
         self._database.close()

@@ -90,7 +90,7 @@ class Mapped:
                 raise ImportFault(f"{file} is no name of the form that the mapping's file_name has.")
             self._parts = parts
         self._made = {*self._parts, *filter(None, [mapping.row_number])}
-        self._known = {*mapping.columns, *mapping.known}
+        self._known = {*mapping.columns, *mapping.columns_of_others}
         self._readers = {field.name: field.read for field in mapping.fields}
 
     @property
@@ -151,8 +151,8 @@ class Mapped:
         return value
 
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
-        made = self._mapping.row(self._columns(source))
-        return made["external_id"], as_json(made)
+        texts = self._mapping.row(self._columns(source))
+        return texts["external_id"], as_json(texts)
 
 
 as_json: Callable[[Mapping[str, Any]], bytes] = msgspec.json.Encoder().encode

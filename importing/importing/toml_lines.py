@@ -14,7 +14,7 @@ _SETTING = re.compile(rf"\s*({_DOTTED})\s*=")
 
 def named(path: Path) -> str:
     """A path for a sentence: `records[2].fields.title`."""
-    return "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path).removeprefix(".")
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 def line_of(text: str, path: Path) -> int:

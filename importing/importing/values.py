@@ -75,8 +75,8 @@ class FileName:
         """The parts of a file's name; None if the name has another form. It may end with .csv, .jsonl, .ndjson, .xlsx
         or .gz, and may be that of a rejects file."""
         plain = re.sub(r"\.(csv|jsonl|ndjson|xlsx)$", "", name.removesuffix(".gz"), flags=re.IGNORECASE)
-        found = self._pattern.groups_of(re.sub(REJECTS_ENDING, "", plain))
-        return None if found is None else dict(zip(self.parts, found, strict=True))
+        texts = self._pattern.groups_of(re.sub(REJECTS_ENDING, "", plain))
+        return None if texts is None else dict(zip(self.parts, texts, strict=True))
 
 
 class Template:
@@ -137,34 +137,34 @@ class Dates:
         plus = datetime.timedelta(days=float(days))
         for form in self.formats:
             try:
-                found = _usual(form, text) or datetime.datetime.strptime(text, form)
+                moment = _usual(form, text) or datetime.datetime.strptime(text, form)
                 # strptime accepts one digit for %m and %d: it would read "60409" as %y%m%d.
-                if _ADJOINING.search(form) and found.strftime(form) != text:
+                if _ADJOINING.search(form) and moment.strftime(form) != text:
                     continue
             except ValueError:
                 continue
-            if found.tzinfo is not None or self.timezone is not None:
-                return self._instant(found, plus)
+            if moment.tzinfo is not None or self.timezone is not None:
+                return self._instant(moment, plus)
             if plus.seconds or plus.microseconds:
                 raise Unreadable("is a date, to which only whole days can be added")
             try:
-                return (found + plus).date().isoformat()
+                return (moment + plus).date().isoformat()
             except OverflowError:
                 raise Unreadable("is out of range") from None
         raise Unreadable("matches no date format of the mapping")
 
-    def _instant(self, found: datetime.datetime, plus: datetime.timedelta) -> str:
+    def _instant(self, moment: datetime.datetime, plus: datetime.timedelta) -> str:
         try:
-            if found.tzinfo is None and self.timezone == _UTC:
-                instant = found.replace(tzinfo=datetime.UTC)
-            elif found.tzinfo is None:
+            if moment.tzinfo is None and self.timezone == _UTC:
+                instant = moment.replace(tzinfo=datetime.UTC)
+            elif moment.tzinfo is None:
                 assert self.timezone is not None
-                local = found.replace(tzinfo=self.timezone)
+                local = moment.replace(tzinfo=self.timezone)
                 instant = local.astimezone(datetime.UTC)
-                if instant.astimezone(self.timezone).replace(tzinfo=None) != found:
+                if instant.astimezone(self.timezone).replace(tzinfo=None) != moment:
                     raise Unreadable("never was: the clocks of the timezone went forward then")
             else:
-                instant = found.astimezone(datetime.UTC)
+                instant = moment.astimezone(datetime.UTC)
             instant += self.plus + plus
         except OverflowError:
             raise Unreadable("is out of range") from None
@@ -191,7 +191,7 @@ def _pattern(form: str) -> tuple[re.Pattern[str] | None, tuple[int | None, ...]]
     if not {"Y", "m", "d"} <= set(letters) <= set("YmdHMS") or "%%" in form:
         return None, ()
     pattern = re.sub("%[mdHMS]", "([0-9]{2})", re.escape(form).replace("%Y", "([0-9]{4})"))
-    return re.compile(pattern), tuple(letters.index(one) if one in letters else None for one in "YmdHMS")
+    return re.compile(pattern), tuple(letters.index(letter) if letter in letters else None for letter in "YmdHMS")
 
 
 def directives(form: str) -> list[str]:

@@ -54,10 +54,12 @@ def check(name: str, stream: BinaryIO) -> None:
         stream.seek(0)
 
 
-def _limit(name: str, what: str, parts: list[zipfile.ZipInfo], bytes_max: int) -> None:
+def _limit(name: str, subject: str, parts: list[zipfile.ZipInfo], bytes_max: int) -> None:
     # zipfile reads no more of a part than the size in its entry.
     if sum(part.file_size for part in parts) > bytes_max:
-        raise ImportFault(f"{name} is too large: {what} unpack to more than {bytes_max // 1024**2} MB. Save it as CSV.")
+        raise ImportFault(
+            f"{name} is too large: {subject} unpack to more than {bytes_max // 1024**2} MB. Save it as CSV."
+        )
 
 
 def _tags(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> int:

@@ -25,7 +25,7 @@ class XlsxSource:
     encoding = "utf-8"
 
     def __init__(self, name: str, stream: BinaryIO, sheet: str = "") -> None:
-        """sheet: its name; it may be left out if one sheet is visible. Reads the header. Raises ImportFault."""
+        """Reads the header. The name of the sheet may be left out if one sheet is visible. Raises ImportFault."""
         workbook.check(name, stream)
         self._name = name
         self._stream = stream
@@ -40,10 +40,10 @@ class XlsxSource:
             raise self._damaged(error) from None
         self.sheet = self._chosen(sheet)
         self._rows = self._read()
-        found = next(self._rows, None)
-        if found is None:
+        header = next(self._rows, None)
+        if header is None:
             raise ImportFault(f"{name}: the sheet {quoted(self.sheet)} is empty; it begins with a row of column names.")
-        self.columns = tuple(found[1])
+        self.columns = tuple(header[1])
         self.header = written(self.columns)
 
     @property
@@ -54,16 +54,16 @@ class XlsxSource:
         self._book.close()
 
     def rows(self) -> Iterator[SourceRow]:
-        for number, found in self._rows:
-            fields = [*found, *[""] * (len(self.columns) - len(found))]  # a row may end before the last column
+        for number, cells in self._rows:
+            fields = [*cells, *[""] * (len(self.columns) - len(cells))]  # a row may end before the last column
             fault = _fault(fields, len(self.columns))
             values = {} if fault else dict(zip(self.columns, fields, strict=True))
             yield SourceRow(number, written(fields), values, fault)
 
     def _chosen(self, sheet: str) -> str:
-        sheets = {one.title: one.sheet_state == "visible" for one in self._book.worksheets}
+        sheets = {worksheet.title: worksheet.sheet_state == "visible" for worksheet in self._book.worksheets}
         visible = [name for name, is_visible in sheets.items() if is_visible]
-        listed = ", ".join(quoted(one) for one in (visible or sheets))
+        listed = ", ".join(quoted(name) for name in (visible or sheets))
         if sheet and sheet not in sheets:
             raise ImportFault(f"{self._name} has no sheet {quoted(sheet)}; it has {listed or 'none'}.")
         if sheet:
