@@ -18,7 +18,7 @@ BEGIN
         USING mark.company_id, mark.refers_to;
         CONTINUE WHEN few = 0 OR few > at_once;
         EXECUTE 'WITH free AS MATERIALIZED (' || dependants || ' FOR NO KEY UPDATE SKIP LOCKED) UPDATE ' || TG_ARGV[0]
-            || ' AS record SET document_shape = NULL, changed_xid = pg_current_xact_id() FROM free'
+            || ' AS record SET document = NULL, document_shape = NULL, changed_xid = pg_current_xact_id() FROM free'
             ' WHERE record.company_id = free.company_id AND record.id = free.id'
         USING mark.company_id, mark.refers_to;
         at_once := at_once - few;
@@ -855,7 +855,7 @@ CREATE INDEX inspection_search_unit ON public.inspection USING btree (hashtextex
 
 CREATE INDEX inspection_stale ON public.inspection USING btree (company_id, scheduled_date) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (status = ANY (ARRAY['Scheduled'::text, 'In Progress'::text])) AND (stale_announced_at IS NULL) AND (scheduled_date IS NOT NULL));
 
-CREATE INDEX inspection_unrendered ON public.inspection USING btree (company_id, id) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (document_shape IS DISTINCT FROM 358108529));
+CREATE INDEX inspection_unrendered ON public.inspection USING btree (company_id, id) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (document_shape IS DISTINCT FROM 1495426275));
 
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
@@ -937,7 +937,7 @@ CREATE INDEX vendor_search ON public.vendor USING btree (hashtextextended(textca
 
 CREATE INDEX vendor_search_insurance ON public.vendor USING btree (hashtextextended(textcat(text(on_hold), textcat(text(is_active), COALESCE(last_compliance_state, 'unknown'::text))), company_id), COALESCE(insurance_expires_on, 'infinity'::date), id);
 
-CREATE INDEX vendor_unrendered ON public.vendor USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 143996423);
+CREATE INDEX vendor_unrendered ON public.vendor USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 1840795132);
 
 CREATE INDEX vendor_words ON public.vendor USING gin (array_to_tsvector(string_to_array(regexp_replace(btrim(regexp_replace(regexp_replace(regexp_replace(btrim(regexp_replace(translate(replace(translate(regexp_replace(NORMALIZE(textcat(COALESCE(nickname, ''::text), textcat(' '::text, COALESCE(external_id, ''::text))), NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩЂЃЄЅІЇЈЉЊЋЌЍЎЏАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯĐØŁÆŒÞđøłıςґҐ'::text, 'abcdefghijklmnopqrstuvwxyzαβγδεζηθικλμνξοπρστυφχψωђѓєѕіїјљњћќѝўџабвгдежзийклмнопрстуфхцчшщъыьэюяdolæœþdoliσгг'::text), 'ß'::text, 'ss'::text), '!"#$&''()*+,-./:;<=>?@[\]^_`{|}~¡¿«»‘’“”„–—…·•′″、。，！？；：（）「」『』【】・〜'::text, '                                                                '::text), '[ ]+'::text, ' '::text, 'g'::text)), '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff])'::text, ' \1 '::text, 'g'::text), '([^ ]{48})[^ ]+'::text, '\1'::text, 'g'::text), '[ ]+'::text, ' '::text, 'g'::text)), '([^ ]+)'::text, textcat(to_hex(company_id), '|\1'::text), 'g'::text), ' '::text))) WITH (fastupdate=off);
 

@@ -18,7 +18,7 @@ BEGIN
         USING mark.company_id, mark.refers_to;
         CONTINUE WHEN few = 0 OR few > at_once;
         EXECUTE 'WITH free AS MATERIALIZED (' || dependants || ' FOR NO KEY UPDATE SKIP LOCKED) UPDATE ' || TG_ARGV[0]
-            || ' AS record SET document_shape = NULL, changed_xid = pg_current_xact_id() FROM free'
+            || ' AS record SET document = NULL, document_shape = NULL, changed_xid = pg_current_xact_id() FROM free'
             ' WHERE record.company_id = free.company_id AND record.id = free.id'
         USING mark.company_id, mark.refers_to;
         at_once := at_once - few;
@@ -438,7 +438,7 @@ CREATE INDEX transition_to_begin ON public.transition USING btree (company_id, m
 
 CREATE INDEX transition_to_vacate ON public.transition USING btree (company_id, move_out_date, id) WHERE ((status = 'active'::text) AND (move_out_date IS DISTINCT FROM vacated_on));
 
-CREATE INDEX transition_unrendered ON public.transition USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 109619997);
+CREATE INDEX transition_unrendered ON public.transition USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 180038100);
 
 CREATE INDEX transition_updated ON public.transition USING btree (company_id, updated_at);
 

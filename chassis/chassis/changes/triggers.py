@@ -43,7 +43,7 @@ BEGIN
         USING mark.company_id, mark.refers_to;
         CONTINUE WHEN few = 0 OR few > at_once;
         EXECUTE 'WITH free AS MATERIALIZED (' || dependants || ' FOR NO KEY UPDATE SKIP LOCKED) UPDATE ' || TG_ARGV[0]
-            || ' AS record SET document_shape = NULL, changed_xid = pg_current_xact_id() FROM free'
+            || ' AS record SET document = NULL, document_shape = NULL, changed_xid = pg_current_xact_id() FROM free'
             ' WHERE record.company_id = free.company_id AND record.id = free.id'
         USING mark.company_id, mark.refers_to;
         at_once := at_once - few;

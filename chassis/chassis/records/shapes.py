@@ -114,10 +114,11 @@ class Shape(Generic[Struct]):
         """The position of each field's column, by field; a part's field is named `sender.id`."""
 
     def _number(self) -> int:
-        """A hash over the names and sources of all fields; it fits a column of integers."""
-        sources = [str(one) if isinstance(one, sa.Column) else type(one).__name__ for one in self._columns]
+        """A hash over the names and sources of all fields, of functions the names; it fits a column of integers."""
+        sources = [str(one) for one in self._columns]
+        functions = [one.__name__ for name, one in self._names.items() if name[0] == "k" and inspect.isroutine(one)]
         links = [path for _, path in self._links]
-        return zlib.crc32("\n".join([self._body, *self._fields, *sources, *links]).encode()) >> 1
+        return zlib.crc32("\n".join([self._body, *self._fields, *sources, *functions, *links]).encode()) >> 1
 
     def row(self, values: Mapping[Source, Any]) -> list[Any]:
         """Values by column, of a row that is about to be inserted, as a row to render. An absent column is null."""

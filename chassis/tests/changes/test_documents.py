@@ -156,6 +156,9 @@ async def test_the_next_read_of_few_records_has_the_new_name_and_that_of_many_so
     await filled(database)
     await run(database, "UPDATE harbour SET name = 'Kingston' WHERE id = 1")
     assert (await served(database))["harbour"]["name"] == "Kingston"
+    async with database.connection() as connection:
+        count = "SELECT count(*) FROM boat WHERE harbour_id = 1 AND document IS NOT NULL"
+        assert await connection.raw.fetchval(count) == 0, "the old name is nowhere, as of a person who is forgotten"
     await run(database, "UPDATE harbour SET name = 'Burntisland' WHERE id = 2")
     assert (await served(database, 1001))["harbour"]["name"] == "Leith", "201 are too many for the change itself"
     await filled(database)

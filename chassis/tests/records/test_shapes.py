@@ -139,6 +139,21 @@ def test_values_of_a_row_to_be_inserted_are_rendered_without_a_select() -> None:
     assert render.of_values(values) == render.record(row())
 
 
+def test_another_source_of_a_field_is_another_number() -> None:
+    name, other = BOAT.c.name, BOAT.c.state
+    sources: list[Any] = [
+        name,
+        other,
+        sa.func.coalesce(name, other, type_=sa.Text),
+        sa.func.coalesce(other, name, type_=sa.Text),
+        Computed(str.title, name),
+        Computed(str.upper, name),
+        Computed(lambda text: text, name),
+    ]
+    assert len({Shape(Keyworded, BOAT, name=source).number for source in sources}) == len(sources)
+    assert Shape(Keyworded, BOAT).number == Shape(Keyworded, BOAT, version=BOAT.c.version).number
+
+
 def test_positions_name_fields_and_fields_of_parts() -> None:
     assert SHAPE.columns[SHAPE.positions["owner.name"]] is OWNER.c.name
     assert SHAPE.columns[SHAPE.positions["sold_at"]] is BOAT.c.sold_at

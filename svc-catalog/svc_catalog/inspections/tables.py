@@ -178,7 +178,7 @@ make_followable(
     Follow("unit_id", unit, "name", "external_id"),
     Follow("assignee_id", staff, "name"),
     served=SERVED,
-    shape=358108529,
+    shape=1495426275,
 )
 
 inspection_row_id = ids("inspection_row_id")

@@ -216,5 +216,5 @@ make_followable(
     transition,
     Follow("property_id", property_, "name", "external_id"),
     Follow("unit_id", unit, "name", "external_id"),
-    shape=109619997,
+    shape=180038100,
 )

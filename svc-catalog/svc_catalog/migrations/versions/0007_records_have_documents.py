@@ -38,8 +38,8 @@ _TABLES = {
     "property": (1719611052, ["searched_version"]),
     "unit": (398549135, ["searched_version", "occupancy_version"]),
     "asset": (18581306, ["searched_version"]),
-    "vendor": (143996423, []),
-    "inspection": (358108529, ["published_status"]),
+    "vendor": (1840795132, []),
+    "inspection": (1495426275, ["published_status"]),
     "meter": (1455040629, ["searched_version"]),
 }
 _NAMED = ("name", "external_id")
