@@ -56,7 +56,6 @@ INSPECTIONS_PAGE = Pages(
     request=ListInspectionsRequest,
 )
 # Returns no row for an inspection that exists but is not served.
-ONE_INSPECTION = by_id(_served, inspection)
 # Returns also cancelled ones.
 ONE_FOR_PEOPLE = by_id(_inspections.where(FOR_PEOPLE), inspection)
 INSPECTION_CHANGES = Changes("inspection", INSPECTION_DOCUMENTS)

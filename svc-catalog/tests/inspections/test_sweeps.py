@@ -67,9 +67,10 @@ async def test_it_bears_the_inspection_as_its_get_serves_it_and_changes_nothing(
     before = datetime.datetime.now(datetime.UTC)
     await overdue_inspections(database).sweep(utc("2031-03-02T06:00"))
     ((subject, event),) = await events(database, company.id)
-    row = await database.row(queries.ONE_INSPECTION, company_id=company.id, entity_id=inspection_id)
-    assert row is not None and row[-1] == 1
-    assert event.public.data == INSPECTION.renderer(LINKS).json(row)
+    key = (company.id, inspection_id)
+    (served,) = await queries.INSPECTION_DOCUMENTS.fetch(database, INSPECTION.renderer(LINKS), [key])
+    assert served is not None and served.version == 1
+    assert event.public.data == served.json
     assert (subject, event.public.entity_id, event.public.change) == ("public.inspection.stale", inspection_id, b"")
     # occurred_at is the actual time, not the sweep's `now`.
     assert before <= event.occurred_at.ToDatetime(datetime.UTC) <= datetime.datetime.now(datetime.UTC)
