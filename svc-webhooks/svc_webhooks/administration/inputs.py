@@ -15,10 +15,10 @@ from svc_webhooks.rules.deliveries import DELIVERY_STATES
 from svc_webhooks.rules.events import ENTITY_TYPES, KINDS, STORED_EVENTS
 
 
-def instant_of(given: Timestamp, name: str) -> datetime.datetime:
+def instant_of(instant: Timestamp, name: str) -> datetime.datetime:
     """Raises Refusal 400 if the instant lies outside the years 1 to 9999."""
     try:
-        return given.ToDatetime(datetime.UTC)
+        return instant.ToDatetime(datetime.UTC)
     except (ValueError, OverflowError):
         raise invalid_request(f"{name} must lie in the years 1 to 9999.", name) from None
 
@@ -26,10 +26,10 @@ def instant_of(given: Timestamp, name: str) -> datetime.datetime:
 def event_id_of(text: str) -> uuid.UUID | None:
     """None unless the text is an event id in canonical form."""
     try:
-        found = uuid.UUID(text)
+        event_id = uuid.UUID(text)
     except ValueError:
         return None
-    return found if str(found) == text else None
+    return event_id if str(event_id) == text else None
 
 
 def state_of(number: int) -> str | None:
@@ -56,7 +56,7 @@ def keys_of(event: str, entity_type: str) -> list[str]:
     if entity_type and entity_type not in KINDS:
         raise invalid_request(f"entity_type must be one of: {', '.join(KINDS)}.", "entity_type", status=422)
     keys = [key] if key else STORED_EVENTS
-    return [one for one in keys if not entity_type or ENTITY_TYPES[one] == entity_type]
+    return [key for key in keys if not entity_type or ENTITY_TYPES[key] == entity_type]
 
 
 class Stretch(NamedTuple):

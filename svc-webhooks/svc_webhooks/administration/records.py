@@ -20,8 +20,8 @@ _CAUSES = {cause: number for number, cause in enumerate(rules.ATTEMPT_CAUSES, st
 
 
 def delivery(row: ShownDelivery, rungs: int) -> pb.Delivery:
-    """rungs: the ladder's length with the first attempt."""
-    found = pb.Delivery(
+    """`rungs` is the ladder's length with the first attempt."""
+    document = pb.Delivery(
         event_id=str(row.event_id),
         sub_id=row.subscription_id,
         event=row.event,
@@ -33,15 +33,15 @@ def delivery(row: ShownDelivery, rungs: int) -> pb.Delivery:
         rungs_used=row.rung,
         rungs=rungs,
     )
-    found.occurred_at.FromDatetime(row.occurred_at)
-    found.expires_at.FromDatetime(expires_at(row.event_id))
+    document.occurred_at.FromDatetime(row.occurred_at)
+    document.expires_at.FromDatetime(expires_at(row.event_id))
     if row.due_at is not None:
-        found.due_at.FromDatetime(row.due_at)
-    return found
+        document.due_at.FromDatetime(row.due_at)
+    return document
 
 
 def attempt(row: ShownAttempt) -> pb.Attempt:
-    found = pb.Attempt(
+    document = pb.Attempt(
         number=row.number,
         duration_milliseconds=row.duration_milliseconds,
         status=row.status,
@@ -56,23 +56,23 @@ def attempt(row: ShownAttempt) -> pb.Attempt:
         actor=row.actor,
         replay_id=row.replay_id,
     )
-    found.started_at.FromDatetime(row.started_at)
+    document.started_at.FromDatetime(row.started_at)
     if row.due_at is not None:
-        found.due_at.FromDatetime(row.due_at)
-    return found
+        document.due_at.FromDatetime(row.due_at)
+    return document
 
 
 def undelivered(row: DetailedSubscription) -> pb.Undelivered:
-    found = pb.Undelivered(
+    document = pb.Undelivered(
         sub_id=row.id, waiting=row.waiting, parked=row.parked, held_by=held_by(rules.WAITING, row.health, row.active)
     )
     if row.next_due_at is not None:
-        found.next_due_at.FromDatetime(row.next_due_at)
-    return found
+        document.next_due_at.FromDatetime(row.next_due_at)
+    return document
 
 
 def subscription(row: DetailedSubscription) -> pb.SubscriptionDetails:
-    found = pb.SubscriptionDetails(
+    document = pb.SubscriptionDetails(
         sub_id=row.id,
         company_id=row.company_id,
         destination_url=row.destination_url,
@@ -89,13 +89,13 @@ def subscription(row: DetailedSubscription) -> pb.SubscriptionDetails:
     )
     for name in ("failing_since", "created_at", "secret_since", "paused_at"):
         if (instant := getattr(row, name)) is not None:
-            getattr(found, name).FromDatetime(instant)
-    return found
+            getattr(document, name).FromDatetime(instant)
+    return document
 
 
 def event(row: ListedEvent, states: Mapping[str, int]) -> pb.Event:
-    """states: the number of the event's deliveries by state."""
-    found = pb.Event(
+    """`states` has the number of the event's deliveries by state."""
+    document = pb.Event(
         event_id=str(row.event_id),
         event=row.event,
         entity_type=ENTITY_TYPES.get(row.event, ""),
@@ -107,15 +107,15 @@ def event(row: ListedEvent, states: Mapping[str, int]) -> pb.Event:
         parked=states.get(rules.PARKED, 0),
         failed=states.get(rules.FAILED, 0),
     )
-    found.occurred_at.FromDatetime(row.occurred_at)
-    found.stored_at.FromDatetime(row.stored_at)
-    found.expires_at.FromDatetime(expires_at(row.event_id))
-    return found
+    document.occurred_at.FromDatetime(row.occurred_at)
+    document.stored_at.FromDatetime(row.stored_at)
+    document.expires_at.FromDatetime(expires_at(row.event_id))
+    return document
 
 
 def stats(row: StepCounts, began_at: datetime.datetime) -> pb.DeliveryStats:
-    found = pb.DeliveryStats(
+    document = pb.DeliveryStats(
         succeeded=row.succeeded, failed=row.failed, median_milliseconds=row.median, p95_milliseconds=row.p95
     )
-    found.begins_at.FromDatetime(began_at)
-    return found
+    document.begins_at.FromDatetime(began_at)
+    return document

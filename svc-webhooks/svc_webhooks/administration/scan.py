@@ -22,23 +22,23 @@ Row = TypeVar("Row", bound=HasEvent)
 
 async def page(
     read: Callable[[uuid.UUID, int], Awaitable[Sequence[Row]]],
-    wanted: Callable[[Sequence[Row]], Awaitable[Sequence[Row]]] | None,
+    passing: Callable[[Sequence[Row]], Awaitable[Sequence[Row]]] | None,
     before: uuid.UUID,
     limit: int,
 ) -> tuple[list[Row], uuid.UUID | None]:
     """Up to `limit` rows, newest first, and the event before which the next page begins; None if no page follows.
 
-    read: up to so many rows of events before one, newest first, each event once. wanted: the rows of these that the
-    filters let through, in the same order; None if no filter is set.
+    `read` returns up to so many rows of events before one, newest first, each event once. `passing` returns those of
+    them that the filters let through, in the same order; it is None if no filter is set.
     """
-    rows_at_once = limit + 1 if wanted is None else ROWS_AT_ONCE
-    found: list[Row] = []
+    rows_at_once = limit + 1 if passing is None else ROWS_AT_ONCE
+    page_rows: list[Row] = []
     for _ in range(LOOKS_MAX):
         rows = await read(before, rows_at_once)
-        found += rows if wanted is None else await wanted(rows)
-        if len(found) > limit:
-            return found[:limit], found[limit - 1].event_id
+        page_rows += rows if passing is None else await passing(rows)
+        if len(page_rows) > limit:
+            return page_rows[:limit], page_rows[limit - 1].event_id
         if len(rows) < rows_at_once:
-            return found, None
+            return page_rows, None
         before = rows[-1].event_id
-    return found, before
+    return page_rows, before

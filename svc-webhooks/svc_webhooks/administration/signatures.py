@@ -24,8 +24,8 @@ def signed_at(signature: str) -> int | None:
 
 def event_id_in(body: bytes) -> str:
     """The event_id that a body names; empty if it names none."""
-    found = _json(body)
-    event_id = found.get("event_id") if isinstance(found, dict) else None
+    document = _json(body)
+    event_id = document.get("event_id") if isinstance(document, dict) else None
     return event_id if isinstance(event_id, str) else ""
 
 

@@ -9,12 +9,12 @@ CHARACTERS_MAX = 200
 
 
 def about(event: str, body: bytes) -> str:
-    """For example "#28 No hot water"; empty if the body has no name. event: its key."""
+    """For example "#28 No hot water"; empty if the body has no name. `event` is the event's key."""
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    data = found.get("data") if isinstance(found, dict) else None
+    data = document.get("data") if isinstance(document, dict) else None
     return _name(event, data)[:CHARACTERS_MAX] if isinstance(data, dict) else ""
 
 

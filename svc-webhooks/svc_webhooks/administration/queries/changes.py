@@ -137,7 +137,7 @@ async def health_saved(
     return _shown(row)
 
 
-async def secret_known(database: Database | Connection, sub_id: int) -> SecretInUse | None:
+async def secret_in_use(database: Database | Connection, sub_id: int) -> SecretInUse | None:
     return await _SECRET_PREFIX.row(database, sub_id=sub_id)
 
 
@@ -278,7 +278,7 @@ async def parked_made_due(
     connection: Connection, sub_id: int, which: Parked, now: datetime.datetime, requested_by: str, rows: int
 ) -> list[uuid.UUID]:
     """Returns up to `rows` parked deliveries to waiting, oldest first; returns their events."""
-    found = await connection.rows(
+    made_due = await connection.rows(
         MAKE_PARKED_DUE, sub_id=sub_id, now=now, requested_by=requested_by, rows=rows, **which._asdict()
     )
-    return [row["event_id"] for row in found]
+    return [row["event_id"] for row in made_due]

@@ -108,11 +108,11 @@ def _in_state(state: str) -> ColumnElement[bool]:
     return text(f"delivery.state = '{state}'")  # type: ignore[return-value]
 
 
-def _shown(found: FromClause) -> Select[Any]:
+def _shown(deliveries: FromClause) -> Select[Any]:
     """Deliveries joined with the columns rendered next to them; leaves out those of deleted subscriptions."""
     return (
         select(
-            *found.c,
+            *deliveries.c,
             event.c.event,
             event.c.entity_id,
             event.c.occurred_at,
@@ -120,9 +120,9 @@ def _shown(found: FromClause) -> Select[Any]:
             subscription.c.health,
             company.c.active,
         )
-        .select_from(found)
-        .join(subscription, subscription.c.id == found.c.subscription_id)
-        .join(event, event.c.event_id == found.c.event_id)
+        .select_from(deliveries)
+        .join(subscription, subscription.c.id == deliveries.c.subscription_id)
+        .join(event, event.c.event_id == deliveries.c.event_id)
         .outerjoin(company, company.c.id == subscription.c.company_id)
     )
 
@@ -131,14 +131,14 @@ def _shown(found: FromClause) -> Select[Any]:
 
 
 def _newest(state: str | None) -> Query[ShownDelivery]:
-    found = select(*_delivery).where(
+    statement = select(*_delivery).where(
         delivery.c.subscription_id == param("sub_id", BigInteger),
         delivery.c.event_id < param("before", Uuid),
         delivery.c.event_id >= param("since", Uuid),
     )
     if state is not None:
-        found = found.where(_in_state(state))
-    cut = found.order_by(delivery.c.event_id.desc()).limit(param("rows", Integer)).subquery("found")
+        statement = statement.where(_in_state(state))
+    cut = statement.order_by(delivery.c.event_id.desc()).limit(param("rows", Integer)).subquery("deliveries")
     return Query(ShownDelivery, _shown(cut).order_by(cut.c.event_id.desc()))
 
 
@@ -148,8 +148,8 @@ _COMPANY_OF = Statement(select(subscription.c.company_id).where(subscription.c.i
 
 async def company_of(database: Database, sub_id: int) -> int | None:
     """The subscription's company; None if the subscription does not exist."""
-    found: int | None = await database.value(_COMPANY_OF, sub_id=sub_id)
-    return found
+    company_id: int | None = await database.value(_COMPANY_OF, sub_id=sub_id)
+    return company_id
 
 
 async def deliveries_newest(
@@ -170,14 +170,14 @@ def _oldest(state: str | None) -> Query[ShownDelivery]:
     """Ascending. Only parked ones have an index in this order: of the others in a state, those among the next
     `looked_at`."""
     columns: ColumnCollection[str, Any] = delivery.c
-    found = select(*_delivery).where(*_AFTER)
+    statement = select(*_delivery).where(*_AFTER)
     if state == rules.PARKED:
-        found = found.where(_in_state(state))
+        statement = statement.where(_in_state(state))
     elif state is not None:
-        looked_at = found.order_by(delivery.c.event_id).limit(param("looked_at", Integer)).subquery("looked_at")
+        looked_at = statement.order_by(delivery.c.event_id).limit(param("looked_at", Integer)).subquery("looked_at")
         columns = looked_at.c
-        found = select(*columns).where(columns.state == literal_column(f"'{state}'", Text))
-    cut = found.order_by(columns.event_id).limit(param("rows", Integer)).subquery("found")
+        statement = select(*columns).where(columns.state == literal_column(f"'{state}'", Text))
+    cut = statement.order_by(columns.event_id).limit(param("rows", Integer)).subquery("deliveries")
     return Query(ShownDelivery, _shown(cut).order_by(cut.c.event_id))
 
 
@@ -195,22 +195,22 @@ async def deliveries_oldest(
     """Up to `limit` deliveries of events after one and from another on, ascending, and the event after which the next
     page begins; None if no page follows. A page can be short, or empty, although another follows: one call looks at a
     bounded number of deliveries."""
-    found: list[ShownDelivery] = []
+    rows: list[ShownDelivery] = []
     at = {"sub_id": sub_id, "since": since}
     has_index = state in (None, rules.PARKED)
     looked_at = {} if has_index else {"looked_at": LOOKED_AT}
     for _ in range(LOOKS_MAX):
         async with database.transaction(BY_INDEX, writes=False) as connection:
-            found += await _OLDEST[state].rows(connection, **at, **looked_at, after=after, rows=limit + 1 - len(found))
-            if len(found) > limit:
-                return found[:limit], found[limit - 1].event_id
+            rows += await _OLDEST[state].rows(connection, **at, **looked_at, after=after, rows=limit + 1 - len(rows))
+            if len(rows) > limit:
+                return rows[:limit], rows[limit - 1].event_id
             reached = None
             if not has_index:
                 reached = await connection.value(_REACHED, **at, after=after, skipped=LOOKED_AT - 1)
         if reached is None:
-            return found, None
+            return rows, None
         after = uuid.UUID(int=reached.int)
-    return found, after
+    return rows, after
 
 
 # Of one company
@@ -226,26 +226,26 @@ def _undelivered(states: Sequence[str]) -> Query[ShownDelivery]:
             delivery.c.subscription_id > param("after_sub_id", BigInteger),
         ),
     )
-    own = select(*_delivery).where(
+    of_subscription = select(*_delivery).where(
         delivery.c.subscription_id == subscription.c.id, delivery.c.event_id < param("until", Uuid), after
     )
     rows = param("rows", Integer)
     oldest = [
-        own.where(_in_state(state))
+        of_subscription.where(_in_state(state))
         .order_by(delivery.c.event_id)
         .limit(rows)
         .correlate(subscription)
         .subquery(f"oldest_{state}")
         for state in states
     ]
-    each = union_all(*(select(*one.c) for one in oldest)).lateral("each")
+    each = union_all(*(select(*oldest_in_state.c) for oldest_in_state in oldest)).lateral("each")
     cut = (
         select(*each.c)
         .select_from(subscription.join(each, true()))
         .where(subscription.c.company_id == param("company_id", BigInteger))
         .order_by(each.c.event_id, each.c.subscription_id)
         .limit(rows)
-        .subquery("found")
+        .subquery("deliveries")
     )
     return Query(ShownDelivery, _shown(cut).order_by(cut.c.event_id, cut.c.subscription_id))
 
@@ -281,9 +281,12 @@ async def deliveries_undelivered(
 
 _EVENT = Query(KeptEvent, select(*event.c).where(event.c.event_id == param("event_id", Uuid)))
 _of_event = select(*_delivery).where(delivery.c.event_id == param("event_id", Uuid))
-_DELIVERIES_OF_EVENT = Query(ShownDelivery, _shown(_of_event.subquery("found")).order_by(text("found.subscription_id")))
+_DELIVERIES_OF_EVENT = Query(
+    ShownDelivery, _shown(_of_event.subquery("deliveries")).order_by(text("deliveries.subscription_id"))
+)
 _DELIVERY = Query(
-    ShownDelivery, _shown(_of_event.where(delivery.c.subscription_id == param("sub_id", BigInteger)).subquery("found"))
+    ShownDelivery,
+    _shown(_of_event.where(delivery.c.subscription_id == param("sub_id", BigInteger)).subquery("deliveries")),
 )
 
 
@@ -293,7 +296,7 @@ _of_events = select(*_delivery).where(
     delivery.c.event_id >= param("first", Uuid),
     delivery.c.event_id <= param("last", Uuid),
 )
-OF_EVENTS = Query(ShownDelivery, _shown(_of_events.subquery("found")))
+OF_EVENTS = Query(ShownDelivery, _shown(_of_events.subquery("deliveries")))
 
 
 async def deliveries_of_events(database: Database, event_ids: Sequence[uuid.UUID]) -> list[ShownDelivery]:
@@ -349,18 +352,20 @@ async def delivery_by_ids(database: Database, event_id: uuid.UUID, sub_id: int) 
 
 
 def _attempts() -> Query[ShownAttempt]:
-    wanted = array_rows("wanted", {"event_id": Uuid, "subscription_id": BigInteger, "since": Integer, "until": Integer})
-    shown = [column for column in attempt.c if column.name != "response_excerpt"]
+    requested = array_rows(
+        "requested", {"event_id": Uuid, "subscription_id": BigInteger, "since": Integer, "until": Integer}
+    )
+    shown_columns = [column for column in attempt.c if column.name != "response_excerpt"]
     excerpt = func.substring(attempt.c.response_excerpt, 1, param("excerpt_bytes", Integer))
     return Query(
         ShownAttempt,
-        select(*shown, type_coerce(excerpt, LargeBinary()).label("response_excerpt"))
+        select(*shown_columns, type_coerce(excerpt, LargeBinary()).label("response_excerpt"))
         .join(
-            wanted,
+            requested,
             and_(
-                attempt.c.event_id == wanted.c.event_id,
-                attempt.c.subscription_id == wanted.c.subscription_id,
-                attempt.c.number.between(wanted.c.since, wanted.c.until),
+                attempt.c.event_id == requested.c.event_id,
+                attempt.c.subscription_id == requested.c.subscription_id,
+                attempt.c.number.between(requested.c.since, requested.c.until),
             ),
         )
         .order_by(attempt.c.event_id, attempt.c.subscription_id, attempt.c.number),

@@ -166,9 +166,9 @@ async def subscription_removed(connection: Connection, company_id: int, sub_id: 
 
 async def history(database: Database, sub_id: int) -> History:
     async with database.transaction(BY_INDEX, writes=False) as connection:
-        found = await HISTORY.row(connection, sub_id=sub_id)
-    assert found is not None
-    return found
+        row = await HISTORY.row(connection, sub_id=sub_id)
+    assert row is not None
+    return row
 
 
 class CountedDeliveries(NamedTuple):
@@ -182,21 +182,21 @@ class CountedDeliveries(NamedTuple):
 def _counting(state: str | None, *, has_key: bool) -> Query[CountedDeliveries]:
     # PostgreSQL 17 has no min() of a uuid; their texts are in the same order.
     event_id = delivery.c.event_id.cast(Text)
-    found = select(
+    statement = select(
         func.count().label("deliveries"),
         func.min(event_id).label("first_event_id"),
         func.max(event_id).label("last_event_id"),
     )
     # The index of what waits is not by event. With a plain range of ids the planner prefers the one of all deliveries.
     place = func.coalesce(delivery.c.event_id, delivery.c.event_id) if state == WAITING else delivery.c.event_id
-    found = found.where(_its, place >= param("since", Uuid), place < param("before", Uuid))
+    statement = statement.where(_its, place >= param("since", Uuid), place < param("before", Uuid))
     if state is not None:  # as a literal, which a partial index can serve
-        found = found.where(text(f"delivery.state = '{state}'"))
+        statement = statement.where(text(f"delivery.state = '{state}'"))
     if has_key:
-        found = found.where(
+        statement = statement.where(
             exists().where(event.c.event_id == delivery.c.event_id, event.c.event == param("event", Text))
         )
-    return Query(CountedDeliveries, found)
+    return Query(CountedDeliveries, statement)
 
 
 COUNTS = {
@@ -212,11 +212,9 @@ async def deliveries_counted(
     """Of events from `since` on and before `before`, in the state and with the key unless null."""
     values = {"event": key} if key else {}
     async with database.transaction(BY_INDEX, writes=False) as connection:
-        found = await COUNTS[state, key is not None].row(
-            connection, sub_id=sub_id, since=since, before=before, **values
-        )
-    assert found is not None
-    return found
+        row = await COUNTS[state, key is not None].row(connection, sub_id=sub_id, since=since, before=before, **values)
+    assert row is not None
+    return row
 
 
 class RetriedAttempts(NamedTuple):
@@ -254,9 +252,9 @@ async def retries(
     async with database.transaction(BY_INDEX, writes=False) as connection:
         # What waits is counted first: an attempt that is recorded meanwhile counts twice rather than not at all.
         waiting = await connection.value(RETRIES_WAITING, sub_id=sub_id, due_by=due_by)
-        made = await RETRIED.row(connection, sub_id=sub_id, since=since)
-    assert made is not None
-    return made, waiting
+        attempts = await RETRIED.row(connection, sub_id=sub_id, since=since)
+    assert attempts is not None
+    return attempts, waiting
 
 
 # Statistics

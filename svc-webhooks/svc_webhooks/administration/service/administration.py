@@ -1,4 +1,4 @@
-"""AdministrationService: its RPCs stand in the modules beside this one, by subject."""
+"""AdministrationService: its RPCs are in the other modules of this package, by subject."""
 
 from __future__ import annotations
 

@@ -196,25 +196,25 @@ class AttemptRpcs:
         answer = await parts.commands.done(call, request, pb.RetryParkedResponse, company_id)
         if answer is not None:
             return answer
-        found = await queries.company_of(parts.database, sub_id)
-        if found is None:
+        subscription = await queries.company_of(parts.database, sub_id)
+        if subscription is None:
             raise no_such_subscription()
-        rules.check_retries(found.health, found.active)
+        rules.check_retries(subscription.health, subscription.active)
         now = first_due(parts.clock())
         count = 0
         # Goes forward through the events: a delivery that a sweep parks again meanwhile has had its attempt. The key is
         # claimed at the end, so that a repeat after a kill does the rest.
         while True:
             async with parts.database.transaction() as connection:
-                some = await queries.parked_made_due(connection, sub_id, which, now, actor, MADE_DUE_AT_ONCE)
-                if not some:
+                event_ids = await queries.parked_made_due(connection, sub_id, which, now, actor, MADE_DUE_AT_ONCE)
+                if not event_ids:
                     break
-                after = {"state": WAITING, "deliveries": len(some)}
+                after = {"state": WAITING, "deliveries": len(event_ids)}
                 await parts.commands.audit.add(
                     connection, call, company_id, "deliveries.retried", SUBJECT, sub_id, {"state": PARKED}, after
                 )
-            count += len(some)
-            which = which._replace(after_event_id=max(some))
+            count += len(event_ids)
+            which = which._replace(after_event_id=max(event_ids))
 
         async def work(_command: Command) -> pb.RetryParkedResponse:
             response = pb.RetryParkedResponse(deliveries=count)
@@ -231,10 +231,10 @@ class AttemptRpcs:
         if len(request.signature) > SIGNATURE_CHARACTERS_MAX:
             message = f"signature must be at most {SIGNATURE_CHARACTERS_MAX} characters."
             raise invalid_request(message, "signature", status=422)
-        known = await queries.secret_known(parts.database, sub_id)
-        if known is None:
+        stored_secret = await queries.secret_in_use(parts.database, sub_id)
+        if stored_secret is None:
             raise no_such_subscription()
-        secret = parts.opened(sub_id, known)
+        secret = parts.opened(sub_id, stored_secret)
         if not secret:
             raise vault_unavailable("nothing was checked")
         event_id = event_id_of(signatures.event_id_in(request.body))
@@ -300,14 +300,14 @@ def _parked(request: pb.RetryParkedRequest) -> Parked:
         raise invalid_request("event_ids goes without since, until and event.", "event_ids", status=422)
     if len(request.event_ids) > SELECTED_MAX:
         raise invalid_request(f"event_ids may name at most {SELECTED_MAX:,} events.", "event_ids", status=422)
-    ids = [event_id_of(one) for one in request.event_ids]
-    found = [one for one in ids if one is not None]
-    if len(found) < len(ids):
+    ids = [event_id_of(text) for text in request.event_ids]
+    named = [event_id for event_id in ids if event_id is not None]
+    if len(named) < len(ids):
         raise invalid_request("event_ids must be ids of events.", "event_ids", status=422)
-    after, until = min(found), max(found)
+    after, until = min(named), max(named)
     return Parked(
         uuid.UUID(int=after.int - 1) if after != OLDEST else OLDEST,
         uuid.UUID(int=until.int + 1) if until != NEWEST else NEWEST,
         None,
-        found,
+        named,
     )

@@ -86,17 +86,17 @@ class DeliveriesService:
         limit = limit_of(request, DELIVERIES_DEFAULT, DELIVERIES_MAX)
         is_filtered = bool(request.event) or entity_id is not None
         if is_filtered and (state != PARKED or entity_id is not None):
-            found, following = await self._by_events(request.sub_id, company_id, keys, entity_id, state, stretch, limit)
+            rows, following = await self._by_events(request.sub_id, company_id, keys, entity_id, state, stretch, limit)
         else:
-            found, following = await self._newest(request.sub_id, keys if is_filtered else None, state, stretch, limit)
+            rows, following = await self._newest(request.sub_id, keys if is_filtered else None, state, stretch, limit)
         response = pb.ListDeliveriesResponse(
             deliveries=await shown(
-                self._parts.database, found, self._parts.rungs, without_excerpts=request.without_excerpts
+                self._parts.database, rows, self._parts.rungs, without_excerpts=request.without_excerpts
             )
         )
-        names = await abouts(self._parts.database, [row.event_id for row in found])
-        for one in response.deliveries:
-            one.about = names.get(one.event_id, "")
+        names = await abouts(self._parts.database, [row.event_id for row in rows])
+        for delivery in response.deliveries:
+            delivery.about = names.get(delivery.event_id, "")
         if following is not None:
             response.next_before_event_id = str(following)
         return response
@@ -109,10 +109,10 @@ class DeliveriesService:
         async def read(before: uuid.UUID, rows: int) -> Sequence[ShownDelivery]:
             return await queries.deliveries_newest(self._parts.database, sub_id, state, before, stretch.since, rows)
 
-        async def wanted(rows: Sequence[ShownDelivery]) -> Sequence[ShownDelivery]:
+        async def passing(rows: Sequence[ShownDelivery]) -> Sequence[ShownDelivery]:
             return [row for row in rows if keys is None or row.event in keys]
 
-        return await scan.page(read, wanted if keys is not None else None, stretch.before, limit)
+        return await scan.page(read, passing if keys is not None else None, stretch.before, limit)
 
     async def _by_events(
         self,
@@ -125,7 +125,7 @@ class DeliveriesService:
         limit: int,
     ) -> tuple[list[ShownDelivery], uuid.UUID | None]:
         """By the company's events with a key, or about a record."""
-        found: list[ShownDelivery] = []
+        page: list[ShownDelivery] = []
         before: uuid.UUID | None = stretch.before
         for _ in range(scan.LOOKS_MAX):
             assert before is not None
@@ -141,14 +141,18 @@ class DeliveriesService:
             )
             ids = [row.event_id for row in rows if row.event in keys]
             deliveries = await queries.deliveries_of_events(self._parts.database, ids)
-            its = [one for one in deliveries if one.subscription_id == sub_id and state in (None, one.state)]
-            found += sorted(its, key=lambda one: one.event_id, reverse=True)
+            of_subscription = [
+                delivery
+                for delivery in deliveries
+                if delivery.subscription_id == sub_id and state in (None, delivery.state)
+            ]
+            page += sorted(of_subscription, key=lambda delivery: delivery.event_id, reverse=True)
             before = rows[-1].event_id if len(rows) == scan.ROWS_AT_ONCE else None
-            if len(found) > limit:
-                return found[:limit], found[limit - 1].event_id
+            if len(page) > limit:
+                return page[:limit], page[limit - 1].event_id
             if before is None:
                 break
-        return found, before
+        return page, before
 
     async def GetDelivery(self, request: pb.GetDeliveryRequest, call: identity.Call) -> pb.GetDeliveryResponse:
         parts = self._parts
@@ -158,12 +162,12 @@ class DeliveriesService:
             raise rules.no_such_delivery()
         row = await queries.delivery_by_ids(parts.database, event_id, request.sub_id)
         event = await queries.event_by_id(parts.database, event_id)
-        known = await queries_changes.secret_known(parts.database, request.sub_id)
-        if row is None or event is None or known is None:
+        stored_secret = await queries_changes.secret_in_use(parts.database, request.sub_id)
+        if row is None or event is None or stored_secret is None:
             raise rules.no_such_delivery()
         (delivery,) = await shown(parts.database, [row], parts.rungs)
         delivery.about = subjects.about(event.event, event.body)
-        secret = parts.opened(request.sub_id, known)
+        secret = parts.opened(request.sub_id, stored_secret)
         try:
             common = parts.http.headers(row.destination_url, event.body)
         except DestinationRefused:  # allowed when it was stored, and refused by a later release
@@ -171,7 +175,7 @@ class DeliveriesService:
         for attempt in delivery.attempts:
             started_at = attempt.started_at.ToDatetime(datetime.UTC)
             # An older attempt was signed with a secret that is gone.
-            is_signable = secret and started_at >= known.secret_since
+            is_signable = secret and started_at >= stored_secret.secret_since
             at = int(started_at.timestamp())
             signatures = signature_headers(secret, request.event_id, at, event.body) if is_signable else {}
             replay_id = attempt.replay_id if attempt.HasField("replay_id") else None
@@ -201,7 +205,7 @@ class DeliveriesService:
         # The event of the last delivery may have others, with lower subscriptions.
         before = NEWEST if last is None else uuid.UUID(int=last.int + 1)
         limit = limit_of(request, DELIVERIES_DEFAULT, DELIVERIES_MAX)
-        found: list[ShownDelivery] = []
+        deliveries: list[ShownDelivery] = []
         while True:  # a record has few events
             rows = await queries_events.events_newest(
                 self._parts.database,
@@ -214,25 +218,25 @@ class DeliveriesService:
                 rows=scan.ROWS_AT_ONCE,
             )
             ids = [row.event_id for row in rows if row.event in keys]
-            its = await queries.deliveries_of_events(self._parts.database, ids)
-            found += [
-                one for one in its
-                if last is None or (one.event_id, one.subscription_id) < (last, request.before_sub_id)
+            of_events = await queries.deliveries_of_events(self._parts.database, ids)
+            deliveries += [
+                delivery for delivery in of_events
+                if last is None or (delivery.event_id, delivery.subscription_id) < (last, request.before_sub_id)
             ]  # fmt: skip
-            if len(found) > limit or len(rows) < scan.ROWS_AT_ONCE:
+            if len(deliveries) > limit or len(rows) < scan.ROWS_AT_ONCE:
                 break
             before = rows[-1].event_id
-        found.sort(key=lambda one: (one.event_id, one.subscription_id), reverse=True)
-        page = found[:limit]
+        deliveries.sort(key=lambda delivery: (delivery.event_id, delivery.subscription_id), reverse=True)
+        page = deliveries[:limit]
         response = pb.ListDeliveriesOfResponse(
             deliveries=await shown(self._parts.database, page, self._parts.rungs, last_alone=True)
         )
-        if len(found) > limit:
+        if len(deliveries) > limit:
             response.next_before_event_id = str(page[-1].event_id)
             response.next_before_sub_id = page[-1].subscription_id
         if call.identity.kind == identity.STAFF:
-            for one in response.deliveries:
-                hide_from_staff(one)
+            for document in response.deliveries:
+                hide_from_staff(document)
         return response
 
     async def GetDeliveryStats(
@@ -246,10 +250,12 @@ class DeliveriesService:
         steps, answers = await queries_subscriptions.stats(
             self._parts.database, request.sub_id, STEP_NAMES[step], since, until, ANSWERS_MAX
         )
-        by_step = {one.began_at: one for one in steps}
+        by_step = {counts.began_at: counts for counts in steps}
         response = pb.GetDeliveryStatsResponse(
             total=records.stats(by_step.pop(None, _nothing(None)), since),
-            answers=[pb.AnswerCount(status=one.status, error=one.error, attempts=one.attempts) for one in answers],
+            answers=[
+                pb.AnswerCount(status=answer.status, error=answer.error, attempts=answer.attempts) for answer in answers
+            ],
         )
         began_at = since
         while began_at < until:
@@ -264,7 +270,7 @@ class DeliveriesService:
         until = instant_of(request.until, "until") if request.HasField("until") else self._parts.clock()
         steps = 24 if step < datetime.timedelta(days=1) else 30
         since = instant_of(request.since, "since") if request.HasField("since") else until - (steps - 1) * step
-        first, last = (_EPOCH + (one - _EPOCH) // step * step for one in (since, until))
+        first, last = (_EPOCH + (instant - _EPOCH) // step * step for instant in (since, until))
         if last != until or last == first:
             last += step
         if not datetime.timedelta() < last - first <= datetime.timedelta(days=STATS_DAYS_MAX + 1) or until < since:
@@ -276,12 +282,12 @@ class DeliveriesService:
     ) -> pb.CountDeliveriesResponse:
         await self._parts.owner(call, request.sub_id)
         since, before = stretch_of(request, last="")
-        found = await queries_subscriptions.deliveries_counted(
+        counted = await queries_subscriptions.deliveries_counted(
             self._parts.database, request.sub_id, state_of(request.state), key_of(request.event), since, before
         )
-        response = pb.CountDeliveriesResponse(deliveries=found.deliveries)
-        if found.first_event_id is not None and found.last_event_id is not None:
-            first, last = uuid.UUID(found.first_event_id), uuid.UUID(found.last_event_id)
+        response = pb.CountDeliveriesResponse(deliveries=counted.deliveries)
+        if counted.first_event_id is not None and counted.last_event_id is not None:
+            first, last = uuid.UUID(counted.first_event_id), uuid.UUID(counted.last_event_id)
             response.first_made_at.FromDatetime(made_at(first))
             response.last_made_at.FromDatetime(made_at(last))
             response.first_expires_at.FromDatetime(expires_at(first))
@@ -294,8 +300,10 @@ class DeliveriesService:
         if not request.HasField("since"):
             raise invalid_request("since is required.", "since")
         since, next_sweep_at = instant_of(request.since, "since"), self._parts.next_sweep_at
-        made, waiting = await queries_subscriptions.retries(self._parts.database, request.sub_id, since, next_sweep_at)
-        response = pb.GetRetryProgressResponse(succeeded=made.succeeded, failed=made.failed, waiting=waiting)
+        attempts, waiting = await queries_subscriptions.retries(
+            self._parts.database, request.sub_id, since, next_sweep_at
+        )
+        response = pb.GetRetryProgressResponse(succeeded=attempts.succeeded, failed=attempts.failed, waiting=waiting)
         response.next_sweep_at.FromDatetime(next_sweep_at)
         return response
 
@@ -342,11 +350,12 @@ async def shown(
     last_alone: bool = False,
     without_excerpts: bool = False,
 ) -> list[pb.Delivery]:
-    """Deliveries with their attempts, or with only the last one. rungs: the ladder's length with the first attempt."""
+    """Deliveries with their attempts, or with only the last one. `rungs` is the ladder's length with the first
+    attempt."""
     attempts = len(rows) if last_alone else sum(row.attempts for row in rows)
     longest = LAST_EXCERPT_BYTES_MAX if last_alone else EXCERPT_BYTES_MAX
     excerpt_bytes = 0 if without_excerpts else min(longest, EXCERPTS_BYTES_MAX // max(attempts, 1))
-    found = {(row.event_id, row.subscription_id): records.delivery(row, rungs) for row in rows}
+    documents = {(row.event_id, row.subscription_id): records.delivery(row, rungs) for row in rows}
     for row in await queries.attempts_of(database, rows, excerpt_bytes=excerpt_bytes, last_alone=last_alone):
-        found[row.event_id, row.subscription_id].attempts.append(records.attempt(row))
-    return list(found.values())
+        documents[row.event_id, row.subscription_id].attempts.append(records.attempt(row))
+    return list(documents.values())

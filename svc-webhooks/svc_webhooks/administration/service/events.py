@@ -58,28 +58,28 @@ class EventRpcs:
                 rows=rows,
             )
 
-        async def wanted(rows: Sequence[ListedEvent]) -> Sequence[ListedEvent]:
+        async def passing(rows: Sequence[ListedEvent]) -> Sequence[ListedEvent]:
             rows = [row for row in rows if row.event in keys and entity_id in (None, row.entity_id)]
             if outcome is None:
                 return rows
             await self._count_states(rows, states)
             return [row for row in rows if rules.outcome_of(states[row.event_id]) == outcome]
 
-        filters = wanted if outcome or entity_id is not None or request.request_id else None
+        filters = passing if outcome or entity_id is not None or request.request_id else None
         limit = limit_of(request, EVENTS_DEFAULT, EVENTS_MAX)
-        found, following = await scan.page(read, filters, before, limit)
-        await self._count_states([row for row in found if row.event_id not in states], states)
-        response = pb.ListEventsResponse(events=[records.event(row, states[row.event_id]) for row in found])
-        names = await abouts(self._parts.database, [row.event_id for row in found])
-        for one in response.events:
-            one.about = names.get(one.event_id, "")
+        rows, following = await scan.page(read, filters, before, limit)
+        await self._count_states([row for row in rows if row.event_id not in states], states)
+        response = pb.ListEventsResponse(events=[records.event(row, states[row.event_id]) for row in rows])
+        names = await abouts(self._parts.database, [row.event_id for row in rows])
+        for event in response.events:
+            event.about = names.get(event.event_id, "")
         if following is not None:
             response.next_before_event_id = str(following)
         return response
 
     async def _count_states(self, rows: Sequence[ListedEvent], states: dict[uuid.UUID, dict[str, int]]) -> None:
-        for one in await queries.states_of(self._parts.database, [row.event_id for row in rows]):
-            states[one.event_id][one.state] = one.deliveries
+        for row in await queries.states_of(self._parts.database, [row.event_id for row in rows]):
+            states[row.event_id][row.state] = row.deliveries
 
     async def GetEvent(self, request: pb.GetEventRequest, call: identity.Call) -> pb.GetEventResponse:
         database = self._parts.database

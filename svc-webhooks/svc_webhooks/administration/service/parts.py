@@ -47,14 +47,16 @@ class Parts:
 
     async def owner(self, call: identity.Call, sub_id: int) -> int:
         """The subscription's company. Raises Refusal 404 if there is none that the caller administers."""
-        found = await queries.company_of(self.database, sub_id)
-        if found is None or not may_administer(call, found.company_id):
+        subscription = await queries.company_of(self.database, sub_id)
+        if subscription is None or not may_administer(call, subscription.company_id):
             raise no_such_subscription()
-        return found.company_id
+        return subscription.company_id
 
-    def opened(self, sub_id: int, known: queries.SecretInUse) -> str:
+    def opened(self, sub_id: int, stored_secret: queries.SecretInUse) -> str:
         """The signing secret; empty if no key of the ring opens it."""
         try:
-            return self.vault.open(sub_id, known.secret_key_id, known.secret_sealed) if self.vault else ""
+            return (
+                self.vault.open(sub_id, stored_secret.secret_key_id, stored_secret.secret_sealed) if self.vault else ""
+            )
         except VaultFault:
             return ""

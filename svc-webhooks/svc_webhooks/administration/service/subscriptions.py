@@ -88,22 +88,22 @@ class SubscriptionRpcs:
         parts, company_id = self._parts, identity.company_id(call)
         if parts.vault is None:
             raise vault_unavailable()
-        wanted, events = _wanted(request.destination_url, request.events)
+        fields, events = _checked_fields(request.destination_url, request.events)
         secret = new_secret()
         # Before the destination is checked: a repeat must not depend on what the name resolves to now.
         answer = await parts.commands.done(call, request, pb.AddSubscriptionResponse)
         if answer is None:
-            await parts.subscriptions.check_destination(wanted.destination_url, company_id)
+            await parts.subscriptions.check_destination(fields.destination_url, company_id)
             values = await parts.subscriptions.new_values(
-                parts.vault, call.identity, wanted.destination_url, events, secret, ADMINISTRATOR
+                parts.vault, call.identity, fields.destination_url, events, secret, ADMINISTRATOR
             )
             answer = await parts.commands.run(
                 call, request, pb.AddSubscriptionResponse, lambda command: self._add(command, values)
             )
-        made = answer.subscription
+        subscription = answer.subscription
         return pb.AddSubscriptionResponse(
-            subscription=await self._details(made.sub_id),
-            secret=await self._secret_of(made.sub_id, made.secret_prefix, secret),
+            subscription=await self._details(subscription.sub_id),
+            secret=await self._secret_of(subscription.sub_id, subscription.secret_prefix, secret),
         )
 
     async def _add(self, command: Command, values: dict[Any, Any]) -> pb.AddSubscriptionResponse:
@@ -230,13 +230,13 @@ class SubscriptionRpcs:
         sealed = parts.vault.seal(sub_id, secret)
 
         async def work(command: Command) -> pb.RotateSecretResponse:
-            known = await queries.secret_known(command.connection, sub_id)
-            if known is None:
+            stored_secret = await queries.secret_in_use(command.connection, sub_id)
+            if stored_secret is None:
                 raise no_such_subscription()
             row = await queries.secret_replaced(
                 command.connection,
                 sub_id,
-                known.secret_prefix,
+                stored_secret.secret_prefix,
                 prefix=prefix_of(secret),
                 key_id=sealed.key_id,
                 sealed=sealed.sealed,
@@ -244,7 +244,7 @@ class SubscriptionRpcs:
             )
             if row is None:
                 raise rules.secret_just_rotated()
-            before = {"secret_prefix": known.secret_prefix, "secret_key_id": known.secret_key_id}
+            before = {"secret_prefix": stored_secret.secret_prefix, "secret_key_id": stored_secret.secret_key_id}
             after = {"secret_prefix": row.secret_prefix, "secret_key_id": sealed.key_id}
             await command.audit("subscription.secret_rotated", SUBJECT, sub_id, before, after)
             return pb.RotateSecretResponse(subscription=_document(row))
@@ -254,21 +254,25 @@ class SubscriptionRpcs:
         answer.secret = await self._secret_of(sub_id, prefix, secret)
         return answer
 
-    async def _secret_of(self, sub_id: int, prefix: str, made: str) -> str:
-        """The secret with this prefix: the one that this request made, or for a repeat that follows at once the one
-        that is stored; else empty. The stored reply never holds a secret."""
-        if prefix_of(made) == prefix:
-            return made
-        known = await queries.secret_known(self._parts.database, sub_id)
-        if known is None or known.secret_prefix != prefix or self._parts.clock() - known.secret_since > SECRET_AGAIN:
+    async def _secret_of(self, sub_id: int, prefix: str, secret: str) -> str:
+        """The secret with this prefix: that of this request, or for a repeat that follows at once the stored one; else
+        empty. The stored reply never holds a secret."""
+        if prefix_of(secret) == prefix:
+            return secret
+        stored_secret = await queries.secret_in_use(self._parts.database, sub_id)
+        if (
+            stored_secret is None
+            or stored_secret.secret_prefix != prefix
+            or self._parts.clock() - stored_secret.secret_since > SECRET_AGAIN
+        ):
             return ""
-        return self._parts.opened(sub_id, known)
+        return self._parts.opened(sub_id, stored_secret)
 
 
-def _wanted(destination_url: str, events: Any) -> tuple[SubscriptionCreate, Any]:
+def _checked_fields(destination_url: str, events: Any) -> tuple[SubscriptionCreate, Any]:
     """The checked fields of a subscription, with the same refusals as those of the API."""
-    wanted = bodies.check(SubscriptionCreate, {"destination_url": destination_url, "events": list(events)})
-    return wanted, event_set(wanted.events)
+    fields = bodies.check(SubscriptionCreate, {"destination_url": destination_url, "events": list(events)})
+    return fields, event_set(fields.events)
 
 
 def _document(row: AdministeredSubscription) -> Document:
