@@ -26,4 +26,7 @@ def same_delivery(row: Table, key: FromClause) -> ColumnElement[bool]:
     by_event = tuple_(event_id, subscription_id), tuple_(key.c.event_id, key.c.subscription_id)
     by_subscription = tuple_(subscription_id, event_id), tuple_(key.c.subscription_id, key.c.event_id)
     ranges = ((event_id, key.c.event_id), by_event, by_subscription)
-    return and_(*(left >= right for left, right in ranges), *(left <= right for left, right in ranges))
+    return and_(
+        *(columns >= key_columns for columns, key_columns in ranges),
+        *(columns <= key_columns for columns, key_columns in ranges),
+    )

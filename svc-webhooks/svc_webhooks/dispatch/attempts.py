@@ -43,9 +43,10 @@ class Attempts:
         """The ladder's length with the first attempt."""
         return len(self._ladder) + 1
 
-    async def claim_due(self, wanted: Mapping[int, int], now: datetime.datetime) -> list[Claimed]:
-        """Leases deliveries due as of `now`, up to `wanted` of each subscription. Raises DatabaseUnavailable."""
-        return self._sender.opened(await queries.claimed_deliveries(self._database, wanted, now, LEASE_SECONDS))
+    async def claim_due(self, deliveries_max: Mapping[int, int], now: datetime.datetime) -> list[Claimed]:
+        """Leases deliveries due as of `now`, by subscription as many as `deliveries_max` says. Raises
+        DatabaseUnavailable."""
+        return self._sender.opened(await queries.claimed_deliveries(self._database, deliveries_max, now, LEASE_SECONDS))
 
     async def claim_one(self, event_id: uuid.UUID, subscription_id: int) -> Claimed | None:
         """Leases a waiting delivery, due or not; None if it can't be sent now. Raises DatabaseUnavailable."""
@@ -123,9 +124,9 @@ class Attempts:
 
     async def _give_up_all(self) -> None:
         await asyncio.sleep(GATHER_SECONDS)
-        some, self._given_up, self._giving_up = self._given_up, [], None
+        given_up, self._given_up, self._giving_up = self._given_up, [], None
         with contextlib.suppress(DatabaseUnavailable):
-            await queries.claims_given_up(self._database, some)
+            await queries.claims_given_up(self._database, given_up)
 
     async def finish(self) -> None:
         """Waits a moment for attempts that are being recorded."""

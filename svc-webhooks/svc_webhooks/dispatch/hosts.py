@@ -132,7 +132,7 @@ class Place:
     @property
     def is_at_new_receiver(self) -> bool:
         """Whether it is at a receiver that has never answered."""
-        return any(not one.has_answered for one in self._held)
+        return any(not receiver.has_answered for receiver in self._held)
 
     def take(self, *receivers: _Receiver) -> None:
         """Takes places before the delivery is claimed; there is room for them."""
@@ -150,7 +150,7 @@ class Place:
     async def admits(self, address: str) -> bool:
         """Takes the address's place instead of one at another address. False if there is none."""
         receiver = self._hosts.receiver(address)
-        for other in [one for one in self._held if one is not self._name and one is not receiver]:
+        for other in [held for held in self._held if held is not self._name and held is not receiver]:
             self._held.remove(other)
             self._return(other)
         if not await self._enter(receiver):
@@ -172,12 +172,16 @@ class Place:
 
     def answered(self) -> tuple[str, ...]:
         """The receivers whose first 2xx this was."""
-        both = {one.key: None for one in (self._name, self._address) if one is not None and not one.has_answered}
+        both = {
+            receiver.key: None
+            for receiver in (self._name, self._address)
+            if receiver is not None and not receiver.has_answered
+        }
         return tuple(both)
 
     def give_back(self) -> None:
         """After a while, although the attempt continues; at a receiver that has never answered it holds its place."""
-        for receiver in [one for one in self._held if one.has_answered]:
+        for receiver in [held for held in self._held if held.has_answered]:
             self._held.remove(receiver)
             receiver.leave(self._company_id)
 
@@ -205,41 +209,41 @@ class Hosts:
         self._asking: asyncio.Task[None] | None = None
 
     def receiver(self, key: str) -> _Receiver:
-        found = self._receivers.get(key)
-        if found is None:
+        receiver = self._receivers.get(key)
+        if receiver is None:
             if len(self._receivers) >= self._idle_at:
-                self._receivers = {name: one for name, one in self._receivers.items() if not one.is_idle}
+                self._receivers = {name: kept for name, kept in self._receivers.items() if not kept.is_idle}
                 self._idle_at = max(IDLE_MIN, 2 * len(self._receivers))
-            found = self._receivers[key] = _Receiver(key)
+            receiver = self._receivers[key] = _Receiver(key)
             if self._known.get(key) == math.inf:
-                found.answers()
-        return found
+                receiver.answers()
+        return receiver
 
-    def places(self, name: str, company_id: int, wanted: int) -> list[Place] | str:
-        """Places for up to `wanted` attempts, before their deliveries are claimed; else the receiver that has none."""
+    def places(self, name: str, company_id: int, attempts: int) -> list[Place] | str:
+        """Places for up to so many attempts, before their deliveries are claimed; else the receiver that has none."""
         if not name:
-            return [Place(self, company_id, name) for _ in range(wanted)]
+            return [Place(self, company_id, name) for _ in range(attempts)]
         limited = []
         receiver = self.receiver(name)
         if receiver.is_limited:
             limited.append(receiver)
         if name in self._full_addresses:
             addresses = [self.receiver(key) for key in self._full_addresses[name]]
-            if all(one.is_limited for one in addresses):
-                limited.append(max(addresses, key=lambda one: one.room(company_id)))
+            if all(address.is_limited for address in addresses):
+                limited.append(max(addresses, key=lambda address: address.room(company_id)))
             else:
                 del self._full_addresses[name]
         if not limited:
-            return [Place(self, company_id, name) for _ in range(wanted)]
-        for one in limited:
-            wanted = min(wanted, one.room(company_id))
-            if wanted <= 0:
-                return one.key
-        found = []
-        for _ in range(wanted):
-            found.append(Place(self, company_id, name))
-            found[-1].take(*limited)
-        return found
+            return [Place(self, company_id, name) for _ in range(attempts)]
+        for receiver in limited:
+            attempts = min(attempts, receiver.room(company_id))
+            if attempts <= 0:
+                return receiver.key
+        places = []
+        for _ in range(attempts):
+            places.append(Place(self, company_id, name))
+            places[-1].take(*limited)
+        return places
 
     def place(self, name: str, company_id: int) -> Place:
         """A place for one attempt, that takes none before it is made."""

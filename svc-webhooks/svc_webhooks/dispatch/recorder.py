@@ -57,48 +57,48 @@ class Recorder:
         try:
             while self._waiting:
                 await asyncio.sleep(GATHER_SECONDS)
-                some, self._waiting = self._waiting[:ATTEMPTS_AT_ONCE], self._waiting[ATTEMPTS_AT_ONCE:]
-                await self._settle(some)
+                batch, self._waiting = self._waiting[:ATTEMPTS_AT_ONCE], self._waiting[ATTEMPTS_AT_ONCE:]
+                await self._settle(batch)
         finally:
             self._flushing = None
 
-    async def _settle(self, some: Sequence[_Waiting]) -> None:
+    async def _settle(self, batch: Sequence[_Waiting]) -> None:
         try:
-            recorded = await self._record_patiently(some)
+            recorded = await self._record_patiently(batch)
         except Exception as error:
-            if len(some) > 1 and not isinstance(error, DatabaseUnavailable):
+            if len(batch) > 1 and not isinstance(error, DatabaseUnavailable):
                 # An attempt that can't be recorded must not block the others. An attempt that is not recorded is sent
                 # again.
-                for one in some:
-                    await self._settle([one])
+                for waiting in batch:
+                    await self._settle([waiting])
                 return
-            for one in some:
-                if not one.recorded.done():
-                    one.recorded.set_exception(error)
+            for waiting in batch:
+                if not waiting.recorded.done():
+                    waiting.recorded.set_exception(error)
             return
-        for one in some:
-            if not one.recorded.done():
-                one.recorded.set_result((one.attempt.event_id, one.attempt.subscription_id) in recorded)
+        for waiting in batch:
+            if not waiting.recorded.done():
+                waiting.recorded.set_result((waiting.attempt.event_id, waiting.attempt.subscription_id) in recorded)
 
-    async def _record_patiently(self, some: Sequence[_Waiting]) -> set[tuple[object, int]]:
+    async def _record_patiently(self, batch: Sequence[_Waiting]) -> set[tuple[object, int]]:
         """Retries through a restart of the database, because an attempt that is not recorded is sent again."""
         for tries in range(1, TRIES_MAX + 1):
             try:
-                recorded = await self._record(some)
+                recorded = await self._record(batch)
             except DatabaseUnavailable as error:
-                log.warning("attempts_not_recorded", attempts=len(some), tries=tries, reason=str(error))
+                log.warning("attempts_not_recorded", attempts=len(batch), tries=tries, reason=str(error))
                 if tries == TRIES_MAX:
                     raise
                 await asyncio.sleep(TRY_SECONDS)
                 continue
             if tries > 1:
                 # The first try may have committed although its answer was lost; then this one finds nothing to record.
-                return {(one.attempt.event_id, one.attempt.subscription_id) for one in some}
+                return {(waiting.attempt.event_id, waiting.attempt.subscription_id) for waiting in batch}
             return recorded
         raise AssertionError("not reached")
 
-    async def _record(self, some: Sequence[_Waiting]) -> set[tuple[object, int]]:
-        attempts = [one.attempt for one in some]
+    async def _record(self, batch: Sequence[_Waiting]) -> set[tuple[object, int]]:
+        attempts = [waiting.attempt for waiting in batch]
         ids = sorted({attempt.subscription_id for attempt in attempts})
         any_failed = any(attempt.error for attempt in attempts)
         async with self._database.transaction(BY_INDEX) as connection:
@@ -118,7 +118,9 @@ class Recorder:
             if answered := {key for attempt in attempts for key in attempt.answered}:
                 await answers_stored(connection, answered)
             # A hint a subscription and batch.
-            connection.changed.update({(one.company_id, KIND, one.attempt.subscription_id) for one in some})
+            connection.changed.update(
+                {(waiting.company_id, KIND, waiting.attempt.subscription_id) for waiting in batch}
+            )
         return {*recorded}
 
 
@@ -126,19 +128,19 @@ async def _with_delivering_sweeps(
     connection: Connection, healths: Mapping[int, SubscriptionHealth], attempts: Sequence[Attempt]
 ) -> dict[int, SubscriptionHealth]:
     """Successes of a healthy subscription change no row. So its first failure looks whether its sweep had some."""
-    asked = {
-        (one.subscription_id, one.sweep)
-        for one in attempts
-        if one.error
-        and one.sweep is not None
-        and (health := healths.get(one.subscription_id)) is not None
-        and (health.health == HEALTHY and health.delivering_sweep != one.sweep.now)
+    sweeps = {
+        (attempt.subscription_id, attempt.sweep)
+        for attempt in attempts
+        if attempt.error
+        and attempt.sweep is not None
+        and (health := healths.get(attempt.subscription_id)) is not None
+        and (health.health == HEALTHY and health.delivering_sweep != attempt.sweep.now)
     }
-    found = dict(healths)
-    if asked:
-        for sub_id, sweep in await queries.delivering_sweeps(connection, asked):
-            found[sub_id] = replace(found[sub_id], delivering_sweep=sweep)
-    return found
+    updated = dict(healths)
+    if sweeps:
+        for sub_id, sweep in await queries.delivering_sweeps(connection, sweeps):
+            updated[sub_id] = replace(updated[sub_id], delivering_sweep=sweep)
+    return updated
 
 
 def _after(health: SubscriptionHealth, attempt: Attempt) -> SubscriptionHealth:

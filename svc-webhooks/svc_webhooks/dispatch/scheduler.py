@@ -88,7 +88,7 @@ class Scheduler:
         stored = await self._catch_up()
         # Requested sweeps run one at a time, next to the slots' sweep: each has its own attempts and their memory.
         async with self._asked_for:
-            # In a task of its own: a caller that disconnects must not cut attempts off between sending and recording.
+            # In a separate task: a caller that disconnects must not cut attempts off between sending and recording.
             settled: asyncio.Future[Counts] = asyncio.get_running_loop().create_future()
             task = self._begin(Sweep(self.database, self.attempts, now, self._clock()), settled)
             await asyncio.wait((task, settled), return_when=asyncio.FIRST_COMPLETED)
@@ -96,7 +96,7 @@ class Scheduler:
 
     async def attempt_due(self) -> None:
         """Begins to attempt what is due for the present slot, as replays are. What becomes due after it waits for the
-        next slot as ever. Raises DatabaseUnavailable."""
+        next slot unchanged. Raises DatabaseUnavailable."""
         await self._sweep_of_slot(self.slot)
 
     @property
@@ -152,7 +152,7 @@ class Scheduler:
     async def _sweep_of_slot(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
         """The sweep of `slot`. A sweep that still runs, perhaps for an endpoint that hangs, takes over this slot."""
         sweep = self._of_slots
-        task = next((task for task, one in self._sweeps.items() if one is sweep), None)
+        task = next((task for task, running in self._sweeps.items() if running is sweep), None)
         if sweep is not None and task is not None:
             sweep.now = sweep.since = slot
             await sweep.look()
@@ -166,13 +166,13 @@ class Scheduler:
         fails before that."""
         while slot_of(now := self._clock(), self.period_seconds) == slot:
             # In short steps, because clocks can be set and machines can sleep.
-            left = min(self.period_seconds - (now - slot).total_seconds(), 60)
+            seconds = min(self.period_seconds - (now - slot).total_seconds(), 60)
             if not task.done():
-                await asyncio.wait({task}, timeout=left)
+                await asyncio.wait({task}, timeout=seconds)
             elif task.cancelled() or task.exception() is not None:
                 return False
             else:
-                await asyncio.sleep(left)
+                await asyncio.sleep(seconds)
         return True
 
     def _begin(self, sweep: Sweep, settled: asyncio.Future[Counts] | None = None) -> asyncio.Task[Counts]:
@@ -231,7 +231,7 @@ class Scheduler:
         while asyncio.get_running_loop().time() < give_up:
             now, aside = sweep.now, set(sweep.aside)
             due = await queries.subscriptions_due(self.database, now, 0, len(aside) + 1)
-            if aside.issuperset(one.id for one in due) and sweep.now == now:
+            if aside.issuperset(subscription.id for subscription in due) and sweep.now == now:
                 break
             await asyncio.sleep(pause)
             pause = min(2 * pause, POLL_SECONDS_MAX)

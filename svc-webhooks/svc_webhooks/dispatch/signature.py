@@ -1,4 +1,4 @@
-"""The signatures over the bytes of a request's body: our own (spec 6.4), and that of Standard Webhooks beside it."""
+"""The signatures over the bytes of a request's body: our own (spec 6.4), and that of Standard Webhooks next to it."""
 
 import base64
 import hashlib
@@ -42,11 +42,11 @@ def signature_headers(secret: str, event_id: str, timestamp: int, body: bytes) -
 
 
 def traceparent_of(stored: str | None, event_id: uuid.UUID, subscription_id: int, number: int) -> str:
-    """The traceparent of an attempt: in the event's trace, with a parent id of its own, which it has again whenever it
-    is asked for. stored: of the event; without one, the event's id is the trace's."""
+    """The traceparent of an attempt: in the event's trace, with a separate parent id, which is the same at each call.
+    `stored` is that of the event; without one, the event's id is the trace's."""
     trace = stored or f"00-{event_id.hex}-{event_id.hex[:16]}-01"
-    own = hashlib.blake2b(f"{event_id}:{subscription_id}:{number}".encode(), digest_size=8)
-    return traces.with_parent(trace, own.hexdigest())
+    digest = hashlib.blake2b(f"{event_id}:{subscription_id}:{number}".encode(), digest_size=8)
+    return traces.with_parent(trace, digest.hexdigest())
 
 
 def request_headers(

@@ -50,8 +50,8 @@ log = structlog.stdlib.get_logger(__name__)
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of a sweep. parked: those of `failed` that used up the ladder. waiting_for_host: deliveries that are
-    due and were not attempted, because their receiver had no place."""
+    """The counts of a sweep. Those of `failed` that used up the ladder are `parked`. Deliveries that are due and were
+    not attempted, because their receiver had no place, are `waiting_for_host`."""
 
     attempted: int = 0
     succeeded: int = 0
@@ -62,8 +62,8 @@ class Counts:
 
 @dataclass(slots=True, eq=False)
 class _Subscriber:
-    """A subscription in a sweep. host: see `HttpClient.name_of`. slow: its attempts last longer than
-    SLOW_AFTER_SECONDS, as far as is known. waits_for: the receiver that had no place."""
+    """A subscription in a sweep. Its `host` is a `HttpClient.name_of`. It is `slow` if its attempts last longer than
+    SLOW_AFTER_SECONDS, as far as is known. It `waits_for` the receiver that had no place."""
 
     id: int
     company_id: int
@@ -76,7 +76,8 @@ class _Subscriber:
 
 @dataclass(slots=True, eq=False)
 class _Permit:
-    """An attempt's permit. slow: one of the slow ones' permits. overdue: in use for longer than SLOW_AFTER_SECONDS."""
+    """An attempt's permit, `slow` if it is one of the slow subscriptions' permits, and `overdue` if it is in use for
+    longer than SLOW_AFTER_SECONDS."""
 
     subscriber: _Subscriber
     place: Place
@@ -91,8 +92,8 @@ class _Permit:
         return not self.ended and (self.slow or not self.overdue)
 
 
-class _Wanted(NamedTuple):
-    """Places for deliveries of one subscription. slow: whose permits they have."""
+class _TakenPlaces(NamedTuple):
+    """Places for deliveries of one subscription. They have the permits of slow subscriptions if `slow`."""
 
     slow: bool
     places: list[Place]
@@ -101,23 +102,23 @@ class _Wanted(NamedTuple):
 _OfCompanies = OrderedDict[int, OrderedDict[int, _Subscriber]]  # by company, by subscription, in their turns
 
 
-def _put(queue: _OfCompanies, one: _Subscriber) -> None:
-    queue.setdefault(one.company_id, OrderedDict())[one.id] = one
+def _put(queue: _OfCompanies, subscriber: _Subscriber) -> None:
+    queue.setdefault(subscriber.company_id, OrderedDict())[subscriber.id] = subscriber
 
 
-def _drop(queue: _OfCompanies, one: _Subscriber) -> bool:
+def _drop(queue: _OfCompanies, subscriber: _Subscriber) -> bool:
     """Whether it was there."""
-    own = queue.get(one.company_id)
-    if own is None or own.pop(one.id, None) is None:
+    of_company = queue.get(subscriber.company_id)
+    if of_company is None or of_company.pop(subscriber.id, None) is None:
         return False
-    if not own:
-        del queue[one.company_id]
+    if not of_company:
+        del queue[subscriber.company_id]
     return True
 
 
 class Sweep:
-    """A sweep as of `now`. since: no attempt of any process as of that `now` began before; by default `now`, as for a
-    slot."""
+    """A sweep as of `now`. No attempt of any process as of that `now` began before `since`, which is `now` by default,
+    as for a slot."""
 
     def __init__(
         self, database: Database, attempts: Attempts, now: datetime.datetime, since: datetime.datetime | None = None
@@ -156,8 +157,8 @@ class Sweep:
             self._changed.clear()
             self._release_overdue()
             self._let_in()
-            if wanted := self._wanted():
-                await self._claim(wanted)
+            if taken := self._take_places():
+                await self._claim(taken)
                 await asyncio.sleep(CLAIM_PAUSE_SECONDS)
                 continue
             if not self._aside or not self._only_new_receivers_left():
@@ -177,7 +178,9 @@ class Sweep:
     def aside(self) -> list[int]:
         """The subscriptions with due deliveries that wait for a place at their receiver."""
         return (
-            [] if self._stopped else [sub_id for one in self._aside.values() for own in one.values() for sub_id in own]
+            []
+            if self._stopped
+            else [sub_id for companies in self._aside.values() for ids in companies.values() for sub_id in ids]
         )
 
     async def look(self) -> None:
@@ -188,12 +191,12 @@ class Sweep:
             hosts = [self._attempts.name_of(row.destination_url) for row in rows]
             await self._hosts.learn(hosts)
             for row, host in zip(rows, hosts, strict=True):
-                one = self._subscribers.get(row.id)
-                if one is None:
-                    one = _Subscriber(row.id, row.company_id, host, row.health != HEALTHY)
-                    self._subscribers[row.id] = one
-                if not one.waits_for:
-                    _put(self._queues[one.slow], one)
+                subscriber = self._subscribers.get(row.id)
+                if subscriber is None:
+                    subscriber = _Subscriber(row.id, row.company_id, host, row.health != HEALTHY)
+                    self._subscribers[row.id] = subscriber
+                if not subscriber.waits_for:
+                    _put(self._queues[subscriber.slow], subscriber)
             self._changed.set()
             if len(rows) < LISTED_AT_ONCE:
                 break
@@ -221,36 +224,39 @@ class Sweep:
     def _let_in(self) -> None:
         """Queues subscriptions whose receiver has places again, as many as it has."""
         for key, companies in list(self._aside.items()):
-            for company_id, own in list(companies.items()):
+            for company_id, of_company in list(companies.items()):
                 room = self._hosts.room(key, company_id)
-                for one in list(islice(own.values(), room)):
-                    one.waits_for = ""
-                    _drop(companies, one)
-                    _put(self._queues[one.slow], one)
+                for subscriber in list(islice(of_company.values(), room)):
+                    subscriber.waits_for = ""
+                    _drop(companies, subscriber)
+                    _put(self._queues[subscriber.slow], subscriber)
             if not companies:
                 del self._aside[key]
 
-    def _set_aside(self, one: _Subscriber, key: str) -> None:
-        _drop(self._queues[one.slow], one)
-        one.waits_for = key
-        _put(self._aside.setdefault(key, OrderedDict()), one)
+    def _set_aside(self, subscriber: _Subscriber, key: str) -> None:
+        _drop(self._queues[subscriber.slow], subscriber)
+        subscriber.waits_for = key
+        _put(self._aside.setdefault(key, OrderedDict()), subscriber)
 
-    def _wanted(self) -> dict[int, _Wanted]:
+    def _take_places(self) -> dict[int, _TakenPlaces]:
         """The deliveries of each subscription that can be sent at once, by their places. Companies take turns, and so
         do a company's subscriptions. They go to their queue's end."""
-        wanted: dict[int, _Wanted] = {}
+        taken: dict[int, _TakenPlaces] = {}
         if self._stopped:
-            return wanted
+            return taken
         for slow, permits in ((False, PERMITS_MAX), (True, SLOW_PERMITS_MAX)):
             queue = self._queues[slow]
-            turns = deque((company_id, iter(list(own.values())), len(own)) for company_id, own in queue.items())
+            turns = deque(
+                (company_id, iter(list(of_company.values())), len(of_company))
+                for company_id, of_company in queue.items()
+            )
             share_of_company = permits // max(1, len(turns))
             while turns and self._places.held < self._places.places:
-                company_id, own, many = turns.popleft()
+                company_id, subscribers, many = turns.popleft()
                 share = min(OF_A_SUBSCRIPTION_MAX, max(OF_A_SUBSCRIPTION_MIN, share_of_company // many))
-                if self._take(company_id, own, share, slow=slow, wanted=wanted):
-                    turns.append((company_id, own, many))
-        return wanted
+                if self._take(company_id, subscribers, share, slow=slow, taken=taken):
+                    turns.append((company_id, subscribers, many))
+        return taken
 
     def _take(
         self,
@@ -259,55 +265,55 @@ class Sweep:
         share: int,
         *,
         slow: bool,
-        wanted: dict[int, _Wanted],
+        taken: dict[int, _TakenPlaces],
     ) -> bool:
         """Takes places for the company's next subscription. False if the company gets no more."""
         room = min(self._places.room(company_id), self._permits[slow].room(company_id))
         if room <= 0:
             return False
-        for one in subscribers:
-            rows = min(share - one.under_way, room)
+        for subscriber in subscribers:
+            rows = min(share - subscriber.under_way, room)
             if rows <= 0:
                 continue
-            places = self._hosts.places(one.host, company_id, rows)
+            places = self._hosts.places(subscriber.host, company_id, rows)
             if isinstance(places, str):
-                self._set_aside(one, places)
+                self._set_aside(subscriber, places)
                 continue
-            wanted[one.id] = _Wanted(slow, places)
+            taken[subscriber.id] = _TakenPlaces(slow, places)
             self._places.take(company_id, len(places))
             self._permits[slow].take(company_id, len(places))
             self._queues[slow].move_to_end(company_id)
-            self._queues[slow][company_id].move_to_end(one.id)
+            self._queues[slow][company_id].move_to_end(subscriber.id)
             return True
         return False
 
-    async def _claim(self, wanted: dict[int, _Wanted]) -> None:
+    async def _claim(self, taken: dict[int, _TakenPlaces]) -> None:
         """Claims deliveries and sends them at once: see `Sender.attempt`."""
         claimed: list[Claimed] = []
         try:
-            rows = {sub_id: len(one.places) for sub_id, one in wanted.items()}
+            rows = {sub_id: len(places) for sub_id, (_, places) in taken.items()}
             claimed = await self._attempts.claim_due(rows, self.now)
         except Exception as fault:
             self._fault, self._stopped = fault, True  # raised when the running attempts have ended
-        found = Counter(one.delivery.subscription_id for one in claimed)
+        counts = Counter(attempt.delivery.subscription_id for attempt in claimed)
         began = asyncio.get_running_loop().time()
         permits: dict[int, list[_Permit]] = {}
-        for sub_id, (slow, places) in wanted.items():
-            one = self._subscribers[sub_id]
-            used, unused = places[: found[sub_id]], places[found[sub_id] :]
-            one.under_way += len(used)
-            permits[sub_id] = [_Permit(one, place, began, slow) for place in used]
+        for sub_id, (slow, places) in taken.items():
+            subscriber = self._subscribers[sub_id]
+            used, unused = places[: counts[sub_id]], places[counts[sub_id] :]
+            subscriber.under_way += len(used)
+            permits[sub_id] = [_Permit(subscriber, place, began, slow) for place in used]
             if unused:
-                self._places.give_back(one.company_id, len(unused))
-                self._permits[slow].give_back(one.company_id, len(unused))
+                self._places.give_back(subscriber.company_id, len(unused))
+                self._permits[slow].give_back(subscriber.company_id, len(unused))
                 for place in unused:
                     place.end()
-                _drop(self._queues[one.slow], one)
-                self._forget(one)
-        for each in claimed:
-            permit = permits[each.delivery.subscription_id].pop()
+                _drop(self._queues[subscriber.slow], subscriber)
+                self._forget(subscriber)
+        for attempt in claimed:
+            permit = permits[attempt.delivery.subscription_id].pop()
             self._begun.append(permit)
-            task = asyncio.create_task(self._deliver(each, permit.place))
+            task = asyncio.create_task(self._deliver(attempt, permit.place))
             self._under_way[task] = permit
             task.add_done_callback(functools.partial(self._end, permit))
 
@@ -345,42 +351,46 @@ class Sweep:
 
     def _end(self, permit: _Permit, attempt: asyncio.Task[bool]) -> None:
         del self._under_way[attempt]
-        one = permit.subscriber
-        self._places.give_back(one.company_id)
+        subscriber = permit.subscriber
+        self._places.give_back(subscriber.company_id)
         if permit.is_held:
-            self._permits[permit.slow].give_back(one.company_id)
+            self._permits[permit.slow].give_back(subscriber.company_id)
         permit.ended = True
-        one.under_way -= 1
-        one.overdue -= permit.overdue
-        self._requeue(one, slow=permit.overdue or one.overdue > 0)
-        if not attempt.cancelled() and attempt.result() and not one.waits_for:
-            self._set_aside(one, permit.place.refused_by[0])
-        self._forget(one)
+        subscriber.under_way -= 1
+        subscriber.overdue -= permit.overdue
+        self._requeue(subscriber, slow=permit.overdue or subscriber.overdue > 0)
+        if not attempt.cancelled() and attempt.result() and not subscriber.waits_for:
+            self._set_aside(subscriber, permit.place.refused_by[0])
+        self._forget(subscriber)
         self._changed.set()
 
-    def _requeue(self, one: _Subscriber, *, slow: bool) -> None:
+    def _requeue(self, subscriber: _Subscriber, *, slow: bool) -> None:
         """A subscription that becomes slow, or prompt again, goes to the end of the other queue."""
-        if one.slow != slow:
-            was_queued = _drop(self._queues[one.slow], one)
-            one.slow = slow
+        if subscriber.slow != slow:
+            was_queued = _drop(self._queues[subscriber.slow], subscriber)
+            subscriber.slow = slow
             if was_queued:
-                _put(self._queues[slow], one)
+                _put(self._queues[slow], subscriber)
 
-    def _forget(self, one: _Subscriber) -> None:
-        if not one.under_way and not one.waits_for and one.id not in self._queues[one.slow].get(one.company_id, ()):
-            self._subscribers.pop(one.id, None)
+    def _forget(self, subscriber: _Subscriber) -> None:
+        if (
+            not subscriber.under_way
+            and not subscriber.waits_for
+            and subscriber.id not in self._queues[subscriber.slow].get(subscriber.company_id, ())
+        ):
+            self._subscribers.pop(subscriber.id, None)
 
     async def change(self) -> None:
         """Waits until an attempt ends or is overdue, or a receiver may have places again."""
         while self._begun and self._begun[0].ended:
             self._begun.popleft()
-        left = None
+        seconds = None
         if self._begun:
-            left = max(0.0, self._begun[0].began + SLOW_AFTER_SECONDS - asyncio.get_running_loop().time()) + 0.001
+            seconds = max(0.0, self._begun[0].began + SLOW_AFTER_SECONDS - asyncio.get_running_loop().time()) + 0.001
         if self._aside:  # places come free in other sweeps too, and with time
-            left = min(left or LOOK_FOR_PLACES_SECONDS, LOOK_FOR_PLACES_SECONDS)
+            seconds = min(seconds or LOOK_FOR_PLACES_SECONDS, LOOK_FOR_PLACES_SECONDS)
         try:
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(seconds):
                 await self._changed.wait()
         except TimeoutError:
             pass

@@ -65,7 +65,7 @@ def after_attempt(
 
 
 def after_extra_attempt(cause: str, rung: int, due_at: datetime.datetime | None, *, succeeded: bool) -> AfterAttempt:
-    """After an attempt beside the ladder, which uses no step of it.
+    """After an attempt outside the ladder, which uses no step of it.
 
     A waiting delivery waits on for the date it had. A delivery that has succeeded once has arrived, whatever the
     receiver answers to it now. A test is over.

@@ -267,10 +267,10 @@ async def claims_given_up(database: Database, claimed: Sequence[ClaimedDelivery]
     async with database.transaction(BY_INDEX) as connection:
         await connection.execute(
             _GIVE_UP,
-            event_id=[one.event_id for one in claimed],
-            subscription_id=[one.subscription_id for one in claimed],
-            fence=[one.fence for one in claimed],
-            state=[one.state for one in claimed],
+            event_id=[delivery.event_id for delivery in claimed],
+            subscription_id=[delivery.subscription_id for delivery in claimed],
+            fence=[delivery.fence for delivery in claimed],
+            state=[delivery.state for delivery in claimed],
         )
 
 
@@ -289,15 +289,15 @@ class Claims(NamedTuple):
 
 
 async def claimed_deliveries(
-    database: Database, wanted: Mapping[int, int], now: datetime.datetime, lease_seconds: int
+    database: Database, rows_max: Mapping[int, int], now: datetime.datetime, lease_seconds: int
 ) -> Claims:
-    """Leases due deliveries, up to `wanted` of each subscription, longest due first."""
+    """Leases due deliveries, by subscription as many as `rows_max` says, longest due first."""
     async with database.transaction(CLAIMING) as connection:
         since = uptime()
         rows = await _CLAIM_DELIVERIES.rows(
             connection,
-            subscription_id=list(wanted),
-            rows=list(wanted.values()),
+            subscription_id=list(rows_max),
+            rows=list(rows_max.values()),
             now=now,
             lease_seconds=lease_seconds,
         )

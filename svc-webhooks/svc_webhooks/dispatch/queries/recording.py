@@ -38,8 +38,8 @@ from svc_webhooks.tables.subscriptions import subscription
 
 
 def _record_attempts() -> Statement:
-    made = array_rows(
-        "made",
+    new_attempt = array_rows(
+        "new_attempt",
         {
             "event_id": Uuid,
             "subscription_id": BigInteger,
@@ -80,25 +80,26 @@ def _record_attempts() -> Statement:
     moved = (
         update(delivery)
         .where(
-            alive.c.id == made.c.subscription_id,
-            same_delivery(delivery, made),
-            delivery.c.fence == made.c.fence,
-            delivery.c.attempts == made.c.number - literal_column("1"),
-            delivery.c.state == made.c.state_before,
+            alive.c.id == new_attempt.c.subscription_id,
+            same_delivery(delivery, new_attempt),
+            delivery.c.fence == new_attempt.c.fence,
+            delivery.c.attempts == new_attempt.c.number - literal_column("1"),
+            delivery.c.state == new_attempt.c.state_before,
         )
         .values(
-            state=made.c.state,
-            due_at=made.c.due_at,
-            attempts=made.c.number,
-            rung=made.c.rung,
+            state=new_attempt.c.state,
+            due_at=new_attempt.c.due_at,
+            attempts=new_attempt.c.number,
+            rung=new_attempt.c.rung,
             leased_until=null(),
-            settled_at=case((text("made.state <> 'waiting'"), func.coalesce(delivery.c.settled_at, func.now()))),
+            settled_at=case((text("new_attempt.state <> 'waiting'"), func.coalesce(delivery.c.settled_at, func.now()))),
             requested_by=null(),
-            replay_id=made.c.replay_after,
-            resumes_at=made.c.resumes_after,
+            replay_id=new_attempt.c.replay_after,
+            resumes_at=new_attempt.c.resumes_after,
         )
         .returning(
-            *(made.c[name] for name in columns), (alive.c.failures_in_a_row > literal_column("0")).label("has_failures")
+            *(new_attempt.c[name] for name in columns),
+            (alive.c.failures_in_a_row > literal_column("0")).label("has_failures"),
         )
         .cte("moved")
     )
@@ -186,14 +187,14 @@ async def healths_for_update(connection: Connection, ids: Sequence[int]) -> dict
 
 
 async def delivering_sweeps(
-    connection: Connection, asked: Collection[tuple[int, SweepOfAttempt]]
+    connection: Connection, sweeps: Collection[tuple[int, SweepOfAttempt]]
 ) -> list[tuple[int, datetime.datetime]]:
     """Those of some subscriptions' sweeps since whose beginning an attempt has succeeded."""
     rows = await connection.rows(
         _DELIVERING_SWEEPS,
-        subscription_id=[sub_id for sub_id, _ in asked],
-        now=[sweep.now for _, sweep in asked],
-        since=[sweep.since for _, sweep in asked],
+        subscription_id=[sub_id for sub_id, _ in sweeps],
+        now=[sweep.now for _, sweep in sweeps],
+        since=[sweep.since for _, sweep in sweeps],
     )
     return [(row["subscription_id"], row["now"]) for row in rows]
 
