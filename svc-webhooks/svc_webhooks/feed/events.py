@@ -53,19 +53,19 @@ class FeedRpcs:
             is_filtered = by != Narrowed()
             if rows and not is_filtered and rows[0].number != max(after, of_feed.begins_after or 0) + 1:
                 raise expired()
-            found = [row for row in rows if until is None or (row.stored_at and row.stored_at < until)]
-            ended, found = len(found) < len(rows), found[:limit]
-            missing = [row.event_id for row in found if row.body is None and row.event_id]
+            page = [row for row in rows if until is None or (row.stored_at and row.stored_at < until)]
+            ended, page = len(page) < len(rows), page[:limit]
+            missing = [row.event_id for row in page if row.body is None and row.event_id]
             bodies = await queries.bodies(connection, missing)
         response = pb.FeedServiceListEventsResponse(feed=Feed(more=len(rows) > limit and not ended))
-        for row in found:
+        for row in page:
             assert row.event_id is not None and row.number is not None
             body = row.body if row.body is not None else bodies.get(row.event_id)
             if body is None:  # its day was dropped at this moment
                 raise expired()
             response.feed.documents.append(body)
             response.positions.append(row.number)
-        response.feed.position = _end(of_feed, after, found, at_newest=not ended and len(rows) <= limit)
+        response.feed.position = _end(of_feed, after, page, at_newest=not ended and len(rows) <= limit)
         if request.from_now:
             response.feed.more = False
         return response
@@ -85,22 +85,22 @@ def _check(row: FeedRow, after: int, packed: bytes) -> None:
     event."""
     if not packed:
         return
-    given = unpacked(packed)
+    reader_position = unpacked(packed)
     begins_after = row.begins_after or 0
     event_id = row.begins_after_event_id if after == begins_after else row.after_event_id
-    if given.epoch != row.epoch or not begins_after <= after <= (row.newest or 0):
+    if reader_position.epoch != row.epoch or not begins_after <= after <= (row.newest or 0):
         raise expired()
-    if given.id_end != id_end(event_id):
+    if reader_position.id_end != id_end(event_id):
         raise expired()
 
 
-def _end(row: FeedRow, after: int, found: list[FeedRow], *, at_newest: bool) -> bytes:
+def _end(row: FeedRow, after: int, page: list[FeedRow], *, at_newest: bool) -> bytes:
     """The position behind the page. at_newest: nothing else of the feed passes the filters."""
     if at_newest:
         event_id = row.begins_after_event_id if row.newest == row.begins_after else row.newest_event_id
         return position(row.epoch, row.newest or 0, event_id).packed()
-    if found:
-        last = found[-1]
+    if page:
+        last = page[-1]
         assert last.number is not None
         return position(row.epoch, last.number, last.event_id).packed()
     if after <= (row.begins_after or 0):
@@ -116,5 +116,5 @@ def _narrowed(request: pb.FeedServiceListEventsRequest) -> Narrowed:
     if not request.HasField("entity_id"):
         raise invalid_request("entity_type needs entity_id beside it; give both.", "entity_type")
     kind = _ENTITY_TYPES.get(request.entity_type)
-    keys = [one for one, of in ENTITY_TYPES.items() if of == kind and key in (None, one)]
+    keys = [event for event, entity_type in ENTITY_TYPES.items() if entity_type == kind and key in (None, event)]
     return Narrowed(key, request.entity_id, keys)

@@ -137,13 +137,13 @@ class WebhookReplay(msgspec.Struct, kw_only=True):
 
 
 def delivery(row: ShownDelivery, attempts: Sequence[ShownAttempt]) -> WebhookDelivery:
-    return WebhookDelivery(**_delivery(row), attempts=[WebhookAttempt(**_attempt(one)) for one in attempts])
+    return WebhookDelivery(**_delivery(row), attempts=[WebhookAttempt(**_attempt(attempt)) for attempt in attempts])
 
 
 def delivery_with_answers(row: ShownDelivery, attempts: Sequence[ShownAttempt]) -> WebhookDeliveryAnswers:
     answers = [
-        WebhookAttemptAnswer(**_attempt(one), response_excerpt=one.response_excerpt.decode(errors="replace"))
-        for one in attempts
+        WebhookAttemptAnswer(**_attempt(attempt), response_excerpt=attempt.response_excerpt.decode(errors="replace"))
+        for attempt in attempts
     ]
     return WebhookDeliveryAnswers(**_delivery(row), attempts=answers)
 

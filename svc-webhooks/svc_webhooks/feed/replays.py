@@ -58,55 +58,66 @@ class Replays:
 
     async def go_on(self) -> bool:
         """Queues and finishes what can be; returns whether a replay is still under way."""
-        found = await queries.under_way(self._database)
-        for one in found:
-            queued = one.is_queued
+        under_way = await queries.under_way(self._database)
+        for replay in under_way:
+            queued = replay.is_queued
             while not queued:
-                queued = await self._queue(one.id)
-        if not found:
+                queued = await self._queue(replay.id)
+        if not under_way:
             return False
         await self._scheduler.attempt_due()
-        left = False
-        for one in await queries.under_way(self._database):
-            waiting, made = await queries.progress(self._database, one)
-            if waiting or not one.is_queued:
-                left = True
+        is_under_way = False
+        for replay in await queries.under_way(self._database):
+            waiting, outcome = await queries.progress(self._database, replay)
+            if waiting or not replay.is_queued:
+                is_under_way = True
                 continue
-            await queries.finished(self._database, one, self._clock(), made)
-            self._database.committed([(one.company_id, KIND, one.subscription_id)])
-            log.info("replay_finished", replay_id=one.id, **made._asdict())
-        return left
+            await queries.finished(self._database, replay, self._clock(), outcome)
+            self._database.committed([(replay.company_id, KIND, replay.subscription_id)])
+            log.info("replay_finished", replay_id=replay.id, **outcome._asdict())
+        return is_under_way
 
     async def _queue(self, replay_id: int) -> bool:
         """Makes the next deliveries due, in one transaction. True if that was the end, or another process does it."""
         async with self._database.transaction(BY_INDEX) as connection:
-            one = await queries.replay_taken(connection, replay_id)
-            if one is None or one.is_queued:
+            replay = await queries.replay_taken(connection, replay_id)
+            if replay is None or replay.is_queued:
                 return True
-            if await queries.target_locked(connection, one.company_id, one.subscription_id) is None:
-                await queries.forgotten(connection, one.id)  # the subscription was deleted
+            if await queries.target_locked(connection, replay.company_id, replay.subscription_id) is None:
+                await queries.forgotten(connection, replay.id)  # the subscription was deleted
                 return True
-            entries = await queries.entries(connection, one, EVENTS_OF_A_BATCH)
+            entries = await queries.entries(connection, replay, EVENTS_OF_A_BATCH)
             first_day = first_day_kept(self._clock())
-            wanted = [each for each in entries if each.event in one.events and day_of(each.event_id) >= first_day]
-            known = {row.event_id: row for row in await queries.known(connection, one, [e.event_id for e in wanted])}
-            chosen = [e for e in wanted if e.event_id in known and known[e.event_id].is_chosen]
-            free = await queries.free_locked(connection, one, [e.event_id for e in chosen])
-            until = one.until_position if len(entries) < EVENTS_OF_A_BATCH else entries[-1].position
+            replayable = [
+                entry for entry in entries if entry.event in replay.events and day_of(entry.event_id) >= first_day
+            ]
+            candidates = {
+                row.event_id: row
+                for row in await queries.candidates(connection, replay, [entry.event_id for entry in replayable])
+            }
+            chosen = [
+                entry for entry in replayable if entry.event_id in candidates and candidates[entry.event_id].is_chosen
+            ]
+            free = await queries.free_locked(connection, replay, [entry.event_id for entry in chosen])
+            until = replay.until_position if len(entries) < EVENTS_OF_A_BATCH else entries[-1].position
             # What is being attempted at this moment is looked at again, with all that follows.
-            busy = next((e.position for e in chosen if e.event_id not in free), None)
+            busy = next((entry.position for entry in chosen if entry.event_id not in free), None)
             if busy is not None:
                 until = busy - 1
-            due = [e.event_id for e in chosen if e.position <= until]
-            await queries.made_due(connection, one, due, self._scheduler.slot)
+            due = [entry.event_id for entry in chosen if entry.position <= until]
+            await queries.made_due(connection, replay, due, self._scheduler.slot)
             queued = len(due)
-            if one.state == ALL:
-                new = [e.event_id for e in wanted if e.position <= until and e.event_id not in known]
-                queued += await queries.added(connection, one, new, self._scheduler.slot)
-            await queries.advanced(connection, one, until, queued)
-            connection.changed.add((one.company_id, KIND, one.subscription_id))
+            if replay.state == ALL:
+                new = [
+                    entry.event_id
+                    for entry in replayable
+                    if entry.position <= until and entry.event_id not in candidates
+                ]
+                queued += await queries.added(connection, replay, new, self._scheduler.slot)
+            await queries.advanced(connection, replay, until, queued)
+            connection.changed.add((replay.company_id, KIND, replay.subscription_id))
         failpoint("replay-queued")
         if busy is not None:
             await self._scheduler.attempt_due()
             await asyncio.sleep(BUSY_SECONDS)
-        return until >= one.until_position
+        return until >= replay.until_position

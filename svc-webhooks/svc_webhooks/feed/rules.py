@@ -29,19 +29,19 @@ def check_range(since: datetime.datetime, until: datetime.datetime) -> None:
         raise invalid_request("since must be before until, and before now.", "since", status=422)
 
 
-def replayed_keys(wanted: Sequence[str] | None, subscribed: Sequence[str]) -> list[str]:
+def replayed_keys(requested: Sequence[str] | None, subscribed: Sequence[str]) -> list[str]:
     """The keys of a replay, sorted: all that the subscription names, or those of them that the request names. Raises
     Refusal 422."""
-    if wanted is None:
+    if requested is None:
         return sorted(subscribed)
-    if not wanted:
+    if not requested:
         raise Refusal(422, "events_empty", "events must name an event of the subscription, or be left out.", "events")
-    if not set(wanted) <= set(EVENTS):
+    if not set(requested) <= set(EVENTS):
         raise Refusal(422, "events_unknown_key", f"events may name only: {', '.join(EVENTS)}.", "events")
-    if not set(wanted) <= set(subscribed):
+    if not set(requested) <= set(subscribed):
         message = f"events may name only events of the subscription: {', '.join(sorted(subscribed))}."
         raise invalid_request(message, "events", status=422)
-    return sorted(set(wanted))
+    return sorted(set(requested))
 
 
 def check_size(events: int) -> None:

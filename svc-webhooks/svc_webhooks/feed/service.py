@@ -59,10 +59,10 @@ class FeedService(FeedRpcs):
 
     async def _target(self, company_id: int, sub_id: int) -> queries.Target:
         """Raises Refusal 404."""
-        found = await queries.target(self._parts.database, company_id, sub_id)
-        if found is None:
+        target = await queries.target(self._parts.database, company_id, sub_id)
+        if target is None:
             raise not_found(NOUN)
-        return found
+        return target
 
     # Deliveries
 
@@ -81,8 +81,8 @@ class FeedService(FeedRpcs):
             self._parts.database, request.sub_id, state_of(request.state), after, since, limit
         )
         attempts: dict[uuid.UUID, list[queries_deliveries.ShownAttempt]] = defaultdict(list)
-        for one in await queries_deliveries.attempts_of(self._parts.database, rows, excerpt_bytes=0):
-            attempts[one.event_id].append(one)
+        for attempt in await queries_deliveries.attempts_of(self._parts.database, rows, excerpt_bytes=0):
+            attempts[attempt.event_id].append(attempt)
         data = _encode([records.delivery(row, attempts[row.event_id]) for row in rows])
         position = b"" if following is None else _FILL + following.bytes
         return pb.FeedServiceListDeliveriesResponse(page=Page(data=data, next_position=position))
@@ -155,20 +155,20 @@ class FeedService(FeedRpcs):
 
     async def CreateReplay(self, request: pb.CreateReplayRequest, call: identity.Call) -> pb.CreateReplayResponse:
         parts, sub_id, caller = self._parts, request.sub_id, identity.caller(call)
-        wanted, same = bodies.decode(records.ReplayCreate, request.body)
+        fields, same = bodies.decode(records.ReplayCreate, request.body)
         claim = idempotency.claim_of(request, caller, f"POST /webhooks/{sub_id}/replay", same)
         reply = await queries.CREATE_REPLAY.stored(parts.database, claim)
         if reply is None:
             target = await self._target(caller.company_id, sub_id)
             rules.check_sending(target.health, target.active)
-            values = await self._values(caller, sub_id, target, wanted)
+            values = await self._values(caller, sub_id, target, fields)
 
             async def check(connection: Connection) -> None:
                 if await queries.is_under_way(connection, sub_id):
                     raise rules.replay_under_way()
 
-            one = queries.Replay(**values)
-            body = _encode(records.replay(one, one.matched, 0, 0))
+            new_replay = queries.Replay(**values)
+            body = _encode(records.replay(new_replay, new_replay.matched, 0, 0))
             changed = [(caller.company_id, KIND, sub_id)]
             lock = _REPLAY_LOCK | (sub_id & 0xFFFFFFFF)
             reply = await queries.CREATE_REPLAY.write_checked(
@@ -178,18 +178,18 @@ class FeedService(FeedRpcs):
         return pb.CreateReplayResponse(reply=reply)
 
     async def _values(
-        self, caller: identity.Identity, sub_id: int, target: queries.Target, wanted: records.ReplayCreate
+        self, caller: identity.Identity, sub_id: int, target: queries.Target, fields: records.ReplayCreate
     ) -> dict[str, Any]:
         """The row of a new replay. Raises Refusal 422."""
         database, company_id, now = self._parts.database, caller.company_id, self._parts.clock()
-        keys = rules.replayed_keys(wanted.events, target.events)
-        since, until = wanted.since, min(wanted.until or now, now)
+        keys = rules.replayed_keys(fields.events, target.events)
+        since, until = fields.since, min(fields.until or now, now)
         rules.check_range(since, until)
         after = await queries_events.last_before(database, company_id, since)
         last = await queries_events.last_before(database, company_id, until)
         matched = await queries.counted(database, company_id, keys, after, last, rules.REPLAYED_EVENTS_MAX)
         rules.check_size(matched)
-        state = wanted.state or ALL
+        state = fields.state or ALL
         if state != ALL:
             matched = await queries.counted_in_state(database, company_id, sub_id, keys, after, last, state)
         return {
@@ -214,14 +214,14 @@ class FeedService(FeedRpcs):
     async def GetReplay(self, request: pb.GetReplayRequest, call: identity.Call) -> pb.GetReplayResponse:
         company_id = identity.caller(call).company_id
         await self._target(company_id, request.sub_id)
-        one = await queries.replay_of(self._parts.database, company_id, request.sub_id, request.replay_id)
-        if one is None:
+        replay = await queries.replay_of(self._parts.database, company_id, request.sub_id, request.replay_id)
+        if replay is None:
             raise not_found("replay")
-        waiting, succeeded, failed = 0, one.succeeded, one.failed
-        if one.finished_at is None:
-            waiting, made = await queries.progress(self._parts.database, one)
-            succeeded, failed = made
-            if not one.is_queued:
-                waiting = max(one.matched - one.queued, 0) + waiting
-        json = _encode(records.replay(one, waiting, succeeded, failed))
-        return pb.GetReplayResponse(document=Document(json=json, entity_id=one.id))
+        waiting, succeeded, failed = 0, replay.succeeded, replay.failed
+        if replay.finished_at is None:
+            waiting, outcome = await queries.progress(self._parts.database, replay)
+            succeeded, failed = outcome
+            if not replay.is_queued:
+                waiting = max(replay.matched - replay.queued, 0) + waiting
+        json = _encode(records.replay(replay, waiting, succeeded, failed))
+        return pb.GetReplayResponse(document=Document(json=json, entity_id=replay.id))

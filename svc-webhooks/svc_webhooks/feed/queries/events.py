@@ -45,9 +45,11 @@ _epoch = literal_column(f"hashtextextended(concat_ws(' ', 'feed'::regclass::oid,
 
 
 def _event_id_at(number: ColumnElement[int]) -> ColumnElement[uuid.UUID]:
-    own = feed_entry.alias()
+    entry_at = feed_entry.alias()
     return (
-        select(own.c.event_id).where(own.c.company_id == feed.c.company_id, own.c.position == number).scalar_subquery()
+        select(entry_at.c.event_id)
+        .where(entry_at.c.company_id == feed.c.company_id, entry_at.c.position == number)
+        .scalar_subquery()
     )
 
 
@@ -60,14 +62,14 @@ def _is(column: Column[Any], name: str) -> ColumnElement[bool]:
 def _page(*by: ColumnElement[bool], order: Sequence[Column[Any]] = ()) -> Query[FeedRow]:
     """One statement, so that the page and what is said about the feed are of the same moment."""
     entry, after = feed_entry, param("after", BigInteger)
-    some = (
+    entries = (
         select(entry.c.position, entry.c.stored_at, entry.c.event_id, entry.c.body)
         .where(_is(entry.c.company_id, "company_id"), entry.c.position > after, *by)
         .order_by(entry.c.company_id, *order, entry.c.position)
         .limit(param("rows", Integer))
-        .lateral("some")
+        .lateral("entries")
     )
-    one = select(literal_column("1").label("one")).subquery("one_row")
+    one_row = select(literal_column("1").label("one")).subquery("one_row")
     # Materialized: once, and not for each event of the page.
     about = (
         select(
@@ -78,15 +80,15 @@ def _page(*by: ColumnElement[bool], order: Sequence[Column[Any]] = ()) -> Query[
             _event_id_at(after).label("after_event_id"),
             _event_id_at(feed.c.position).label("newest_event_id"),
         )
-        .select_from(one.outerjoin(feed, feed.c.company_id == _company))
+        .select_from(one_row.outerjoin(feed, feed.c.company_id == _company))
         .cte("about")
         .prefix_with("MATERIALIZED")
     )
     return Query(
         FeedRow,
-        select(*about.c, some.c.position.label("number"), some.c.stored_at, some.c.event_id, some.c.body).select_from(
-            about.outerjoin(some, true())
-        ),
+        select(
+            *about.c, entries.c.position.label("number"), entries.c.stored_at, entries.c.event_id, entries.c.body
+        ).select_from(about.outerjoin(entries, true())),
     )
 
 
@@ -117,7 +119,7 @@ BODIES = Query(
 
 
 class Narrowed(NamedTuple):
-    """The filters of a page. key: the event's key. entity_id: of the record, with the keys of its kind."""
+    """The filters of a page: by the event's `key`, or by the record's `entity_id` with the `keys` of its kind."""
 
     key: str | None = None
     entity_id: int | None = None
@@ -152,8 +154,8 @@ class Found(NamedTuple):
 def _last_before() -> Query[Found]:
     """Halves the numbers: they are dense, and their instants never go back."""
     low = feed.c.begins_after.label("low")
-    known = select(low, (feed.c.position + literal_column("1")).label("high")).where(feed.c.company_id == _company)
-    search = known.cte("search", recursive=True)
+    bounds = select(low, (feed.c.position + literal_column("1")).label("high")).where(feed.c.company_id == _company)
+    search = bounds.cte("search", recursive=True)
     middle = literal_column("(search.low + search.high) / 2", BigInteger)
     half = (
         select(feed_entry.c.position, (feed_entry.c.stored_at < param("instant", Instant)).label("is_before"))
@@ -175,5 +177,5 @@ LAST_BEFORE = _last_before()
 
 async def last_before(on: Database | Connection, company_id: int, instant: datetime.datetime) -> int:
     """The number of the last event that was stored before an instant; that before the oldest one if none was."""
-    found = await LAST_BEFORE.row(on, company_id=company_id, instant=instant)
-    return 0 if found is None else found.number
+    last = await LAST_BEFORE.row(on, company_id=company_id, instant=instant)
+    return 0 if last is None else last.number

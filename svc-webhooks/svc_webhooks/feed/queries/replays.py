@@ -105,8 +105,8 @@ async def counted(
     """Events with these keys after one number up to another; more than `rows_max` are not counted."""
     at = {"company_id": company_id, "events": list(events), "after": after, "until": until}
     async with database.transaction(BY_INDEX, writes=False) as connection:
-        found: int = await connection.value(COUNT, **at, rows=rows_max + 1)
-    return found
+        count: int = await connection.value(COUNT, **at, rows=rows_max + 1)
+    return count
 
 
 async def counted_in_state(
@@ -115,8 +115,8 @@ async def counted_in_state(
     """The subscription's deliveries of such events that a replay of `state` is about."""
     at = {"company_id": company_id, "sub_id": sub_id, "events": list(events), "after": after, "until": until}
     async with database.transaction(BY_INDEX, writes=False) as connection:
-        found: int = await connection.value(COUNTS_IN_STATE[state], **at)
-    return found
+        count: int = await connection.value(COUNTS_IN_STATE[state], **at)
+    return count
 
 
 # A replay
@@ -201,8 +201,8 @@ _ENTRIES = Query(
 )
 
 
-class Known(NamedTuple):
-    """A delivery of the subscription. is_chosen: the replay is about deliveries in its state."""
+class Candidate(NamedTuple):
+    """A delivery of the subscription. It `is_chosen` if the replay is about deliveries in its state."""
 
     event_id: uuid.UUID
     is_chosen: bool
@@ -226,7 +226,7 @@ _of_ids = and_(
     delivery.c.event_id <= param("last", Uuid),
 )
 _is_busy = and_(delivery.c.leased_until.is_not(None), delivery.c.leased_until >= func.now())
-_KNOWN = Query(Known, select(delivery.c.event_id, _chosen().label("is_chosen")).where(_of_ids))
+_CANDIDATES = Query(Candidate, select(delivery.c.event_id, _chosen().label("is_chosen")).where(_of_ids))
 # What another statement changes at this moment is left out, never waited for.
 LOCK_FREE = Statement(
     select(delivery.c.event_id).where(_of_ids, ~_is_busy, _chosen()).with_for_update(skip_locked=True)
@@ -270,51 +270,53 @@ _ADVANCE = Statement(
 )
 
 
-async def entries(connection: Connection, one: Replay, rows: int) -> list[Entry]:
+async def entries(connection: Connection, replay: Replay, rows: int) -> list[Entry]:
     """The next events of the replay's range, with any key."""
-    at = {"company_id": one.company_id, "after": one.after_position, "until": one.until_position}
+    at = {"company_id": replay.company_id, "after": replay.after_position, "until": replay.until_position}
     return await _ENTRIES.rows(connection, **at, rows=rows)
 
 
-async def known(connection: Connection, one: Replay, event_ids: Sequence[uuid.UUID]) -> list[Known]:
+async def candidates(connection: Connection, replay: Replay, event_ids: Sequence[uuid.UUID]) -> list[Candidate]:
     """The subscription's deliveries of these events."""
     if not event_ids:
         return []
-    return await _KNOWN.rows(connection, sub_id=one.subscription_id, state=one.state, **_bounds(event_ids))
+    return await _CANDIDATES.rows(connection, sub_id=replay.subscription_id, state=replay.state, **_bounds(event_ids))
 
 
-async def free_locked(connection: Connection, one: Replay, event_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+async def free_locked(connection: Connection, replay: Replay, event_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
     """Locks those of the deliveries that the replay is about and that nothing changes or attempts at this moment."""
     if not event_ids:
         return set()
-    rows = await connection.rows(LOCK_FREE, sub_id=one.subscription_id, state=one.state, **_bounds(event_ids))
+    rows = await connection.rows(LOCK_FREE, sub_id=replay.subscription_id, state=replay.state, **_bounds(event_ids))
     return {uuid.UUID(int=row["event_id"].int) for row in rows}
 
 
 async def made_due(
-    connection: Connection, one: Replay, event_ids: Sequence[uuid.UUID], due_at: datetime.datetime
+    connection: Connection, replay: Replay, event_ids: Sequence[uuid.UUID], due_at: datetime.datetime
 ) -> None:
     """Makes deliveries due that are locked."""
     if not event_ids:
         return
-    values = {"due_at": due_at, "requested_by": one.created_by, "replay_id": one.id}
-    await connection.execute(MAKE_DUE, sub_id=one.subscription_id, **values, **_bounds(event_ids))
+    values = {"due_at": due_at, "requested_by": replay.created_by, "replay_id": replay.id}
+    await connection.execute(MAKE_DUE, sub_id=replay.subscription_id, **values, **_bounds(event_ids))
 
 
-async def added(connection: Connection, one: Replay, event_ids: Sequence[uuid.UUID], due_at: datetime.datetime) -> int:
+async def added(
+    connection: Connection, replay: Replay, event_ids: Sequence[uuid.UUID], due_at: datetime.datetime
+) -> int:
     """Adds deliveries of events that had none; returns how many."""
     if not event_ids:
         return 0
-    values = {"due_at": due_at, "requested_by": one.created_by, "replay_id": one.id}
-    return len(await connection.rows(ADD, sub_id=one.subscription_id, **values, **_bounds(event_ids)))
+    values = {"due_at": due_at, "requested_by": replay.created_by, "replay_id": replay.id}
+    return len(await connection.rows(ADD, sub_id=replay.subscription_id, **values, **_bounds(event_ids)))
 
 
 def _bounds(event_ids: Sequence[uuid.UUID]) -> dict[str, object]:
     return {"event_ids": list(event_ids), "first": min(event_ids), "last": max(event_ids)}
 
 
-async def advanced(connection: Connection, one: Replay, after_position: int, queued: int) -> None:
-    await connection.execute(_ADVANCE, id=one.id, after_position=after_position, queued=queued)
+async def advanced(connection: Connection, replay: Replay, after_position: int, queued: int) -> None:
+    await connection.execute(_ADVANCE, id=replay.id, after_position=after_position, queued=queued)
 
 
 # What became of it
@@ -360,19 +362,19 @@ _FORGET = Statement(delete(replay).where(_id))
 _FORGET_OLD = Statement(delete(replay).where(replay.c.finished_at < param("before", Instant)))
 
 
-async def progress(database: Database, one: Replay) -> tuple[int, Outcome]:
+async def progress(database: Database, replay: Replay) -> tuple[int, Outcome]:
     """The deliveries that wait for their attempt, and the attempts so far."""
     async with database.transaction(BY_INDEX, writes=False) as connection:
         # What waits is counted first: an attempt that is recorded meanwhile counts twice rather than not at all.
-        waiting = await connection.value(_WAITING, sub_id=one.subscription_id, replay_id=one.id)
-        at = {"sub_id": one.subscription_id, "since": one.created_at, "replay_id": one.id}
-        made = await _OUTCOME.row(connection, **at)
-    assert made is not None
-    return waiting, made
+        waiting = await connection.value(_WAITING, sub_id=replay.subscription_id, replay_id=replay.id)
+        at = {"sub_id": replay.subscription_id, "since": replay.created_at, "replay_id": replay.id}
+        outcome = await _OUTCOME.row(connection, **at)
+    assert outcome is not None
+    return waiting, outcome
 
 
-async def finished(database: Database, one: Replay, at: datetime.datetime, made: Outcome) -> None:
-    await database.execute(_FINISH, id=one.id, finished_at=at, succeeded=made.succeeded, failed=made.failed)
+async def finished(database: Database, replay: Replay, at: datetime.datetime, outcome: Outcome) -> None:
+    await database.execute(_FINISH, id=replay.id, finished_at=at, succeeded=outcome.succeeded, failed=outcome.failed)
 
 
 async def forgotten(on: Database | Connection, replay_id: int) -> None:
@@ -397,8 +399,8 @@ _RECENT = Statement(
 
 async def tests_since(connection: Connection, company_id: int, sub_id: int, since: uuid.UUID) -> int:
     """The tests of a subscription that were made from an id on."""
-    found: int = await connection.value(_RECENT, company_id=company_id, sub_id=sub_id, since=since)
-    return found
+    count: int = await connection.value(_RECENT, company_id=company_id, sub_id=sub_id, since=since)
+    return count
 
 
 _reply, _named = idempotency.c.reply, param("named", idempotency.c.reply.type)
