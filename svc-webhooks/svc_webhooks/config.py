@@ -79,10 +79,10 @@ def _hosts(setting: str) -> dict[str, tuple[str, int]]:
         address = address.removeprefix("[").removesuffix("]")
         try:
             ip_address(address)
-            known = equals and host and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536
+            is_valid = equals and host and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536
         except ValueError:
-            known = False
-        if not known:
+            is_valid = False
+        if not is_valid:
             raise SettingsError("WEBHOOKS_EGRESS_HOSTS must be HOST=ADDRESS:PORT, separated by commas.")
         hosts[host.lower()] = (address, int(port))
     return hosts

@@ -66,11 +66,14 @@ class EventApplier:
                 # No partition: another process dropped a day that this one has cached. The retry makes the day again.
                 self._partitions.forget()
                 raise DatabaseUnavailable("a day was dropped at this moment") from error
-            for one in stored:
-                STORED.labels(one.event).inc()
+            for stored_event in stored:
+                STORED.labels(stored_event.event).inc()
             # For the list of events, and for the pages of the records that they are about.
-            connection.changed.update((one.company_id, "event", 0) for one in stored)
-            connection.changed.update((one.company_id, kind_of(one.event), one.entity_id) for one in stored)
+            connection.changed.update((stored_event.company_id, "event", 0) for stored_event in stored)
+            connection.changed.update(
+                (stored_event.company_id, kind_of(stored_event.event), stored_event.entity_id)
+                for stored_event in stored
+            )
 
 
 def _stored(event: pb.Event) -> StoredEvent:

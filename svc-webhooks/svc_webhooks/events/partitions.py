@@ -78,19 +78,18 @@ class Partitions:
 
     async def _make(self, days: list[datetime.date], turn_seconds: float) -> None:
         async with queries.changing(self._database, turn_seconds) as connection:
-            found = await queries.day_sets(connection)
+            day_sets = await queries.day_sets(connection)
             for day in days:
-                if any(one.holds(day) and not one.is_half_dropped for one in found):
+                if any(day_set.holds(day) and not day_set.is_half_dropped for day_set in day_sets):
                     continue
-                for one in found:
-                    if one.is_half_dropped and one.holds(
-                        day
-                    ):  # in the place of the new partitions, or under their names
-                        await self._drop(connection, one)
+                for day_set in day_sets:
+                    # It is in the place of the new partitions, or under their names.
+                    if day_set.is_half_dropped and day_set.holds(day):
+                        await self._drop(connection, day_set)
                 await queries.make(connection, day)
                 log.info("partition_made", day=day.isoformat())
-            found = await queries.day_sets(connection)
-        self._held = {day for one in found if not one.is_half_dropped for day in one.days}
+            day_sets = await queries.day_sets(connection)
+        self._held = {day for day_set in day_sets if not day_set.is_half_dropped for day in day_set.days}
 
     # Dropping
 
@@ -126,8 +125,10 @@ class Partitions:
         await self._shorten_feeds(first_day)  # first, so that no number is left whose event is gone
         while True:
             async with queries.changing(self._database, queries.PATIENT_SECONDS) as connection:
-                found = await queries.day_sets(connection)
-                over = next((one for one in found if one.is_half_dropped or one.until <= first_day), None)
+                day_sets = await queries.day_sets(connection)
+                over = next(
+                    (day_set for day_set in day_sets if day_set.is_half_dropped or day_set.until <= first_day), None
+                )
                 if over is None:
                     return days
                 await self._drop(connection, over)
@@ -143,17 +144,17 @@ class Partitions:
                     gone = await queries_feed.expired_deleted(connection, company_id, before, ENTRIES_AT_ONCE)
                 failpoint("feed-shortened")
 
-    async def _drop(self, connection: Connection, one: DaySet) -> None:
+    async def _drop(self, connection: Connection, day_set: DaySet) -> None:
         """Drops in steps, without a transaction around them; a repeated call continues where the last one stopped."""
         self.forget()
         for table in DROPPED:
-            state = one.states.get(table)
+            state = day_set.states.get(table)
             if state is None:
                 continue
             if state != queries.DETACHED:
-                await queries.detach(connection, table, one)
+                await queries.detach(connection, table, day_set)
                 failpoint("day-detached")
-            await queries.drop(connection, table, one.since)
+            await queries.drop(connection, table, day_set.since)
             failpoint("day-dropped")
-        DAYS_DROPPED.inc(len(one.days))
-        log.info("day_dropped", day=one.since.isoformat(), days=len(one.days), kept_days=KEPT_DAYS)
+        DAYS_DROPPED.inc(len(day_set.days))
+        log.info("day_dropped", day=day_set.since.isoformat(), days=len(day_set.days), kept_days=KEPT_DAYS)

@@ -176,28 +176,28 @@ class HttpClient:
         except _NotAdmitted:
             return Outcome(None, "", b"", 0, was_admitted=False)
         except Exception as error:
-            found, is_internal_fault = self._class_of(error, attempt)
-            return attempt.outcome(found, is_internal_fault=is_internal_fault)
+            error_class, is_internal_fault = self._class_of(error, attempt)
+            return attempt.outcome(error_class, is_internal_fault=is_internal_fault)
         return attempt.outcome()
 
     def _class_of(self, error: Exception, attempt: _Attempt) -> tuple[str, bool]:
         """The class of an attempt's error, and whether it is an internal fault."""
         match error:
             case DestinationRefused():
-                found = "destination_refused", False
+                classified = "destination_refused", False
             case NoAddress():
-                found = "no_address", False
+                classified = "no_address", False
             case Failed():
-                found = error.error, error.is_internal_fault
+                classified = error.error, error.is_internal_fault
             case TimeoutError() if not attempt.is_ours:
                 late = time.monotonic() - attempt.started - self._deadline_seconds
-                found = ("egress", True) if late > STALLED_SECONDS else ("timeout", False)
+                classified = ("egress", True) if late > STALLED_SECONDS else ("timeout", False)
             case ResolverFault() | TimeoutError():
-                found = "resolver", True
+                classified = "resolver", True
             case _:
                 log.error("egress_fault", exc_info=error)
-                found = "egress", True
-        return found
+                classified = "egress", True
+        return classified
 
     async def _post(
         self, destination: Destination, body: bytes, headers: Mapping[str, str], attempt: _Attempt, party: int
@@ -236,7 +236,7 @@ class HttpClient:
     async def _dialled(self, name: str, endpoints: Sequence[Endpoint], attempt: _Attempt) -> Connection:
         """Tries each address in turn until one completes the handshake. Raises _NotAdmitted if none did and the gate
         refused one; else Failed, with the receiver's fault if an address had one."""
-        found: tuple[Failed, Endpoint] | None = None
+        failure: tuple[Failed, Endpoint] | None = None
         are_all_admitted = True
         for index, endpoint in enumerate(endpoints):
             if not await _admits(attempt, endpoint):
@@ -252,12 +252,12 @@ class HttpClient:
                 failed = error
             if failed.error == "certificate":
                 raise failed
-            if found is None or found[0].is_internal_fault:
-                found = failed, endpoint
+            if failure is None or failure[0].is_internal_fault:
+                failure = failed, endpoint
         if not are_all_admitted:
             raise _NotAdmitted
-        assert found is not None
-        failed, attempt.endpoint = found
+        assert failure is not None
+        failed, attempt.endpoint = failure
         raise failed
 
     async def _endpoints(self, destination: Destination, party: int = 0) -> Sequence[Endpoint]:
@@ -275,8 +275,8 @@ def receiver_of(endpoint: Endpoint) -> str:
     """The address as one receiver: an IPv4 address, also where it is embedded in another; the /64 of an IPv6 address,
     which one subscriber of a network has to itself. With the port if the operator configures another than 443."""
     address = unwrapped(endpoint.address)
-    found = str(address) if address.version == 4 else str(IPv6Network((int(address) >> 64 << 64, 64)))
-    return found if endpoint.port == PORT else f"{found}:{endpoint.port}"
+    receiver = str(address) if address.version == 4 else str(IPv6Network((int(address) >> 64 << 64, 64)))
+    return receiver if endpoint.port == PORT else f"{receiver}:{endpoint.port}"
 
 
 async def _admits(attempt: _Attempt, endpoint: Endpoint) -> bool:

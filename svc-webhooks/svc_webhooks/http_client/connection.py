@@ -96,13 +96,13 @@ class Connection(asyncio.Protocol):
             self._write(head + body)
             return True
         self._write(head)
-        rest = memoryview(body)
-        while rest and not (ended.done() or self.closed):
-            self._write(rest[:WRITE_BYTES])
-            rest = rest[WRITE_BYTES:]
+        unsent = memoryview(body)
+        while unsent and not (ended.done() or self.closed):
+            self._write(unsent[:WRITE_BYTES])
+            unsent = unsent[WRITE_BYTES:]
             if self._full is not None:
                 await asyncio.wait((ended, self._full), return_when=asyncio.FIRST_COMPLETED)
-        return not rest
+        return not unsent
 
     def _write(self, data: bytes | memoryview) -> None:
         try:

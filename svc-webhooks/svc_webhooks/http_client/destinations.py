@@ -139,14 +139,14 @@ def _host(authority: str) -> str:
     if "@" in authority:
         raise DestinationRefused("must not hold a user name or password")
     if authority.startswith("["):
-        host, bracket, rest = authority.partition("]")
+        host, bracket, port = authority.partition("]")
         if not bracket:
             raise DestinationRefused("must hold a well-formed address")
         host += bracket
     else:
-        host, colon, rest = authority.partition(":")
-        rest = colon + rest
-    if rest not in ("", ":", ":443"):  # an empty port is the scheme's
+        host, colon, port = authority.partition(":")
+        port = colon + port
+    if port not in ("", ":", ":443"):  # an empty port is the scheme's
         raise DestinationRefused("must use port 443")
     if not host:
         raise DestinationRefused("must name a host")

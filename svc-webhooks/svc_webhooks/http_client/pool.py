@@ -59,9 +59,9 @@ class Pool:
         now = self._loop.time()
         while self._idle:
             longest = next(iter(self._idle))
-            left = longest.idle_since + IDLE_SECONDS_MAX - now
-            if left > 0:
-                self._timer = self._loop.call_later(left, self._close_idle)
+            seconds = longest.idle_since + IDLE_SECONDS_MAX - now
+            if seconds > 0:
+                self._timer = self._loop.call_later(seconds, self._close_idle)
                 return
             self._let_go(longest)
 

@@ -72,24 +72,24 @@ class Names(Generic[Read]):
             raise ResolverFault from error
         if not addresses:
             raise NoAddress
-        found = self._read(addresses)
+        resolved = self._read(addresses)
         if len(self._cache) >= KEPT_MAX:
             self._cache.clear()
-        self._cache[host] = (time.monotonic() + KEPT_SECONDS, found)
-        return found
+        self._cache[host] = (time.monotonic() + KEPT_SECONDS, resolved)
+        return resolved
 
     async def _addresses(self, host: str, party: int) -> Sequence[str]:
         await self._permits.enter(party)
         try:
-            asked = asyncio.ensure_future(self._resolve(host, party))
+            lookup = asyncio.ensure_future(self._resolve(host, party))
             try:
-                await asyncio.wait({asked}, timeout=SLOW_AFTER_SECONDS)
+                await asyncio.wait({lookup}, timeout=SLOW_AFTER_SECONDS)
             except BaseException:
-                asked.cancel()
+                lookup.cancel()
                 raise
         finally:
             self._permits.leave(party)
-        return await asked
+        return await lookup
 
     def _looked_up(self, host: str, task: asyncio.Task[Read]) -> None:
         self._asking.pop(host, None)
@@ -106,17 +106,17 @@ class SystemResolver:
 
     async def __call__(self, host: str, party: int = 0) -> Sequence[str]:
         """All addresses of `host`. Raises NoAddress or ResolverFault."""
-        found = self._asked.get(host)
-        if found is None:
+        answer = self._asked.get(host)
+        if answer is None:
             if self._threads.room(party) <= 0:
                 raise ResolverFault
             loop = asyncio.get_running_loop()
-            found = loop.create_future()
-            found.add_done_callback(asyncio.Future.exception)  # retrieves the exception, even without waiters
+            answer = loop.create_future()
+            answer.add_done_callback(asyncio.Future.exception)  # retrieves the exception, even without waiters
             threading.Thread(target=self._look_up, args=(loop, host, party), name="resolve", daemon=True).start()
-            self._asked[host] = found
+            self._asked[host] = answer
             self._threads.take(party)
-        return await asyncio.shield(found)
+        return await asyncio.shield(answer)
 
     def _look_up(self, loop: asyncio.AbstractEventLoop, host: str, party: int) -> None:
         result = _getaddrinfo(host)
@@ -125,17 +125,17 @@ class SystemResolver:
 
     def _settle(self, host: str, party: int, result: Sequence[str] | Exception) -> None:
         self._threads.give_back(party)
-        found = self._asked.pop(host)
+        answer = self._asked.pop(host)
         if isinstance(result, Exception):
-            found.set_exception(result)
+            answer.set_exception(result)
         else:
-            found.set_result(result)
+            answer.set_result(result)
 
 
 def _getaddrinfo(host: str) -> Sequence[str] | Exception:
     try:
         # The final dot disables the resolver's search list: the name is absolute.
-        found = socket.getaddrinfo(host + ".", PORT, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        entries = socket.getaddrinfo(host + ".", PORT, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     except UnicodeError:
         return NoAddress()
     except socket.gaierror as error:
@@ -143,4 +143,4 @@ def _getaddrinfo(host: str) -> Sequence[str] | Exception:
         return ResolverFault() if passing else NoAddress()
     except OSError:
         return ResolverFault()
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))

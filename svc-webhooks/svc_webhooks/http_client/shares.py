@@ -34,9 +34,9 @@ class Shares:
 
     def give_back(self, party: int, places: int = 1) -> None:
         self.held -= places
-        left = self._held[party] - places
-        if left:
-            self._held[party] = left
+        held = self._held[party] - places
+        if held:
+            self._held[party] = held
         else:
             del self._held[party]
 
@@ -90,9 +90,9 @@ class Turns(Shares):
             party = min(self._waiting, key=self.held_by) if len(self._waiting) > 1 else next(iter(self._waiting))
             if super().room(party) <= 0:
                 return
-            own = self._waiting[party]
-            _, entered = own.popleft()
-            if not own:
+            queue = self._waiting[party]
+            _, entered = queue.popleft()
+            if not queue:
                 del self._waiting[party]
             if not entered.done():
                 self.take(party)
@@ -102,15 +102,15 @@ class Turns(Shares):
         assert self._patience_seconds is not None
         self._timer = None
         until = loop.time() - self._patience_seconds + 0.001
-        for party, own in list(self._waiting.items()):
-            while own and (own[0][0] <= until or own[0][1].done()):
-                _, entered = own.popleft()
+        for party, queue in list(self._waiting.items()):
+            while queue and (queue[0][0] <= until or queue[0][1].done()):
+                _, entered = queue.popleft()
                 if not entered.done():
                     entered.set_result(False)
-            if not own:
+            if not queue:
                 del self._waiting[party]
         if self._waiting:
-            oldest = min(own[0][0] for own in self._waiting.values())
+            oldest = min(queue[0][0] for queue in self._waiting.values())
             self._timer = loop.call_at(oldest + self._patience_seconds, self._give_up, loop)
 
 

@@ -68,15 +68,15 @@ class SubscriptionsService:
         caller = identity.caller(call)
         if self.vault is None:
             raise vault_unavailable()
-        wanted, _ = bodies.decode(records.SubscriptionCreate, request.body)
-        events = rules.event_set(wanted.events)
-        same = bodies.canonical({"destination_url": wanted.destination_url, "events": events})
+        fields, _ = bodies.decode(records.SubscriptionCreate, request.body)
+        events = rules.event_set(fields.events)
+        same = bodies.canonical({"destination_url": fields.destination_url, "events": events})
         claim = idempotency.claim_of(request, caller, "POST /webhooks", same)
         # Before the destination is checked: a replay must not depend on what the name resolves to now.
         reply = await queries.CREATE_SUBSCRIPTION.stored(self.database, claim)
         if reply is None:
-            await self.check_destination(wanted.destination_url, caller.company_id)
-            reply = await self._create(self.vault, caller, wanted.destination_url, events, claim)
+            await self.check_destination(fields.destination_url, caller.company_id)
+            reply = await self._create(self.vault, caller, fields.destination_url, events, claim)
         return pb.CreateSubscriptionResponse(reply=reply)
 
     async def check_destination(self, destination_url: str, company_id: int) -> None:
@@ -128,7 +128,7 @@ class SubscriptionsService:
         secret: str,
         source: str,
     ) -> dict[Any, Any]:
-        """The values of a new subscription by column, with an id of its own."""
+        """The values of a new subscription by column, with its id."""
         c = subscription.c
         sub_id = await self.ids.next()
         sealed = vault.seal(sub_id, secret)

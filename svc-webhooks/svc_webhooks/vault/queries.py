@@ -83,11 +83,11 @@ def _reseal() -> Query[Written]:
         "rows",
         {"id": BigInteger, "old_key_id": Text, "old_sealed": LargeBinary, "key_id": Text, "sealed": LargeBinary},
     )
-    made = select(*rows.c).cte("made")  # it is used twice
+    resealed = select(*rows.c).cte("resealed")  # it is used twice
     # All statements lock subscriptions in the order of ids.
     locked = (
         select(subscription.c.id)
-        .where(subscription.c.id.in_(select(made.c.id)))
+        .where(subscription.c.id.in_(select(resealed.c.id)))
         .order_by(subscription.c.id)
         .with_for_update(key_share=True)
         .cte("locked")
@@ -98,18 +98,18 @@ def _reseal() -> Query[Written]:
         update(subscription)
         .where(
             subscription.c.id == locked.c.id,
-            subscription.c.id == made.c.id,
-            subscription.c.secret_key_id == made.c.old_key_id,
-            subscription.c.secret_sealed == made.c.old_sealed,
+            subscription.c.id == resealed.c.id,
+            subscription.c.secret_key_id == resealed.c.old_key_id,
+            subscription.c.secret_sealed == resealed.c.old_sealed,
         )
-        .values(secret_key_id=made.c.key_id, secret_sealed=made.c.sealed)
-        .returning(subscription.c.id, subscription.c.company_id, made.c.old_key_id),
+        .values(secret_key_id=resealed.c.key_id, secret_sealed=resealed.c.sealed)
+        .returning(subscription.c.id, subscription.c.company_id, resealed.c.old_key_id),
     )
 
 
 _RESEAL = _reseal()
 
 
-async def secrets_resealed(connection: Connection, made: Sequence[Resealed]) -> list[Written]:
+async def secrets_resealed(connection: Connection, resealed: Sequence[Resealed]) -> list[Written]:
     """Writes the secrets that have not changed since they were read, and returns them."""
-    return await _RESEAL.rows(connection, **columns_of_tuples(made))
+    return await _RESEAL.rows(connection, **columns_of_tuples(resealed))

@@ -39,7 +39,7 @@ class VaultService:
         after_id = 0
         while rows := await queries.secrets_sealed(self.database, after_id, SECRETS_AT_ONCE):
             after_id = rows[-1].id
-            made = []
+            resealed = []
             for row in rows:
                 try:
                     secret = self.vault.open(*row)
@@ -48,19 +48,19 @@ class VaultService:
                     continue
                 if row.secret_key_id != self.vault.key_id:
                     anew = self.vault.seal(row.id, secret)
-                    made.append(queries.Resealed(*row, anew.key_id, anew.sealed))
-            if made:
-                response.resealed += await self._save(call, made, self.vault.key_id)
+                    resealed.append(queries.Resealed(*row, anew.key_id, anew.sealed))
+            if resealed:
+                response.resealed += await self._save(call, resealed, self.vault.key_id)
         keys = [row.secret_key_id for row in await self.look()]
         response.keys_needed.extend(key_id for key_id in keys if key_id != self.vault.key_id)
         log.info("secrets_resealed", key_id=response.key_id, secrets=response.resealed, unopened=response.unopened)
         return response
 
-    async def _save(self, call: identity.Call, made: Sequence[queries.Resealed], key_id: str) -> int:
+    async def _save(self, call: identity.Call, resealed: Sequence[queries.Resealed], key_id: str) -> int:
         """Writes the secrets that have not changed since they were read, each with an audit entry; returns their
         number."""
         async with self.database.transaction() as connection:
-            done = await queries.secrets_resealed(connection, made)
+            done = await queries.secrets_resealed(connection, resealed)
             for row in done:
                 before, after = {"secret_key_id": row.old_key_id}, {"secret_key_id": key_id}
                 await self.audit.add(
@@ -82,9 +82,9 @@ class VaultService:
 
     async def look(self) -> list[queries.KeyInUse]:
         """The keys in use; also reports them to logs and metrics."""
-        found = await queries.keys_in_use(self.database)
+        keys = await queries.keys_in_use(self.database)
         SECRETS.clear()
-        for row in found:
+        for row in keys:
             opens = self._opens(row)
             SECRETS.labels(row.secret_key_id, "yes" if opens else "no").set(row.secrets)
             if not opens:
@@ -92,7 +92,7 @@ class VaultService:
                 log.error("secrets_not_opened", key_id=row.secret_key_id, secrets=row.secrets)
             elif self.vault is not None and row.secret_key_id != self.vault.key_id:
                 log.info("secrets_under_an_older_key", key_id=row.secret_key_id, secrets=row.secrets)
-        return found
+        return keys
 
     def _opens(self, row: queries.KeyInUse) -> bool:
         try:

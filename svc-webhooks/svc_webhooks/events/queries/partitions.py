@@ -107,8 +107,8 @@ _UNDELIVERED = Statement(
 
 
 async def clock(database: Database) -> datetime.datetime:
-    found: datetime.datetime = await database.value(_CLOCK)
-    return found
+    now: datetime.datetime = await database.value(_CLOCK)
+    return now
 
 
 async def undelivered_before(database: Database, before: uuid.UUID) -> dict[str, int]:
@@ -125,16 +125,16 @@ async def day_sets(connection: Connection) -> list[DaySet]:
         " WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relname ~ '^(event|delivery|attempt)_[0-9]{8}$'",
         PARTITIONS,
     )
-    found: dict[datetime.date, DaySet] = {}
+    by_first_day: dict[datetime.date, DaySet] = {}
     for row in rows:
         table, _, name = row["relname"].partition("_")
         since = datetime.datetime.strptime(name, "%Y%m%d").date()
-        one = found.setdefault(since, DaySet(since, since + DAY))
+        day_set = by_first_day.setdefault(since, DaySet(since, since + DAY))
         if row["bound"] is not None:  # FOR VALUES FROM ('…') TO ('…')
-            one.until = day_of(uuid.UUID(row["bound"].split("'")[3]))
+            day_set.until = day_of(uuid.UUID(row["bound"].split("'")[3]))
         pending = row["inhdetachpending"]
-        one.states[table] = DETACHED if pending is None else DETACHING if pending else ATTACHED
-    return sorted(found.values(), key=lambda one: (not one.is_half_dropped, one.since))
+        day_set.states[table] = DETACHED if pending is None else DETACHING if pending else ATTACHED
+    return sorted(by_first_day.values(), key=lambda day_set: (not day_set.is_half_dropped, day_set.since))
 
 
 async def make(connection: Connection, day: datetime.date) -> None:
@@ -151,26 +151,26 @@ async def make(connection: Connection, day: datetime.date) -> None:
 
 
 def _bounds(since: datetime.date, until: datetime.date) -> str:
-    """A partition's bounds as a constraint of its own. Without it, DETACH CONCURRENTLY adds one while statements write
+    """A partition's bounds as a separate constraint. Without it, DETACH CONCURRENTLY adds one while statements write
     to the partition, and a statement that began with one constraint less crashes the server."""
     return f"CONSTRAINT {BOUNDS} CHECK (event_id >= '{first_id(since)}' AND event_id < '{first_id(until)}')"
 
 
-async def detach(connection: Connection, table: str, one: DaySet) -> None:
+async def detach(connection: Connection, table: str, day_set: DaySet) -> None:
     """Detaches a partition. No statement waits for it; it waits for statements that use the table at this moment.
 
     If it is cut off while it waits, the partition stays `detaching`: later statements do not see it, and the next call
     finishes the detachment.
     """
-    partition = _name(table, one.since)
-    if one.states[table] == DETACHING:
+    partition = _name(table, day_set.since)
+    if day_set.states[table] == DETACHING:
         await connection.raw.execute(f"ALTER TABLE {table} DETACH PARTITION {partition} FINALIZE")
         return
     valid = await connection.raw.fetchval(
         "SELECT convalidated FROM pg_constraint WHERE conrelid = $1::text::regclass AND conname = $2", partition, BOUNDS
     )
     if valid is None:  # made by an earlier release
-        await connection.raw.execute(f"ALTER TABLE {partition} ADD {_bounds(one.since, one.until)} NOT VALID")
+        await connection.raw.execute(f"ALTER TABLE {partition} ADD {_bounds(day_set.since, day_set.until)} NOT VALID")
     if not valid:
         await connection.raw.execute(f"ALTER TABLE {partition} VALIDATE CONSTRAINT {BOUNDS}")
     await connection.raw.execute(f"ALTER TABLE {table} DETACH PARTITION {partition} CONCURRENTLY")

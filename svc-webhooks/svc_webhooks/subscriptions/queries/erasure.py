@@ -79,8 +79,8 @@ _FORGET = Statement(delete(erasure).where(erasure.c.subscription_id == param("su
 
 async def erasure_taken(connection: Connection, sub_id: int | None) -> int | None:
     """Locks a noted subscription, either this one or the oldest; None if other processes work on all of them."""
-    found: int | None = await connection.value(_TAKEN, sub_id=sub_id)
-    return found
+    taken: int | None = await connection.value(_TAKEN, sub_id=sub_id)
+    return taken
 
 
 async def deliveries_deleted(connection: Connection, sub_id: int, after: uuid.UUID, rows: int) -> list[uuid.UUID]:
