@@ -103,7 +103,6 @@ class Console:
         signer = TokenSigner(settings.identity_key_file)
         self._clients = {name: ServiceClient(name, target, signer) for name, target in settings.addresses.items()}
         sessions = Sessions(self._clients[config.GATEWAY])
-        clock = now or (lambda: datetime.datetime.now(datetime.UTC))
         store = files.at(settings.files_url)
         database = Database(
             settings.database.url,
@@ -121,11 +120,11 @@ class Console:
             templates=templating.environment(statics),
             statics=statics,
             pages=pages.PAGES,
-            now=clock,
+            now=now or (lambda: datetime.datetime.now(datetime.UTC)),
             live=Live(settings.nats_url, settings.nats_tls),
             files=store,
         )
-        self.keeper = Keeper(Jobs(database), store, clock, settings.import_tasks)
+        self.keeper = Keeper(Jobs(database), store, settings.import_tasks)
         self.is_ready = False
         """Whether the start is over and the stop has not begun."""
         self._uploads, self._turns = UploadPlaces(), Turns()

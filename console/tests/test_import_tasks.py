@@ -28,7 +28,7 @@ from testkit.patience import comes_true, eventually
 from testkit.plugin import PostgresServer
 
 CONSOLE = """
-import asyncio, datetime, os, sys
+import asyncio, os, sys
 from chassis.db.database import Database
 from chassis.db.revisions import head_of
 from console import files
@@ -37,8 +37,7 @@ from console.imports.jobs import Jobs
 keeper.RENEW_SECONDS, keeper.PATIENCE_SECONDS, keeper.LOOK_SECONDS = 0.2, 1.0, 0.2
 async def main():
     jobs = Jobs(Database(os.environ["MAKEREADY_DATABASE_URL"], application="console", connections=4))
-    clock = lambda: datetime.datetime.now(datetime.UTC)
-    one = keeper.Keeper(jobs, files.at(os.environ["MAKEREADY_FILES_URL"]), clock, int(sys.argv[1]), sys.argv[2:])
+    one = keeper.Keeper(jobs, files.at(os.environ["MAKEREADY_FILES_URL"]), int(sys.argv[1]), sys.argv[2:])
     await one.open(head_of("console"))
     await one.run()
 asyncio.run(main())
@@ -279,6 +278,16 @@ async def test_imports_go_on_after_whatever_befell_the_database(jobs: Jobs, star
         await connection.raw.execute("ALTER TABLE job_away RENAME TO job")
     second = await add(jobs, tmp_path, 1, "second.csv")
     await comes_to(jobs, 1, second, states.MAPPING)
+
+
+async def test_imports_are_kept_for_thirty_days_of_the_databases_clock(jobs: Jobs, tmp_path: Path) -> None:
+    """A console whose clock is ahead deletes no file before: it cannot be had again."""
+    first, second = [await add(jobs, tmp_path, 1, f"{days}.csv") for days in (29, 31)]
+    async with jobs.database.connection() as connection:
+        for job_id, days in ((first, 29), (second, 31)):
+            changes = "state = 'mapping', uploaded_at = clock_timestamp() - make_interval(days => $2)"
+            await connection.raw.execute(f"UPDATE job SET {changes} WHERE id = $1", job_id, days)
+    assert [old.id for old in await jobs.old()] == [second]
 
 
 async def test_a_company_has_one_place_while_another_waits(jobs: Jobs, start: Start, tmp_path: Path) -> None:

@@ -144,6 +144,9 @@ async def test_a_page_that_is_opened_while_the_console_listens_misses_nothing(li
             again = {**headers, "Last-Event-ID": str(int(time.time() * 1000) + 1)}
             async with http.get(f"{path}{before}", headers=again) as later:
                 assert await until(events(later), "state live") == ["state live"]
+            # Its console's clock was set back by an hour since: it may have missed anything.
+            async with listening(live_system, session, "ticket-41", time.time() + 3600) as ahead:
+                assert await until(events(ahead), "live-again") == ["state live", "live-again"]
 
 
 async def test_a_session_that_ends_ends_its_streams(live_system: System) -> None:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import TIME, Query, Statement, param
+from chassis.db.statements import Query, Statement, param
 from console.tables import job, reject
 from importing.passes import Outcome
 
@@ -79,7 +79,6 @@ def _text(name: str) -> Any:
     return param(name, sa.Text)
 
 
-_now = param("now", TIME)
 _mine = (job.c.company_id == _number("company_id"), job.c.id == _number("job_id"))
 _led = (job.c.id == _number("job_id"), job.c.runner == _text("held_by"), job.c.lease_until > sa.func.clock_timestamp())
 _lease = sa.func.clock_timestamp() + sa.literal_column(f"interval '{LEASE.seconds} seconds'")
@@ -151,7 +150,7 @@ _MAP = Statement(
         fault="",
         stopped_in="",
         attempts=0,
-        started_at=_now,
+        started_at=sa.func.clock_timestamp(),
         ended_at=None,
     )
     .returning(job.c.id)
@@ -167,7 +166,7 @@ _RUN = Statement(
         outcome="{}",
         position=0,
         attempts=0,
-        started_at=_now,
+        started_at=sa.func.clock_timestamp(),
         ended_at=None,
     )
     .returning(job.c.id)
@@ -185,7 +184,14 @@ _GO_ON = Statement(
 _CANCEL = Statement(sa.update(job).where(*_mine, _under_way()).values(cancels=True).returning(job.c.id))
 _DELETE = Statement(sa.delete(job).where(*_mine, sa.not_(_under_way())).returning(job.c.stored_as))
 _OLD = Query(
-    Job, sa.select(job).where(job.c.uploaded_at < _now, sa.not_(_under_way())).order_by(job.c.uploaded_at).limit(100)
+    Job,
+    sa.select(job)
+    .where(
+        job.c.uploaded_at < sa.func.clock_timestamp() - sa.literal_column(f"interval '{KEPT.days} days'"),
+        sa.not_(_under_way()),
+    )
+    .order_by(job.c.uploaded_at)
+    .limit(100),
 )
 _is_due = sa.and_(_under_way(), sa.not_(job.c.cancels), sa.not_(_has_lease(job)))
 # The first of the company that has the fewest under way, so that none waits for all the tasks of another.
@@ -326,7 +332,7 @@ class Jobs:
     async def _begin(self, statement: Statement, job_id: int, **values: Any) -> bool:
         """Begins a task without the rejected rows of an earlier one."""
         async with self.database.transaction() as connection:
-            is_begun = await connection.row(statement, job_id=job_id, now=_clock(), **values) is not None
+            is_begun = await connection.row(statement, job_id=job_id, **values) is not None
             if is_begun:
                 await connection.execute(_CLEAR, job_id=job_id)
         return is_begun
@@ -429,9 +435,9 @@ class Jobs:
                 raise LeaseLost
             await self._reject(connection, job_id, rejects)
 
-    async def old(self, now: datetime.datetime) -> list[Job]:
-        """Some of the jobs that are older than KEPT."""
-        return await _OLD.rows(self.database, now=now - KEPT)
+    async def old(self) -> list[Job]:
+        """Some of the jobs that are older than KEPT, by PostgreSQL's clock: their files cannot be had again."""
+        return await _OLD.rows(self.database)
 
     @staticmethod
     async def _reject(connection: Connection, job_id: int, rejects: Sequence[tuple[str, str]]) -> None:
@@ -442,7 +448,3 @@ class Jobs:
 
 def _json(outcome: Outcome) -> str:
     return msgspec.json.encode(outcome, enc_hook=str).decode()
-
-
-def _clock() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
 import os
 import secrets
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import structlog
 from aiohttp import web
@@ -51,12 +50,11 @@ class Keeper:
         self,
         jobs: Jobs,
         files: Files,
-        now: Callable[[], datetime.datetime],
         at_once: int,
         worker: Sequence[str] = WORKER,
     ) -> None:
         """at_once: tasks that this process works on at once; others wait. worker: the program that does a task."""
-        self.jobs, self._files, self._now = jobs, files, now
+        self.jobs, self._files = jobs, files
         self._at_once = at_once
         self._worker = worker
         self._working: dict[str, asyncio.Task[None]] = {}
@@ -184,7 +182,7 @@ class Keeper:
         """Deletes old jobs with their files: the file first, so that none is left without a job. Deletes the copies of
         processes that were killed with their console."""
         await asyncio.to_thread(copies.delete_left)
-        while some := await self.jobs.old(self._now()):
+        while some := await self.jobs.old():
             for job in some:
                 await self._files.delete(job.stored_as)
                 await self.jobs.delete(job.company_id, job.id)

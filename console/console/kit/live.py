@@ -28,6 +28,9 @@ OF_A_COMPANY_MAX = 250
 CONNECTIONS_MAX = 1000
 LINGER_SECONDS = 60.0
 REMEMBERED = 2000
+AHEAD_SECONDS = 5.0
+"""By how much a page may be ahead of this clock: another console made it. One further ahead was made before a clock was
+set back, so nobody knows what it has missed."""
 
 log = structlog.stdlib.get_logger(__name__)
 WATCHED = Gauge("makeready_console_live", "Pages that are open and listen")
@@ -126,7 +129,8 @@ class Live:
             if at >= since:
                 watch.hear(kind, entity_id)
         is_whole = len(company.hints) < REMEMBERED or company.hints[0][0] <= since
-        return company.heard_since > since or not is_whole
+        is_ahead = since > time.time() + AHEAD_SECONDS
+        return is_ahead or company.heard_since > since or not is_whole
 
     @contextlib.contextmanager
     def watch(self, session: str, account: str, company_id: int, topics: frozenset[str]) -> Iterator[Watch | None]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import datetime
 import hashlib
 import json
 import string
@@ -15,6 +17,8 @@ import pytest
 from chassis.auth.identity import STAFF
 from chassis.db.database import Database
 from gateway.identity.accounts.rules import TOTP_SECONDS
+from gateway.identity.accounts.sessions.queries import purge
+from gateway.identity.accounts.signed_texts import SignedTexts
 from gateway.identity.accounts.totp import TotpFault, TotpSecrets
 from makeready.common.v1 import options_pb2
 from makeready.identity.v1 import accounts_pb2, actors_pb2, administrators_pb2, identity_pb2
@@ -316,6 +320,57 @@ async def test_an_answer_is_good_for_its_own_challenge_alone(
         return_exceptions=True,
     )
     assert sum(isinstance(answer, pb.FinishPasskeyResponse) for answer in answers) == 1
+
+
+@pytest.mark.parametrize("confirms", [False, True])
+async def test_a_challenge_is_good_for_ten_minutes_whatever_clock_made_it(
+    operator: Operator, company_id: int, console: Console, origin: str, gateway: Gateway, confirms: bool
+) -> None:
+    text = (await console.sign_in(await administrator(operator, company_id))).text
+    key = await with_passkey(console, text, origin, counts=False)
+    started = await console("StartPasskey", session=text if confirms else "")
+    name, _, material = gateway.environment["MAKEREADY_TOTP_KEYS"].partition(":")
+    texts = SignedTexts({name: base64.b64decode(material)})
+    content = texts.content("passkey", started.ceremony)
+    assert content is not None
+    credential = key.get(started.options_json)
+    # The last two are those of gateways whose clock is ahead: a challenge is stored nowhere, so they go on making some.
+    for seconds in (-86_400, -1, 3600 + 600, 86_400 + 600):
+        ends_at = int(time.time()) + seconds
+        ceremony = texts.sign("passkey", ends_at.to_bytes(8, "big") + content[8:])
+        answer = console("FinishPasskey", ceremony=ceremony, credential_json=credential)
+        assert (await refused(answer)).code == "sign_in_failed", seconds
+    assert await console("FinishPasskey", ceremony=started.ceremony, credential_json=credential)
+
+
+async def test_a_challenge_opens_nothing_of_an_account_that_was_deactivated_meanwhile(
+    operator: Operator, company_id: int, console: Console, origin: str
+) -> None:
+    session = await console.sign_in(await administrator(operator, company_id))
+    key = await with_passkey(console, session.text, origin, counts=False)
+    challenges = [await console("StartPasskey"), await console("StartPasskey", session=session.text)]
+    request = administrators_pb2.DeactivateAdministratorRequest(
+        idempotency_key="deactivate", administrator_id=session.session.person_id
+    )
+    await operator("DeactivateAdministrator", request, company_id)
+    for started in challenges:
+        answer = console("FinishPasskey", ceremony=started.ceremony, credential_json=key.get(started.options_json))
+        assert (await refused(answer)).code == "sign_in_failed"
+
+
+async def test_a_challenge_stays_used_for_gateways_whose_clock_is_behind(
+    operator: Operator, company_id: int, console: Console, origin: str, database: Database
+) -> None:
+    text = (await console.sign_in(await administrator(operator, company_id))).text
+    key = await with_passkey(console, text, origin, counts=False)
+    started = await console("StartPasskey")
+    await console("FinishPasskey", ceremony=started.ceremony, credential_json=key.get(started.options_json))
+    digest = hashlib.sha256(started.ceremony.encode()).digest()
+    now = datetime.datetime.now(datetime.UTC)
+    await execute(database, "UPDATE ceremony SET expires_at = $2 WHERE digest = $1", digest, now)
+    for minutes, is_kept in ((4, True), (6, False)):
+        await purge(database, now + datetime.timedelta(minutes=minutes))
+        assert bool(await execute(database, "SELECT FROM ceremony WHERE digest = $1", digest)) is is_kept
 
 
 async def test_a_recovery_code_of_many_requests_at_once_signs_in_one(

@@ -22,7 +22,7 @@ DELAY_MAX = datetime.timedelta(minutes=15)
 NETWORK_FAILURES_MAX = 20
 NETWORK_WINDOW = datetime.timedelta(minutes=5)
 # What is further ahead was recorded by clocks that have been set back since: nobody waits for such an attempt, and such
-# a confirmation opens nothing.
+# a confirmation or challenge opens nothing. Clocks that differ by more write nothing.
 AHEAD_MAX = datetime.timedelta(minutes=5)
 # After a day without an attempt the count begins anew.
 FAILURES_KEPT = datetime.timedelta(days=1)

@@ -163,7 +163,8 @@ async def sessions_of(database: Database, account_id: int) -> list[Record]:
 
 _idle_since = param("idle_since", TIME)
 _PURGES = (
-    Statement(sa.delete(ceremony).where(ceremony.c.expires_at <= _now)),
+    # A gateway whose clock is behind takes a passkey's challenge for longer: its use is on record until then.
+    Statement(sa.delete(ceremony).where(ceremony.c.expires_at <= param("unused_since", TIME))),
     Statement(sa.delete(link).where(link.c.expires_at <= _now)),
     Statement(sa.delete(session).where(session.c.ends_at <= param("ended_since", TIME))),
     Statement(sa.delete(sign_in_failure).where(sign_in_failure.c.failed_at <= _idle_since)),
@@ -174,5 +175,10 @@ _PURGES = (
 async def purge(database: Database, now: datetime.datetime) -> None:
     """Deletes what is over: ceremonies, links, sessions, failures."""
     for statement in _PURGES:
-        values = {"now": now, "idle_since": now - rules.FAILURES_KEPT, "ended_since": now - rules.ENDED_KEPT}
+        values = {
+            "now": now,
+            "unused_since": now - rules.AHEAD_MAX,
+            "idle_since": now - rules.FAILURES_KEPT,
+            "ended_since": now - rules.ENDED_KEPT,
+        }
         await database.execute(statement, **{name: values[name] for name in statement.parameters})
