@@ -23,6 +23,11 @@ PLACES = {"ticket": "/tickets", "turn": "/turns", "vendor": "/vendors", "inspect
 _BEFORE_DATA = ',"data":'
 
 
+def public_fields(schema: str) -> list[str]:
+    """The fields of a schema of the document, `Vendor` for one, in its order."""
+    return list(json.loads(DOCUMENT.read_text())["components"]["schemas"][schema]["properties"])
+
+
 class OutboxEvent(Protocol):
     """An outbox's message, as makeready.events.v1.Event has it."""
 

@@ -16,29 +16,9 @@ from makeready.common.v1 import options_pb2
 from makeready.events.v1.events_pb2 import References, StaffReference
 from svc_catalog import consumers
 from svc_catalog.inspections import rules
+from testkit.event_contract import public_fields
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
-INSPECTION_KEYS = [
-    "schema_version",
-    "entity_type",
-    "entity_id",
-    "inspection_number",
-    "title",
-    "inspection_type",
-    "status",
-    "result",
-    "property",
-    "unit",
-    "scheduled_date",
-    "completed_date",
-    "assignee",
-    "is_compliance_inspection",
-    "compliance_type",
-    "created_at",
-    "external_id",
-    "source",
-    "url",
-]
 I = {"external_id": "I1", "property": "P1"}  # noqa: E741 - beside P, U and A of the other kinds
 _staff_ids = itertools.count(9_000_000_000)
 
@@ -84,7 +64,7 @@ async def test_an_inspection_has_every_key_in_the_order_of_the_contract(
     }
     assert await company.put("inspections", row) == ["created"]
     (found,) = await company.list("inspections")
-    assert list(found) == INSPECTION_KEYS
+    assert list(found) == public_fields("Inspection")
     assert found == {
         "schema_version": 1,
         "entity_type": "inspection",
@@ -112,7 +92,7 @@ async def test_an_inspection_has_every_key_in_the_order_of_the_contract(
 async def test_a_bare_inspection_has_nulls_and_defaults(company: Any, elm: Any) -> None:
     await company.put("inspections", I)
     (found,) = await company.list("inspections")
-    assert list(found) == INSPECTION_KEYS
+    assert list(found) == public_fields("Inspection")
     nulls = ["title", "inspection_type", "result", "unit", "scheduled_date", "completed_date", "assignee"]
     assert [key for key, value in found.items() if value is None] == [*nulls, "compliance_type"]
     assert (found["status"], found["is_compliance_inspection"]) == ("Scheduled", False)

@@ -17,18 +17,11 @@ from chassis.refusals import Refusal
 from makeready.catalog.v1 import meters_pb2 as pb
 from svc_catalog.meters import queries, rules
 from svc_catalog.meters import tables as m
+from testkit.event_contract import public_fields
 from testkit.examples import examples
 from testkit.plans import rows_looked_at, statement_plan
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
-METER_KEYS = (
-    "schema_version entity_type entity_id name utility_type scope meter_number unit_of_measure is_active property unit"
-    " created_at updated_at external_id source url"
-).split()
-READING_KEYS = (
-    "schema_version entity_type entity_id meter_id period_start period_end consumption unit_of_measure cost"
-    " is_estimated created_at external_id source"
-).split()
 M = {"external_id": "M1", "property": "P1", "name": "Main", "utility_type": "electric", "unit_of_measure": "kWh"}
 R = {
     "external_id": "R1",
@@ -75,7 +68,7 @@ async def test_a_meter_has_every_key_in_order(place: Any, elm: Any) -> None:
     assert await place.put("meters", row) == ["created"]
     (found,) = await place.list("meters")
     (unit,) = await place.list("units", property_id=elm["entity_id"])
-    assert list(found) == METER_KEYS
+    assert list(found) == public_fields("Meter")
     assert INSTANT.fullmatch(found["updated_at"])
     assert found == {
         "schema_version": 1,
@@ -103,7 +96,7 @@ async def test_a_meter_has_every_key_in_order(place: Any, elm: Any) -> None:
 async def test_a_bare_meter_is_an_active_master_with_nulls(place: Any) -> None:
     await place.put("meters", {name: M[name] for name in ("external_id", "property", "name", "utility_type")})
     (found,) = await place.list("meters")
-    assert list(found) == METER_KEYS
+    assert list(found) == public_fields("Meter")
     assert {key for key, value in found.items() if value is None} == {"meter_number", "unit_of_measure", "unit"}
     assert (found["scope"], found["is_active"]) == ("master", True)
 
@@ -112,7 +105,7 @@ async def test_a_reading_has_every_key_in_order(place: Any, main: Any) -> None:
     row = R | {"unit_of_measure": "MWh", "cost": "17.35", "is_estimated": "yes", "created_at": "2026-02-03T04:05:06Z"}
     assert await place.put("readings", row) == ["created"]
     (found,) = await place.list("readings", meter_id=main["entity_id"])
-    assert list(found) == READING_KEYS
+    assert list(found) == public_fields("Reading")
     assert found == {
         "schema_version": 1,
         "entity_type": "utility_reading",
@@ -133,7 +126,7 @@ async def test_a_reading_has_every_key_in_order(place: Any, main: Any) -> None:
 async def test_a_bare_reading_counts_in_the_meters_unit_of_measure(place: Any, main: Any) -> None:
     await place.put("readings", R)
     (found,) = await place.list("readings", meter_id=main["entity_id"])
-    assert list(found) == READING_KEYS
+    assert list(found) == public_fields("Reading")
     assert (found["unit_of_measure"], found["cost"], found["is_estimated"]) == ("kWh", None, False)
     # Later readings are in the new unit; earlier readings keep theirs.
     assert await place.put("meters", M | {"unit_of_measure": "MWh"}) == ["changed"]

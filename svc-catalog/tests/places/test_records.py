@@ -11,70 +11,10 @@ import pytest
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import places_pb2 as pb
+from testkit.event_contract import public_fields
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
-PROPERTY_KEYS = [
-    "schema_version",
-    "entity_type",
-    "entity_id",
-    "name",
-    "address",
-    "city",
-    "state",
-    "postal_code",
-    "building_type",
-    "construction_type",
-    "unit_count",
-    "year_built",
-    "latitude",
-    "longitude",
-    "created_at",
-    "external_id",
-    "source",
-    "url",
-]
-UNIT_KEYS = [
-    "schema_version",
-    "entity_type",
-    "entity_id",
-    "name",
-    "unit_number",
-    "unit_status",
-    "property",
-    "floorplan",
-    "building",
-    "floor",
-    "created_at",
-    "external_id",
-    "source",
-    "projected_ready_on",
-    "url",
-]
-ASSET_KEYS = [
-    "schema_version",
-    "entity_type",
-    "entity_id",
-    "name",
-    "category",
-    "sub_category",
-    "asset_tag",
-    "make",
-    "model",
-    "serial_number",
-    "status",
-    "property",
-    "location",
-    "year",
-    "installed_on",
-    "warranty_expires_on",
-    "expected_life_years",
-    "created_at",
-    "updated_at",
-    "external_id",
-    "source",
-    "url",
-]
 
 FULL_PROPERTY = {
     "external_id": "P-1",
@@ -96,7 +36,7 @@ FULL_PROPERTY = {
 async def test_a_property_has_every_key_in_the_order_of_the_contract(company: Any) -> None:
     assert await company.put("properties", FULL_PROPERTY) == ["created"]
     (found,) = await company.list("properties")
-    assert list(found) == PROPERTY_KEYS
+    assert list(found) == public_fields("Property")
     assert found == {
         "schema_version": 1,
         "entity_type": "property",
@@ -122,7 +62,7 @@ async def test_a_property_has_every_key_in_the_order_of_the_contract(company: An
 async def test_a_bare_property_has_nulls(company: Any) -> None:
     await company.put("properties", {"external_id": "P", "name": "Bare", "address": "1 A St"})
     (found,) = await company.list("properties")
-    assert list(found) == PROPERTY_KEYS
+    assert list(found) == public_fields("Property")
     filled = {"schema_version", "entity_type", "entity_id", "name", "address", "created_at", "external_id", "source"}
     assert {key for key, value in found.items() if value is not None} == filled | {"url"}
     assert INSTANT.fullmatch(found["created_at"])
@@ -151,7 +91,7 @@ async def test_a_unit_has_every_key_and_its_nested_objects(company: Any, elm: An
             found["entity_id"],
         )
     (found,) = await company.list("units")
-    assert list(found) == UNIT_KEYS
+    assert list(found) == public_fields("Unit")
     assert found == {
         "schema_version": 1,
         "entity_type": "unit",
@@ -183,7 +123,7 @@ async def test_a_unit_has_every_key_and_its_nested_objects(company: Any, elm: An
 async def test_a_bare_unit_has_nulls(company: Any, elm: Any) -> None:
     await company.put("units", {"external_id": "U", "property": "P1", "name": "1"})
     (found,) = await company.list("units")
-    assert list(found) == UNIT_KEYS
+    assert list(found) == public_fields("Unit")
     nulls = {"unit_number", "unit_status", "floorplan", "building", "floor", "projected_ready_on"}
     assert {key for key, value in found.items() if value is None} == nulls
 
@@ -211,7 +151,7 @@ async def test_an_asset_has_every_key_and_stands_in_a_unit(company: Any, elm: An
     }
     assert await company.put("assets", row) == ["created"]
     (found,) = await company.list("assets")
-    assert list(found) == ASSET_KEYS
+    assert list(found) == public_fields("Asset")
     assert INSTANT.fullmatch(found["updated_at"]) and found["updated_at"] > "2026"
     assert found | {"updated_at": None} == {
         "schema_version": 1,

@@ -18,24 +18,10 @@ from makeready.events.v1.events_pb2 import Event
 from svc_catalog import schema
 from svc_catalog.vendors import queries, rules
 from svc_catalog.vendors.tables import vendor
+from testkit.event_contract import public_fields
 from testkit.plans import page_plan, rows_looked_at
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
-VENDOR_KEYS = [
-    "schema_version",
-    "entity_type",
-    "entity_id",
-    "name",
-    "business",
-    "avg_rating",
-    "rating_count",
-    "is_active",
-    "property_visibility",
-    "onboarded_at",
-    "retired_at",
-    "url",
-    "last_compliance_state",
-]
 V = {"external_id": "V1", "name": "Ace Plumbing"}
 FULL = {
     "external_id": "V-1",
@@ -64,7 +50,7 @@ async def stored(database: Database, company_id: int) -> dict[str, Any]:
 async def test_a_vendor_has_every_key_in_the_order_of_the_contract(company: Any) -> None:
     assert await company.put("vendors", FULL) == ["created"]
     (found,) = await company.list("vendors")
-    assert list(found) == VENDOR_KEYS
+    assert list(found) == public_fields("Vendor")
     assert found == {
         "schema_version": 1,
         "entity_type": "vendor",
@@ -90,7 +76,7 @@ async def test_a_vendor_has_every_key_in_the_order_of_the_contract(company: Any)
 async def test_a_bare_vendor_has_nulls_and_defaults_and_an_unknown_compliance(company: Any, database: Database) -> None:
     await company.put("vendors", V)
     (found,) = await company.list("vendors")
-    assert list(found) == VENDOR_KEYS
+    assert list(found) == public_fields("Vendor")
     assert {key for key, value in found.items() if value is None} == {"avg_rating", "retired_at"}
     assert found["business"] | {"id": 0} == {"id": 0, "legal_name": "Ace Plumbing", "website": None}
     assert (found["rating_count"], found["is_active"]) == (0, True)

@@ -16,17 +16,11 @@ from chassis.refusals import Refusal
 from chassis.writes import idempotency
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
+from testkit.event_contract import public_fields
 
 from .changing import events_of
 
 pytestmark = pytest.mark.usefixtures("places")
-
-TICKET_KEYS = (
-    "schema_version entity_type entity_id ticket_number title description category subcategory priority status "
-    "property unit unit_number room room_instance permission_to_enter preferred_access_time assignee "
-    "assigned_vendor photo_url created_at updated_at completed_at cancelled_at cancellation_reason_code "
-    "external_id source url"
-).split()
 
 
 def body(**changes: Any) -> dict[str, Any]:
@@ -43,7 +37,7 @@ async def test_a_ticket_is_open_and_shaped_as_the_contract_says(client: Any) -> 
     reply = await create(client, body(asset_id=500))
     ticket = json.loads(reply.body)
     assert (reply.status, reply.replayed) == (201, False)
-    assert list(ticket) == TICKET_KEYS
+    assert list(ticket) == public_fields("Ticket")
     assert ticket["status"] == "Open" and ticket["priority"] == "Medium" and ticket["description"] == ""
     assert ticket["property"] == {"id": 10, "name": "Elm Court", "external_id": "P10"}
     assert ticket["unit"] == {"id": 100, "name": "Unit 1A", "external_id": "U1"}
