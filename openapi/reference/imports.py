@@ -96,16 +96,40 @@ def document() -> dict[str, Any]:
 
 
 def with_table(page: str) -> str:
-    """docs/imports.md with a new table between its two markers. Raises ValueError if a marker is missing."""
+    """docs/imports.md with new tables between its two markers. Raises ValueError if a marker is missing."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"docs/imports.md lacks {BEGIN} or {END}")
     lines = ["| kind | columns |", "|---|---|"]
-    for kind in document()["kinds"]:
+    kinds = document()["kinds"]
+    for kind in kinds:
         columns = (f"**{one['name']}**" if one["required"] else str(one["name"]) for one in kind["columns"])
         lines.append(f"| {kind['name']} | {', '.join(columns)} |")
+    lines += ["", "| cap | columns |", "|---|---|", *(f"| {cap} | {columns} |" for cap, columns in _caps(kinds))]
     return before + "\n".join((begin, *lines, end)) + after
+
+
+def _caps(kinds: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Each cap with its columns, texts first. The columns of the cap that most texts have are not named."""
+    texts: dict[int, list[str]] = {}
+    numbers: dict[tuple[int, int], list[str]] = {}
+    for kind in kinds:
+        for column in kind["columns"]:
+            name = f"{column['name']} of {kind['name']}"
+            if "longest" in column:
+                texts.setdefault(column["longest"], []).append(name)
+            elif "highest" in column:
+                numbers.setdefault((column["lowest"], column["highest"]), []).append(name)
+    most = max(texts, key=lambda longest: len(texts[longest]))
+    for longest, names in sorted(texts.items()):
+        yield (
+            f"{longest:,} code points",
+            "every other text without a rule of its own" if longest == most else ", ".join(names),
+        )
+    for (lowest, highest), names in sorted(numbers.items(), key=lambda cap: cap[0][1]):
+        bounds = (str(bound) if abs(bound) < 10_000 else f"{bound:,}" for bound in (lowest, highest))
+        yield " to ".join(bounds), ", ".join(names)
 
 
 def _kind(one: Import) -> dict[str, Any]:

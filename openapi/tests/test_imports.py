@@ -54,6 +54,16 @@ def test_a_column_has_its_type_its_bounds_and_what_it_refers_to_the_required_one
     ]
 
 
+def test_each_cap_names_the_columns_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    things = columns(monkeypatch, ThingRow)
+    kinds = [{"name": "things", "columns": things}, {"name": "others", "columns": things[:1] + things[3:4]}]
+    assert list(imports._caps(kinds)) == [
+        ("20 code points", "property of things"),
+        ("200 code points", "every other text without a rule of its own"),
+        ("1 to 9", "size of things, size of others"),
+    ]
+
+
 def test_a_column_of_a_type_that_no_file_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Undescribed, match="parts"):
         columns(monkeypatch, BadRow)

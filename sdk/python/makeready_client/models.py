@@ -14,7 +14,7 @@ import msgspec
 
 from makeready_client.answers import Answer, Envelope
 
-CONTRACT = "2026-11-26"
+CONTRACT = "2026-11-27"
 """The date of the last change of the contract that this was made from."""
 PAGE_RECORDS_MAX = 200
 KINDS = (
