@@ -107,7 +107,7 @@ def marked(start: bytes) -> str | None:
 
 @dataclass(slots=True)
 class _Evidence:
-    """The lines of a file that are not ASCII. sample: the first of those that are not UTF-8."""
+    """The lines of a file that are not ASCII. `sample` has the first of those that are not UTF-8."""
 
     utf_8: int = 0
     line: int = 0

@@ -21,8 +21,8 @@ from makeready.common.v1 import documents_pb2 as common
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a kind. type: text, integer, number, boolean, date or date-time; values: the allowed ones, if they
-    are few; refers_to: the kind of the record that it names by its external_id, or empty."""
+    """A column of a kind. Its type is text, integer, number, boolean, date or date-time; `values` has the allowed ones,
+    if they are few. It `refers_to` the kind of the record that it names by its external_id, or to none (empty)."""
 
     name: str
     type: str
@@ -33,8 +33,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of record. required: the columns that every row needs; contract: the module of its proto; rpc_name:
-    Service.Method; order: the columns in whose order the rows of a file are stored, empty for the order of the file."""
+    """One kind of record. Every row needs the columns `required`. `contract` is the module of its proto, and `rpc_name`
+    is Service.Method. The rows of a file are stored in the order of the columns `order`, or of the file if it is
+    empty."""
 
     name: str
     service: str

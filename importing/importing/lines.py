@@ -34,7 +34,7 @@ class Lines:
     """
 
     def __init__(self, name: str, raw: BinaryIO, stream: BinaryIO, encoding: str = UTF_8) -> None:
-        """encoding: the name of a codec, in the spelling of `codecs.lookup`."""
+        """The encoding is the name of a codec, in the spelling of `codecs.lookup`."""
         self.name = name
         self.encoding = encoding
         self._raw = raw

@@ -81,7 +81,7 @@ class Texts(dict[str, str]):
     """A JSON object's members as CSV texts; a missing member is blank. Raises Faulty."""
 
     def __init__(self, source: Mapping[str, Any], parts: Mapping[str, str]) -> None:
-        """parts: of the file's name."""
+        """`parts` are those of the file's name."""
         super().__init__(parts)
         self._source = source
 

@@ -34,8 +34,8 @@ _NUMBER = ("decimal", "thousands", "currency")
 
 @dataclass(frozen=True, slots=True)
 class MappingFile:
-    """A mapping's file. records: the kinds that it makes of a file, each after those that it may refer to. reading: its
-    settings of how the file is read."""
+    """A mapping's file. `records` has the kinds that it makes of a file, each after those that it may refer to;
+    `reading` its settings of how the file is read."""
 
     records: tuple[tuple[Kind, FileMapping], ...]
     reading: Reading

@@ -16,8 +16,8 @@ _MINUS = "\u2212"
 
 
 class Number:
-    """A format of numbers. decimal: one of DECIMALS. thousands: one of THOUSANDS, or empty. currency: texts that may
-    stand before or behind a number."""
+    """A format of numbers. `decimal` is one of DECIMALS; `thousands` is one of THOUSANDS, or empty. The texts of
+    `currency` may stand before or behind a number."""
 
     def __init__(self, decimal: str, thousands: str, currency: Sequence[str]) -> None:
         """Raises ValueError if the two separators are the same."""

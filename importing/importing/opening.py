@@ -24,7 +24,7 @@ CSV, JSON_LINES, WORKBOOK = (".csv",), (".jsonl", ".ndjson"), (".xlsx",)
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A file that is open. reading: how it is read; opening the file with it again finds nothing anew."""
+    """A file that is open. `reading` says how it is read; opening the file with it again finds nothing anew."""
 
     source: Source
     reading: Reading

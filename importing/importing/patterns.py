@@ -20,7 +20,7 @@ _ONE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 
 
 class Pattern:
-    """A regular expression that matches whole texts. groups: how many groups it has."""
+    """A regular expression that matches whole texts. It has so many `groups`."""
 
     def __init__(self, text: str) -> None:
         """Raises ValueError, whose text says what RE2 does not take."""

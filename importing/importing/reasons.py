@@ -25,7 +25,7 @@ class Example:
 
 @dataclass(slots=True)
 class Reason:
-    """Why rows were rejected. kind: of the records; field: their public field, or empty; columns: of the file."""
+    """Why rows of a kind were rejected. `field` is their public field, or empty; `columns` are those of the file."""
 
     kind: str
     field: str

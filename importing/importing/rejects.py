@@ -69,8 +69,8 @@ class Rejects:
     """A file of rejected rows. It is created with the first one; without one there is no file."""
 
     def __init__(self, source_file: Path, source: Source, chosen: Path | None, folder: Path, kind: str = "") -> None:
-        """chosen: the file to write, replaced if it exists; None: a new one in the folder. kind: goes into the file's
-        name, if an import makes several kinds of record. Raises ImportFault."""
+        """Writes the file `chosen`, and replaces it if it exists; without it, a new file in the folder. The kind goes
+        into the file's name if an import makes several kinds of record. Raises ImportFault."""
         self._source_file = source_file
         self._text = RejectsText(source)
         self._ending = f"-{kind}" if kind else ""
@@ -120,7 +120,8 @@ class Rejects:
 
 
 def names(source_file: Path, folder: Path, ending: str = "") -> itertools.chain[Path]:
-    """NAME.rejects.csv, NAME.2.rejects.csv, …: the operator may still be correcting an older one. ending: of a kind."""
+    """NAME.rejects.csv, NAME.2.rejects.csv, …: the operator may still be correcting an older one. The ending is a
+    kind's."""
     plain = source_file.name.removesuffix(".gz")
     stem, suffix = Path(plain).stem, Path(plain).suffix
     if suffix.lower() == ".xlsx":

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a file is read. Each is empty if it is to be found in the file. encoding: a codec; delimiter: one character;
-    sheet: the name of a workbook's sheet."""
+    """How a file is read. Each is empty if it is to be found in the file. The encoding is a codec, the delimiter one
+    character, the sheet the name of a workbook's sheet."""
 
     encoding: str = ""
     delimiter: str = ""

@@ -31,7 +31,7 @@ Report = Callable[[Reason, Example], None]
 
 @dataclass(slots=True)
 class Counts:
-    """The number of rows by outcome; `read` is the sum of the next four. skipped: rows that the mapping leaves out.
+    """The number of rows by outcome; `read` is the sum of the next four. The mapping leaves `skipped` rows out.
 
     While rows are sent in another order than the file's, `read` is 0: whoever goes on with such an import by the number
     of rows that were read, as the release before does, begins the file anew and loses none.
@@ -105,7 +105,7 @@ class Import:
         return self._file_bytes * settled // max(1, self._order.count)
 
     async def run(self, progress: Callable[[Counts], Awaitable[None]]) -> Counts:
-        """Imports the whole file. progress: called after every batch whose outcome is known.
+        """Imports the whole file. Calls `progress` after every batch whose outcome is known.
 
         The next batch is read while one is with the owner. Only one is sent at a time, so that the owner handles the
         rows, and the command reports them, in the order of the file.

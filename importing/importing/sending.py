@@ -23,7 +23,7 @@ RETRY_SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 class NoAnswer(Exception):  # noqa: N818 - the service is away; that is no error of ours
-    """A service did not answer; the text says why, in a sentence. is_transient: it may answer a moment later."""
+    """A service did not answer; the text says why, in a sentence. If `is_transient`, it may answer a moment later."""
 
     def __init__(self, reason: str, *, is_transient: bool) -> None:
         super().__init__(reason)
@@ -37,8 +37,8 @@ Ask = Callable[[Kind, Any], Awaitable[Any]]
 
 @dataclass(slots=True)
 class Entry:
-    """A row of a batch. sent: its JSON, empty if the row is not sent. external_id: empty if it has no usable one. part:
-    which of the imports that share an order it belongs to."""
+    """A row of a batch. `sent` is its JSON, empty if the row is not sent. The external_id is empty if it has no usable
+    one. `part` says which of the imports that share an order it belongs to."""
 
     row: SourceRow
     sent: bytes = b""
@@ -51,8 +51,8 @@ class Sender:
     """Sends batches of one kind."""
 
     def __init__(self, ask: Ask, kind: Kind, dry_run: bool, events: bool, key: str = "") -> None:
-        """key: names this import among all of its company, in up to 20 characters; a batch that is sent again then gets
-        the outcomes of the first time. Empty: its rows are then unchanged."""
+        """The key names this import among all of its company, in up to 20 characters; a batch that is sent again then
+        gets the outcomes of the first time. Without a key, its rows are then unchanged."""
         self._ask = ask
         self._kind = kind
         self.is_dry_run = dry_run

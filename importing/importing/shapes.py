@@ -81,7 +81,7 @@ class Mapped:
     """A file with any columns, and its mapping."""
 
     def __init__(self, mapping: FileMapping, file: str = "") -> None:
-        """file: its name. Raises ImportFault if the mapping requires another form of name."""
+        """`file` is the name of the file. Raises ImportFault if the mapping requires another form of name."""
         self._mapping = mapping
         self._parts: Mapping[str, str] = {}
         if mapping.file_name is not None:

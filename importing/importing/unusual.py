@@ -11,7 +11,7 @@ ORDERS = {"turns": (("move_in_date", "move_out_date"),)}
 
 
 def unusual(kind: str, sent: bytes) -> Fault | None:
-    """What is unusual about a row that was sent; None if nothing is. sent: its JSON."""
+    """What is unusual about a row that was sent; None if nothing is. `sent` is its JSON."""
     orders = ORDERS.get(kind, ())
     if not orders:
         return None

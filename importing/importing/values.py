@@ -114,7 +114,8 @@ DATES_KEPT = 16_384
 
 @dataclass(frozen=True)
 class Dates:
-    """Date formats of strptime, tried in order. timezone: for texts without an offset. plus: added to the instant."""
+    """Date formats of strptime, tried in order. Texts without an offset are in the timezone; `plus` is added to the
+    instant."""
 
     formats: tuple[str, ...]
     timezone: ZoneInfo | None
@@ -122,8 +123,8 @@ class Dates:
 
     @functools.cached_property
     def read(self) -> Callable[..., str]:
-        """Reads a text (text, days="0"): `YYYY-MM-DD`; the instant in UTC if there is a time or a timezone. days: to
-        add, each of 24 hours; whole ones for a date; blank if the result is. Raises Unreadable.
+        """Reads a text (text, days="0"): `YYYY-MM-DD`; the instant in UTC if there is a time or a timezone. Adds the
+        days, each of 24 hours, and only whole ones to a date; if they are blank, so is the result. Raises Unreadable.
 
         Files repeat their dates: the hours of a year stand there once for each meter.
         """

@@ -33,7 +33,7 @@ def rows() -> Rows:
     """All rows of a file."""
 
     def reading(path: Path) -> list[SourceRow]:
-        with opened(path) as found:
-            return list(found.source.rows())
+        with opened(path) as open_file:
+            return list(open_file.source.rows())
 
     return reading

@@ -38,10 +38,10 @@ needs_boston = pytest.mark.usefixtures("plumbing")
 
 def mapped(kind: str, name: str, path: Path, rows: Rows) -> list[dict[str, str]]:
     shape = Mapped(mapping_file.load(ROOT / "examples" / "mappings" / name, KINDS[kind]))
-    found = rows(path)
-    assert all(row.fault is None for row in found)
-    shape.check_columns(path.name, list(found[0].values))
-    return [json.loads(shape.row(row)[1]) for row in found]
+    source_rows = rows(path)
+    assert all(row.fault is None for row in source_rows)
+    shape.check_columns(path.name, list(source_rows[0].values))
+    return [json.loads(shape.row(row)[1]) for row in source_rows]
 
 
 @needs_boston
@@ -78,9 +78,9 @@ def test_every_building_of_bostons_cases_becomes_one_property(rows: Rows) -> Non
         "state": "MA",
         "postal_code": "02127",
     }
-    by_id = {one["external_id"]: one for one in properties}
+    by_id = {record["external_id"]: record for record in properties}
     assert len(by_id) == 420
-    assert all(one == by_id[one["external_id"]] for one in properties)
+    assert all(record == by_id[record["external_id"]] for record in properties)
     tickets = mapped("tickets", "boston-cases.toml", PLUMBING, rows)
     assert {ticket["property"] for ticket in tickets} == set(by_id)
 
@@ -100,8 +100,8 @@ def test_nothing_that_the_mapping_reads_is_lost(rows: Rows) -> None:
 def test_torontos_registrations_become_properties(rows: Rows, snapshot: str, many: int) -> None:
     path = here(DATA / "toronto-rentsafe" / f"registrations_{snapshot}.csv.gz")
     properties = mapped("properties", "toronto-registrations.toml", path, rows)
-    assert len({one["external_id"] for one in properties}) == len(properties) == many
-    (tower,) = (one for one in properties if one["external_id"] == "4154469")
+    assert len({record["external_id"] for record in properties}) == len(properties) == many
+    (tower,) = (record for record in properties if record["external_id"] == "4154469")
     assert tower == {
         "external_id": "4154469",
         "name": "390 SENTINEL RD",
@@ -114,10 +114,10 @@ def test_torontos_registrations_become_properties(rows: Rows, snapshot: str, man
         "created_at": "2017-01-01",
         "building_type": "Private",
     }
-    assert {one["building_type"] for one in properties} == {
+    assert {record["building_type"] for record in properties} == {
         "",
         "Private",
         "Toronto Community Housing",
         "Social housing",
     }
-    assert all(one["address"] and one["unit_count"] for one in properties)
+    assert all(record["address"] and record["unit_count"] for record in properties)

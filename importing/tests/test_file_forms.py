@@ -27,8 +27,8 @@ SHEET = "xl/worksheets/sheet1.xml"
 
 def read(path: Path, reading: Reading = Reading()) -> tuple[str, list[dict[str, str]]]:  # noqa: B008 - a constant
     """How a file is read, and its rows."""
-    with opened(path, reading) as found:
-        return found.description, [dict(row.values) for row in found.source.rows()]
+    with opened(path, reading) as open_file:
+        return open_file.description, [dict(row.values) for row in open_file.source.rows()]
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_utf_8_with_commas_needs_no_word(write: Write) -> None:
 def test_the_delimiter_is_the_one_under_which_header_and_rows_agree(
     write: Write, text: str, delimiter: str, description: str
 ) -> None:
-    with opened(write("a.csv", text)) as found:
-        assert found.source.delimiter == delimiter
-        assert description in found.description
-        assert all(row.fault is None for row in found.source.rows())
+    with opened(write("a.csv", text)) as open_file:
+        assert open_file.source.delimiter == delimiter
+        assert description in open_file.description
+        assert all(row.fault is None for row in open_file.source.rows())
 
 
 def test_a_byte_late_in_a_big_file_decides_its_encoding(write: Write) -> None:
@@ -88,9 +88,9 @@ def test_a_byte_late_in_a_big_file_decides_its_encoding(write: Write) -> None:
 
 
 def test_a_utf_8_file_is_utf_8_whatever_else_is_in_it(write: Write) -> None:
-    with opened(write("a.csv", "a,b\n1,é\n".encode() + b"2,caf\xe9\n" * 100)) as found:
-        assert found.source.encoding == "utf-8"
-        rows = list(found.source.rows())
+    with opened(write("a.csv", "a,b\n1,é\n".encode() + b"2,caf\xe9\n" * 100)) as open_file:
+        assert open_file.source.encoding == "utf-8"
+        rows = list(open_file.source.rows())
     assert [row.fault is None for row in rows] == [True, *[False] * 100]
     assert rows[1].fault is not None and rows[1].fault.reason == "is not UTF-8 text (byte 0xE9)"
 
@@ -141,38 +141,38 @@ def test_settings_outweigh_what_is_found_and_a_mark_outweighs_settings(write: Wr
 
 
 def test_a_byte_that_the_encoding_lacks_costs_its_row(write: Write) -> None:
-    with opened(write("a.csv", b"a,b\n1,caf\xe9\n2,\x81\n"), Reading("cp1252")) as found:
-        faults = [row.fault for row in found.source.rows()]
+    with opened(write("a.csv", b"a,b\n1,caf\xe9\n2,\x81\n"), Reading("cp1252")) as open_file:
+        faults = [row.fault for row in open_file.source.rows()]
     assert faults == [None, Fault("b", "is not Windows-1252 text (byte 0x81)", "is not Windows-1252 text", "\udc81")]
 
 
 def test_rejects_of_any_encoding_are_read_by_the_same_command(write: Write, tmp_path: Path) -> None:
     path = write("a.csv", GERMAN.encode("cp1252"))
     reading = Reading("cp1252", ";")
-    with opened(path, reading) as found:
-        rejects = Rejects(path, found.source, None, tmp_path)
-        for row in found.source.rows():
+    with opened(path, reading) as open_file:
+        rejects = Rejects(path, open_file.source, None, tmp_path)
+        for row in open_file.source.rows():
             rejects.add(row, Fault("name", "Łódź; is wrong"))
         rejects.close()
     assert rejects.file is not None
     assert read(rejects.file, reading)[1] == read(path, reading)[1]
-    with opened(rejects.file, reading) as found:
-        assert [(row.line, row.number) for row in found.source.rows()] == [(2, 2), (3, 3)]
+    with opened(rejects.file, reading) as open_file:
+        assert [(row.line, row.number) for row in open_file.source.rows()] == [(2, 2), (3, 3)]
 
 
 def book(path: Path, **sheets: list[list[object]]) -> Path:
     """Writes a workbook. A cell may be a pair of a value and its format."""
-    made = openpyxl.Workbook()
-    made.remove(made.worksheets[0])
+    workbook = openpyxl.Workbook()
+    workbook.remove(workbook.worksheets[0])
     for name, rows in sheets.items():
-        sheet = made.create_sheet(name)
+        sheet = workbook.create_sheet(name)
         for row, cells in enumerate(rows, 1):
             for column, value in enumerate(cells, 1):
                 cell = sheet.cell(row, column)
                 cell.value, form = value if isinstance(value, tuple) else (value, None)
                 if form:
                     cell.number_format = form
-    made.save(path)
+    workbook.save(path)
     return path
 
 
@@ -199,9 +199,9 @@ def test_a_sheets_cells_are_texts_as_a_person_reads_them(tmp_path: Path) -> None
     ]
     header: list[object] = [f"c{number}" for number in range(len(cells))]
     path = book(tmp_path / "a.xlsx", Units=[header, [], [value for value, _ in cells], ["short"]])
-    with opened(path) as found:
-        assert found.description == 'read the sheet "Units"'
-        rows = list(found.source.rows())
+    with opened(path) as open_file:
+        assert open_file.description == 'read the sheet "Units"'
+        rows = list(open_file.source.rows())
     assert list(rows[0].values.values()) == [text for _, text in cells]
     assert [row.line for row in rows] == [3, 4]
     assert list(rows[1].values.values()) == ["short", *[""] * (len(cells) - 1)]
@@ -222,10 +222,10 @@ def test_a_sheet_is_chosen_by_name_where_there_are_several(tmp_path: Path) -> No
 
 def test_a_rejected_row_of_a_workbook_is_imported_again_from_csv(tmp_path: Path) -> None:
     path = book(tmp_path / "a.xlsx", Units=[["a", "b"], [1, "x, y"], [2, "z", "behind"]])
-    with opened(path) as found:
-        rejects = Rejects(path, found.source, None, tmp_path)
+    with opened(path) as open_file:
+        rejects = Rejects(path, open_file.source, None, tmp_path)
         faults = []
-        for row in found.source.rows():
+        for row in open_file.source.rows():
             faults.append(row.fault)
             rejects.add(row, row.fault or Fault("a", "wrong"))
         rejects.close()
@@ -236,11 +236,11 @@ def test_a_rejected_row_of_a_workbook_is_imported_again_from_csv(tmp_path: Path)
 
 def replaced(path: Path, part: str, content: bytes) -> Path:
     """The workbook with another content of one part."""
-    made = path.with_name(f"{path.stem}-changed.xlsx")
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
-        for one in old.infolist():
-            new.writestr(one.filename, content if one.filename == part else old.read(one.filename))
-    return made
+    changed = path.with_name(f"{path.stem}-changed.xlsx")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as new:
+        for member in old.infolist():
+            new.writestr(member.filename, content if member.filename == part else old.read(member.filename))
+    return changed
 
 
 def sheet_of(rows: bytes) -> bytes:

@@ -28,20 +28,20 @@ def made(write: Write, title: str, content: str, top: str = "", tables: str = ""
     """The tickets that a mapping makes of a file; a reason in place of a faulty row. Skipped rows are left out."""
     text = f'kind = "tickets"\n{top}\n[fields]\n{FIELDS}title = {title}\n{tables}'
     shape = Mapped(mapping_file.load(write("m.toml", text), KINDS["tickets"]))
-    found: list[dict[str, Any] | str] = []
+    outcomes: list[dict[str, Any] | str] = []
     with opened(write("rows.csv", content)) as file:
         shape.check_columns("rows.csv", file.source.columns or ())
         for row in file.source.rows():
             try:
                 if shape.takes(row):
-                    found.append(json.loads(shape.row(row)[1]))
+                    outcomes.append(json.loads(shape.row(row)[1]))
             except Faulty as faulty:
-                found.append(faulty.fault.reason)
-    return found
+                outcomes.append(faulty.fault.reason)
+    return outcomes
 
 
 def titles(*words: Any, **more: Any) -> list[str]:
-    return [one if isinstance(one, str) else one["title"] for one in made(*words, **more)]
+    return [ticket if isinstance(ticket, str) else ticket["title"] for ticket in made(*words, **more)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_rows_are_skipped_by_a_condition_on_a_column(write: Write, condition: st
     assert titles(write, '"a"', rows, tables=f"[skip]\na = {condition}") == kept
     everything = ["", "0", "0,00", "Void", "x"]
     assert titles(write, '"a"', rows, tables=f"[only]\na = {condition}") == [
-        one for one in everything if one not in kept
+        text for text in everything if text not in kept
     ]
 
 
@@ -131,9 +131,9 @@ def test_a_column_of_days_is_added_to_an_instant_or_a_date(write: Write) -> None
     ]
     rule = '{ column = "opened", date = "%Y-%m-%d", plus_days = "days" }'
     rows = "id,opened,days\n1,2024-02-28,2\n2,2024-02-28,1.5\n3,2024-02-28,soon\n4,2024-02-28,9999999\n"
-    found = titles(write, rule, rows)
-    assert found[0] == "2024-03-01"
-    assert [part in text for part, text in zip(("whole days", '"soon" days', "9999999"), found[1:], strict=True)] == [
+    texts = titles(write, rule, rows)
+    assert texts[0] == "2024-03-01"
+    assert [part in text for part, text in zip(("whole days", '"soon" days', "9999999"), texts[1:], strict=True)] == [
         True
     ] * 3
 
@@ -144,7 +144,7 @@ def test_the_rows_number_and_a_hash_of_columns_name_a_record(write: Write) -> No
     rule = '{ template = "row-{n}" }'
     assert titles(write, rule, content, top=top) == ["row-2", "row-4", "row-5", "row-6"]
     hashes = titles(write, '{ hash = ["a", "b"] }', content)
-    assert len(set(hashes)) == 4 and hashes[3] == "" and all(len(one) == 32 for one in hashes[:3])
+    assert len(set(hashes)) == 4 and hashes[3] == "" and all(len(digest) == 32 for digest in hashes[:3])
     assert titles(write, '{ hash = ["a", "b"] }', content) == hashes
     # A corrected row of a rejects file is the record that it was in the first file.
     rejected = "reject_line,reject_field,reject_reason,id,a,b\n5,a,x,3,xy,z\n"
@@ -181,11 +181,13 @@ address = "street"
 
 def test_several_kinds_of_record_come_in_the_order_in_which_they_refer_to_each_other(write: Write) -> None:
     path = write("m.toml", RECORDS)
-    found = mapping_file.read(path)
-    assert [kind.name for kind, _ in found.records] == ["properties", "units"]
-    assert [mapping.duplicates for _, mapping in found.records] == ["keep-first", "reject"]
-    assert found.reading == Reading("cp1252", ";")
-    assert [[one.column for one in (*mapping.only, *mapping.skip)] for _, mapping in found.records] == [
+    file_mapping = mapping_file.read(path)
+    assert [kind.name for kind, _ in file_mapping.records] == ["properties", "units"]
+    assert [mapping.duplicates for _, mapping in file_mapping.records] == ["keep-first", "reject"]
+    assert file_mapping.reading == Reading("cp1252", ";")
+    assert [
+        [condition.column for condition in (*mapping.only, *mapping.skip)] for _, mapping in file_mapping.records
+    ] == [
         ["street", "unit"],
         ["unit"],
     ]
@@ -257,11 +259,13 @@ def test_reasons_are_counted_with_their_first_rows_and_memory_holds_no_more() ->
         reasons.add("tickets", line, Fault("property", "is unknown", "", str(line), ("house",)))
         reasons.add("tickets", line, Fault("title", f'"{line}" is wrong', "is wrong", str(line)))
         reasons.add("tickets", line, Fault("", f"reason {line}"))
-    found = reasons.found
-    assert [(one.field, one.text, one.rows, one.columns) for one in found if one.field] == [
+    counted = reasons.found
+    assert [(reason.field, reason.text, reason.rows, reason.columns) for reason in counted if reason.field] == [
         ("property", "is unknown", 7644, ("house",)),
         ("title", "is wrong", 7644, ()),
     ]
-    assert [(one.line, one.value) for one in found[0].examples] == [(line, str(line)) for line in range(FULL_MAX)]
-    assert len(found) <= REASONS_MAX + 1
-    assert sum(one.rows for one in found) == 3 * 7644
+    assert [(example.line, example.value) for example in counted[0].examples] == [
+        (line, str(line)) for line in range(FULL_MAX)
+    ]
+    assert len(counted) <= REASONS_MAX + 1
+    assert sum(reason.rows for reason in counted) == 3 * 7644

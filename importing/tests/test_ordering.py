@@ -81,9 +81,9 @@ def test_a_mapping_gives_single_values(write: Write) -> None:
         ),
         READINGS,
     )
-    ((_, one),) = mapping.records
+    ((_, file_mapping),) = mapping.records
     row = SourceRow(2, "", {"Meter": "M1", "Time": "02.01.2026", "Load": "?"})
-    value_of = Mapped(one).value_of(row)
+    value_of = Mapped(file_mapping).value_of(row)
     assert [value_of(name) for name in ("meter", "period_start", "period_end")] == [
         "M1",
         "2026-01-02T00:00:00.000000Z",
@@ -102,13 +102,13 @@ async def imported(owner: Owner, path: Path, *shapes: Shape, before: Outcome | N
 
     async def progress(outcome: Outcome, position: int) -> None:
         positions.append(position)
-        assert sum(one.counts.settled for one in outcome.kinds) > 0
+        assert sum(kind.counts.settled for kind in outcome.kinds) > 0
 
     try:
         return await Passes(path, Reading(), records, rejects).run(lambda *_: None, progress, before)
     finally:
         size = len(path.read_bytes())  # noqa: ASYNC240 - a small file
-        assert positions == sorted(positions) and all(0 < one <= size for one in positions)
+        assert positions == sorted(positions) and all(0 < position <= size for position in positions)
 
 
 @pytest.fixture(params=[20_000, 300], ids=["in memory", "in runs"])
@@ -181,12 +181,12 @@ async def test_bad_and_repeated_rows_are_those_of_the_file(write: Write) -> None
     outcome = await imported(owner, path, Plain(READINGS))
     assert outcome.counts == Counts(read=1001, created=998, rejected=3)
     assert owner.arrived[0]["period_start"] == "yesterday", "the owner reports it"
-    rest = owner.arrived[1:]
-    assert rest == sorted(rest, key=lambda row: row["period_start"]) and again not in rest
+    others = owner.arrived[1:]
+    assert others == sorted(others, key=lambda row: row["period_start"]) and again not in others
     (kind,) = outcome.kinds
     assert kind.rejects_file is not None
     rejected = [json.loads(line) for line in kind.rejects_file.read_text().splitlines()]
-    assert [(one["reject_line"], one["reject_field"]) for one in rejected] == [
+    assert [(members["reject_line"], members["reject_field"]) for members in rejected] == [
         (31, "nonsense"),
         (1001, "external_id"),
         (11, "consumption"),
@@ -248,18 +248,20 @@ async def test_all_readings_that_a_mapping_makes_of_a_row_are_in_one_order(write
     mapping = mapping_file.read(write("months.toml", tables), None)
     file = "meter,year,m1,m2,m3\nM2,2026,1,2,3\nM1,2027,4,5,6\nM1,2026,7,bad,9\n"
     owner = Owner()
-    outcome = await imported(owner, write("months.csv", file), *(Mapped(one) for _, one in mapping.records))
+    outcome = await imported(
+        owner, write("months.csv", file), *(Mapped(file_mapping) for _, file_mapping in mapping.records)
+    )
     assert [row["external_id"] for row in owner.arrived] == [
         f"{meter}-{year}-{month:02}"
         for meter, year in (("M1", 2026), ("M1", 2027), ("M2", 2026))
         for month in (1, 2, 3)
     ]
-    assert [one.counts for one in outcome.kinds] == [
+    assert [kind.counts for kind in outcome.kinds] == [
         Counts(read=3, created=2, rejected=1),
         Counts(read=3, created=3),
         Counts(read=3, created=3),
     ]
-    assert [one.rejects_file is not None for one in outcome.kinds] == [True, False, False]
+    assert [kind.rejects_file is not None for kind in outcome.kinds] == [True, False, False]
 
 
 ENTRIES = st.lists(
@@ -286,20 +288,25 @@ def test_entries_come_back_whole_and_in_order(drawn: list[tuple[Any, ...]], run_
             entry = Entry(row, b"" if fault else sent, fault, f"id {number}", number % 3)
             entries.append(entry)
             order.add(entry)
-        found = list(order.entries())
+        stored = list(order.entries())
         order.close()
-    assert order.count == len(entries) == len(found)
-    assert sorted(one.row.line for one in found) == list(range(len(entries)))
+    assert order.count == len(entries) == len(stored)
+    assert sorted(entry_stored.row.line for entry_stored in stored) == list(range(len(entries)))
     keys = []
-    for one in found:
-        was = entries[one.row.line]
-        assert (one.sent, one.fault, one.external_id, one.part) == (was.sent, was.fault, was.external_id, was.part)
-        assert (one.row.kept, one.row.number) == (was.row.kept, was.row.number)
-        assert (one.row.json is None) == (was.row.json is None)
-        meter, start = drawn[one.row.line][:2]
+    for entry_stored in stored:
+        was = entries[entry_stored.row.line]
+        assert (entry_stored.sent, entry_stored.fault, entry_stored.external_id, entry_stored.part) == (
+            was.sent,
+            was.fault,
+            was.external_id,
+            was.part,
+        )
+        assert (entry_stored.row.kept, entry_stored.row.number) == (was.row.kept, was.row.number)
+        assert (entry_stored.row.json is None) == (was.row.json is None)
+        meter, start = drawn[entry_stored.row.line][:2]
         instant = {"2026-01-01": 3, "2026-01-01T00:00:00+01:00": 2, "2025-06-01T12:00:00Z": 1}.get(start)
         has_key = was.fault is None and meter is not None and instant is not None
-        keys.append((meter, instant, one.row.line) if has_key else ("", 0, one.row.line))
+        keys.append((meter, instant, entry_stored.row.line) if has_key else ("", 0, entry_stored.row.line))
     assert keys == sorted(keys)
 
 

@@ -104,9 +104,9 @@ def test_a_pattern_that_the_engine_does_not_take_is_refused_with_its_place(
         path = write("mapping.toml", MAPPING.format(ignore="[]", top=top, title=title))
         with pytest.raises(ImportFault) as refused:
             mapping_file.load(path, KINDS["tickets"])
-        said = str(refused.value)
-        assert said.startswith(f"{path}:{line}: {where}: pattern is no regular expression that RE2 takes"), said
-        assert about in said
+        message = str(refused.value)
+        assert message.startswith(f"{path}:{line}: {where}: pattern is no regular expression that RE2 takes"), message
+        assert about in message
 
 
 def test_texts_that_are_no_unicode_match_or_not_and_stay_as_they_are() -> None:
@@ -134,8 +134,8 @@ class Python:
         self.groups = self._compiled.groups
 
     def groups_of(self, text: str) -> Sequence[str] | None:
-        found = self._compiled.fullmatch(text)
-        return None if found is None else found.groups("")
+        match = self._compiled.fullmatch(text)
+        return None if match is None else match.groups("")
 
     def matches(self, text: str) -> bool:
         return self._compiled.fullmatch(text) is not None
@@ -158,8 +158,8 @@ ROWS = 3000
 
 def results(mapping: Path, file: Path, rows: list[Any]) -> Iterator[tuple[Any, ...]]:
     """Of each row and kind of record: whether it is taken, and what it becomes."""
-    for kind, one in mapping_file.read(mapping).records:
-        shape = Mapped(one, file.name)
+    for kind, file_mapping in mapping_file.read(mapping).records:
+        shape = Mapped(file_mapping, file.name)
         for row in rows:
             try:
                 yield kind.name, shape.takes(row) and shape.row(row)
@@ -175,12 +175,12 @@ def test_an_example_makes_the_same_with_both_engines(
     files = sorted(here(folder).glob(form))
     assert files
     for file in files:
-        some = rows(file)[:ROWS]
-        made = list(results(mapping, file, some))
+        first_rows = rows(file)[:ROWS]
+        results_of_re2 = list(results(mapping, file, first_rows))
         with monkeypatch.context() as patch:
             for module in (conditions, numbers, patterns):
                 patch.setattr(module, "Pattern", Python)
             patch.setattr(numbers, "escaped", re.escape)
             patch.setattr(patterns, "escaped", re.escape)
-            assert list(results(mapping, file, some)) == made, file
-        assert sum(1 for _, one in made if isinstance(one, tuple)) > 0
+            assert list(results(mapping, file, first_rows)) == results_of_re2, file
+        assert sum(1 for _, result in results_of_re2 if isinstance(result, tuple)) > 0

@@ -20,8 +20,8 @@ from importing.lines import ROW_BYTES_MAX
 from .conftest import Rows, Write
 
 
-def faults(found: list[Any]) -> list[tuple[int, str, str]]:
-    return [(row.line, row.fault.field, row.fault.reason) for row in found if row.fault is not None]
+def faults(source_rows: list[Any]) -> list[tuple[int, str, str]]:
+    return [(row.line, row.fault.field, row.fault.reason) for row in source_rows if row.fault is not None]
 
 
 def test_a_row_that_spans_lines_is_named_by_its_first_line(write: Write, rows: Rows) -> None:
@@ -55,14 +55,14 @@ def test_gzipped_files_are_read_by_their_inner_name(write: Write, rows: Rows) ->
 
 
 def test_bytes_that_are_no_text_cost_their_row_alone(write: Write, rows: Rows) -> None:
-    found = rows(write("a.csv", b"a,b\n1,caf\xc3\xa9\n2,caf\xe9\n3,ok\n"))
-    assert faults(found) == [(3, "b", "is not UTF-8 text (byte 0xE9)")]
-    assert [row.line for row in found] == [2, 3, 4]
+    source_rows = rows(write("a.csv", b"a,b\n1,caf\xc3\xa9\n2,caf\xe9\n3,ok\n"))
+    assert faults(source_rows) == [(3, "b", "is not UTF-8 text (byte 0xE9)")]
+    assert [row.line for row in source_rows] == [2, 3, 4]
 
 
 def test_ragged_rows_and_nul_are_rejected_by_line(write: Write, rows: Rows) -> None:
-    found = rows(write("a.csv", "a,b\n1\n1,2,3\n1,x\0y\n1,2\n"))
-    assert faults(found) == [
+    source_rows = rows(write("a.csv", "a,b\n1\n1,2,3\n1,x\0y\n1,2\n"))
+    assert faults(source_rows) == [
         (2, "", "has 1 values where the header has 2 columns"),
         (3, "", "has 3 values where the header has 2 columns"),
         (4, "b", "holds the character NUL"),
@@ -70,34 +70,34 @@ def test_ragged_rows_and_nul_are_rejected_by_line(write: Write, rows: Rows) -> N
 
 
 def test_a_quote_left_open_costs_its_line_alone(write: Write, rows: Rows) -> None:
-    found = rows(write("a.csv", 'a,b\n1,"open\n2,x\n3,"fine"\n4,y\n'))
-    assert [(row.line, row.fault is None) for row in found] == [(2, False), (3, True), (4, True), (5, True)]
-    found = rows(write("b.csv", 'a,b\n1,"open\n2,x\n'))
-    assert faults(found) == [(2, "", "opens a quote that nothing closes")]
-    assert dict(found[1].values) == {"a": "2", "b": "x"}
+    source_rows = rows(write("a.csv", 'a,b\n1,"open\n2,x\n3,"fine"\n4,y\n'))
+    assert [(row.line, row.fault is None) for row in source_rows] == [(2, False), (3, True), (4, True), (5, True)]
+    source_rows = rows(write("b.csv", 'a,b\n1,"open\n2,x\n'))
+    assert faults(source_rows) == [(2, "", "opens a quote that nothing closes")]
+    assert dict(source_rows[1].values) == {"a": "2", "b": "x"}
 
 
 def test_a_quote_left_open_in_a_big_file_does_not_swallow_it(write: Write, rows: Rows) -> None:
     line = f"2,{'x' * 997}\n"
-    found = rows(write("a.csv", 'a,b\n1,"open\n' + line * (3 * ROW_BYTES_MAX // len(line))))
-    assert [row.line for row in found if row.fault] == [2]
-    assert len(found) == 1 + 3 * ROW_BYTES_MAX // len(line)
+    source_rows = rows(write("a.csv", 'a,b\n1,"open\n' + line * (3 * ROW_BYTES_MAX // len(line))))
+    assert [row.line for row in source_rows if row.fault] == [2]
+    assert len(source_rows) == 1 + 3 * ROW_BYTES_MAX // len(line)
 
 
 def test_a_huge_field_is_read_and_an_endless_one_rejected(write: Write, rows: Rows) -> None:
     huge, endless = "x" * 500_000, "y" * (3 * ROW_BYTES_MAX)
-    found = rows(write("a.csv", f'a,b\n1,{huge}\n2,{endless}\n3,"{endless}"\n4,z\n'))
-    assert [row.fault is None for row in found] == [True, False, False, True]
-    assert found[0].values["b"] == huge
-    assert [row.line for row in found] == [2, 3, 4, 5]
-    assert all(len(row.kept) <= ROW_BYTES_MAX + 2 for row in found)
+    source_rows = rows(write("a.csv", f'a,b\n1,{huge}\n2,{endless}\n3,"{endless}"\n4,z\n'))
+    assert [row.fault is None for row in source_rows] == [True, False, False, True]
+    assert source_rows[0].values["b"] == huge
+    assert [row.line for row in source_rows] == [2, 3, 4, 5]
+    assert all(len(row.kept) <= ROW_BYTES_MAX + 2 for row in source_rows)
 
 
 def test_a_misplaced_quote_and_a_lone_carriage_return_are_reported(write: Write, rows: Rows) -> None:
-    found = rows(write("a.csv", 'a,b\n1,"x"y\n2,x\ry\n3,5" pipe\n4,"x\ry"\n'))
-    assert [line for line, _, _ in faults(found)] == [2, 3]
-    assert found[2].values["b"] == '5" pipe'
-    assert found[3].values["b"] == "x\ry"
+    source_rows = rows(write("a.csv", 'a,b\n1,"x"y\n2,x\ry\n3,5" pipe\n4,"x\ry"\n'))
+    assert [line for line, _, _ in faults(source_rows)] == [2, 3]
+    assert source_rows[2].values["b"] == '5" pipe'
+    assert source_rows[3].values["b"] == "x\ry"
 
 
 @pytest.mark.parametrize(
@@ -136,22 +136,22 @@ def test_files_that_are_missing_folders_or_damaged_are_refused(tmp_path: Path, r
 
 
 def test_json_lines_that_are_no_objects_are_rejected_by_line(write: Write, rows: Rows) -> None:
-    found = rows(
+    source_rows = rows(
         write(
             "a.jsonl",
             b'\xef\xbb\xbf{"a": 1.10}\r\n\n[1]\n{"a": 1, "a": 2}\n{"a": "\\u0000"}\n{"a": NaN}\nnope\n'
             b'{"a": "caf\xe9"}\n{"a": "\\ud800"}\n{"a": "last"}',
         )
     )
-    assert [row.line for row in found] == [1, 3, 4, 5, 6, 7, 8, 9, 10]
-    assert [row.line for row in found if row.fault] == [3, 4, 5, 6, 7, 8, 9]
-    assert found[0].json == '{"a": 1.10}'
-    assert dict(found[-1].values) == {"a": "last"}
+    assert [row.line for row in source_rows] == [1, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert [row.line for row in source_rows if row.fault] == [3, 4, 5, 6, 7, 8, 9]
+    assert source_rows[0].json == '{"a": 1.10}'
+    assert dict(source_rows[-1].values) == {"a": "last"}
 
 
 def test_an_endless_json_line_is_rejected(write: Write, rows: Rows) -> None:
-    found = rows(write("a.jsonl", '{"a": "' + "x" * (2 * ROW_BYTES_MAX) + '"}\n{"a": 1}\n'))
-    assert [(row.line, row.fault is None) for row in found] == [(1, False), (2, True)]
+    source_rows = rows(write("a.jsonl", '{"a": "' + "x" * (2 * ROW_BYTES_MAX) + '"}\n{"a": 1}\n'))
+    assert [(row.line, row.fault is None) for row in source_rows] == [(1, False), (2, True)]
 
 
 def test_a_rejects_file_is_read_as_if_its_own_columns_were_not_there(write: Write, rows: Rows) -> None:
@@ -180,9 +180,9 @@ def test_whatever_csv_writes_is_read_back_with_its_lines(
     for fields in table:
         lines.append(stream.getvalue().count("\n") + 1)
         writer.writerow(fields)
-    found = rows(write("a.csv", stream.getvalue()))
-    assert [list(row.values.values()) for row in found] == table
-    assert [row.line for row in found] == lines
+    source_rows = rows(write("a.csv", stream.getvalue()))
+    assert [list(row.values.values()) for row in source_rows] == table
+    assert [row.line for row in source_rows] == lines
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -190,12 +190,12 @@ def test_whatever_csv_writes_is_read_back_with_its_lines(
 def test_any_bytes_are_rows_or_one_clear_refusal(write: Write, rows: Rows, content: bytes) -> None:
     for name in ("a.csv", "a.jsonl"):
         try:
-            found = rows(write(name, content))
+            source_rows = rows(write(name, content))
         except ImportFault as failed:
             assert str(failed).endswith(".")
         else:
-            assert [row.line for row in found] == sorted({row.line for row in found})
-            assert all(row.fault or row.values or row.json for row in found)
+            assert [row.line for row in source_rows] == sorted({row.line for row in source_rows})
+            assert all(row.fault or row.values or row.json for row in source_rows)
 
 
 def test_a_file_of_stray_quotes_is_not_read_for_days(write: Write, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,8 @@ from .conftest import Rows, Write
 
 def reject_all(path: Path, folder: Path, chosen: Path | None = None) -> Path | None:
     """Refuses every row of the file."""
-    with opened(path) as found:
-        source = found.source
+    with opened(path) as open_file:
+        source = open_file.source
         rejects = Rejects(path, source, chosen, folder)
         for row in source.rows():
             rejects.add(row, row.fault or Fault("b", 'is "wrong", alas'))
@@ -29,9 +29,9 @@ def reject_all(path: Path, folder: Path, chosen: Path | None = None) -> Path | N
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "here"
-    made.mkdir()
-    return made
+    path = tmp_path / "here"
+    path.mkdir()
+    return path
 
 
 def test_without_a_bad_row_there_is_no_file(write: Write, folder: Path) -> None:
@@ -90,10 +90,10 @@ def test_json_lines_keep_their_numbers_and_their_broken_lines(write: Write, rows
     )
     assert json.loads(lines[1])["reject_line"] == 2
     assert lines[2] == '{"a": 1,'
-    found = rows(file)
-    assert json.loads(found[0].json or "") == {"a": 1.10, "b": "é"}
-    assert "1.10" in (found[0].json or "")
-    assert dict(found[1].values) == {}
+    source_rows = rows(file)
+    assert json.loads(source_rows[0].json or "") == {"a": 1.10, "b": "é"}
+    assert "1.10" in (source_rows[0].json or "")
+    assert dict(source_rows[1].values) == {}
 
 
 def test_an_older_rejects_file_is_never_written_over_unless_it_is_named(write: Write, folder: Path) -> None:

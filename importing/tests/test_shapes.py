@@ -106,8 +106,8 @@ def test_a_mapping_of_another_files_name_is_refused(write: Write) -> None:
 
 def test_the_example_mappings_load() -> None:
     examples = Path(__file__).parents[2] / "examples" / "mappings"
-    found = sorted(examples.glob("*.toml"))
-    assert found
-    for path in found:
+    mappings = sorted(examples.glob("*.toml"))
+    assert mappings
+    for path in mappings:
         kind = next(kind for kind in KINDS.values() if f'kind = "{kind.name}"' in path.read_text())
         mapping_file.load(path, kind)

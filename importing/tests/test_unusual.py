@@ -34,21 +34,23 @@ from .conftest import Write
     ],
 )  # fmt: skip
 def test_a_departure_before_the_arrival_is_unusual(kind: str, row: dict[str, Any], reason: str) -> None:
-    found = unusual(kind, json.dumps(row).encode())
-    assert (found.reason if found else "") == reason
+    fault = unusual(kind, json.dumps(row).encode())
+    assert (fault.reason if fault else "") == reason
 
 
 def test_unusual_rows_are_accepted_and_counted_by_what_is_unusual(write: Write, tmp_path: Path) -> None:
     dates = [("2026-02-01", "2026-01-31"), ("2026-02-01", "2026-03-01"), ("2026-05-01", "2026-04-30"),
              ("2026-09-01", "2026-08-01")]  # fmt: skip
-    lines = [f"T{number},U{number},{came},{left}" for number, (came, left) in enumerate(dates)]
+    lines = [f"T{number},U{number},{moved_in},{moved_out}" for number, (moved_in, moved_out) in enumerate(dates)]
     path = write("turns.csv", "external_id,unit,move_in_date,move_out_date\n" + "\n".join(lines) + "\n")
 
     async def answer(_kind: Kind, request: Any) -> Any:
         """The last row is rejected; a rejected row is not unusual, too."""
         outcomes = [common.IMPORT_OUTCOME_CREATED, common.IMPORT_OUTCOME_CREATED, common.IMPORT_OUTCOME_UNCHANGED]
         *rows, last = request.rows
-        results = [common.ImportResult(line=row.line, outcome=one) for row, one in zip(rows, outcomes, strict=True)]
+        results = [
+            common.ImportResult(line=row.line, outcome=outcome) for row, outcome in zip(rows, outcomes, strict=True)
+        ]
         results.append(common.ImportResult(line=last.line, field="unit", reason="is unknown"))
         return type("Answer", (), {"results": results})
 
@@ -65,5 +67,5 @@ def test_unusual_rows_are_accepted_and_counted_by_what_is_unusual(write: Write, 
     (reason,) = outcome.unusual
     assert (reason.kind, reason.field, reason.text, reason.rows) == (
         "turns", "move_out_date", "is before the move_in_date", 2)  # fmt: skip
-    assert [(one.line, one.value) for one in reason.examples] == [(2, "2026-01-31"), (4, "2026-04-30")]
-    assert seen[-1].unusual == outcome.unusual and [one.field for one in outcome.reasons] == ["unit"]
+    assert [(example.line, example.value) for example in reason.examples] == [(2, "2026-01-31"), (4, "2026-04-30")]
+    assert seen[-1].unusual == outcome.unusual and [reason.field for reason in outcome.reasons] == ["unit"]
