@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -38,6 +39,11 @@ async def check_documents(url: str, *kinds: Changes) -> dict[str, int]:
         return await compare_documents(database, *kinds)
     finally:
         await database.close()
+
+
+def written_columns(table: sa.Table) -> list[sa.Column[Any]]:
+    """The columns that writes set. The service fills the others soon after: the document, and what its search knows."""
+    return [column for column in table.c if column.name not in ("document", "document_shape", "searched_version")]
 
 
 async def _is_behind(connection: Connection, kind: Changes) -> bool:

@@ -20,6 +20,7 @@ from svc_catalog.meters import tables as m
 from testkit.event_contract import public_fields
 from testkit.examples import examples
 from testkit.plans import rows_looked_at, statement_plan
+from testkit.stored_documents import written_columns
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 M = {"external_id": "M1", "property": "P1", "name": "Main", "utility_type": "electric", "unit_of_measure": "kWh"}
@@ -304,9 +305,8 @@ async def test_a_row_is_created_then_unchanged_then_changed(
 
     async def stored() -> list[dict[str, Any]]:
         table = m.meter if kind == "meters" else m.reading
-        # How far the search knows a record is stored beside the writes.
-        columns = [column for column in table.c if column.name != "searched_version"]
-        rows = await database.rows(Statement(select(*columns).order_by(table.c.id)))  # an update moves a row
+        written = select(*written_columns(table)).order_by(table.c.id)  # an update moves a row
+        rows = await database.rows(Statement(written))
         return [dict(one) for one in rows if one["company_id"] == place.id]
 
     assert await place.put(kind, row, dry_run=True) == ["created"]

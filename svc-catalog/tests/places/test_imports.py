@@ -21,6 +21,7 @@ from chassis.schedule import instants
 from svc_catalog import field_rules, schema
 from svc_catalog.places import tables as t
 from testkit.patience import took
+from testkit.stored_documents import written_columns
 
 P = {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}
 U = {"external_id": "U1", "property": "P1", "name": "Unit 1"}
@@ -30,8 +31,8 @@ TABLES = {"properties": t.property_, "units": t.unit, "assets": t.asset}
 
 
 async def stored(database: Database, kind: str, company_id: int) -> dict[str, Any]:
-    """The stored rows by external_id, without the column that the service fills beside the writes."""
-    rows = await database.rows(Statement(select(*(one for one in TABLES[kind].c if one.name != "searched_version"))))
+    """The stored rows by external_id, without the columns that the service fills after a write."""
+    rows = await database.rows(Statement(select(*written_columns(TABLES[kind]))))
     return {row["external_id"]: dict(row) for row in rows if row["company_id"] == company_id}
 
 
@@ -230,7 +231,7 @@ async def test_a_dry_run_reports_the_same_and_writes_nothing(
         """Of this company, for other tests' rows may still change; the outbox has the events of all."""
         found = []
         for table in (t.property_, t.unit, t.asset, schema.outbox, *places):
-            rows = select(table).order_by(*table.primary_key.columns)
+            rows = select(*written_columns(table)).order_by(*table.primary_key.columns)
             if "company_id" in table.c:
                 rows = rows.where(table.c.company_id == company.id)
             found.append([dict(row) for row in await database.rows(Statement(rows))])

@@ -15,6 +15,7 @@ from chassis.refusals import Refusal
 from makeready.catalog.v1 import vendors_pb2
 from svc_catalog.vendors.tables import business, vendor
 from testkit.examples import examples
+from testkit.stored_documents import written_columns
 
 V = {"external_id": "V1", "name": "Ace Plumbing"}
 FULL = {
@@ -224,7 +225,11 @@ async def test_a_dry_run_reports_the_same_and_writes_nothing(company: Any, datab
 
     async def everything() -> list[Any]:
         return [
-            [dict(row) for row in await database.rows(Statement(select(table))) if row["company_id"] == company.id]
+            [
+                dict(row)
+                for row in await database.rows(Statement(select(*written_columns(table))))
+                if row["company_id"] == company.id
+            ]
             for table in (vendor, business)
         ]
 

@@ -17,6 +17,7 @@ from chassis.schedule import instants
 from makeready.occupancy.v1 import turn_board_pb2
 from svc_occupancy import tables as t
 from svc_occupancy.units import rules as unit_rules
+from testkit.stored_documents import written_columns
 
 from ..harness import Company, fired, published, until
 
@@ -105,7 +106,9 @@ async def rows_of(served: Database, company: Company) -> list[Any]:
     """All rows of the company, except claims, and the number of its events."""
     tables = (t.transition, t.unit_state, t.turn_task, t.audit)
     found: list[Any] = [
-        await served.rows(Statement(select(x).where(x.c.company_id == company.id).order_by(*x.primary_key)))
+        await served.rows(
+            Statement(select(*written_columns(x)).where(x.c.company_id == company.id).order_by(*x.primary_key))
+        )
         for x in tables
     ]
     return [*found, len(await published(served, company))]
