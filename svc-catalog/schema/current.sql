@@ -771,6 +771,8 @@ CREATE INDEX asset_changes_of_property ON public.asset USING btree ((((property_
 
 CREATE INDEX asset_changes_of_unit ON public.asset USING btree ((((unit_id << 30) # (id >> 14))), status, updated_at);
 
+CREATE INDEX asset_document_shape ON public.asset USING btree (document_shape);
+
 CREATE INDEX asset_names ON public.asset USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
 CREATE INDEX asset_names_of_category ON public.asset USING btree (company_id, category, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
@@ -790,8 +792,6 @@ CREATE INDEX asset_page_of_status ON public.asset USING btree (hashtextextended(
 CREATE INDEX asset_page_of_unit ON public.asset USING btree (company_id, unit_id, id);
 
 CREATE INDEX asset_page_of_unit_and_status ON public.asset USING btree (hashtextextended(status, unit_id), id);
-
-CREATE INDEX asset_unrendered ON public.asset USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 18581306);
 
 CREATE INDEX asset_unsearched ON public.asset USING btree (company_id, id) WHERE (searched_version <> version);
 
@@ -827,6 +827,8 @@ CREATE UNIQUE INDEX floorplan_name ON public.floorplan USING btree (property_id,
 
 CREATE INDEX inspection_changed ON public.inspection USING btree (company_id, changed_xid, id);
 
+CREATE INDEX inspection_document_shape ON public.inspection USING btree (document_shape) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
+
 CREATE INDEX inspection_follows_assignee ON public.inspection USING btree (company_id, assignee_id, id) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (assignee_id IS NOT NULL));
 
 CREATE INDEX inspection_page ON public.inspection USING btree (company_id, id) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
@@ -855,8 +857,6 @@ CREATE INDEX inspection_search_unit ON public.inspection USING btree (hashtextex
 
 CREATE INDEX inspection_stale ON public.inspection USING btree (company_id, scheduled_date) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (status = ANY (ARRAY['Scheduled'::text, 'In Progress'::text])) AND (stale_announced_at IS NULL) AND (scheduled_date IS NOT NULL));
 
-CREATE INDEX inspection_unrendered ON public.inspection USING btree (company_id, id) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (document_shape IS DISTINCT FROM 1495426275));
-
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
 CREATE INDEX ix_inbox_applied_at ON public.inbox USING btree (applied_at);
@@ -871,6 +871,8 @@ CREATE INDEX meter_changes_of_property ON public.meter USING btree ((((property_
 
 CREATE INDEX meter_changes_of_unit ON public.meter USING btree ((((unit_id << 30) # (id >> 14))), updated_at);
 
+CREATE INDEX meter_document_shape ON public.meter USING btree (document_shape);
+
 CREATE INDEX meter_names ON public.meter USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
 CREATE INDEX meter_names_of_property ON public.meter USING btree (company_id, property_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
@@ -880,8 +882,6 @@ CREATE INDEX meter_names_of_utility_type ON public.meter USING btree (company_id
 CREATE INDEX meter_page_of_property ON public.meter USING btree (company_id, property_id, id);
 
 CREATE INDEX meter_page_of_unit ON public.meter USING btree (company_id, unit_id, id);
-
-CREATE INDEX meter_unrendered ON public.meter USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 1455040629);
 
 CREATE INDEX meter_unsearched ON public.meter USING btree (company_id, id) WHERE (searched_version <> version);
 
@@ -899,9 +899,9 @@ CREATE INDEX place_search_words ON public.place_search USING gin (words);
 
 CREATE INDEX property_changed ON public.property USING btree (company_id, changed_xid, id);
 
-CREATE INDEX property_names ON public.property USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
+CREATE INDEX property_document_shape ON public.property USING btree (document_shape);
 
-CREATE INDEX property_unrendered ON public.property USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 1719611052);
+CREATE INDEX property_names ON public.property USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
 CREATE INDEX property_unsearched ON public.property USING btree (company_id, id) WHERE (searched_version <> version);
 
@@ -913,6 +913,8 @@ CREATE INDEX staff_external_id ON public.staff USING btree (company_id, external
 
 CREATE INDEX unit_changed ON public.unit USING btree (company_id, changed_xid, id);
 
+CREATE INDEX unit_document_shape ON public.unit USING btree (document_shape);
+
 CREATE INDEX unit_names ON public.unit USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
 CREATE INDEX unit_names_of_property ON public.unit USING btree (company_id, property_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
@@ -921,13 +923,13 @@ CREATE INDEX unit_names_of_property_and_status ON public.unit USING btree (compa
 
 CREATE INDEX unit_names_of_status ON public.unit USING btree (company_id, COALESCE(unit_status, ''::text), regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
-CREATE INDEX unit_unrendered ON public.unit USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 398549135);
-
 CREATE INDEX unit_unsearched ON public.unit USING btree (company_id, id) WHERE (searched_version <> version);
 
 CREATE INDEX vendor_changed ON public.vendor USING btree (company_id, changed_xid, id);
 
 CREATE INDEX vendor_compliance_due ON public.vendor USING btree (company_id, compliance_due_on, id) WHERE (compliance_due_on IS NOT NULL);
+
+CREATE INDEX vendor_document_shape ON public.vendor USING btree (document_shape);
 
 CREATE INDEX vendor_of_business ON public.vendor USING btree (company_id, business_id, id);
 
@@ -936,8 +938,6 @@ CREATE INDEX vendor_on_hold ON public.vendor USING btree (company_id, id) WHERE 
 CREATE INDEX vendor_search ON public.vendor USING btree (hashtextextended(textcat(text(on_hold), textcat(text(is_active), COALESCE(last_compliance_state, 'unknown'::text))), company_id), id);
 
 CREATE INDEX vendor_search_insurance ON public.vendor USING btree (hashtextextended(textcat(text(on_hold), textcat(text(is_active), COALESCE(last_compliance_state, 'unknown'::text))), company_id), COALESCE(insurance_expires_on, 'infinity'::date), id);
-
-CREATE INDEX vendor_unrendered ON public.vendor USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 1840795132);
 
 CREATE INDEX vendor_words ON public.vendor USING gin (array_to_tsvector(string_to_array(regexp_replace(btrim(regexp_replace(regexp_replace(regexp_replace(btrim(regexp_replace(translate(replace(translate(regexp_replace(NORMALIZE(textcat(COALESCE(nickname, ''::text), textcat(' '::text, COALESCE(external_id, ''::text))), NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩЂЃЄЅІЇЈЉЊЋЌЍЎЏАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯĐØŁÆŒÞđøłıςґҐ'::text, 'abcdefghijklmnopqrstuvwxyzαβγδεζηθικλμνξοπρστυφχψωђѓєѕіїјљњћќѝўџабвгдежзийклмнопрстуфхцчшщъыьэюяdolæœþdoliσгг'::text), 'ß'::text, 'ss'::text), '!"#$&''()*+,-./:;<=>?@[\]^_`{|}~¡¿«»‘’“”„–—…·•′″、。，！？；：（）「」『』【】・〜'::text, '                                                                '::text), '[ ]+'::text, ' '::text, 'g'::text)), '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff])'::text, ' \1 '::text, 'g'::text), '([^ ]{48})[^ ]+'::text, '\1'::text, 'g'::text), '[ ]+'::text, ' '::text, 'g'::text)), '([^ ]+)'::text, textcat(to_hex(company_id), '|\1'::text), 'g'::text), ' '::text))) WITH (fastupdate=off);
 

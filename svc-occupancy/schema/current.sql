@@ -416,6 +416,8 @@ CREATE INDEX transition_changes_of_property ON public.transition USING btree (((
 
 CREATE INDEX transition_changes_of_unit ON public.transition USING btree ((((unit_id << 30) # (id >> 14))), status, updated_at);
 
+CREATE INDEX transition_document_shape ON public.transition USING btree (document_shape);
+
 CREATE UNIQUE INDEX transition_external_id ON public.transition USING btree (company_id, external_id) WHERE (source = 'import'::text);
 
 CREATE INDEX transition_fed_external_id ON public.transition USING btree (company_id, external_id, unit_id, id) WHERE (source <> 'import'::text);
@@ -437,8 +439,6 @@ CREATE UNIQUE INDEX transition_successor ON public.transition USING btree (compa
 CREATE INDEX transition_to_begin ON public.transition USING btree (company_id, move_in_date, id) WHERE ((status = 'active'::text) AND (NOT has_begun));
 
 CREATE INDEX transition_to_vacate ON public.transition USING btree (company_id, move_out_date, id) WHERE ((status = 'active'::text) AND (move_out_date IS DISTINCT FROM vacated_on));
-
-CREATE INDEX transition_unrendered ON public.transition USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 180038100);
 
 CREATE INDEX transition_updated ON public.transition USING btree (company_id, updated_at);
 

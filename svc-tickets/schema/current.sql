@@ -507,6 +507,8 @@ CREATE INDEX ticket_changes_of_property ON public.ticket USING btree ((((propert
 
 CREATE INDEX ticket_changes_of_unit ON public.ticket USING btree ((((unit_id << 30) # (id >> 14))), status, updated_at);
 
+CREATE INDEX ticket_document_shape ON public.ticket USING btree (document_shape);
+
 CREATE INDEX ticket_follows_assignee ON public.ticket USING btree (company_id, assignee_id, id) WHERE (assignee_id IS NOT NULL);
 
 CREATE INDEX ticket_follows_vendor ON public.ticket USING btree (company_id, vendor_id, id) WHERE (vendor_id IS NOT NULL);
@@ -546,8 +548,6 @@ CREATE INDEX ticket_search_urgency ON public.ticket_search USING btree (company_
 CREATE INDEX ticket_search_waiting ON public.ticket_search USING btree (company_id, waiting, id);
 
 CREATE INDEX ticket_stale_due ON public.ticket USING btree (company_id, stale_due_at) WHERE (stale_due_at IS NOT NULL);
-
-CREATE INDEX ticket_unrendered ON public.ticket USING btree (company_id, id) WHERE (document_shape IS DISTINCT FROM 1982986522);
 
 CREATE INDEX ticket_updated ON public.ticket USING btree (company_id, updated_at);
 

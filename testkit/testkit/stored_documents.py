@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from chassis.changes.documents import ONE_SNAPSHOT
 from chassis.changes.feed import Changes
-from chassis.changes.tables import SERVED, SHAPE, is_unrendered
+from chassis.changes.tables import SERVED
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from testkit.patience import PATIENCE_SECONDS
@@ -47,10 +47,11 @@ def written_columns(table: sa.Table) -> list[sa.Column[Any]]:
 
 
 async def _is_behind(connection: Connection, kind: Changes) -> bool:
-    table = kind.table
+    documents, table = kind.documents, kind.table
+    assert documents is not None
     marks = table.metadata.tables["changes_to_touch"]
     served = [] if table.info[SERVED] is None else [table.info[SERVED]]
-    missing = sa.select(table.c.id).where(*served, is_unrendered(table, table.info[SHAPE])).exists()
+    missing = sa.select(table.c.id).where(*served, documents.is_missing).exists()
     waiting = sa.select(marks.c.id).where(marks.c.record == param("record", sa.Text), marks.c.horizon.is_(None))
     return bool(await connection.value(Statement(sa.select(sa.or_(missing, waiting.exists()))), record=table.name))
 

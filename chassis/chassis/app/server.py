@@ -440,6 +440,8 @@ class App:
         for step in self._listening:
             await step()
         await revisions.open_migrated(self.database, head)
+        if self._touching is not None:
+            self._touching.head = head
         tasks += [asyncio.create_task(self._keep(name, work), name=name) for name, work in self._background.items()]
         for step in self._starting:
             await self._until_available(step)

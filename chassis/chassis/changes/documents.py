@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple
 import sqlalchemy as sa
 from asyncpg import Record
 
-from chassis.changes.tables import SERVED, SHAPE
+from chassis.changes.tables import SERVED
 from chassis.db.database import Connection, Database
 from chassis.db.rows import array_rows
 from chassis.db.statements import Statement
@@ -33,19 +33,20 @@ class Documents(Generic[Struct]):
     """The documents of the records of one kind.
 
     joined: `shape.select` of the table joined with all that the records show, each joined with one row or none. table:
-    declared with `make_followable` and a `shape`. Raises TypeError if that is not the number of the public fields.
+    declared with `make_followable`.
     """
 
     def __init__(self, shape: Shape[Struct], joined: sa.Select[Any], table: sa.Table) -> None:
-        number = table.info[SHAPE]
-        if number != shape.number:
-            raise TypeError(
-                f"The shape of {table.name} is {shape.number}: say so in `make_followable` and a migration."
-            )
         self.shape, self.joined, self.table = shape, joined, table
         self._stored = shape.renderer().stored
         c = table.c
-        document = sa.case((c[DOCUMENT_SHAPE] == sa.literal_column(str(number)), c[DOCUMENT])).label("document")
+        number = sa.literal_column(str(shape.number), sa.Integer)
+        self.number: sa.ColumnElement[int] = number
+        self.is_missing = c[DOCUMENT_SHAPE].is_distinct_from(number)
+        """The condition of rows without a document of this shape."""
+        self.missing = (c[DOCUMENT_SHAPE].is_(None), c[DOCUMENT_SHAPE] < number, c[DOCUMENT_SHAPE] > number)
+        """The same as three ranges of the index."""
+        document = sa.case((c[DOCUMENT_SHAPE] == number, c[DOCUMENT])).label("document")
         self.rows: sa.Select[Any] = sa.select(c.id, document)
         """The SELECT of a list: id, document. The document is null if it is missing."""
         keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger}, numbered=True)

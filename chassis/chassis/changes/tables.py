@@ -10,7 +10,7 @@
 of such a row must move the records too, or a copy would have the old name for ever. A trigger marks them in the
 transaction of the change, and `chassis.changes.touching` gives them a new place in the order.
 
-With a `shape` the table also holds each record's document, the JSON that readers get: see `chassis.changes.documents`.
+The table also holds each record's document, the JSON that readers get: see `chassis.changes.documents`.
 
 The migration has the SQL in full, as `chassis.changes.triggers` returns it: see svc-tickets 0005. First `ADD COLUMN
 changed_xid xid8 NOT NULL DEFAULT '0'`, which rewrites no row: rows from before come first, by id. Then `ALTER COLUMN
@@ -32,7 +32,6 @@ from chassis.db.history import SERVER
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 
 COLUMN = "changed_xid"
-SHAPE = "shape"  # of a table: the number of its records' public fields, or None
 CHANGE_COLUMNS = (COLUMN, DOCUMENT, DOCUMENT_SHAPE)
 """The columns that `make_followable` may add."""
 INFO = "follows"  # of a table: what its records show
@@ -85,39 +84,34 @@ def make_followable(
     *follows: Follow,
     beside: Sequence[str] = (),
     served: sa.ColumnElement[bool] | None = None,
-    shape: int | None = None,
+    has_documents: bool = True,
 ) -> None:
     """Declares that the records of a table can be followed; call it after the table's other indexes.
 
     beside: columns of the table that no record shows, and that statements set by themselves. Such a change moves no
-    record. served: a condition in literals on the table; only such records are moved, as readers see no others. shape:
-    the number of the public fields (`Shape.number`), for records that have documents, as all have that follow others.
+    record. served: a condition in literals on the table; only such records are moved, as readers see no others.
+    has_documents: False for records that are rendered when they are read; they may follow no others.
 
     Adds the column changed_xid, the index of the order, the triggers, and an index for each follow that has none: by
-    company, column and id; with a shape, the columns of the document, and the index of the records that have none of
-    the shape. Raises TypeError for a column that does not exist.
+    company, column and id; the columns of the document, and the index that finds records without one. Raises TypeError
+    for a column that does not exist.
     """
     table.append_column(
         sa.Column(COLUMN, Xid8(), nullable=False, server_default=sa.text("pg_current_xact_id()"))  # see `triggers`
     )
     c = table.c
     sa.Index(f"{table.name}_changed", c.company_id, c[COLUMN], c.id)
-    if shape is not None:
-        # Without a shape, or with another one, the document is rendered when it is read.
+    if has_documents:
+        # Without a shape, or with another release's, the document is rendered when it is read.
         table.append_column(sa.Column(DOCUMENT, sa.LargeBinary, server_default=sa.text("NULL")))
         table.append_column(sa.Column(DOCUMENT_SHAPE, sa.Integer, server_default=sa.text("NULL")))
-        unrendered = is_unrendered(table, shape)
-        sa.Index(
-            f"{table.name}_unrendered",
-            c.company_id,
-            c.id,
-            postgresql_where=unrendered if served is None else sa.and_(served, unrendered),
-        )
+        # All rows have the same value, which the index stores once: see `chassis.changes.touching`.
+        sa.Index(f"{table.name}_document_shape", c[DOCUMENT_SHAPE], postgresql_where=served)
     elif follows:
-        raise TypeError(f"{table.name} follows other tables and has no shape.")
+        raise TypeError(f"{table.name} follows other tables and has no documents.")
     # PostgreSQL computes such columns after the trigger.
     computed = [column.name for column in c if column.computed is not None]
-    _after_create(table, triggers.recorded(table.name, [*beside, *computed], documents=shape is not None))
+    _after_create(table, triggers.recorded(table.name, [*beside, *computed], documents=has_documents))
     for one in follows:
         for of, name in ((table, one.refers_by), (one.shown, one.key), *((one.shown, name) for name in one.columns)):
             if name not in of.c:
@@ -141,12 +135,7 @@ def make_followable(
             served="true" if served is None else str(served),
         )
         _after_create(one.shown, made)
-    table.info.update({INFO: follows, BESIDE: frozenset(beside), SERVED: served, SHAPE: shape})
-
-
-def is_unrendered(table: sa.Table, shape: int) -> sa.ColumnElement[bool]:
-    """The condition of rows without a document of the shape."""
-    return table.c[DOCUMENT_SHAPE].is_distinct_from(sa.literal_column(str(shape), sa.Integer))
+    table.info.update({INFO: follows, BESIDE: frozenset(beside), SERVED: served})
 
 
 def names_are_current(metadata: sa.MetaData, seen: sa.ColumnElement[Any] | None = None) -> sa.ColumnElement[bool]:

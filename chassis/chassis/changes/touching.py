@@ -26,7 +26,8 @@ from sqlalchemy.dialects.postgresql import array
 from chassis.changes.documents import Documents, Key, columns_of_keys
 from chassis.changes.feed import Changes
 from chassis.changes.positions import horizon_columns
-from chassis.changes.tables import COLUMN, INFO, SERVED, SHAPE, Follow, Xid8, is_unrendered
+from chassis.changes.tables import COLUMN, INFO, SERVED, Follow, Xid8
+from chassis.db import revisions
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.history import SERVER
 from chassis.db.rows import array_rows
@@ -50,6 +51,7 @@ LAG = Gauge("makeready_changes_lag_seconds", "Age of the newest instant whose tr
 
 _IDS = sa.ARRAY(sa.BigInteger)
 _ROWS = sa.literal_column(str(BATCH_ROWS), sa.Integer)
+_ONE_ROW = sa.literal_column("1", sa.Integer)
 _ONE: sa.ColumnElement[int] = sa.literal_column("1", sa.Integer).label("one")
 
 
@@ -107,16 +109,19 @@ class _Renders:
     def __init__(self, kind: str, documents: Documents[Any]) -> None:
         self.kind, self.documents = kind, documents
         table = documents.table
-        c, shape = table.c, table.info[SHAPE]
-        missing = is_unrendered(table, shape)
+        c, missing = table.c, documents.is_missing
         served = [] if table.info[SERVED] is None else [table.info[SERVED]]
-        # While the schema is of a release with other public fields, that one renders: two would do so for ever.
-        some_missing = sa.select(c.id).where(*served, missing).exists()
+        # The order makes PostgreSQL take the index: its figures of a column that is being filled are old.
+        in_order = [
+            sa.select(c.company_id, c.id).where(*served, part).order_by(c[DOCUMENT_SHAPE]) for part in documents.missing
+        ]
+        firsts = [of_part.with_only_columns(_ONE).limit(_ONE_ROW).scalar_subquery() for of_part in in_order]
         self.any_missing = sa.select(_quoted(table.name), sa.null()).where(
-            sa.case((_has_index(table, shape), some_missing), else_=sa.false())
+            sa.or_(*(first.is_not(None) for first in firsts))
         )
-        some = sa.select(c.company_id, c.id).where(*served, missing).order_by(c.company_id, c.id)
-        self.lock_missing = Statement(some.limit(_ROWS).with_for_update(key_share=True, skip_locked=True))
+        self.lock_missing = [
+            Statement(of_part.limit(_ROWS).with_for_update(key_share=True, skip_locked=True)) for of_part in in_order
+        ]
         keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger})
         own = (c.company_id == keys.c.company_ids, c.id == keys.c.ids)
         held = sa.select(c.company_id, c.id).where(*own).order_by(c.company_id, c.id)
@@ -140,7 +145,7 @@ class _Renders:
             .values(
                 {
                     DOCUMENT: new.c.documents,
-                    DOCUMENT_SHAPE: sa.literal_column(str(shape), sa.Integer),
+                    DOCUMENT_SHAPE: documents.number,
                     COLUMN: sa.case((stays, c[COLUMN]), else_=_OWN),
                 }
             )
@@ -156,13 +161,6 @@ def _quoted(text: str) -> sa.ColumnElement[str]:
     return sa.literal_column(f"'{doubled}'", sa.Text)
 
 
-def _has_index(table: sa.Table, shape: int) -> sa.ColumnElement[bool]:
-    """Whether the schema has the index of the records without a document of this shape."""
-    index = f"to_regclass('{table.name}_unrendered')"
-    predicate = f"(SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indexrelid = {index})"  # noqa: S608
-    return sa.literal_column(f"strpos({predicate}, 'DISTINCT FROM {shape})') > 0", sa.Boolean)
-
-
 def _touched(table: sa.Table) -> Statement:
     """Gives records a new place: by the arrays company_ids and ids."""
     keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger})
@@ -175,6 +173,8 @@ class Touching:
 
     def __init__(self, database: Database, changes: Sequence[Changes]) -> None:
         self._database = database
+        self.head = ""
+        """The newest migration of this release; "" if the database has none."""
         self._changes = changes
         metadata = changes[0].table.metadata
         marks, self._epoch = metadata.tables["changes_to_touch"], metadata.tables["changes_epoch"]
@@ -231,7 +231,11 @@ class Touching:
             began = time.monotonic()
             busy += await self._touch(self._renders[key[0]], self._touches[key])
             await asyncio.sleep(time.monotonic() - began)  # half of a core's time at most
-        for record in sorted(record for record, refers_by in work if refers_by is None):
+        unrendered = sorted(record for record, refers_by in work if refers_by is None)
+        # The release of the schema renders alone: two with other public fields would do so for ever.
+        if unrendered and not await revisions.is_newest(self._database, self.head):
+            return busy
+        for record in unrendered:
             began = time.monotonic()
             busy += await self._fill(self._renders[record])
             await asyncio.sleep(time.monotonic() - began)
@@ -265,7 +269,9 @@ class Touching:
     async def _fill(self, renders: _Renders) -> int:
         """Stores some of the documents that are missing."""
         async with self._database.transaction() as connection:
-            keys = [(row[0], row[1]) for row in await connection.rows(renders.lock_missing)]
+            keys: list[Key] = []
+            for statement in renders.lock_missing:
+                keys = keys or [(row[0], row[1]) for row in await connection.rows(statement)]
             return len(await self._store(connection, renders, keys))
 
     async def _store(self, connection: Connection, renders: _Renders, keys: Sequence[Key]) -> list[int]:

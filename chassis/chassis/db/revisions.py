@@ -69,6 +69,14 @@ async def open_migrated(database: Database, head: str) -> None:
         await database.renew()
 
 
+async def is_newest(database: Database, head: str) -> bool:
+    """Whether the migration `head` is the last that the database has had; True for a process without migrations."""
+    if not head:
+        return True
+    async with database.connection() as connection:
+        return bool(await connection.raw.fetchval(_AT) == head)
+
+
 async def _look(database: Database, head: str) -> tuple[str, bool]:
     """The database's revision, "" before the first migration, and whether `head` is among those that it has had."""
     try:

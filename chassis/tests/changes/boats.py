@@ -46,13 +46,11 @@ boat = sa.Table(
     sa.Column("harbour_id", sa.BigInteger, sa.ForeignKey("harbour.id"), nullable=False),
     sa.Column("is_public", sa.Boolean, nullable=False, server_default=sa.text("true")),
 )
-BOAT_SHAPE, CRATE_SHAPE = 421818352, 1544468513
 make_followable(
     boat,
     Follow("harbour_id", harbour, "name"),
     Follow("id", captain, "name", key="boat_id", comes_and_goes=True),
     served=boat.c.is_public,
-    shape=BOAT_SHAPE,
 )
 crate = sa.Table(
     "crate",
@@ -64,9 +62,7 @@ crate = sa.Table(
     sa.Column("counted", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.Column("is_public", sa.Boolean, nullable=False),
 )
-make_followable(
-    crate, Follow("harbour_id", harbour, "name"), beside=["counted"], served=crate.c.is_public, shape=CRATE_SHAPE
-)
+make_followable(crate, Follow("harbour_id", harbour, "name"), beside=["counted"], served=crate.c.is_public)
 
 
 class Named(msgspec.Struct):

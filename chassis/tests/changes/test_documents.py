@@ -12,11 +12,12 @@ import sqlalchemy as sa
 
 from chassis.changes.reads import RecordReads
 from chassis.changes.tables import NAMES_SEEN, names_are_current
-from chassis.changes.touching import Touching
+from chassis.changes.touching import BATCH_ROWS, Touching
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.lists.paging import Pages
 from chassis.refusals import Refusal
+from testkit.plans import statement_plan
 from testkit.stored_documents import compare_documents
 
 from .boats import (
@@ -173,23 +174,62 @@ async def test_the_next_read_of_few_records_has_the_new_name_and_that_of_many_so
     assert await compare_after(database) == 202
 
 
-async def test_the_release_whose_fields_the_schema_has_renders_alone(database: Database) -> None:
-    """Beside the next release, which has other fields: else each would render what the other has rendered, for ever."""
-    index = "DROP INDEX boat_unrendered; CREATE INDEX boat_unrendered ON boat (company_id, id)"
-    where = "WHERE is_public AND document_shape IS DISTINCT FROM"
+@pytest.mark.parametrize("shape", [BOAT.number - 1, BOAT.number + 1])
+async def test_the_release_of_the_schema_renders_alone(database: Database, shape: int) -> None:
+    """Beside another release, which has other fields: else each would render what the other has rendered, for ever."""
     await run(database, sail(1, 2))
     await filled(database)
-    await run(database, f"{index} {where} 7", "UPDATE boat SET document = 'of the next', document_shape = 7")
+    of_another = f"UPDATE boat SET document = 'of another', document_shape = {shape}"
+    await run(
+        database,
+        of_another,
+        "CREATE TABLE alembic_version (version_num text); INSERT INTO alembic_version VALUES ('0002_next')",
+    )
+    worker = Touching(database, [CHANGES])
+    worker.head = "0001_own"
     try:
-        worker = Touching(database, [CHANGES])
         assert await worker.touch() == 0
         assert await stored(database) is None
         assert (await served(database))["name"] == "Boat 1"
         await run(database, "UPDATE harbour SET name = 'Kingston' WHERE id = 1")
         assert (await served(database))["harbour"]["name"] == "Kingston"
+        await run(database, "DELETE FROM changes_to_touch", of_another)
+        worker.head = "0002_next"
+        assert await worker.touch() == 2
     finally:
-        await run(database, f"{index} {where} {BOAT.number}")
+        await run(database, "DROP TABLE alembic_version")
     assert await compare_after(database) == 2
+
+
+async def test_a_look_for_missing_documents_reads_no_others(database: Database) -> None:
+    """Also while the statistics are older than the documents."""
+    worker = Touching(database, [CHANGES])
+    renders = worker._renders["boat"]
+    number = BOAT.number
+    await run(
+        database,
+        "INSERT INTO boat (company_id, id, name, harbour_id)"
+        f" SELECT {FLEET}, n, 'x', 1 FROM generate_series(1, 5000) n",
+        "ANALYZE boat",
+        f"UPDATE boat SET document = 'x', document_shape = {number}",
+        "VACUUM boat",
+    )
+    for shapes in (), ("NULL",), (str(number - 1),), (str(number + 1),):
+        marked = [f"UPDATE boat SET document_shape = {shape}, document = 'y' WHERE id <= 7" for shape in shapes]
+        plan = await statement_plan(database, worker._work, *marked)
+        assert plan.rows_met <= 4 and "boat" not in plan.whole_tables, (shapes, plan.rows_met, plan.indexes)
+        assert plan.returned == len(shapes)
+        returned = 0
+        for statement in renders.lock_missing:
+            plan = await statement_plan(database, statement, *marked)
+            assert plan.rows_met <= 2 * 7 and not plan.whole_tables, (shapes, plan.rows_met, plan.indexes)
+            returned += plan.returned
+        assert returned == 7 * len(shapes)
+    for shape in ("NULL", str(number - 1), str(number + 1)):
+        await run(database, f"UPDATE boat SET document = 'y', document_shape = {shape}", "VACUUM boat")
+        for statement in renders.lock_missing:
+            plan = await statement_plan(database, statement)
+            assert plan.returned in (0, BATCH_ROWS) and plan.rows_met <= 2 * BATCH_ROWS, (shape, plan.rows_met)
 
 
 async def compare_after(database: Database) -> int:

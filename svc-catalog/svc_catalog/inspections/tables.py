@@ -178,7 +178,6 @@ make_followable(
     Follow("unit_id", unit, "name", "external_id"),
     Follow("assignee_id", staff, "name"),
     served=SERVED,
-    shape=1495426275,
 )
 
 inspection_row_id = ids("inspection_row_id")

@@ -74,7 +74,6 @@ make_followable(
     Follow("property_id", property_, "name", "external_id"),
     Follow("unit_id", unit, "name", "external_id"),
     beside=["searched_version"],
-    shape=1455040629,
 )
 
 # The largest table: an hourly meter adds 8,760 rows a year. The wide columns precede the texts, which saves the
@@ -104,4 +103,4 @@ reading = Table(
     one_of("reading", "source", field_rules.SOURCES),
 )
 Index("reading_periods", reading.c.company_id, reading.c.meter_id, reading.c.period_start, reading.c.id)
-make_followable(reading)
+make_followable(reading, has_documents=False)

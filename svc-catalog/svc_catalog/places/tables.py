@@ -93,7 +93,7 @@ property_ = Table(
     one_of("property", "source", field_rules.SOURCES),
 )
 people_indexes(property_)
-make_followable(property_, beside=["searched_version"], shape=1719611052)
+make_followable(property_, beside=["searched_version"])
 
 building = _place("building", building_id)
 Index("building_name", building.c.property_id, building.c.name, unique=True)
@@ -173,7 +173,6 @@ make_followable(
     Follow("property_id", building, *_NAMED, key="property_id"),
     Follow("property_id", floor, *_NAMED, key="property_id"),
     beside=["searched_version", "occupancy_version"],
-    shape=398549135,
 )
 
 asset = Table(
@@ -235,5 +234,4 @@ make_followable(
     Follow("unit_id", unit, *_NAMED),
     Follow("property_id", location, *_NAMED, "location_type", key="property_id"),
     beside=["searched_version"],
-    shape=18581306,
 )

@@ -129,4 +129,4 @@ BUSINESS_WORDS = words_of(business.c.company_id, business.c.legal_name)
 _GIN: dict[str, Any] = {"postgresql_using": "gin", "postgresql_with": {"fastupdate": "off"}}
 Index("vendor_words", VENDOR_WORDS, **_GIN)
 Index("business_words", BUSINESS_WORDS, **_GIN)
-make_followable(vendor, Follow("business_id", business, "legal_name", "website"), shape=1840795132)
+make_followable(vendor, Follow("business_id", business, "legal_name", "website"))

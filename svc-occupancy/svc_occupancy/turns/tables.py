@@ -216,5 +216,4 @@ make_followable(
     transition,
     Follow("property_id", property_, "name", "external_id"),
     Follow("unit_id", unit, "name", "external_id"),
-    shape=180038100,
 )

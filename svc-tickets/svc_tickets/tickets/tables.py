@@ -99,7 +99,6 @@ make_followable(
     Follow("unit_id", schema.unit, "name", "external_id"),
     Follow("assignee_id", schema.staff, "name"),
     Follow("vendor_id", schema.vendor, "name", "external_id"),
-    shape=1982986522,
 )
 Index(
     "ticket_stale_due",
