@@ -17,6 +17,7 @@ from makeready.events.v1.events_pb2 import References, StaffReference
 from svc_catalog import consumers
 from svc_catalog.inspections import rules
 from testkit.event_contract import public_fields
+from testkit.patience import eventually
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 I = {"external_id": "I1", "property": "P1"}  # noqa: E741 - beside P, U and A of the other kinds
@@ -148,4 +149,8 @@ async def test_the_assignees_new_name_is_served_once_it_has_arrived(company: Any
     renamed = StaffReference(id=staff_id, version=2, company_id=company.id, name="Ada B.", external_id="S1")
     async with database.transaction() as connection:
         await consumers.put_references(connection, [References(staff=[renamed])])
-    assert (await company.list("inspections"))[0]["assignee"] == {"id": staff_id, "name": "Ada B."}
+
+    async def is_served() -> bool:
+        return bool((await company.list("inspections"))[0]["assignee"] == {"id": staff_id, "name": "Ada B."})
+
+    await eventually(is_served)  # at once, unless the service was storing the imported record just then
