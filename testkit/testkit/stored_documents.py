@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from chassis.changes.documents import ONE_SNAPSHOT
 from chassis.changes.feed import Changes
-from chassis.changes.tables import SERVED
+from chassis.changes.tables import served_of
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from testkit.patience import PATIENCE_SECONDS
@@ -50,8 +50,7 @@ async def _is_behind(connection: Connection, kind: Changes) -> bool:
     documents, table = kind.documents, kind.table
     assert documents is not None
     marks = table.metadata.tables["changes_to_touch"]
-    served = [] if table.info[SERVED] is None else [table.info[SERVED]]
-    missing = sa.select(table.c.id).where(*served, documents.is_missing).exists()
+    missing = sa.select(table.c.id).where(*served_of(table), documents.is_missing).exists()
     waiting = sa.select(marks.c.id).where(marks.c.record == param("record", sa.Text), marks.c.horizon.is_(None))
     return bool(await connection.value(Statement(sa.select(sa.or_(missing, waiting.exists()))), record=table.name))
 
@@ -60,9 +59,8 @@ async def _compared(connection: Connection, kind: Changes) -> int:
     documents, table = kind.documents, kind.table
     assert documents is not None
     c = table.c
-    served = [] if table.info[SERVED] is None else [table.info[SERVED]]
     after = sa.tuple_(param("company_id", sa.BigInteger), param("id", sa.BigInteger))
-    rows = sa.select(c.company_id, c.id, c.document).where(sa.tuple_(c.company_id, c.id) > after, *served)
+    rows = sa.select(c.company_id, c.id, c.document).where(sa.tuple_(c.company_id, c.id) > after, *served_of(table))
     statement = Statement(rows.order_by(c.company_id, c.id).limit(_ROWS))
     compared, key = 0, (0, 0)
     while stored := await connection.rows(statement, company_id=key[0], id=key[1]):

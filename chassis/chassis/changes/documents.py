@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple
 import sqlalchemy as sa
 from asyncpg import Record
 
-from chassis.changes.tables import SERVED
+from chassis.changes.tables import served_of
 from chassis.db.database import Connection, Database
 from chassis.db.rows import array_rows
 from chassis.db.statements import Statement
@@ -52,8 +52,7 @@ class Documents(Generic[Struct]):
         keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger}, numbered=True)
         company = (c.company_id, keys.c.company_ids)
         same = [company[0] == company[1]] if c.company_id.primary_key else is_of([company])
-        served = [] if table.info[SERVED] is None else [table.info[SERVED]]
-        of_keys = (*same, c.id == keys.c.ids, *served)
+        of_keys = (*same, c.id == keys.c.ids, *served_of(table))
         self._fetched = Statement(
             sa.select(keys.c.n, c.id, shape.columns[-1].label("version"), document).where(*of_keys)
         )

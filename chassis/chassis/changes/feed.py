@@ -25,7 +25,7 @@ from sqlalchemy.sql import operators, visitors
 
 from chassis.changes.documents import ONE_SNAPSHOT, Documents, has_all
 from chassis.changes.positions import Position, expired, horizon_columns, unpacked
-from chassis.changes.tables import BESIDE, COLUMN, INFO, SERVED, Follow, Xid8
+from chassis.changes.tables import BESIDE, COLUMN, INFO, SERVED, XMIN, Follow, Xid8
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.lists.paging import ROWS_MAX, on_rows
@@ -90,11 +90,11 @@ class Changes:
         page = on_rows(with_place, cut).order_by(cut.c.company_id, cut.c[COLUMN], cut.c.id)
         self.page = Statement(page.limit(param("rows", sa.Integer)))
         """Parameters: company_id, xid, after_id, horizon, rows."""
-        newest = sa.select(c[COLUMN].label("xid"), c.id).where(c.company_id == company, c[COLUMN] < _XMIN)
+        newest = sa.select(c[COLUMN].label("xid"), c.id).where(c.company_id == company, c[COLUMN] < XMIN)
         self.newest = Statement(newest.order_by(*(one.desc() for one in order)).limit(_ONE))
         """The last record that can be read, in a transaction with IN_ORDER. Parameter: company_id."""
         epoch = table.metadata.tables["changes_epoch"]
-        is_there = sa.select(c.id).where(*here, c[COLUMN] < _XMIN).order_by(*order).limit(_ONE)
+        is_there = sa.select(c.id).where(*here, c[COLUMN] < XMIN).order_by(*order).limit(_ONE)
         self.look = Statement(
             sa.select(*horizon_columns(epoch), is_there.scalar_subquery().is_not(None).label("is_there"))
         )
@@ -200,7 +200,6 @@ class Changes:
         return look
 
 
-_XMIN = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8())
 _ONE = sa.literal_column("1", sa.Integer)
 
 

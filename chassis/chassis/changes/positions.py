@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from chassis.changes.tables import Xid8
+from chassis.changes.tables import XMIN, Xid8
 from chassis.db.history import SERVER, TIMELINE
 from chassis.refusals import Refusal
 
@@ -66,7 +66,7 @@ def horizon_columns(epoch: sa.Table) -> list[sa.ColumnElement[Any]]:
     is_own = epoch.c.system == sa.literal_column(SERVER, sa.BigInteger)
     return [
         sa.func.hashtextextended(words, sa.literal_column("0"), type_=sa.BigInteger).label("epoch"),
-        sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8()).label("xmin"),
+        XMIN.label("xmin"),
         sa.literal_column("pg_snapshot_xmax(pg_current_snapshot())", Xid8()).label("xmax"),
         is_own.label("is_own"),
     ]

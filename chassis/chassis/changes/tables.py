@@ -49,6 +49,8 @@ class Xid8(UserDefinedType[int]):
 
 
 PGDialect.ischema_names["xid8"] = Xid8  # for Alembic, which reads the columns of a database
+XMIN = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8())
+"""The oldest transaction that is under way: the statement sees all before it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,11 @@ def make_followable(
     table.info.update({INFO: follows, BESIDE: frozenset(beside), SERVED: served})
 
 
+def served_of(table: sa.Table) -> list[sa.ColumnElement[bool]]:
+    """The conditions of a table's records that readers see; none if they see all."""
+    return [] if table.info[SERVED] is None else [table.info[SERVED]]
+
+
 def names_are_current(metadata: sa.MetaData, seen: sa.ColumnElement[Any] | None = None) -> sa.ColumnElement[bool]:
     """Whether no row that records show has changed since a reader's snapshot, for a record that is rendered before the
     transaction that writes it: its own snapshot sees every change that the reader's did not. seen: the reader's
@@ -150,8 +157,7 @@ def names_are_current(metadata: sa.MetaData, seen: sa.ColumnElement[Any] | None 
     return sa.and_(seen > settled, ~later.exists())
 
 
-NAMES_SEEN = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8()).label("names_seen")
-"""The oldest transaction that is under way: the reader's statement sees all before it."""
+NAMES_SEEN = XMIN.label("names_seen")
 
 
 def _has_index(table: sa.Table, column: str, served: sa.ColumnElement[bool] | None) -> bool:

@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import array
 from chassis.changes.documents import Documents, Key, columns_of_keys
 from chassis.changes.feed import Changes
 from chassis.changes.positions import horizon_columns
-from chassis.changes.tables import COLUMN, INFO, SERVED, Follow, Xid8
+from chassis.changes.tables import COLUMN, INFO, XMIN, Follow, Xid8, served_of
 from chassis.db import revisions
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.history import SERVER
@@ -70,8 +70,7 @@ class _Touch:
     def __init__(self, table: sa.Table, follow: Follow, marks: sa.Table) -> None:
         m = marks.c
         mine = (m.record == _quoted(table.name), m.refers_by == _quoted(follow.refers_by))
-        ended = m.horizon <= sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8())
-        is_due = sa.or_(m.horizon.is_(None), sa.and_(ended, ~sa.literal_column(_OLDER, sa.Boolean)))
+        is_due = sa.or_(m.horizon.is_(None), sa.and_(m.horizon <= XMIN, ~sa.literal_column(_OLDER, sa.Boolean)))
         written_since = sa.case((m.horizon.is_(None), _NEVER), else_=m.since).label("since")
         due = sa.select(m.id, m.company_id, m.refers_to, m.after_id, written_since, m.xid, m.horizon).where(
             *mine, is_due
@@ -84,8 +83,7 @@ class _Touch:
         refers = c[follow.refers_by]
 
         def theirs(of: Any) -> list[Any]:
-            served = [] if table.info[SERVED] is None else [table.info[SERVED]]
-            return [c.company_id == of.company_id, refers == of.refers_to, c.id > of.after_id, *served]
+            return [c.company_id == of.company_id, refers == of.refers_to, c.id > of.after_id, *served_of(table)]
 
         ordered = (
             sa.select(c.id).where(*theirs(given.c), c[COLUMN] >= given.c.since).order_by(c.company_id, refers, c.id)
@@ -110,10 +108,10 @@ class _Renders:
         self.kind, self.documents = kind, documents
         table = documents.table
         c, missing = table.c, documents.is_missing
-        served = [] if table.info[SERVED] is None else [table.info[SERVED]]
         # The order makes PostgreSQL take the index: its figures of a column that is being filled are old.
         in_order = [
-            sa.select(c.company_id, c.id).where(*served, part).order_by(c[DOCUMENT_SHAPE]) for part in documents.missing
+            sa.select(c.company_id, c.id).where(*served_of(table), part).order_by(c[DOCUMENT_SHAPE])
+            for part in documents.missing
         ]
         firsts = [of_part.with_only_columns(_ONE).limit(_ONE_ROW).scalar_subquery() for of_part in in_order]
         self.any_missing = sa.select(_quoted(table.name), sa.null()).where(
@@ -165,7 +163,7 @@ def _touched(table: sa.Table) -> Statement:
     """Gives records a new place: by the arrays company_ids and ids."""
     keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger})
     own = (table.c.company_id == keys.c.company_ids, table.c.id == keys.c.ids)
-    return Statement(sa.update(table).where(*own).values({COLUMN: sa.literal_column("pg_current_xact_id()")}))
+    return Statement(sa.update(table).where(*own).values({COLUMN: _OWN}))
 
 
 class Touching:
