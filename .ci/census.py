@@ -1,6 +1,9 @@
 """`make census`: how much there is to carry. Counts the files that git tracks, or those of a commit (`ARGS=cdd45997`).
 
-What is generated and what is of others, `.gitattributes` says. A count decides nothing; it shows what a change did.
+`.gitattributes` says what is generated and what is of others. Most counts decide nothing; they show what a change did.
+`census.py check` refuses what must stay at none: names that say nothing, and in the product functions of more than 60
+lines or 8 parameters, and classes of more than 300 lines. It prints each, and exits with 1 if there is one. Migrations
+are history: neither the counts of code nor the check look at them.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePath
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,10 +41,83 @@ EMPTY_NAMES = {
     "whose",
     "of",
 }
-FUNCTION_LINES, CLASS_LINES, TEMPLATE_COLUMNS = 60, 300, 140
+FUNCTION_LINES, FUNCTION_PARAMETERS, CLASS_LINES, TEMPLATE_COLUMNS = 60, 8, 300, 140
+# Folders whose code still has empty names. A folder leaves the list with its last one; the list ends then.
+NAMES_TO_MEND: tuple[str, ...] = (
+    ".ci",
+    ".ci/tests",
+    "bench/harness",
+    "bench/peer",
+    "bench/tests",
+    "chassis/chassis",
+    "chassis/tests",
+    "cli/makeready_cli",
+    "cli/tests",
+    "console/console",
+    "console/tests",
+    "deploy/k8s/make_dashboards.py",
+    "deploy/k8s/tests",
+    "deploy/local/install.py",
+    "deploy/local/makeready_local",
+    "deploy/local/tests",
+    "docs/sync",
+    "gateway/gateway",
+    "gateway/tests",
+    "openapi/reference",
+    "openapi/tests",
+    "sdk/build.py",
+    "sdk/python/examples",
+    "sdk/python/makeready_client",
+    "sdk/python/tests",
+    "sdk/typescript/pack.py",
+    "sdk/typescript/tests",
+    "svc-catalog/svc_catalog",
+    "svc-catalog/tests",
+    "svc-occupancy/svc_occupancy",
+    "svc-occupancy/tests",
+    "svc-tickets/svc_tickets",
+    "svc-tickets/tests",
+    "svc-webhooks/tests",
+    "testkit",
+    "testkit/tests",
+    "tests",
+)
+# Functions and classes that are still too large. One leaves the list when it is split; the list ends then.
+TO_SPLIT: frozenset[str] = frozenset(
+    {
+        "chassis/chassis/app/server.py App",
+        "chassis/chassis/http/port.py Port.__init__",
+        "chassis/chassis/lists/paging.py Pages.__init__",
+        "chassis/chassis/lists/updated_since.py ids_changed",
+        "chassis/chassis/writes/coalescing.py CoalescingDecide.__init__",
+        "chassis/chassis/writes/editing.py RecordEditor.__init__",
+        "cli/makeready_cli/commands/companies.py add",
+        "cli/makeready_cli/commands/keys.py add",
+        "cli/makeready_cli/commands/secrets.py add",
+        "cli/makeready_cli/commands/webhooks/deliveries.py add",
+        "cli/makeready_cli/commands/webhooks/subscriptions.py add",
+        "deploy/local/makeready_local/demo_data/utilities.py _fixed",
+        "deploy/local/makeready_local/runner.py Runner._start",
+        "gateway/gateway/__main__.py assemble",
+        "gateway/gateway/http/edge.py Edge.__init__",
+        "gateway/gateway/identity/accounts/sessions/service.py SessionsService",
+        "gateway/gateway/identity/keys/queries.py new_key_id",
+        "gateway/gateway/identity/usage/queries.py _store",
+        "importing/importing/mapping_file.py _Loader",
+        "importing/importing/run.py Import.__init__",
+        "svc-occupancy/svc_occupancy/board/queries.py _board",
+        "svc-tickets/svc_tickets/replicas/fetch.py ReplicaFetcher.fetch",
+        "svc-webhooks/svc_webhooks/dispatch/queries/recording.py _record_attempts",
+    }
+)
 SOURCES = {".py", ".html", ".css", ".js", ".ts", ".sql", ".proto", ".mako", ".sh"}
 TOOLS = {".ci", "bench", "testkit"}
+LONG_FUNCTION = f"functions above {FUNCTION_LINES} lines"
+MANY_PARAMETERS = f"functions above {FUNCTION_PARAMETERS} parameters"
+LONG_CLASS = f"classes above {CLASS_LINES} lines"
+EXCESSES = (LONG_FUNCTION, MANY_PARAMETERS, LONG_CLASS)
 Files = Mapping[PurePath, bytes]
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def tracked() -> dict[PurePath, bytes]:
@@ -79,18 +155,20 @@ def census(files: Files, marks: Mapping[PurePath, str]) -> dict[str, int]:
     """The counts, by what they count."""
     counts: Counter[str] = Counter()
     product: list[str] = []
+    tests: list[str] = []
+    counts.update(dict.fromkeys(EXCESSES, 0))
     for path, content in files.items():
         counts["files"] += 1
         counts["bytes of a clone's files"] += len(content)
-        kind = marks.get(path) or ("tests" if _is_of_tests(path) else "product")
+        kind = marks.get(path) or ("tests" if is_of_tests(path) else "product")
         if path.suffix == ".md":
             place = "decisions" if path.parts[:2] == ("docs", "decisions") else "other documents"
             place = f"{kind} documents" if path in marks else place
             counts[f"words of {place}"] += len(content.split())
         elif path.suffix in SOURCES or kind == "generated":
             counts[f"lines, {kind}"] += content.count(b"\n")
-        if kind == "product" and path.suffix == ".py":
-            product.append(content.decode())
+        if kind in {"product", "tests"} and path.suffix == ".py" and not is_of_migrations(path):
+            (product if kind == "product" else tests).append(content.decode())
         if kind == "product" and path.suffix == ".html":
             lines = content.decode().splitlines()
             counts[f"lines of templates above {TEMPLATE_COLUMNS} columns"] += sum(
@@ -101,39 +179,104 @@ def census(files: Files, marks: Mapping[PurePath, str]) -> dict[str, int]:
     counts["lines of import contracts"] = contracts.count("\n")
     counts["exceptions of import contracts"] = sum(_exceptions(contracts))
     counts["longest list of exceptions"] = max(_exceptions(contracts), default=0)
+    counts["empty names, tests"] = sum(name in EMPTY_NAMES for text in tests for _, name in names(ast.parse(text)))
     for text in product:
+        tree = ast.parse(text)
         counts["lines with Any"] += sum(bool(re.search(r"\bAny\b", line)) for line in text.splitlines())
-        for name in names(ast.parse(text)):
-            counts["empty local names"] += name in EMPTY_NAMES
-        for node in ast.walk(ast.parse(text)):
-            lines_of = getattr(node, "end_lineno", 0) - getattr(node, "lineno", 0) + 1
-            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            counts[f"functions above {FUNCTION_LINES} lines"] += is_function and lines_of > FUNCTION_LINES
-            counts[f"classes above {CLASS_LINES} lines"] += isinstance(node, ast.ClassDef) and lines_of > CLASS_LINES
+        counts["empty names, product"] += sum(name in EMPTY_NAMES for _, name in names(tree))
+        for _, _, excess in excesses(tree):
+            counts[excess] += 1
     return dict(counts)
 
 
-def _is_of_tests(path: PurePath) -> bool:
+def is_of_migrations(path: PurePath) -> bool:
+    """Whether a file is one of a context's migrations."""
+    return path.parts[-3:-1] == ("migrations", "versions")
+
+
+def is_of_tests(path: PurePath) -> bool:
+    """Whether a file is of tests or of a tool, and no part of the product."""
     return path.parts[0] in TOOLS or "tests" in path.parts or path.name == "conftest.py"
 
 
 def _exceptions(contracts: str) -> list[int]:
     """The number of imports of each list `ignore_imports`."""
-    return [found.count("->") for found in re.findall(r"^ignore_imports =((?:\n[ #].*)*)", contracts, re.MULTILINE)]
+    return [imports.count("->") for imports in re.findall(r"^ignore_imports =((?:\n[ #].*)*)", contracts, re.MULTILINE)]
 
 
-def names(tree: ast.Module) -> Iterator[str]:
-    """The names of parameters, of locals and of the targets of loops, as often as they are bound."""
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield from (node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg))
+def names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, name) of parameters, locals and targets of loops and comprehensions, as often as they are bound."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
+        if isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.lineno, node.name
+
+
+def excesses(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """(line, dotted name, excess) of each function and class that is too large; the excess is one of `EXCESSES`."""
+    for name, node in _definitions(tree, ""):
+        lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        if isinstance(node, ast.ClassDef):
+            if lines > CLASS_LINES:
+                yield node.lineno, name, LONG_CLASS
+            continue
+        if lines > FUNCTION_LINES:
+            yield node.lineno, name, LONG_FUNCTION
+        if _parameters(node.args) > FUNCTION_PARAMETERS:
+            yield node.lineno, name, MANY_PARAMETERS
+
+
+def _definitions(parent: ast.AST, prefix: str) -> Iterator[tuple[str, Definition]]:
+    for node in ast.iter_child_nodes(parent):
+        if isinstance(node, Definition):
+            yield f"{prefix}{node.name}", node
+            yield from _definitions(node, f"{prefix}{node.name}.")
+        else:
+            yield from _definitions(node, prefix)
+
+
+def _parameters(arguments: ast.arguments) -> int:
+    """The number of parameters that a caller may give: without `self` and `cls`."""
+    positional = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    variadic = [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+    return len(positional) - (positional[:1] in (["self"], ["cls"])) + len(arguments.kwonlyargs) + len(variadic)
+
+
+def problems(
+    files: Files,
+    marks: Mapping[PurePath, str],
+    names_to_mend: Collection[str] = NAMES_TO_MEND,
+    to_split: Collection[str] = TO_SPLIT,
+) -> list[str]:
+    """What `check` refuses, one sentence each; and the lines of the two lists that name nothing any more."""
+    refused: list[str] = []
+    unused = set(names_to_mend) | set(to_split)
+    for path, content in sorted(files.items()):
+        if path.suffix != ".py" or path in marks or is_of_migrations(path):
+            continue
+        tree = ast.parse(content)
+        folders = [folder for folder in names_to_mend if path.is_relative_to(folder)]
+        for line, name in names(tree):
+            if name in EMPTY_NAMES:
+                unused.difference_update(folders)
+                refused += [] if folders else [f"{path}:{line}: the name {name} does not say what it holds"]
+        for line, name, excess in [] if is_of_tests(path) else excesses(tree):
+            if (place := f"{path} {name}") in to_split:
+                unused.discard(place)
+            else:
+                refused.append(f"{path}:{line}: {name} is one of the {excess}")
+    return [*refused, *(f".ci/census.py: take {entry} off the list, it is mended" for entry in sorted(unused))]
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the counts."""
+    """Prints the counts, or what `check` refuses."""
+    if arguments == ["check"]:
+        refused = problems(files := tracked(), not_ours(files))
+        sys.stdout.write("".join(f"{line}\n" for line in refused))
+        return 1 if refused else 0
     files = of_commit(arguments[0]) if arguments else tracked()
     for name, count in census(files, not_ours(files)).items():
         sys.stdout.write(f"{count:>12,}  {name}\n")

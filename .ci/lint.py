@@ -53,6 +53,10 @@ def main(words: Sequence[str]) -> int:
         ("mypy --strict of tests and tools", lambda: mypy_of_tests(*python, "mypy", "--no-error-summary")),
         ("lint-imports", lambda: command(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")),
         ("no private name of a dependency", lambda: command(sys.executable, "-P", ".ci/private_names.py")),
+        (
+            "names say what they hold, and nothing is large",
+            lambda: command(sys.executable, "-P", ".ci/census.py", "check"),
+        ),
         ("templates have 140 columns", lambda: command(sys.executable, "-P", ".ci/templates.py")),
         ("tests wait with patience", lambda: command(sys.executable, "-P", ".ci/patience.py")),
         ("requirements have bounds that the locks keep", lambda: command(sys.executable, "-P", ".ci/requirements.py")),
