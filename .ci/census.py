@@ -89,7 +89,7 @@ TO_SPLIT: frozenset[str] = frozenset(
         "chassis/chassis/http/port.py Port.__init__",
         "chassis/chassis/lists/paging.py Pages.__init__",
         "chassis/chassis/lists/updated_since.py ids_changed",
-        "chassis/chassis/writes/coalescing.py CoalescingDecide.__init__",
+        "chassis/chassis/writes/coalescing.py CoalescingWrite.__init__",
         "chassis/chassis/writes/editing.py RecordEditor.__init__",
         "cli/makeready_cli/commands/companies.py add",
         "cli/makeready_cli/commands/keys.py add",

@@ -25,7 +25,7 @@ from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import Clock
-from chassis.writes.idempotency import Claim, Once, check_key
+from chassis.writes.idempotency import Claim, Ledger, check_key
 from makeready.common.v1 import documents_pb2 as common
 from makeready.events.v1.events_pb2 import References
 
@@ -261,9 +261,9 @@ def _reject(result: common.ImportResult, refusal: Refusal) -> None:
     result.outcome, result.field, result.reason = REJECTED, refusal.field, refusal.message
 
 
-async def _results(claims: Once, connection: Connection, claim: Claim) -> list[common.ImportResult] | None:
+async def _results(ledger: Ledger, connection: Connection, claim: Claim) -> list[common.ImportResult] | None:
     """The stored outcomes of the batch; None if it is new. Raises Refusal 409 while it is under way."""
-    stored = await claims.stored_in(connection, claim)
+    stored = await ledger.stored_in(connection, claim)
     return None if stored is None else list(common.ImportReply.FromString(stored.body).results)
 
 
@@ -290,7 +290,7 @@ class Importer:
     def __init__(self, database: Database, outbox: Outbox, claims: sa.Table, clock: Clock) -> None:
         """claims: the context's ledger (see `chassis.writes.idempotency`)."""
         self._database = database
-        self._claims = Once(claims)
+        self._ledger = Ledger(claims)
         self._outbox = outbox
         self._clock = clock
 
@@ -339,7 +339,7 @@ class Importer:
     ) -> list[common.ImportResult]:
         """The results of the batch, which is stored, or was the first time. Raises _DryRunDone."""
         async with self._database.transaction() as connection:
-            done = None if claim is None else await _results(self._claims, connection, claim)
+            done = None if claim is None else await _results(self._ledger, connection, claim)
             if done is not None:
                 return done
             await lock_company_imports(connection, batch.company_id)
@@ -355,7 +355,7 @@ class Importer:
                 )
                 await self._outbox.add(connection, event)
             if claim is not None:
-                await self._claims.keep(
+                await self._ledger.keep(
                     connection, claim, common.ImportReply(results=batch.results).SerializeToString()
                 )
             failpoint("import-before-commit")

@@ -17,7 +17,15 @@ from chassis.db.rows import array_rows, columns_of
 from chassis.db.statements import Statement, param
 from chassis.refusals import Refusal
 from chassis.runtime.failpoints import failpoint
-from chassis.writes.idempotency import CLAIM_COLUMNS, NOTHING, Claim, DecideOnce, Decision, InsertOnce, changes
+from chassis.writes.idempotency import (
+    CLAIM_COLUMNS,
+    NOTHING,
+    Claim,
+    Decision,
+    IdempotentInsert,
+    IdempotentWrite,
+    changes,
+)
 from makeready.common.v1.documents_pb2 import WriteReply
 
 GATHER_SECONDS = 0.002  # a fifth less CPU a create (docs/decisions/write-cost.md)
@@ -32,8 +40,9 @@ class _Write(NamedTuple):
     named: Mapping[str, int] = NOTHING
 
 
-class CoalescingInsert(InsertOnce):
-    """`InsertOnce` for concurrent callers: those that arrive while a statement runs share the next one and its commit.
+class CoalescingInsert(IdempotentInsert):
+    """`IdempotentInsert` for concurrent callers: those that arrive while a statement runs share the next one and its
+    commit.
 
     The guard is the same: only inserted claims get their rows. A caller whose claim is taken is answered alone, with
     the reply of the earlier request. No table may have a column of arrays. Of a parameter of `only_if`, the least value
@@ -131,14 +140,14 @@ class _Decided(NamedTuple):
     row: Record
 
 
-class CoalescingDecide(DecideOnce):
-    """`DecideOnce` for concurrent callers that change rows of their own: they share one statement that reads, and one
-    that writes if no row has changed meanwhile.
+class CoalescingWrite(IdempotentWrite):
+    """`IdempotentWrite` for concurrent callers that change rows of their own: they share one statement that reads, and
+    one that writes if no row has changed meanwhile.
 
     Nothing is locked while Python decides. The second statement locks the claims and the rows, and waits for neither.
     It changes the rows that still have the version and the other values that the decision was made from. Every other
-    request goes on alone, as a `DecideOnce`: one whose row or claim is locked or has changed, one that is refused, and
-    the second one of a row.
+    request goes on alone, as an `IdempotentWrite`: one whose row or claim is locked or has changed, one that is
+    refused, and the second one of a row.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from chassis.refusals import Refusal, invalid_request
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import now
 from chassis.writes.audit import Audit
-from chassis.writes.idempotency import CLAIM, IDEMPOTENCY_KEY, Claim, Once, check_key
+from chassis.writes.idempotency import CLAIM, IDEMPOTENCY_KEY, Claim, Ledger, check_key
 from makeready.events.v1.events_pb2 import References
 
 Reply = TypeVar("Reply", bound=Message)
@@ -127,7 +127,7 @@ class Command:
         await outbox.add(self.connection, row)
 
 
-class CommandRunner(Once):
+class CommandRunner(Ledger):
     """Runs the commands of one context."""
 
     def __init__(

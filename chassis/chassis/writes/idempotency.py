@@ -119,7 +119,7 @@ def _columns(table: sa.Table) -> list[sa.Column[Any]]:
     ]
 
 
-class Once:
+class Ledger:
     """The statements about claims that all kinds of writes share."""
 
     def __init__(self, claims: sa.Table) -> None:
@@ -176,7 +176,7 @@ class Once:
         return done
 
 
-class InsertOnce(Once):
+class IdempotentInsert(Ledger):
     """A write that only inserts, as one statement (398 µs; a transaction of seven statements takes 661).
 
     The rows' values and the reply are known beforehand: ids come from reserved blocks. The statement's snapshot is
@@ -317,7 +317,7 @@ _HOLD = "set_config('makeready.row', (SELECT count(*) = 1 FROM held)::text, true
 _IS_HELD = "current_setting('makeready.row')::boolean"
 
 
-class DecideOnce(Once):
+class IdempotentWrite(Ledger):
     """A write that reads, decides and writes, in four round trips. It begins and locks the claim and one row; reads,
     under the locks, the stored reply and the rule's input; writes all effects and the claim; commits.
     """
@@ -422,7 +422,7 @@ def _stored(row: Record, claim: Claim) -> WriteReply | None:
     return WriteReply(status=row["kept_status"], body=row["kept_reply"], replayed=True)
 
 
-class KeyUses(Once):
+class KeyUses(Ledger):
     """What API keys have used idempotency keys for, by this service's ledger."""
 
     def __init__(self, database: Database, claims: sa.Table) -> None:

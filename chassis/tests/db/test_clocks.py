@@ -155,7 +155,7 @@ async def test_writes_ask_at_most_once_a_second(database: Database, clock: Shift
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("kind", [idempotency.InsertOnce, CoalescingInsert])
+@pytest.mark.parametrize("kind", [idempotency.IdempotentInsert, CoalescingInsert])
 async def test_a_write_of_one_statement_is_refused_and_a_replay_is_answered(
     database: Database, clock: Shifted, kind: Any
 ) -> None:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.servers import UNACKNOWLEDGED_SECONDS, Servers
 from chassis.db.statements import Statement, param
-from chassis.writes.idempotency import Claim, InsertOnce, ledger
+from chassis.writes.idempotency import Claim, IdempotentInsert, ledger
 from makeready_local.postgres import Postgres
 from testkit.folders import server_folder
 from testkit.patience import PATIENCE_SECONDS
@@ -30,7 +30,7 @@ from ..databases import make_tables
 metadata = sa.MetaData()
 claims = ledger(metadata)
 thing = sa.Table("thing", metadata, sa.Column("id", sa.BigInteger, primary_key=True))
-ADD_ONCE = InsertOnce(claims, thing)
+ADD_ONCE = IdempotentInsert(claims, thing)
 ADD = Statement(sa.insert(thing).values(id=param("id", sa.BigInteger)))
 IDS = Statement(sa.select(thing.c.id))
 

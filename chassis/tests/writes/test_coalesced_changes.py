@@ -14,7 +14,7 @@ from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.outbox import uuid7
 from chassis.refusals import Refusal, not_found
-from chassis.writes.coalescing import CoalescingDecide
+from chassis.writes.coalescing import CoalescingWrite
 from chassis.writes.idempotency import Claim, Decision
 from makeready.common.v1.documents_pb2 import WriteReply
 from testkit.plugin import PostgresServer
@@ -23,7 +23,7 @@ from ..databases import database_with
 from ..parcels import COMPANY, OTHER_COMPANY, claims, clear, metadata, outbox, parcel
 
 GRAMS = sa.func.coalesce(parcel.c.grams, sa.text("0"), type_=sa.Integer).label("weight")
-WEIGHED = CoalescingDecide(
+WEIGHED = CoalescingWrite(
     claims,
     parcel,
     sa.select(parcel.c.id, parcel.c.version, parcel.c.status, GRAMS),

@@ -1,4 +1,4 @@
-"""Idempotent writes: `InsertOnce`, which only inserts, and `DecideOnce`, which reads and decides first."""
+"""Idempotent writes: `IdempotentInsert`, which only inserts, and `IdempotentWrite`, which reads and decides first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chassis.db.rows import InsertMany
 from chassis.db.statements import Statement, param
 from chassis.messaging.outbox import uuid7
 from chassis.refusals import Refusal, not_found
-from chassis.writes.idempotency import Claim, DecideOnce, Decision, InsertOnce, KeyUses, claim, claim_of
+from chassis.writes.idempotency import Claim, Decision, IdempotentInsert, IdempotentWrite, KeyUses, claim, claim_of
 from makeready.common.v1 import idempotency_pb2 as pb
 from makeready.common.v1.documents_pb2 import WriteReply
 from testkit.patience import PATIENCE_SECONDS
@@ -30,7 +30,7 @@ from testkit.plugin import PostgresServer
 from ..databases import database_with
 from ..parcels import COMPANY, OTHER_COMPANY, claims, clear, count, integration, metadata, outbox, parcel, parcel_row
 
-INSERT = InsertOnce(claims, parcel, outbox)
+INSERT = IdempotentInsert(claims, parcel, outbox)
 COMPANY_ID, PARCEL_ID = param("company_id", sa.BigInteger), param("parcel_id", sa.BigInteger)
 LOOK = sa.select(parcel.c.id, parcel.c.version, parcel.c.status).where(
     parcel.c.company_id == COMPANY_ID, parcel.c.id == PARCEL_ID
@@ -40,7 +40,7 @@ SET_STATUS = (
     .where(parcel.c.company_id == param("of_company_id", sa.BigInteger), parcel.c.id == param("of_id", sa.BigInteger))
     .values(status=param("status", sa.Text), version=parcel.c.version + 1)
 )
-HAND_OVER = DecideOnce(
+HAND_OVER = IdempotentWrite(
     claims,
     parcel,
     LOOK,
@@ -245,7 +245,7 @@ async def test_of_a_write_whose_connection_was_lost_the_claim_knows_whether_it_h
     assert await stored(database) == ([1, 1, 1] if after_commit else [0, 0, 0])
 
 
-# InsertOnce
+# IdempotentInsert
 
 
 async def insert(database: Database, one: Claim, entity_id: int) -> WriteReply:

@@ -14,7 +14,7 @@ from chassis.auth.identity import INTEGRATION, OPERATOR, Call, Identity
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from chassis.schedule.instants import slot_of
-from chassis.writes.idempotency import Claim, InsertOnce, claim, ledger
+from chassis.writes.idempotency import Claim, IdempotentInsert, claim, ledger
 from chassis.writes.retention import BATCH, KEPT, PERIOD_SECONDS, Retention, every_slot
 from makeready.common.v1 import retention_pb2 as pb
 from makeready.common.v1.documents_pb2 import WriteReply
@@ -29,7 +29,7 @@ SECOND = datetime.timedelta(seconds=1)
 metadata = sa.MetaData()
 claims = ledger(metadata)
 note = sa.Table("note", metadata, sa.Column("text", sa.Text, primary_key=True))
-WRITE = InsertOnce(claims, note)
+WRITE = IdempotentInsert(claims, note)
 WHO = Identity(INTEGRATION, "gateway", company_id=7, api_key_id=1, scope="write", administrator_id=3)
 
 

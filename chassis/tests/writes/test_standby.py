@@ -18,9 +18,9 @@ from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.db.statements import Statement, param
 from chassis.messaging.outbox import Outbox, uuid7
 from chassis.writes.audit import Audit
-from chassis.writes.coalescing import CoalescingDecide, CoalescingInsert
+from chassis.writes.coalescing import CoalescingInsert, CoalescingWrite
 from chassis.writes.commands import Command, CommandRunner
-from chassis.writes.idempotency import Claim, DecideOnce, Decision, InsertOnce
+from chassis.writes.idempotency import Claim, Decision, IdempotentInsert, IdempotentWrite
 from makeready.common.v1.documents_pb2 import Document
 from testkit.folders import server_folder
 from testkit.standbys import Pair, primary_and_standby
@@ -30,15 +30,15 @@ from ..databases import make_tables
 from ..parcels import COMPANY, audit, claims, clear, count, metadata, outbox, parcel, parcel_row, person
 
 KEY = Claim(COMPANY, 9, "key", b"")
-INSERT = InsertOnce(claims, parcel, outbox)
+INSERT = IdempotentInsert(claims, parcel, outbox)
 INSERT_TOGETHER = CoalescingInsert(claims, parcel, outbox)
-ADD_EVENT = DecideOnce(
+ADD_EVENT = IdempotentWrite(
     claims,
     parcel,
     sa.select(parcel.c.id).where(parcel.c.id == param("parcel_id", sa.BigInteger)),
     inserts=[outbox],
 )
-COLLECT = CoalescingDecide(
+COLLECT = CoalescingWrite(
     claims, parcel, sa.select(parcel.c.id, parcel.c.version), sets=("version", "status"), inserts=[outbox]
 )
 

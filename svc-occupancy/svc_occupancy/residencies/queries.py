@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from chassis.db.database import Connection, Database
 from chassis.db.statements import TIME, Query, Statement, param
 from chassis.lists.updated_since import is_of, stretch
-from chassis.writes.idempotency import DecideOnce
+from chassis.writes.idempotency import IdempotentWrite
 from svc_occupancy import schema
 from svc_occupancy.residencies import rules, tables
 from svc_occupancy.turns import tables as turn_tables
@@ -49,14 +49,14 @@ _complete = _changed.where(turn_tables.transition.c.id == func.any(param("comple
 )
 
 # Both take the unit's new state as array parameters with the prefix "state_": one row, or none if it stays.
-NOTICE = DecideOnce(
+NOTICE = IdempotentWrite(
     schema.idempotency,
     schema.unit,
     LOOK,
     inserts=[schema.outbox, unit_tables.unit_status_change],
     updates=[_leave, put_states("state_")],
 )
-MOVE_IN = DecideOnce(
+MOVE_IN = IdempotentWrite(
     schema.idempotency,
     schema.unit,
     LOOK,

@@ -185,7 +185,7 @@ class ResidenciesService:
 
     async def _write(
         self,
-        form: idempotency.DecideOnce,
+        form: idempotency.IdempotentWrite,
         claim: idempotency.Claim,
         call: identity.Call,
         unit_id: int,

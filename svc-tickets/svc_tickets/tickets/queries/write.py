@@ -14,9 +14,9 @@ from chassis.changes.tables import NAMES_SEEN, names_are_current
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
-from chassis.writes.coalescing import CoalescingDecide
+from chassis.writes.coalescing import CoalescingWrite
 from chassis.writes.editing import EditableTable
-from chassis.writes.idempotency import DecideOnce
+from chassis.writes.idempotency import IdempotentWrite
 from svc_tickets import schema
 from svc_tickets.policy.queries import photo_required
 from svc_tickets.tickets import tables as t
@@ -59,7 +59,7 @@ _ticket_to_change = TICKETS.add_columns(
 )
 
 # The policy may become another one while the ticket keeps its version.
-CHANGE_STATUS = CoalescingDecide(
+CHANGE_STATUS = CoalescingWrite(
     schema.idempotency,
     t.ticket,
     _ticket_to_change,
@@ -89,7 +89,7 @@ _show_photo = (
         **{name: param(f"new_{name}", t.ticket.c[name].type) for name in _SHOWN},
     )
 )
-ADD_PHOTO = DecideOnce(
+ADD_PHOTO = IdempotentWrite(
     schema.idempotency,
     t.ticket,
     TICKETS.add_columns(THRESHOLD_OF_RESIDENTS).where(*SAME_TICKET),

@@ -30,7 +30,7 @@ from sqlalchemy.types import NullType
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
-from chassis.writes.idempotency import Claim, InsertOnce, Once
+from chassis.writes.idempotency import Claim, IdempotentInsert, Ledger
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.rules.deliveries import ALL, ONLY_FAILED, ONLY_PARKED
 from svc_webhooks.schema import Instant, Uuid, company, idempotency
@@ -39,8 +39,8 @@ from svc_webhooks.tables.deliveries import attempt, delivery, replay
 from svc_webhooks.tables.events import event, feed_entry
 from svc_webhooks.tables.subscriptions import subscription
 
-CREATE_REPLAY = InsertOnce(idempotency, replay)
-TEST = Once(idempotency)
+CREATE_REPLAY = IdempotentInsert(idempotency, replay)
+TEST = Ledger(idempotency)
 
 _company = param("company_id", BigInteger)
 _sub = param("sub_id", BigInteger)

@@ -7,7 +7,7 @@ from sqlalchemy import BigInteger, func, select
 from chassis.db.database import Connection
 from chassis.db.statements import Statement, param
 from chassis.lists.paging import Pages
-from chassis.writes.idempotency import InsertOnce
+from chassis.writes.idempotency import IdempotentInsert
 from makeready.webhooks.v1.webhooks_pb2 import ListSubscriptionsRequest
 from svc_webhooks.schema import idempotency
 from svc_webhooks.subscriptions.records import SUBSCRIPTION
@@ -20,7 +20,7 @@ SUBSCRIPTIONS_PAGE = Pages(
     {},
     request=ListSubscriptionsRequest,
 )
-CREATE_SUBSCRIPTION = InsertOnce(idempotency, subscription)
+CREATE_SUBSCRIPTION = IdempotentInsert(idempotency, subscription)
 
 # Namespace of the advisory locks under which a company's subscriptions are counted and created, one for each company.
 _COUNT_LOCK = 0x73756273 << 32
