@@ -32,7 +32,7 @@ from chassis.auth.identity import Call, Identity, IdentityError, TokenSigner, To
 from chassis.changes.feed import Changes
 from chassis.changes.touching import Touching
 from chassis.db import revisions
-from chassis.db.database import ONE_PLAN, Change, ClocksApart, Connection, Database, DatabaseFull
+from chassis.db.database import ONE_PLAN, Change, ClockSkew, Connection, Database, DatabaseFull
 from chassis.messaging.consumer import Apply, Consumer, Examine, examine_nothing
 from chassis.messaging.handover import Handover
 from chassis.messaging.hints import Hints
@@ -379,7 +379,7 @@ class App:
                 )
             except IdentityError as error:
                 await _refuse(context, short_name, error)
-            except ClocksApart as error:  # logged once, where the clocks are compared
+            except ClockSkew as error:  # logged once, where the clocks are compared
                 await context.abort(grpc.StatusCode.ABORTED, str(error))
             except Unavailable as error:
                 full = self.name if isinstance(error, DatabaseFull) else error.disk_full
@@ -485,7 +485,7 @@ class App:
             try:
                 await work()
                 return
-            except ClocksApart:  # logged once, where the clocks are compared
+            except ClockSkew:  # logged once, where the clocks are compared
                 pass
             except Unavailable as error:
                 log.warning("background_waits", work=name, reason=str(error))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import structlog
 from prometheus_client import Counter, Gauge
 
-APART_SECONDS = 300
+SKEW_SECONDS_MIN = 300
 COMPARE_SECONDS = 10
 RETRY_SECONDS = 1  # at least this long between two comparisons that writes ask for
 
@@ -44,7 +44,7 @@ class ClockComparison:
         self._clock, self.up = clock, up
         # PostgreSQL's clock minus the uptime, in seconds: it lies between these two.
         self._bounds: tuple[float, float] | None = None
-        self._was_apart = False
+        self._was_skewed = False
         self.asked_at = -RETRY_SECONDS - up()
 
     def learn(self, before: float, theirs: datetime.datetime, after: float) -> None:
@@ -58,9 +58,9 @@ class ClockComparison:
         """Sets the metric, and logs when the clocks come to be apart and when they agree again."""
         ahead = self.ahead
         AHEAD.set(ahead)
-        if self.are_apart != self._was_apart:
-            self._was_apart = not self._was_apart
-            if self._was_apart:
+        if self.are_skewed != self._was_skewed:
+            self._was_skewed = not self._was_skewed
+            if self._was_skewed:
                 log.error("clocks_apart", ahead_seconds=round(ahead, 3), writes="refused")
             else:
                 log.info("clocks_agree", ahead_seconds=round(ahead, 3), writes="accepted")
@@ -75,5 +75,5 @@ class ClockComparison:
         return own - most if own > most else min(own - least, 0.0)
 
     @property
-    def are_apart(self) -> bool:
-        return abs(self.ahead) >= APART_SECONDS
+    def are_skewed(self) -> bool:
+        return abs(self.ahead) >= SKEW_SECONDS_MIN

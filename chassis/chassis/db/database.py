@@ -73,7 +73,7 @@ class DatabaseRefused(DatabaseUnavailable):
     """The database does not let this process in: a wrong password, a wrong name, a certificate of another."""
 
 
-class ClocksApart(DatabaseUnavailable):
+class ClockSkew(DatabaseUnavailable):
     """This process's clock and PostgreSQL's are five minutes apart or more, so nothing is written. Reads go on."""
 
 
@@ -336,10 +336,10 @@ class Database:
         self._clocks.learn(before, theirs, up())
 
     async def check_clock(self, connection: Connection | None = None) -> None:
-        """Raises ClocksApart if this process's clock and PostgreSQL's are too far apart to write. It costs no round
+        """Raises ClockSkew if this process's clock and PostgreSQL's are too far apart to write. It costs no round
         trip while they agree. Before it refuses, it compares them anew (at most once a second), so that writes go on as
         soon as the clock is right. connection: the one to ask by, if the caller holds one."""
-        if not self._clocks.are_apart:
+        if not self._clocks.are_skewed:
             return
         if self._clocks.up() - self._clocks.asked_at >= clocks.RETRY_SECONDS:
             if connection is None:
@@ -347,17 +347,17 @@ class Database:
                     await self._compare_clocks(beside)
             else:
                 await self._compare_clocks(connection)
-        if self._clocks.are_apart:
+        if self._clocks.are_skewed:
             self._clocks.report()
             clocks.REFUSED.inc()
-            raise ClocksApart(f"this clock is {self._clocks.ahead:+.0f} s from PostgreSQL's")
+            raise ClockSkew(f"this clock is {self._clocks.ahead:+.0f} s from PostgreSQL's")
 
     @asynccontextmanager
     async def transaction(self, first: str = "", *, writes: bool = True) -> AsyncIterator[Connection]:
         """One transaction: committed at the end, rolled back if the block raises.
 
         first: SQL sent together with BEGIN, which saves a round trip. writes: False for one that only reads, which
-        goes on while the clocks are apart. Raises ClocksApart also at its end: the clock may have jumped meanwhile.
+        goes on despite a skew. Raises ClockSkew also at its end: the clock may have jumped meanwhile.
         """
         async with self.connection() as connection:
             raw = connection.raw

@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import UUID, insert
 
 from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import Call
-from chassis.db.database import ClocksApart, Connection, Database
+from chassis.db.database import ClockSkew, Connection, Database
 from chassis.db.statements import CLOCK, TIME, UUIDS, Statement, param
 from chassis.messaging.outbox import content_of, includes
 from chassis.messaging.transport import FAULTS, STREAM, Transport
@@ -133,7 +133,7 @@ class Consumer:
             try:
                 await self._drain(await self._transport.pull(self._name))
                 reason = ""
-            except ClocksApart:  # logged once, where the clocks are compared
+            except ClockSkew:  # logged once, where the clocks are compared
                 await asyncio.sleep(1)
             except (Unavailable, *FAULTS) as error:
                 # It asks every second, and reports each reason once: the operator may not have made the consumer yet.

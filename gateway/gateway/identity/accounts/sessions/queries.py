@@ -113,7 +113,7 @@ async def session_by_digest(on: Connection | Database, digest: bytes) -> Record 
 
 
 async def seen(database: Database, session_id: int, now: datetime.datetime) -> None:
-    """Raises ClocksApart."""
+    """Raises ClockSkew."""
     async with database.transaction() as connection:
         await connection.execute(_SEEN, session_id=session_id, now=now)
 

@@ -13,7 +13,7 @@ from asyncpg import Record
 from prometheus_client import Counter
 
 from chassis.auth.identity import ADMINISTRATOR, KINDS, Call, TokenSigner
-from chassis.db.database import ClocksApart, Connection, Database
+from chassis.db.database import ClockSkew, Connection, Database
 from chassis.refusals import Refusal
 from chassis.schedule.instants import Clock
 from chassis.writes.audit import Audit
@@ -186,7 +186,7 @@ class SessionsService:
             return pb.GetSessionResponse(displaced=row is not None and _was_displaced(row, now))
         last_seen_at = row["last_seen_at"]
         if not request.watches and abs(now - last_seen_at) >= rules.SEEN_EVERY:
-            with suppress(ClocksApart):  # people go on reading by a gateway whose clock is wrong
+            with suppress(ClockSkew):  # people go on reading by a gateway whose clock is wrong
                 await queries.seen(self.database, row["session_id"], now)
                 last_seen_at = now
         return pb.GetSessionResponse(session=_session(row, last_seen_at, now))
