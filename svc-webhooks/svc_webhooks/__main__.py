@@ -53,7 +53,7 @@ def assemble(settings: config.Config) -> App:
     app.on_start(partitions.ahead)
     app.background("partitions", partitions.run)
     app.background("days", functools.partial(every_slot, partitions.every_hour))
-    app.drops.append(partitions.drop_as_asked)
+    app.retention_hooks.append(partitions.drop_as_asked)
     app.background("sweeps", scheduler.run)
     app.background("erasures", eraser.run)
     app.background("backlog", scheduler.watch)

@@ -49,10 +49,10 @@ from chassis.runtime.settings import Environment, ServiceSettings, SettingsError
 from chassis.schedule import instants
 from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
 from chassis.schedule.sweeps import ScheduledSweeps, Sweep
-from chassis.writes.audit import AUDIT, Audit, Removed, SweepsAhead
+from chassis.writes.audit import AUDIT, Audit, FutureSweeps, Removed
 from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import LEDGER, KeyUses
-from chassis.writes.retention import Drop, Retention, every_slot
+from chassis.writes.retention import Retention, RetentionHook, every_slot
 from makeready.common.v1 import audit_pb2, idempotency_pb2, retention_pb2, status_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2, replicas_pb2
 
@@ -187,8 +187,9 @@ class App:
         self._ending: list[Background] = []
         self.status = Status(self.database, self.transport)
         self.serve(status_pb2.DESCRIPTOR.services_by_name["StatusService"], self.status)
-        self.drops: list[Drop] = []  # what `sweep retention` drops besides idempotency keys
-        self._sweeps_ahead: SweepsAhead | None = None
+        self.retention_hooks: list[RetentionHook] = []
+        """What `sweep retention` runs besides the retention of idempotency keys."""
+        self._future_sweeps: FutureSweeps | None = None
         self._touching: Touching | None = None
         self._listens = False
         self._opened = asyncio.Event()
@@ -293,7 +294,7 @@ class App:
 
     def forgets(self, claims: Table) -> None:
         """This process serves writes; claims: the ledger of their keys and replies."""
-        retention = Retention(self.database, claims, self.drops, self._note_ahead)
+        retention = Retention(self.database, claims, self.retention_hooks, self._record_future_sweep)
         self.background("retention", functools.partial(every_slot, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
         key_uses = KeyUses(self.database, claims)
@@ -318,20 +319,20 @@ class App:
 
     def sweeps(self, *sweeps: Sweep) -> None:
         """This process runs these sweeps on schedule."""
-        stale = ScheduledSweeps(sweeps, self._note_ahead)
+        stale = ScheduledSweeps(sweeps, self._record_future_sweep)
         self.background("stale", functools.partial(every_slot, stale.sweep, period_seconds=STALE_SECONDS))
         self.serve(sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"], stale)
 
-    def notes_sweeps_ahead(self, audit: Table, company: Table) -> None:
-        """This process records in its audit log who starts a sweep ahead of the clock."""
-        self._sweeps_ahead = SweepsAhead(audit, company, self.database)
+    def records_future_sweeps(self, audit: Table, company: Table) -> None:
+        """This process records in its audit log who starts a sweep as of a future instant."""
+        self._future_sweeps = FutureSweeps(audit, company, self.database)
 
-    async def _note_ahead(self, call: Call, sweep: str, now: datetime.datetime, account: str) -> None:
+    async def _record_future_sweep(self, call: Call, sweep: str, now: datetime.datetime, account: str) -> None:
         log.warning(
             "sweep_started_ahead", sweep=sweep, now=instants.printed(now), actor=call.identity.actor, account=account
         )
-        if self._sweeps_ahead is not None:
-            await self._sweeps_ahead.note(call, sweep, now, account)
+        if self._future_sweeps is not None:
+            await self._future_sweeps.record(call, sweep, now, account)
 
     def serve(self, service: ServiceDescriptor, implementation: object) -> None:
         """Serves every RPC of the service with the method of the same name, for the callers that its proto names."""
@@ -550,7 +551,7 @@ def run_process(
             if LEDGER in metadata.tables:
                 app.forgets(metadata.tables[LEDGER])
             if {AUDIT, COMPANY} <= metadata.tables.keys():
-                app.notes_sweeps_ahead(metadata.tables[AUDIT], metadata.tables[COMPANY])
+                app.records_future_sweeps(metadata.tables[AUDIT], metadata.tables[COMPANY])
             await app.run(revisions.head_of(package) if package else "")
 
         uvloop.run(whole())

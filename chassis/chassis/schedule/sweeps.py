@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from chassis.auth.identity import Call
 from chassis.refusals import invalid_request
 from chassis.schedule import instants
-from chassis.schedule.ahead import Note, check
+from chassis.schedule.future_instants import RecordSweep, guard
 from makeready.common.v1 import sweeps_pb2 as pb
 
 PERIOD_SECONDS = 900  # timezone offsets are multiples of it
@@ -21,9 +21,9 @@ Sweep = Callable[[datetime.datetime], Awaitable[Mapping[str, int]]]
 class ScheduledSweeps:
     """The sweeps of one context. Any number of processes may run them at once: due work is done once."""
 
-    def __init__(self, sweeps: Sequence[Sweep], note: Note | None = None) -> None:
-        """note: records sweeps that an operator starts ahead of the clock."""
-        self._sweeps, self._note = sweeps, note
+    def __init__(self, sweeps: Sequence[Sweep], record: RecordSweep | None = None) -> None:
+        """`record` stores who starts a sweep as of a future instant."""
+        self._sweeps, self._record = sweeps, record
 
     async def sweep(self, now: datetime.datetime) -> dict[str, int]:
         """Runs every sweep, even if one before it failed, then raises the first fault. Returns the counts."""
@@ -47,7 +47,7 @@ class ScheduledSweeps:
             now = datetime.datetime.min
         if now.year not in YEARS:
             raise invalid_request(f"now must lie in the years {YEARS.start} to {YEARS.stop - 1}.", "now")
-        await check("stale", now, request, call, self._note)
+        await guard("stale", now, request, call, self._record)
         response = pb.RunScheduledSweepsResponse(done=await self.sweep(now))
         response.now.FromDatetime(now)
         return response

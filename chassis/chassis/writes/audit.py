@@ -225,8 +225,8 @@ class Audit:
         return await self._database.value(self._first_after, company_id=company_id, until=later) or _LAST_ID
 
 
-class SweepsAhead:
-    """Records, in every company's log, who starts a sweep ahead of the clock: it is about all of them.
+class FutureSweeps:
+    """Records, in every company's log, who starts a sweep as of a future instant: it is about all of them.
 
     The entry is written before the sweep begins, so that a sweep that is cut off has one.
     """
@@ -247,7 +247,7 @@ class SweepsAhead:
         }
         self._insert = Statement(sa.insert(table).from_select(list(entry), sa.select(*entry.values())))
 
-    async def note(self, call: identity.Call, sweep: str, now: datetime.datetime, account: str) -> None:
+    async def record(self, call: identity.Call, sweep: str, now: datetime.datetime, account: str) -> None:
         after = {"sweep": sweep, "now": printed(now), "requested_by": account}
         await self._database.execute(self._insert, actor=call.identity.actor, after=after, request_id=call.request_id)
 

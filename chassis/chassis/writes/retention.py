@@ -20,7 +20,7 @@ from chassis.db.database import Database
 from chassis.db.statements import TIME, Statement, param
 from chassis.runtime import traces
 from chassis.schedule import instants
-from chassis.schedule.ahead import Note, check
+from chassis.schedule.future_instants import RecordSweep, guard
 from chassis.writes.idempotency import Claim
 from makeready.common.v1 import retention_pb2 as pb
 
@@ -29,7 +29,7 @@ PERIOD_SECONDS = 3600
 BATCH = 200  # locks held at once; PostgreSQL's table of them has room for some thousands
 
 # Drops whole days that are due at an instant; returns how many.
-Drop = Callable[[datetime.datetime], Awaitable[int]]
+RetentionHook = Callable[[datetime.datetime], Awaitable[int]]
 
 _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
@@ -38,11 +38,15 @@ class Retention:
     """Deletes old claims of one ledger. Any number of processes may run it at once: each row is deleted once."""
 
     def __init__(
-        self, database: Database, claims: sa.Table, drops: Sequence[Drop] = (), note: Note | None = None
+        self,
+        database: Database,
+        claims: sa.Table,
+        hooks: Sequence[RetentionHook] = (),
+        record: RecordSweep | None = None,
     ) -> None:
-        """drops: drop other data whose retention is over. note: records sweeps that an operator starts ahead of the
-        clock."""
-        self._database, self._drops, self._note = database, drops, note
+        """Each of `hooks` drops other data whose retention is over. `record` stores who starts a sweep as of a future
+        instant."""
+        self._database, self._hooks, self._record = database, hooks, record
         c = claims.c
         due = (c.recorded_at >= param("after", TIME), c.recorded_at <= param("before", TIME))
         first = sa.select(*claims.primary_key, c.recorded_at).where(*due).order_by(c.recorded_at)
@@ -77,9 +81,9 @@ class Retention:
 
     async def SweepRetention(self, request: pb.SweepRetentionRequest, call: Call) -> pb.SweepRetentionResponse:
         now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
-        await check("retention", now, request, call, self._note)
+        await guard("retention", now, request, call, self._record)
         response = pb.SweepRetentionResponse(idempotency_keys=await self.sweep(now))
-        response.days = sum([await drop(now) for drop in self._drops])
+        response.days = sum([await hook(now) for hook in self._hooks])
         response.now.FromDatetime(now)
         return response
 

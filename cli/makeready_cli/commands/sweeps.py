@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from chassis.auth.clients import ServiceUnavailable
-from chassis.schedule import ahead, instants
+from chassis.schedule import future_instants, instants
 from makeready.common.v1 import retention_pb2, sweeps_pb2
 from makeready.webhooks.v1 import webhooks_pb2
 from makeready_cli import argument_types as types
@@ -83,10 +83,10 @@ def _add_confirmation(parser: argparse.ArgumentParser) -> None:
 def _confirm(sweep: str, arguments: argparse.Namespace, request: Any) -> None:
     """Passes the confirmation on. Raises CommandError if it is missing; the services ask for it as well."""
     clock = instants.now()
-    if arguments.now is None or not ahead.is_ahead(arguments.now, clock):
+    if arguments.now is None or not future_instants.is_future(arguments.now, clock):
         return
     if not arguments.yes_for_all_companies:
-        sentence = ahead.consequence(sweep, arguments.now, clock)
+        sentence = future_instants.consequence(sweep, arguments.now, clock)
         raise CommandError(f"{sentence}. Repeat it with --yes-for-all-companies to do that.")
     request.yes_for_all_companies = True
     request.requested_by = account()
@@ -98,7 +98,7 @@ def account() -> str:
         name = getpass.getuser()
     except (KeyError, OSError):
         name = f"uid {os.getuid()}"
-    return name.replace("\0", "")[: ahead.ACCOUNT_LENGTH_MAX]
+    return name.replace("\0", "")[: future_instants.ACCOUNT_LENGTH_MAX]
 
 
 def _swept_deliveries(swept: webhooks_pb2.SweepDeliveriesResponse, _arguments: argparse.Namespace) -> Answer:

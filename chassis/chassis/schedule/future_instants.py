@@ -1,4 +1,4 @@
-"""Sweeps as of an instant ahead of the clock: refused unless confirmed, because nothing undoes them.
+"""The guard against future instants: a sweep as of one is refused unless confirmed, because nothing undoes it.
 
 Such a sweep does for every company what is not due yet. One ten weeks ahead moved most residents out of their homes.
 """
@@ -13,11 +13,11 @@ from chassis.auth.identity import Call
 from chassis.refusals import invalid_request
 from chassis.schedule import instants
 
-AHEAD_MAX = datetime.timedelta(minutes=15)
+TOLERANCE = datetime.timedelta(minutes=15)  # an instant this far ahead of the clock is not a future one
 ACCOUNT_LENGTH_MAX = 100
 
 # Records in the audit log who starts a sweep ahead of the clock: the call, the sweep's name and instant, the account.
-Note = Callable[[Call, str, datetime.datetime, str], Awaitable[None]]
+RecordSweep = Callable[[Call, str, datetime.datetime, str], Awaitable[None]]
 
 
 class Request(Protocol):
@@ -27,9 +27,9 @@ class Request(Protocol):
     requested_by: str
 
 
-def is_ahead(now: datetime.datetime, clock: datetime.datetime) -> bool:
+def is_future(now: datetime.datetime, clock: datetime.datetime) -> bool:
     """Whether a sweep as of `now` needs a confirmation."""
-    return now - clock > AHEAD_MAX
+    return now - clock > TOLERANCE
 
 
 def consequence(sweep: str, now: datetime.datetime, clock: datetime.datetime) -> str:
@@ -44,10 +44,10 @@ def consequence(sweep: str, now: datetime.datetime, clock: datetime.datetime) ->
     )
 
 
-async def check(sweep: str, now: datetime.datetime, request: Request, call: Call, note: Note | None) -> None:
+async def guard(sweep: str, now: datetime.datetime, request: Request, call: Call, record: RecordSweep | None) -> None:
     """Raises Refusal for a sweep ahead of the clock that is not confirmed, and has one that is confirmed recorded."""
     clock = instants.now()
-    if not is_ahead(now, clock):
+    if not is_future(now, clock):
         return
     if not request.yes_for_all_companies:
         raise invalid_request(
@@ -58,8 +58,8 @@ async def check(sweep: str, now: datetime.datetime, request: Request, call: Call
         raise invalid_request(
             f"requested_by must have at most {ACCOUNT_LENGTH_MAX} characters, none of them NUL.", "requested_by"
         )
-    if note is not None:
-        await note(call, sweep, now, account)
+    if record is not None:
+        await record(call, sweep, now, account)
 
 
 def _distance(ahead: datetime.timedelta) -> str:
