@@ -120,9 +120,9 @@ def assemble(settings: config.Config) -> App:
     app.on_stop(usage.stop)
     waiting = Waiting(app.transport, places)
     app.background("waiting", waiting.run)
-    peers = {name: app.peer(name) for name in config.CONTEXTS}
-    calls = Calls(peers)
-    writes = Writes(app.database, calls, peers)
+    clients = {name: app.service_client(name) for name in config.CONTEXTS}
+    calls = Calls(clients)
+    writes = Writes(app.database, calls, clients)
     app.background("idempotency-note-retention", functools.partial(every_slot, writes.delete_old))
     edge = Edge(
         keys,
@@ -143,7 +143,7 @@ def assemble(settings: config.Config) -> App:
         memory.return_large_blocks()  # each TLS connection has one, mostly unused
     port = Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls, limits, replies.ERRORS)
     app.on_listening(port.open)
-    app.before_ready(functools.partial(every_service_serves, peers, settings.wait_seconds))
+    app.before_ready(functools.partial(every_service_serves, clients, settings.wait_seconds))
     app.on_stop(port.close)
     return app
 

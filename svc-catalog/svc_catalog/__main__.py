@@ -72,7 +72,7 @@ def assemble(settings: config.Config) -> App:
     importer = Importer(app.database, outbox, schema.idempotency, instants.now)
     commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF)
     database, links_url = app.database, settings.service.links_url
-    staff = Staff(database, app.peer("gateway"))
+    staff = Staff(database, app.service_client("gateway"))
     services: list[tuple[Any, object]] = [
         (places_pb2, PropertiesService(database, importer, links_url)),
         (places_pb2, UnitsService(database, importer, links_url)),

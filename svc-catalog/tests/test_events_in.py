@@ -110,11 +110,11 @@ async def test_without_nats_everything_comes_from_the_owners_outbox(
     unit_id, _ = await alone.make_units(company_id)
     await record(occupancy_database, unit_id, 1, company_id, unit_status="Down")
     issuer = TokenSigner(occupancy.keys.folder / "svc-catalog.jwk")
-    peer = ServiceClient("svc-occupancy", occupancy.target, issuer)
+    client = ServiceClient("svc-occupancy", occupancy.target, issuer)
     away = Transport("nats://127.0.0.1:1", "tests")
     taken = {"svc-occupancy": consumers.SUBJECTS["svc-occupancy"]}
     consumer = Consumer(
-        "svc-catalog", alone.database, schema.inbox, away, consumers.apply, taken, {"svc-occupancy": peer}
+        "svc-catalog", alone.database, schema.inbox, away, consumers.apply, taken, {"svc-occupancy": client}
     )
     try:
         assert await consumer.catch_up() >= 1
@@ -122,7 +122,7 @@ async def test_without_nats_everything_comes_from_the_owners_outbox(
         assert {row["id"]: row["unit_status"] for row in rows}[unit_id] == "Down"
         assert await consumer.catch_up() == 0
     finally:
-        await peer.close()
+        await client.close()
 
 
 @pytest.mark.parametrize("kind", [INTEGRATION, SERVICE, OPERATOR, STAFF])

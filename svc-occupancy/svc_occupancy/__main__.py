@@ -44,7 +44,7 @@ def assemble(settings: config.Config) -> App:
     consumer = app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS, consumers.REPLICAS)
     source = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
-    fetcher = ReplicaFetcher(app.database, app.peer("svc-catalog"), consumer)
+    fetcher = ReplicaFetcher(app.database, app.service_client("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, schema.idempotency, instants.now)
     commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF, removed_words)
     links_url = settings.service.links_url

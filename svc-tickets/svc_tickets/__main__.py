@@ -41,7 +41,7 @@ def assemble(settings: config.Config) -> App:
         FailedInspectionRows(opener, instants.now), ForgottenPeople(commands.audit, instants.now)
     )
     consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS, REPLICAS)
-    replicas = ReplicaFetcher(app.database, app.peer("svc-catalog"), app.peer("gateway"))
+    replicas = ReplicaFetcher(app.database, app.service_client("svc-catalog"), app.service_client("gateway"))
     statuses = StatusChanges(app.database, outbox, ticket, instants.now)
     tickets = TicketsService(app.database, commands, replicas, ticket, instants.now, statuses)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)

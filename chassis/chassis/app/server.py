@@ -169,7 +169,7 @@ class App:
         hints = Hints(name, self.transport)
         self._commit_steps: list[Callable[[Iterable[Change]], None]] = [hints.add]
         self.database.committed = self._committed
-        self.peers: dict[str, ServiceClient] = {}
+        self._service_clients: dict[str, ServiceClient] = {}
         self._background: dict[str, Background] = {
             "nats": self.transport.run,
             "hints": hints.run,
@@ -196,11 +196,11 @@ class App:
         self.stopping = asyncio.Event()
         """Set by SIGTERM or SIGINT, before any part stops."""
 
-    def peer(self, name: str) -> ServiceClient:
+    def service_client(self, name: str) -> ServiceClient:
         """The client of another service. Raises SettingsError if its address is not set."""
-        if name not in self.peers:
-            self.peers[name] = ServiceClient(name, self.settings.address(name), self.issuer)
-        return self.peers[name]
+        if name not in self._service_clients:
+            self._service_clients[name] = ServiceClient(name, self.settings.address(name), self.issuer)
+        return self._service_clients[name]
 
     def background(self, name: str, work: Background) -> None:
         """Runs work next to the RPCs; restarts it if it fails."""
@@ -260,22 +260,22 @@ class App:
 
     def hands_over(self, outbox: Outbox, consumer: str) -> None:
         """The consumer gets references of this process's writes before they are answered: see `Handover`."""
-        self.database.hand_over = Handover(outbox, self.peer(consumer)).bring
+        self.database.hand_over = Handover(outbox, self.service_client(consumer)).bring
 
     def consumes(
         self, inbox: Table, apply: Apply, subjects: Mapping[str, Sequence[str]], replicas: Replicas | None = None
     ) -> Consumer:
         """This process consumes events; subjects: see `Consumer`. replicas: the rows that it takes from references."""
-        peers = {producer: self.peer(producer) for producer in subjects}
+        clients = {producer: self.service_client(producer) for producer in subjects}
         examine = examine_nothing if replicas is None else self._replicates(replicas)
-        consumer = Consumer(self.name, self.database, inbox, self.transport, apply, subjects, peers, examine)
+        consumer = Consumer(self.name, self.database, inbox, self.transport, apply, subjects, clients, examine)
         self.background("consumer", consumer.run)
         self.background("reconcile", consumer.reconcile)
         self.serve(events_pb2.DESCRIPTOR.services_by_name["ConsumerService"], consumer)
         return consumer
 
     def _replicates(self, replicas: Replicas) -> Examine:
-        owners = {kind: self.peer(owner) for kind, owner in replicas.owners.items()}
+        owners = {kind: self.service_client(owner) for kind, owner in replicas.owners.items()}
         check = ReplicaCheck(self.database, replicas, owners, self.settings.replica_check_seconds)
         self.background("replica-check", check.run)
         resync = ReplicaResync(self.database, replicas.put, owners, self._end_positions)
@@ -473,8 +473,8 @@ class App:
         await _end(tasks)
         for step in reversed(self._ending):
             await step()
-        for peer in self.peers.values():
-            await peer.close()
+        for client in self._service_clients.values():
+            await client.close()
         await self.transport.close()
         await self.database.close()
         if self.stopping.is_set():  # a start that failed says why, in one line

@@ -94,7 +94,7 @@ class Consumer:
         transport: Transport,
         apply: Apply,
         subjects: Mapping[str, Sequence[str]],
-        peers: Mapping[str, ServiceClient],
+        clients: Mapping[str, ServiceClient],
         examine: Examine = examine_nothing,
     ) -> None:
         """subjects: by producer, the contents to consume, as `content_of` spells them: {"svc-orders": ["references"]};
@@ -105,7 +105,7 @@ class Consumer:
         self._apply = apply
         self._subjects = subjects
         self._examine = examine
-        self._producers = {producer: peers[producer] for producer in subjects}
+        self._producers = {producer: clients[producer] for producer in subjects}
         self._catching_up = asyncio.Lock()
         for one in subjects:
             MISPLACED.labels(one)  # from the start, so that the first one counts as an increase

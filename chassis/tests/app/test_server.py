@@ -305,7 +305,7 @@ def test_an_unknown_argument_prints_the_usage(prepared: EchoProcess) -> None:
 
 async def test_a_missing_address_of_a_service_is_named(prepared: EchoProcess) -> None:
     app = App("svc-echo", service_settings(Environment(prepared.environment)))
-    assert app.peer("svc-catalog") is app.peer("svc-catalog")
+    assert app.service_client("svc-catalog") is app.service_client("svc-catalog")
     with pytest.raises(SettingsError, match="MAKEREADY_ORDERS_ADDRESS is not set"):
-        app.peer("svc-orders")
-    await app.peer("svc-catalog").close()
+        app.service_client("svc-orders")
+    await app.service_client("svc-catalog").close()

@@ -13,12 +13,12 @@ from gateway.http.routes import Operation
 class Calls:
     """The RPCs of all operations."""
 
-    def __init__(self, peers: Mapping[str, ServiceClient]) -> None:
-        self._peers = peers
+    def __init__(self, clients: Mapping[str, ServiceClient]) -> None:
+        self._clients = clients
 
     async def call(self, operation: Operation, request: Any, caller: Caller, request_id: str) -> Any:
         """The response. Raises Refusal if the service refuses, ServiceUnavailable if it fails or is late."""
-        return await self._peers[operation.service].call(
+        return await self._clients[operation.service].call(
             request,
             operation.response,
             identity=caller.identity,

@@ -17,13 +17,13 @@ TELL_SECONDS = 5.0
 log = structlog.stdlib.get_logger(__name__)
 
 
-async def every_service_serves(peers: Mapping[str, ServiceClient], wait_seconds: int) -> None:
+async def every_service_serves(clients: Mapping[str, ServiceClient], wait_seconds: int) -> None:
     """Waits until all services report SERVING, at most `wait_seconds`, and logs the missing ones now and then."""
     loop = asyncio.get_running_loop()
-    waiting = dict(peers)
+    waiting = dict(clients)
     give_up_at, tell_at = loop.time() + wait_seconds, loop.time() + TELL_SECONDS
     while waiting:
-        serving = await asyncio.gather(*(_serves(peer) for peer in waiting.values()))
+        serving = await asyncio.gather(*(_serves(client) for client in waiting.values()))
         came = [name for name, serves in zip(waiting, serving, strict=True) if serves]
         for name in came:
             del waiting[name]
@@ -37,9 +37,9 @@ async def every_service_serves(peers: Mapping[str, ServiceClient], wait_seconds:
             await asyncio.sleep(ASK_SECONDS)
 
 
-async def _serves(peer: ServiceClient) -> bool:
+async def _serves(client: ServiceClient) -> bool:
     try:
-        answer = await health_pb2_grpc.HealthStub(peer.channel).Check(health_pb2.HealthCheckRequest(), timeout=1)
+        answer = await health_pb2_grpc.HealthStub(client.channel).Check(health_pb2.HealthCheckRequest(), timeout=1)
     except grpc.aio.AioRpcError:
         return False
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)

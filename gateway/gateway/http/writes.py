@@ -40,10 +40,10 @@ _Lease = datetime.datetime | None
 class Writes:
     """The writes of all connections."""
 
-    def __init__(self, database: Database, calls: Calls, peers: Mapping[str, ServiceClient]) -> None:
+    def __init__(self, database: Database, calls: Calls, clients: Mapping[str, ServiceClient]) -> None:
         self._database = database
         self._calls = calls
-        self._peers = peers
+        self._clients = clients
         # None for a key whose note says another service.
         self._notes: Coalescer[Taking, _Lease] = Coalescer(self._take_several, self._take)
 
@@ -108,7 +108,7 @@ class Writes:
     async def _use(self, service: str, key: str, caller: Caller) -> pb.KeyUse.ValueType:
         """What a service has used the key for; not specified if it does not answer."""
         try:
-            answer = await self._peers[service].call(
+            answer = await self._clients[service].call(
                 pb.GetKeyUseRequest(idempotency_key=key),
                 pb.GetKeyUseResponse,
                 identity=caller.identity,

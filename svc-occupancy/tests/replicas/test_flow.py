@@ -156,17 +156,17 @@ async def test_without_nats_everything_comes_from_the_owners_outbox(
     await put(catalog, 72, "Properties", {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"})
     await put(catalog, 72, "Units", {"external_id": "U1", "property": "P1", "name": "Unit 1"})
     issuer = TokenSigner(catalog.keys.folder / "svc-occupancy.jwk")
-    peer = ServiceClient("svc-catalog", catalog.target, issuer)
+    client = ServiceClient("svc-catalog", catalog.target, issuer)
     away = Transport("nats://127.0.0.1:1", "tests")
     taken = {"svc-catalog": consumers.SUBJECTS["svc-catalog"]}
-    consumer = Consumer("svc-occupancy", database, t.inbox, away, consumers.apply, taken, {"svc-catalog": peer})
+    consumer = Consumer("svc-occupancy", database, t.inbox, away, consumers.apply, taken, {"svc-catalog": client})
     try:
         assert await consumer.catch_up() >= 2
         assert [row["name"] for row in await held(database, t.property_, 72)] == ["Elm Court"]
         assert [row["name"] for row in await held(database, t.unit, 72)] == ["Unit 1"]
         assert await consumer.catch_up() == 0
     finally:
-        await peer.close()
+        await client.close()
 
 
 async def test_health_says_serving(occupancy: RunningService) -> None:

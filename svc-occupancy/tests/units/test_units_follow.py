@@ -136,10 +136,10 @@ async def test_the_states_of_a_batch_come_in_one_event(
     async def keep(_connection: Any, events: Any) -> None:
         taken.extend(one for one in events if one.company_id == company.id)
 
-    peer = ServiceClient("svc-occupancy", occupancy.target, TokenSigner(occupancy.keys.folder / "svc-catalog.jwk"))
+    client = ServiceClient("svc-occupancy", occupancy.target, TokenSigner(occupancy.keys.folder / "svc-catalog.jwk"))
     away = Transport("nats://127.0.0.1:1", "tests")
     listener = Consumer(
-        "tests", database, t.inbox, away, keep, {"svc-occupancy": ["references"]}, {"svc-occupancy": peer}
+        "tests", database, t.inbox, away, keep, {"svc-occupancy": ["references"]}, {"svc-occupancy": client}
     )
     rows = [{"external_id": f"T{n}", "unit": f"U{n}"} for n in (1, 2)]
     try:
@@ -148,7 +148,7 @@ async def test_the_states_of_a_batch_come_in_one_event(
         await company.put("turns", rows[0] | {"status": "Completed"}, {"external_id": "T3", "unit": "U1"})
         await listener.catch_up()
     finally:
-        await peer.close()
+        await client.close()
     occupancies = [[(one.version, one.unit_status) for one in event.references.unit_occupancies] for event in taken]
     # A new resident in the unit changes nothing that svc-catalog serves.
     assert occupancies == [[(1, "Occupied"), (1, "Occupied")]]
