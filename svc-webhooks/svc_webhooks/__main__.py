@@ -13,7 +13,7 @@ from makeready.webhooks.v1 import webhooks_pb2
 from svc_webhooks import config, tables
 from svc_webhooks.administration.service.administration import AdministrationService
 from svc_webhooks.administration.service.deliveries import DeliveriesService
-from svc_webhooks.administration.service.parts import Parts
+from svc_webhooks.administration.service.dependencies import Dependencies
 from svc_webhooks.dispatch.attempts import Attempts
 from svc_webhooks.dispatch.hosts import Hosts
 from svc_webhooks.dispatch.scheduler import Scheduler
@@ -64,13 +64,15 @@ def assemble(settings: config.Config) -> App:
         app.database, settings.vault, http, eraser, clock, subscriptions_max=settings.subscriptions_max
     )
     app.serve(services["SubscriptionsService"], subscriptions)
-    parts = Parts(app.database, commands, settings.vault, http, scheduler, partitions, subscriptions, clock)
-    app.serve(services["DeliveriesService"], DeliveriesService(parts))
-    app.serve(services["AdministrationService"], AdministrationService(parts))
+    dependencies = Dependencies(
+        app.database, commands, settings.vault, http, scheduler, partitions, subscriptions, clock
+    )
+    app.serve(services["DeliveriesService"], DeliveriesService(dependencies))
+    app.serve(services["AdministrationService"], AdministrationService(dependencies))
     replays = Replays(app.database, scheduler, clock)
     app.background("replays", replays.run)
     app.background("old-replays", functools.partial(every_slot, replays.every_hour))
-    app.serve(services["FeedService"], FeedService(parts, replays))
+    app.serve(services["FeedService"], FeedService(dependencies, replays))
     vault = VaultService(app.database, audit, settings.vault)
     app.background("vault", functools.partial(every_slot, vault.every_hour))
     app.serve(services["VaultService"], vault)

@@ -24,7 +24,7 @@ from svc_webhooks.administration.inputs import event_id_of, instant_of, state_of
 from svc_webhooks.administration.queries import deliveries as queries_deliveries
 from svc_webhooks.administration.queries.events import test_stored
 from svc_webhooks.administration.service.attempts import AttemptRpcs, ids_before, test_event
-from svc_webhooks.administration.service.parts import Parts
+from svc_webhooks.administration.service.dependencies import Dependencies
 from svc_webhooks.days import OLDEST, first_id_at
 from svc_webhooks.feed import records, rules
 from svc_webhooks.feed.events import FeedRpcs
@@ -50,16 +50,16 @@ _encode = msgspec.json.Encoder().encode
 class FeedService(FeedRpcs):
     """Another company's subscriptions, deliveries and replays do not exist for a caller."""
 
-    def __init__(self, parts: Parts, replays: Replays) -> None:
-        super().__init__(parts.database)
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies, replays: Replays) -> None:
+        super().__init__(dependencies.database)
+        self._dependencies = dependencies
         self._replays = replays
-        self._attempts = AttemptRpcs(parts)
-        self._ids = Ids(parts.database, replay_id)
+        self._attempts = AttemptRpcs(dependencies)
+        self._ids = Ids(dependencies.database, replay_id)
 
     async def _target(self, company_id: int, sub_id: int) -> queries.Target:
         """Raises Refusal 404."""
-        target = await queries.target(self._parts.database, company_id, sub_id)
+        target = await queries.target(self._dependencies.database, company_id, sub_id)
         if target is None:
             raise not_found(NOUN)
         return target
@@ -78,10 +78,10 @@ class FeedService(FeedRpcs):
             after = uuid.UUID(bytes=request.position[len(_FILL) :])
         limit = min(request.limit, ROWS_MAX)
         rows, following = await queries_deliveries.deliveries_oldest(
-            self._parts.database, request.sub_id, state_of(request.state), after, since, limit
+            self._dependencies.database, request.sub_id, state_of(request.state), after, since, limit
         )
         attempts: dict[uuid.UUID, list[queries_deliveries.ShownAttempt]] = defaultdict(list)
-        for attempt in await queries_deliveries.attempts_of(self._parts.database, rows, excerpt_bytes=0):
+        for attempt in await queries_deliveries.attempts_of(self._dependencies.database, rows, excerpt_bytes=0):
             attempts[attempt.event_id].append(attempt)
         data = _encode([records.delivery(row, attempts[row.event_id]) for row in rows])
         position = b"" if following is None else _FILL + following.bytes
@@ -94,14 +94,16 @@ class FeedService(FeedRpcs):
         event_id = event_id_of(request.event_id)
         row = None
         if event_id is not None:
-            row = await queries_deliveries.delivery_by_ids(self._parts.database, event_id, request.sub_id)
+            row = await queries_deliveries.delivery_by_ids(self._dependencies.database, event_id, request.sub_id)
         if row is None:
             raise not_found("delivery of that event to that webhook subscription")
         json = await self._delivery(row)
         return pb.FeedServiceGetDeliveryResponse(document=Document(json=json, entity_id=request.sub_id))
 
     async def _delivery(self, row: queries_deliveries.ShownDelivery) -> bytes:
-        attempts = await queries_deliveries.attempts_of(self._parts.database, [row], excerpt_bytes=ANSWER_BYTES_MAX)
+        attempts = await queries_deliveries.attempts_of(
+            self._dependencies.database, [row], excerpt_bytes=ANSWER_BYTES_MAX
+        )
         return _encode(records.delivery_with_answers(row, attempts))
 
     # Tests
@@ -109,11 +111,11 @@ class FeedService(FeedRpcs):
     async def TestSubscription(
         self, request: pb.TestSubscriptionRequest, call: identity.Call
     ) -> pb.TestSubscriptionResponse:
-        parts, sub_id, caller = self._parts, request.sub_id, identity.caller(call)
+        dependencies, sub_id, caller = self._dependencies, request.sub_id, identity.caller(call)
         _, same = bodies.decode(records.TestCreate, request.body)
         claim = idempotency.claim_of(request, caller, f"POST /webhooks/{sub_id}/test", same)
-        event_id, now = uuid7(), parts.clock()
-        await parts.partitions.ensure_day(event_id)
+        event_id, now = uuid7(), dependencies.clock()
+        await dependencies.partitions.ensure_day(event_id)
 
         async def stored(connection: Connection) -> WriteReply:
             done = await queries.TEST.stored_in(connection, claim)
@@ -133,7 +135,7 @@ class FeedService(FeedRpcs):
 
         lock = f"SELECT pg_advisory_xact_lock({_TEST_LOCK | (sub_id & 0xFFFFFFFF)})"
         try:
-            async with parts.database.waiters, parts.database.transaction(lock) as connection:
+            async with dependencies.database.waiters, dependencies.database.transaction(lock) as connection:
                 reply = await stored(connection)
         except UniqueViolationError as fault:
             if fault.constraint_name != idempotency.CLAIM:
@@ -142,22 +144,22 @@ class FeedService(FeedRpcs):
         except CheckViolationError as fault:
             if fault.constraint_name:
                 raise
-            parts.partitions.forget()  # another process dropped a day that this one has cached
+            dependencies.partitions.forget()  # another process dropped a day that this one has cached
             raise DatabaseUnavailable("a day was dropped at this moment") from fault
         if not reply.body.startswith(b"{"):
             # The reply names the test, until the answer is stored in its place. A repeat whose first request was killed
             # before the attempt makes it here.
             row = await self._attempts.tested(ids_before(reply.body.decode(), sub_id, 0), caller.actor)
-            reply.body = await queries.answer_kept(parts.database, claim, reply.body, await self._delivery(row))
+            reply.body = await queries.answer_kept(dependencies.database, claim, reply.body, await self._delivery(row))
         return pb.TestSubscriptionResponse(reply=reply)
 
     # Replays
 
     async def CreateReplay(self, request: pb.CreateReplayRequest, call: identity.Call) -> pb.CreateReplayResponse:
-        parts, sub_id, caller = self._parts, request.sub_id, identity.caller(call)
+        dependencies, sub_id, caller = self._dependencies, request.sub_id, identity.caller(call)
         fields, same = bodies.decode(records.ReplayCreate, request.body)
         claim = idempotency.claim_of(request, caller, f"POST /webhooks/{sub_id}/replay", same)
-        reply = await queries.CREATE_REPLAY.stored(parts.database, claim)
+        reply = await queries.CREATE_REPLAY.stored(dependencies.database, claim)
         if reply is None:
             target = await self._target(caller.company_id, sub_id)
             rules.check_sending(target.health, target.active)
@@ -172,7 +174,7 @@ class FeedService(FeedRpcs):
             changed = [(caller.company_id, KIND, sub_id)]
             lock = _REPLAY_LOCK | (sub_id & 0xFFFFFFFF)
             reply = await queries.CREATE_REPLAY.write_checked(
-                parts.database, claim, 202, body, {replay: values | {CHANGED: changed}}, lock=lock, check=check
+                dependencies.database, claim, 202, body, {replay: values | {CHANGED: changed}}, lock=lock, check=check
             )
             self._replays.wake()
         return pb.CreateReplayResponse(reply=reply)
@@ -181,7 +183,7 @@ class FeedService(FeedRpcs):
         self, caller: identity.Identity, sub_id: int, target: queries.Target, fields: records.ReplayCreate
     ) -> dict[str, Any]:
         """The row of a new replay. Raises Refusal 422."""
-        database, company_id, now = self._parts.database, caller.company_id, self._parts.clock()
+        database, company_id, now = self._dependencies.database, caller.company_id, self._dependencies.clock()
         keys = rules.replayed_keys(fields.events, target.events)
         since, until = fields.since, min(fields.until or now, now)
         rules.check_range(since, until)
@@ -214,12 +216,12 @@ class FeedService(FeedRpcs):
     async def GetReplay(self, request: pb.GetReplayRequest, call: identity.Call) -> pb.GetReplayResponse:
         company_id = identity.caller(call).company_id
         await self._target(company_id, request.sub_id)
-        replay = await queries.replay_of(self._parts.database, company_id, request.sub_id, request.replay_id)
+        replay = await queries.replay_of(self._dependencies.database, company_id, request.sub_id, request.replay_id)
         if replay is None:
             raise not_found("replay")
         waiting, succeeded, failed = 0, replay.succeeded, replay.failed
         if replay.finished_at is None:
-            waiting, outcome = await queries.progress(self._parts.database, replay)
+            waiting, outcome = await queries.progress(self._dependencies.database, replay)
             succeeded, failed = outcome
             if not replay.is_queued:
                 waiting = max(replay.matched - replay.queued, 0) + waiting

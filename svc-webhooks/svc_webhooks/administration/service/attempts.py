@@ -28,7 +28,7 @@ from svc_webhooks.administration.queries.changes import LockedDelivery, Parked
 from svc_webhooks.administration.queries.deliveries import ShownDelivery
 from svc_webhooks.administration.queries.events import test_stored
 from svc_webhooks.administration.service.deliveries import shown
-from svc_webhooks.administration.service.parts import SUBJECT, Parts
+from svc_webhooks.administration.service.dependencies import SUBJECT, Dependencies
 from svc_webhooks.days import NEWEST, OLDEST
 from svc_webhooks.dispatch.attempts import LEASE_SECONDS
 from svc_webhooks.events.envelope import envelope
@@ -51,13 +51,13 @@ Send = Callable[[uuid.UUID, int, int], Awaitable[bool]]
 class AttemptRpcs:
     """Each request adds an entry to the audit log, before the attempt."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
 
     async def RetryDelivery(self, request: pb.RetryDeliveryRequest, call: identity.Call) -> pb.RetryDeliveryResponse:
         async def work(command: Command, before: LockedDelivery, event_id: uuid.UUID) -> None:
             rules.check_retry(before.state, before.health, before.active)
-            now = first_due(self._parts.clock())
+            now = first_due(self._dependencies.clock())
             await queries.make_due(command.connection, event_id, request.sub_id, now, call.identity.actor)
             after = {"state": WAITING, "event_id": request.event_id}
             await command.audit("delivery.retried", SUBJECT, request.sub_id, {"state": before.state}, after)
@@ -88,10 +88,10 @@ class AttemptRpcs:
         return pb.ResendResponse(delivery=await self._made(row, stored.delivery))
 
     async def SendTest(self, request: pb.SendTestRequest, call: identity.Call) -> pb.SendTestResponse:
-        parts, sub_id = self._parts, request.sub_id
-        company_id = await parts.owner(call, sub_id)
-        event_id, now = uuid7(), parts.clock()
-        await parts.partitions.ensure_day(event_id)
+        dependencies, sub_id = self._dependencies, request.sub_id
+        company_id = await dependencies.owner(call, sub_id)
+        event_id, now = uuid7(), dependencies.clock()
+        await dependencies.partitions.ensure_day(event_id)
 
         async def work(command: Command) -> pb.SendTestResponse:
             owned = await queries.company_locked(command.connection, sub_id)
@@ -104,11 +104,11 @@ class AttemptRpcs:
             return pb.SendTestResponse(delivery=ids_before(str(event_id), sub_id, 0))
 
         try:
-            stored = await parts.commands.run(call, request, pb.SendTestResponse, work, company_id)
+            stored = await dependencies.commands.run(call, request, pb.SendTestResponse, work, company_id)
         except CheckViolationError as error:
             if error.constraint_name:
                 raise
-            parts.partitions.forget()  # another process dropped a day that this one has cached
+            dependencies.partitions.forget()  # another process dropped a day that this one has cached
             raise DatabaseUnavailable("a day was dropped at this moment") from error
         row = await self.tested(stored.delivery, call.identity.actor)
         return pb.SendTestResponse(delivery=await self._shown(row))
@@ -132,7 +132,7 @@ class AttemptRpcs:
         event_id = event_id_of(request.event_id)
         if event_id is None:
             raise rules.no_such_delivery()
-        owned = await queries.company_of(self._parts.database, request.sub_id)
+        owned = await queries.company_of(self._dependencies.database, request.sub_id)
         if owned is None or not may_administer(call, owned.company_id):
             raise rules.no_such_delivery()
 
@@ -143,15 +143,15 @@ class AttemptRpcs:
             await work(command, before, event_id)
             return reply(delivery=ids_before(request.event_id, request.sub_id, before.attempts))
 
-        return await self._parts.commands.run(call, request, reply, whole, owned.company_id)
+        return await self._dependencies.commands.run(call, request, reply, whole, owned.company_id)
 
     async def _attempt_now(self, cause: str, actor: str, event_id: uuid.UUID, sub_id: int, _attempts: int) -> bool:
-        return await self._parts.scheduler.attempt_now(event_id, sub_id, cause, actor)
+        return await self._dependencies.scheduler.attempt_now(event_id, sub_id, cause, actor)
 
     async def _send_again(
         self, state: str, cause: str, actor: str, event_id: uuid.UUID, sub_id: int, attempts: int
     ) -> bool:
-        return await self._parts.scheduler.send_again(event_id, sub_id, state, attempts, cause, actor)
+        return await self._dependencies.scheduler.send_again(event_id, sub_id, state, attempts, cause, actor)
 
     async def _attempted(self, before: pb.Delivery, send: Send, *, even_paused: bool) -> ShownDelivery:
         """Attempts the delivery, and returns it once it has more attempts than before. Returns it without one if it is
@@ -163,10 +163,10 @@ class AttemptRpcs:
         event_id, sub_id, attempts = uuid.UUID(before.event_id), before.sub_id, before.attempts[-1].number
         give_up = asyncio.get_running_loop().time() + LEASE_SECONDS
         while True:
-            row = await queries_deliveries.delivery_by_ids(self._parts.database, event_id, sub_id)
+            row = await queries_deliveries.delivery_by_ids(self._dependencies.database, event_id, sub_id)
             if row is not None and row.attempts <= attempts:
                 await send(event_id, sub_id, attempts)
-                row = await queries_deliveries.delivery_by_ids(self._parts.database, event_id, sub_id)
+                row = await queries_deliveries.delivery_by_ids(self._dependencies.database, event_id, sub_id)
             if row is None:  # the subscription was deleted
                 raise rules.no_such_delivery()
             held = row.active is False or (row.health == PAUSED and not even_paused)
@@ -186,31 +186,31 @@ class AttemptRpcs:
             raise rules.receiver_busy()
 
     async def _shown(self, row: ShownDelivery) -> pb.Delivery:
-        (delivery,) = await shown(self._parts.database, [row], self._parts.rungs)
+        (delivery,) = await shown(self._dependencies.database, [row], self._dependencies.rungs)
         return delivery
 
     async def RetryParked(self, request: pb.RetryParkedRequest, call: identity.Call) -> pb.RetryParkedResponse:
-        parts, sub_id, actor = self._parts, request.sub_id, call.identity.actor
-        company_id = await parts.owner(call, sub_id)
+        dependencies, sub_id, actor = self._dependencies, request.sub_id, call.identity.actor
+        company_id = await dependencies.owner(call, sub_id)
         which = _parked(request)
-        answer = await parts.commands.done(call, request, pb.RetryParkedResponse, company_id)
+        answer = await dependencies.commands.done(call, request, pb.RetryParkedResponse, company_id)
         if answer is not None:
             return answer
-        subscription = await queries.company_of(parts.database, sub_id)
+        subscription = await queries.company_of(dependencies.database, sub_id)
         if subscription is None:
             raise no_such_subscription()
         rules.check_retries(subscription.health, subscription.active)
-        now = first_due(parts.clock())
+        now = first_due(dependencies.clock())
         count = 0
         # Goes forward through the events: a delivery that a sweep parks again meanwhile has had its attempt. The key is
         # claimed at the end, so that a repeat after a kill does the rest.
         while True:
-            async with parts.database.transaction() as connection:
+            async with dependencies.database.transaction() as connection:
                 event_ids = await queries.parked_made_due(connection, sub_id, which, now, actor, MADE_DUE_AT_ONCE)
                 if not event_ids:
                     break
                 after = {"state": WAITING, "deliveries": len(event_ids)}
-                await parts.commands.audit.add(
+                await dependencies.commands.audit.add(
                     connection, call, company_id, "deliveries.retried", SUBJECT, sub_id, {"state": PARKED}, after
                 )
             count += len(event_ids)
@@ -221,29 +221,29 @@ class AttemptRpcs:
             response.retried_at.FromDatetime(now)
             return response
 
-        return await parts.commands.run(call, request, pb.RetryParkedResponse, work, company_id)
+        return await dependencies.commands.run(call, request, pb.RetryParkedResponse, work, company_id)
 
     async def CheckSignature(self, request: pb.CheckSignatureRequest, call: identity.Call) -> pb.CheckSignatureResponse:
-        parts, sub_id = self._parts, request.sub_id
-        company_id = await parts.owner(call, sub_id)
+        dependencies, sub_id = self._dependencies, request.sub_id
+        company_id = await dependencies.owner(call, sub_id)
         if len(request.body) > signatures.CHECKED_BYTES_MAX:
             raise invalid_request(f"body must be at most {signatures.CHECKED_BYTES_MAX} bytes.", "body", status=422)
         if len(request.signature) > SIGNATURE_CHARACTERS_MAX:
             message = f"signature must be at most {SIGNATURE_CHARACTERS_MAX} characters."
             raise invalid_request(message, "signature", status=422)
-        stored_secret = await queries.secret_in_use(parts.database, sub_id)
+        stored_secret = await queries.secret_in_use(dependencies.database, sub_id)
         if stored_secret is None:
             raise no_such_subscription()
-        secret = parts.opened(sub_id, stored_secret)
+        secret = dependencies.opened(sub_id, stored_secret)
         if not secret:
             raise vault_unavailable("nothing was checked")
         event_id = event_id_of(signatures.event_id_in(request.body))
         event = None
-        if event_id and await queries_deliveries.delivery_by_ids(parts.database, event_id, sub_id):
-            event = await queries_deliveries.event_by_id(parts.database, event_id)
+        if event_id and await queries_deliveries.delivery_by_ids(dependencies.database, event_id, sub_id):
+            event = await queries_deliveries.event_by_id(dependencies.database, event_id)
         if event is not None and event.company_id != company_id:
             event = None
-        now = parts.clock().timestamp()
+        now = dependencies.clock().timestamp()
         verdict = signatures.verdict_of(request.signature, request.body, event and event.body, secret, now)
         response = pb.CheckSignatureResponse(
             verdict=pb.SignatureVerdict.ValueType(signatures.VERDICTS.index(verdict) + 1),

@@ -29,7 +29,7 @@ from svc_webhooks.administration.queries import events as queries_events
 from svc_webhooks.administration.queries import subscriptions as queries_subscriptions
 from svc_webhooks.administration.queries.deliveries import ShownDelivery
 from svc_webhooks.administration.queries.subscriptions import StepCounts
-from svc_webhooks.administration.service.parts import Parts
+from svc_webhooks.administration.service.dependencies import Dependencies
 from svc_webhooks.days import NEWEST, OLDEST, expires_at, made_at
 from svc_webhooks.dispatch.signature import SIGNATURE, request_headers, signature_headers, traceparent_of
 from svc_webhooks.http_client.destinations import DestinationRefused
@@ -52,16 +52,16 @@ SUBSCRIPTIONS_AT_ONCE = 1000
 class DeliveriesService:
     """Sweeps, lists and counts deliveries."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
 
     async def SweepDeliveries(
         self, request: pb.SweepDeliveriesRequest, _call: identity.Call
     ) -> pb.SweepDeliveriesResponse:
-        now = instant_of(request.now, "now") if request.HasField("now") else self._parts.clock()
+        now = instant_of(request.now, "now") if request.HasField("now") else self._dependencies.clock()
         if now.year > YEAR_MAX:
             raise invalid_request("now is too far ahead for a ladder to follow it.", "now")
-        stored, counts = await self._parts.scheduler.sweep(now)
+        stored, counts = await self._dependencies.scheduler.sweep(now)
         response = pb.SweepDeliveriesResponse(
             stored=stored,
             attempted=counts.attempted,
@@ -80,7 +80,7 @@ class DeliveriesService:
         entity_id = request.entity_id if request.HasField("entity_id") else None
         if (entity_id is None) != (not request.entity_type):
             raise invalid_request("entity_type and entity_id go together.", "entity_id")
-        company_id = await queries.company_of(self._parts.database, request.sub_id)
+        company_id = await queries.company_of(self._dependencies.database, request.sub_id)
         if company_id is None or not may_administer(call, company_id):
             raise no_such_subscription()
         limit = limit_of(request, DELIVERIES_DEFAULT, DELIVERIES_MAX)
@@ -91,10 +91,10 @@ class DeliveriesService:
             rows, following = await self._newest(request.sub_id, keys if is_filtered else None, state, stretch, limit)
         response = pb.ListDeliveriesResponse(
             deliveries=await shown(
-                self._parts.database, rows, self._parts.rungs, without_excerpts=request.without_excerpts
+                self._dependencies.database, rows, self._dependencies.rungs, without_excerpts=request.without_excerpts
             )
         )
-        names = await abouts(self._parts.database, [row.event_id for row in rows])
+        names = await abouts(self._dependencies.database, [row.event_id for row in rows])
         for delivery in response.deliveries:
             delivery.about = names.get(delivery.event_id, "")
         if following is not None:
@@ -107,7 +107,9 @@ class DeliveriesService:
         """By the subscription's deliveries: all, or the parked ones with some keys, of which there are few."""
 
         async def read(before: uuid.UUID, rows: int) -> Sequence[ShownDelivery]:
-            return await queries.deliveries_newest(self._parts.database, sub_id, state, before, stretch.since, rows)
+            return await queries.deliveries_newest(
+                self._dependencies.database, sub_id, state, before, stretch.since, rows
+            )
 
         async def passing(rows: Sequence[ShownDelivery]) -> Sequence[ShownDelivery]:
             return [row for row in rows if keys is None or row.event in keys]
@@ -130,7 +132,7 @@ class DeliveriesService:
         for _ in range(scan.LOOKS_MAX):
             assert before is not None
             rows = await queries_events.events_newest(
-                self._parts.database,
+                self._dependencies.database,
                 company_id,
                 keys,
                 entity_id=entity_id,
@@ -140,7 +142,7 @@ class DeliveriesService:
                 rows=scan.ROWS_AT_ONCE,
             )
             ids = [row.event_id for row in rows if row.event in keys]
-            deliveries = await queries.deliveries_of_events(self._parts.database, ids)
+            deliveries = await queries.deliveries_of_events(self._dependencies.database, ids)
             of_subscription = [
                 delivery
                 for delivery in deliveries
@@ -155,21 +157,21 @@ class DeliveriesService:
         return page, before
 
     async def GetDelivery(self, request: pb.GetDeliveryRequest, call: identity.Call) -> pb.GetDeliveryResponse:
-        parts = self._parts
-        owned = await queries_changes.company_of(parts.database, request.sub_id)
+        dependencies = self._dependencies
+        owned = await queries_changes.company_of(dependencies.database, request.sub_id)
         event_id = event_id_of(request.event_id)
         if owned is None or not may_administer(call, owned.company_id) or event_id is None:
             raise rules.no_such_delivery()
-        row = await queries.delivery_by_ids(parts.database, event_id, request.sub_id)
-        event = await queries.event_by_id(parts.database, event_id)
-        stored_secret = await queries_changes.secret_in_use(parts.database, request.sub_id)
+        row = await queries.delivery_by_ids(dependencies.database, event_id, request.sub_id)
+        event = await queries.event_by_id(dependencies.database, event_id)
+        stored_secret = await queries_changes.secret_in_use(dependencies.database, request.sub_id)
         if row is None or event is None or stored_secret is None:
             raise rules.no_such_delivery()
-        (delivery,) = await shown(parts.database, [row], parts.rungs)
+        (delivery,) = await shown(dependencies.database, [row], dependencies.rungs)
         delivery.about = subjects.about(event.event, event.body)
-        secret = parts.opened(request.sub_id, stored_secret)
+        secret = dependencies.opened(request.sub_id, stored_secret)
         try:
-            common = parts.http.headers(row.destination_url, event.body)
+            common = dependencies.http.headers(row.destination_url, event.body)
         except DestinationRefused:  # allowed when it was stored, and refused by a later release
             common = {}
         for attempt in delivery.attempts:
@@ -182,7 +184,7 @@ class DeliveriesService:
             traceparent = traceparent_of(event.traceparent, event_id, request.sub_id, attempt.number)
             headers = common | request_headers(signatures, attempt.number, event.request_id, traceparent, replay_id)
             attempt.request_headers.extend(pb.Header(name=name, value=value) for name, value in headers.items())
-        now = int(parts.clock().timestamp())
+        now = int(dependencies.clock().timestamp())
         fresh = signature_headers(secret, request.event_id, now, event.body) if secret else {}
         return pb.GetDeliveryResponse(
             delivery=delivery,
@@ -208,7 +210,7 @@ class DeliveriesService:
         deliveries: list[ShownDelivery] = []
         while True:  # a record has few events
             rows = await queries_events.events_newest(
-                self._parts.database,
+                self._dependencies.database,
                 company_id,
                 keys,
                 entity_id=request.entity_id,
@@ -218,7 +220,7 @@ class DeliveriesService:
                 rows=scan.ROWS_AT_ONCE,
             )
             ids = [row.event_id for row in rows if row.event in keys]
-            of_events = await queries.deliveries_of_events(self._parts.database, ids)
+            of_events = await queries.deliveries_of_events(self._dependencies.database, ids)
             deliveries += [
                 delivery for delivery in of_events
                 if last is None or (delivery.event_id, delivery.subscription_id) < (last, request.before_sub_id)
@@ -229,7 +231,7 @@ class DeliveriesService:
         deliveries.sort(key=lambda delivery: (delivery.event_id, delivery.subscription_id), reverse=True)
         page = deliveries[:limit]
         response = pb.ListDeliveriesOfResponse(
-            deliveries=await shown(self._parts.database, page, self._parts.rungs, last_alone=True)
+            deliveries=await shown(self._dependencies.database, page, self._dependencies.rungs, last_alone=True)
         )
         if len(deliveries) > limit:
             response.next_before_event_id = str(page[-1].event_id)
@@ -242,13 +244,13 @@ class DeliveriesService:
     async def GetDeliveryStats(
         self, request: pb.GetDeliveryStatsRequest, call: identity.Call
     ) -> pb.GetDeliveryStatsResponse:
-        await self._parts.owner(call, request.sub_id)
+        await self._dependencies.owner(call, request.sub_id)
         step = request.step or pb.STATS_STEP_HOUR
         if step not in STEPS:
             raise invalid_request(f"step must be one of: {', '.join(STEP_NAMES.values())}.", "step", status=422)
         since, until = self._period(request, STEPS[step])
         steps, answers = await queries_subscriptions.stats(
-            self._parts.database, request.sub_id, STEP_NAMES[step], since, until, ANSWERS_MAX
+            self._dependencies.database, request.sub_id, STEP_NAMES[step], since, until, ANSWERS_MAX
         )
         by_step = {counts.began_at: counts for counts in steps}
         response = pb.GetDeliveryStatsResponse(
@@ -267,7 +269,7 @@ class DeliveriesService:
         self, request: pb.GetDeliveryStatsRequest, step: datetime.timedelta
     ) -> tuple[datetime.datetime, datetime.datetime]:
         """Whole steps. Raises Refusal 400 or 422."""
-        until = instant_of(request.until, "until") if request.HasField("until") else self._parts.clock()
+        until = instant_of(request.until, "until") if request.HasField("until") else self._dependencies.clock()
         steps = 24 if step < datetime.timedelta(days=1) else 30
         since = instant_of(request.since, "since") if request.HasField("since") else until - (steps - 1) * step
         first, last = (_EPOCH + (instant - _EPOCH) // step * step for instant in (since, until))
@@ -280,10 +282,10 @@ class DeliveriesService:
     async def CountDeliveries(
         self, request: pb.CountDeliveriesRequest, call: identity.Call
     ) -> pb.CountDeliveriesResponse:
-        await self._parts.owner(call, request.sub_id)
+        await self._dependencies.owner(call, request.sub_id)
         since, before = stretch_of(request, last="")
         counted = await queries_subscriptions.deliveries_counted(
-            self._parts.database, request.sub_id, state_of(request.state), key_of(request.event), since, before
+            self._dependencies.database, request.sub_id, state_of(request.state), key_of(request.event), since, before
         )
         response = pb.CountDeliveriesResponse(deliveries=counted.deliveries)
         if counted.first_event_id is not None and counted.last_event_id is not None:
@@ -296,12 +298,12 @@ class DeliveriesService:
     async def GetRetryProgress(
         self, request: pb.GetRetryProgressRequest, call: identity.Call
     ) -> pb.GetRetryProgressResponse:
-        await self._parts.owner(call, request.sub_id)
+        await self._dependencies.owner(call, request.sub_id)
         if not request.HasField("since"):
             raise invalid_request("since is required.", "since")
-        since, next_sweep_at = instant_of(request.since, "since"), self._parts.next_sweep_at
+        since, next_sweep_at = instant_of(request.since, "since"), self._dependencies.next_sweep_at
         attempts, waiting = await queries_subscriptions.retries(
-            self._parts.database, request.sub_id, since, next_sweep_at
+            self._dependencies.database, request.sub_id, since, next_sweep_at
         )
         response = pb.GetRetryProgressResponse(succeeded=attempts.succeeded, failed=attempts.failed, waiting=waiting)
         response.next_sweep_at.FromDatetime(next_sweep_at)
@@ -314,7 +316,7 @@ class DeliveriesService:
         response, after_id = pb.CountUndeliveredResponse(), 0
         while True:
             rows = await queries_subscriptions.details_page(
-                self._parts.database, company_id, after_id, SUBSCRIPTIONS_AT_ONCE
+                self._dependencies.database, company_id, after_id, SUBSCRIPTIONS_AT_ONCE
             )
             response.subscriptions.extend(records.undelivered(row) for row in rows if row.waiting or row.parked)
             if len(rows) < SUBSCRIPTIONS_AT_ONCE:

@@ -16,7 +16,7 @@ from svc_webhooks.administration.queries import deliveries as queries_deliveries
 from svc_webhooks.administration.queries import events as queries
 from svc_webhooks.administration.queries.events import ListedEvent
 from svc_webhooks.administration.service.deliveries import abouts, shown
-from svc_webhooks.administration.service.parts import Parts
+from svc_webhooks.administration.service.dependencies import Dependencies
 from svc_webhooks.days import NEWEST, OLDEST, expires_at, first_day_kept, first_id
 from svc_webhooks.rules.deliveries import PARKED, WAITING
 from svc_webhooks.rules.events import ENTITY_TYPES
@@ -28,8 +28,8 @@ EVENTS_DEFAULT, EVENTS_MAX = 50, 200
 class EventRpcs:
     """Lists events with the outcome of their deliveries."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
 
     async def ListEvents(self, request: pb.ListEventsRequest, call: identity.Call) -> pb.ListEventsResponse:
         company_id = identity.company_id(call)
@@ -48,7 +48,7 @@ class EventRpcs:
 
         async def read(before: uuid.UUID, rows: int) -> Sequence[ListedEvent]:
             return await queries.events_newest(
-                self._parts.database,
+                self._dependencies.database,
                 company_id,
                 keys,
                 entity_id=entity_id,
@@ -70,7 +70,7 @@ class EventRpcs:
         rows, following = await scan.page(read, filters, before, limit)
         await self._count_states([row for row in rows if row.event_id not in states], states)
         response = pb.ListEventsResponse(events=[records.event(row, states[row.event_id]) for row in rows])
-        names = await abouts(self._parts.database, [row.event_id for row in rows])
+        names = await abouts(self._dependencies.database, [row.event_id for row in rows])
         for event in response.events:
             event.about = names.get(event.event_id, "")
         if following is not None:
@@ -78,11 +78,11 @@ class EventRpcs:
         return response
 
     async def _count_states(self, rows: Sequence[ListedEvent], states: dict[uuid.UUID, dict[str, int]]) -> None:
-        for row in await queries.states_of(self._parts.database, [row.event_id for row in rows]):
+        for row in await queries.states_of(self._dependencies.database, [row.event_id for row in rows]):
             states[row.event_id][row.state] = row.deliveries
 
     async def GetEvent(self, request: pb.GetEventRequest, call: identity.Call) -> pb.GetEventResponse:
-        database = self._parts.database
+        database = self._dependencies.database
         event_id = event_id_of(request.event_id)
         event = await queries_deliveries.event_by_id(database, event_id) if event_id else None
         if event_id is None or event is None or not may_administer(call, event.company_id):
@@ -96,7 +96,7 @@ class EventRpcs:
             entity_type=ENTITY_TYPES.get(event.event, ""),
             request_id=event.request_id,
             body=event.body,
-            deliveries=await shown(database, rows, self._parts.rungs),
+            deliveries=await shown(database, rows, self._dependencies.rungs),
             about=subjects.about(event.event, event.body),
         )
         for delivery in response.deliveries:
@@ -118,7 +118,7 @@ class EventRpcs:
             raise invalid_request("after_event_id must be the id of an event.", "after_event_id")
         limit = limit_of(request, UNDELIVERED_DEFAULT, UNDELIVERED_MAX)
         rows = await queries_deliveries.deliveries_undelivered(
-            self._parts.database,
+            self._dependencies.database,
             company_id,
             state=state,
             until=_first_id_kept(request),
@@ -126,7 +126,7 @@ class EventRpcs:
             after_sub_id=request.after_sub_id,
             rows=limit + 1,
         )
-        deliveries = await shown(self._parts.database, rows[:limit], self._parts.rungs, last_alone=True)
+        deliveries = await shown(self._dependencies.database, rows[:limit], self._dependencies.rungs, last_alone=True)
         return pb.ListUndeliveredResponse(deliveries=deliveries, more=len(rows) > limit)
 
 

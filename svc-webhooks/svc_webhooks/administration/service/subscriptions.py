@@ -20,7 +20,7 @@ from svc_webhooks.administration.queries import changes as queries
 from svc_webhooks.administration.queries import subscriptions as queries_subscriptions
 from svc_webhooks.administration.queries.changes import Pause
 from svc_webhooks.administration.queries.subscriptions import ChangeableSubscription
-from svc_webhooks.administration.service.parts import SUBJECT, Parts
+from svc_webhooks.administration.service.dependencies import SUBJECT, Dependencies
 from svc_webhooks.rules.subscriptions import (
     ADMINISTRATOR,
     PAUSED,
@@ -48,8 +48,8 @@ HealthReply = TypeVar("HealthReply", pb.PauseSubscriptionResponse, pb.ResumeSubs
 class SubscriptionRpcs:
     """Each change adds an entry to the audit log: the actor, the request's id, and the values before and after."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
 
     # Reading
 
@@ -58,7 +58,7 @@ class SubscriptionRpcs:
     ) -> pb.ListSubscriptionDetailsResponse:
         limit = limit_of(request, PAGE_DEFAULT, PAGE_MAX)
         rows = await queries_subscriptions.details_page(
-            self._parts.database, identity.company_id(call), request.after_id, limit + 1
+            self._dependencies.database, identity.company_id(call), request.after_id, limit + 1
         )
         response = pb.ListSubscriptionDetailsResponse(subscriptions=map(records.subscription, rows[:limit]))
         if len(rows) > limit:
@@ -68,14 +68,14 @@ class SubscriptionRpcs:
     async def GetSubscription(
         self, request: pb.GetSubscriptionRequest, call: identity.Call
     ) -> pb.GetSubscriptionResponse:
-        await self._parts.owner(call, request.sub_id)
+        await self._dependencies.owner(call, request.sub_id)
         response = pb.GetSubscriptionResponse(subscription=await self._details(request.sub_id))
-        response.next_sweep_at.FromDatetime(self._parts.next_sweep_at)
+        response.next_sweep_at.FromDatetime(self._dependencies.next_sweep_at)
         return response
 
     async def _details(self, sub_id: int) -> pb.SubscriptionDetails:
         """Raises Refusal 404 if it was deleted."""
-        row = await queries_subscriptions.details(self._parts.database, sub_id)
+        row = await queries_subscriptions.details(self._dependencies.database, sub_id)
         if row is None:
             raise no_such_subscription()
         return records.subscription(row)
@@ -85,19 +85,19 @@ class SubscriptionRpcs:
     async def AddSubscription(
         self, request: pb.AddSubscriptionRequest, call: identity.Call
     ) -> pb.AddSubscriptionResponse:
-        parts, company_id = self._parts, identity.company_id(call)
-        if parts.vault is None:
+        dependencies, company_id = self._dependencies, identity.company_id(call)
+        if dependencies.vault is None:
             raise vault_unavailable()
         fields, events = _checked_fields(request.destination_url, request.events)
         secret = new_secret()
         # Before the destination is checked: a repeat must not depend on what the name resolves to now.
-        answer = await parts.commands.done(call, request, pb.AddSubscriptionResponse)
+        answer = await dependencies.commands.done(call, request, pb.AddSubscriptionResponse)
         if answer is None:
-            await parts.subscriptions.check_destination(fields.destination_url, company_id)
-            values = await parts.subscriptions.new_values(
-                parts.vault, call.identity, fields.destination_url, events, secret, ADMINISTRATOR
+            await dependencies.subscriptions.check_destination(fields.destination_url, company_id)
+            values = await dependencies.subscriptions.new_values(
+                dependencies.vault, call.identity, fields.destination_url, events, secret, ADMINISTRATOR
             )
-            answer = await parts.commands.run(
+            answer = await dependencies.commands.run(
                 call, request, pb.AddSubscriptionResponse, lambda command: self._add(command, values)
             )
         subscription = answer.subscription
@@ -109,7 +109,9 @@ class SubscriptionRpcs:
     async def _add(self, command: Command, values: dict[Any, Any]) -> pb.AddSubscriptionResponse:
         connection, company_id, c = command.connection, command.company_id, subscription.c
         await connection.raw.execute(f"SELECT pg_advisory_xact_lock({count_lock(company_id)})")
-        check_count(await subscriptions_counted(connection, company_id), self._parts.subscriptions.subscriptions_max)
+        check_count(
+            await subscriptions_counted(connection, company_id), self._dependencies.subscriptions.subscriptions_max
+        )
         await queries_subscriptions.subscription_inserted(connection, values)
         row = {column.name: value for column, value in values.items()}
         after = {name: row[name] for name in ("destination_url", "events", "secret_prefix")}
@@ -120,8 +122,8 @@ class SubscriptionRpcs:
     async def UpdateSubscription(
         self, request: pb.UpdateSubscriptionRequest, call: identity.Call
     ) -> pb.UpdateSubscriptionResponse:
-        parts, sub_id = self._parts, request.sub_id
-        company_id = await parts.owner(call, sub_id)
+        dependencies, sub_id = self._dependencies, request.sub_id
+        company_id = await dependencies.owner(call, sub_id)
         has_destination = request.HasField("destination_url")
         if not has_destination and not request.events:
             raise invalid_request("Name a destination_url or events to change.", status=422)
@@ -142,17 +144,17 @@ class SubscriptionRpcs:
                 await command.audit("subscription.changed", SUBJECT, sub_id, before._asdict(), after._asdict())
             return pb.UpdateSubscriptionResponse()
 
-        if await parts.commands.done(call, request, pb.UpdateSubscriptionResponse, company_id) is None:
+        if await dependencies.commands.done(call, request, pb.UpdateSubscriptionResponse, company_id) is None:
             if has_destination:
-                await parts.subscriptions.check_destination(request.destination_url, company_id)
-            await parts.commands.run(call, request, pb.UpdateSubscriptionResponse, work, company_id)
+                await dependencies.subscriptions.check_destination(request.destination_url, company_id)
+            await dependencies.commands.run(call, request, pb.UpdateSubscriptionResponse, work, company_id)
         return pb.UpdateSubscriptionResponse(subscription=await self._details(sub_id))
 
     async def RemoveSubscription(
         self, request: pb.RemoveSubscriptionRequest, call: identity.Call
     ) -> pb.RemoveSubscriptionResponse:
-        parts, sub_id = self._parts, request.sub_id
-        counts = await queries_subscriptions.history(parts.database, sub_id)
+        dependencies, sub_id = self._dependencies, request.sub_id
+        counts = await queries_subscriptions.history(dependencies.database, sub_id)
 
         async def work(command: Command) -> pb.RemoveSubscriptionResponse:
             before = await queries_subscriptions.changeable_for_update(command.connection, sub_id)
@@ -162,8 +164,8 @@ class SubscriptionRpcs:
             await command.audit("subscription.deleted", SUBJECT, sub_id, before._asdict(), {})
             return pb.RemoveSubscriptionResponse(**counts._asdict())
 
-        answer = await parts.commands.run(call, request, pb.RemoveSubscriptionResponse, work)
-        await parts.subscriptions.eraser.begin(sub_id)
+        answer = await dependencies.commands.run(call, request, pb.RemoveSubscriptionResponse, work)
+        await dependencies.subscriptions.eraser.begin(sub_id)
         return answer
 
     # Pausing and resuming
@@ -202,7 +204,7 @@ class SubscriptionRpcs:
             if before.health == after.health == PAUSED:  # since then and by that person, with the newer reason
                 pause = Pause(before.paused_at, before.paused_by, reason or before.pause_reason)
             elif after.health == PAUSED:
-                pause = Pause(self._parts.clock(), call.identity.actor, reason)
+                pause = Pause(self._dependencies.clock(), call.identity.actor, reason)
             row = await queries.health_saved(command.connection, sub_id, after, pause)
             sides = [
                 {
@@ -216,18 +218,18 @@ class SubscriptionRpcs:
                 await command.audit(action, SUBJECT, sub_id, *sides)
             return reply(subscription=_document(row))
 
-        company_id = await self._parts.owner(call, sub_id)
-        return await self._parts.commands.run(call, request, reply, work, company_id)
+        company_id = await self._dependencies.owner(call, sub_id)
+        return await self._dependencies.commands.run(call, request, reply, work, company_id)
 
     # The signing secret
 
     async def RotateSecret(self, request: pb.RotateSecretRequest, call: identity.Call) -> pb.RotateSecretResponse:
-        parts, sub_id = self._parts, request.sub_id
-        if parts.vault is None:
+        dependencies, sub_id = self._dependencies, request.sub_id
+        if dependencies.vault is None:
             raise vault_unavailable("nothing was changed")
-        company_id = await parts.owner(call, sub_id)
+        company_id = await dependencies.owner(call, sub_id)
         secret = new_secret()
-        sealed = parts.vault.seal(sub_id, secret)
+        sealed = dependencies.vault.seal(sub_id, secret)
 
         async def work(command: Command) -> pb.RotateSecretResponse:
             stored_secret = await queries.secret_in_use(command.connection, sub_id)
@@ -240,7 +242,7 @@ class SubscriptionRpcs:
                 prefix=prefix_of(secret),
                 key_id=sealed.key_id,
                 sealed=sealed.sealed,
-                since=parts.clock(),
+                since=dependencies.clock(),
             )
             if row is None:
                 raise rules.secret_just_rotated()
@@ -249,7 +251,7 @@ class SubscriptionRpcs:
             await command.audit("subscription.secret_rotated", SUBJECT, sub_id, before, after)
             return pb.RotateSecretResponse(subscription=_document(row))
 
-        answer = await parts.commands.run(call, request, pb.RotateSecretResponse, work, company_id)
+        answer = await dependencies.commands.run(call, request, pb.RotateSecretResponse, work, company_id)
         prefix = json.loads(answer.subscription.json)["secret_prefix"]
         answer.secret = await self._secret_of(sub_id, prefix, secret)
         return answer
@@ -259,14 +261,14 @@ class SubscriptionRpcs:
         empty. The stored reply never holds a secret."""
         if prefix_of(secret) == prefix:
             return secret
-        stored_secret = await queries.secret_in_use(self._parts.database, sub_id)
+        stored_secret = await queries.secret_in_use(self._dependencies.database, sub_id)
         if (
             stored_secret is None
             or stored_secret.secret_prefix != prefix
-            or self._parts.clock() - stored_secret.secret_since > SECRET_AGAIN
+            or self._dependencies.clock() - stored_secret.secret_since > SECRET_AGAIN
         ):
             return ""
-        return self._parts.opened(sub_id, stored_secret)
+        return self._dependencies.opened(sub_id, stored_secret)
 
 
 def _checked_fields(destination_url: str, events: Any) -> tuple[SubscriptionCreate, Any]:

@@ -1,4 +1,4 @@
-"""The parts that all RPCs of administrators share."""
+"""The dependencies that all RPCs of administrators share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUBJECT = KIND
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Dependencies:
     """One per process. vault: None without a keyring."""
 
     database: Database
