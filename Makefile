@@ -1,5 +1,4 @@
 # `make help` lists the commands. Recipes use relative paths, because the folder's path may contain spaces.
-PROTOS = $(shell cd proto && find makeready -name '*.proto' | sort)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Project folders have the names of their packages, so Python must not import from the working directory.
 export PYTHONSAFEPATH := 1
@@ -94,10 +93,9 @@ install:
 install-test:
 	@. .ci/python && "$$PYTHON" deploy/local/install.py test
 
-proto: install-test  ## Generate the code of the contracts
-	cd proto && buf format -w && rm -rf gen/makeready && mkdir -p gen && \
-	  python -m grpc_tools.protoc -I. --python_out=gen --mypy_out=quiet:gen $(PROTOS)
-	@.venv/bin/python .ci/retried.py write
+proto: install-test  ## Format the contracts and generate their code
+	@.venv/bin/buf format -w proto
+	@.venv/bin/python -P proto/generate.py
 
 openapi: install-test  ## Write the records' schemas, the OpenAPI document, the reference and the clients' code anew
 	@.venv/bin/python -m reference

@@ -1,12 +1,10 @@
 """`make lint`: every check that needs no running system. Prints each check; exits with 1 if one failed."""
 
 import ast
-import filecmp
 import os
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -70,13 +68,11 @@ def main(words: Sequence[str]) -> int:
         ("buf breaking", breaking),
         ("RPCs let in whom the release lets in", lambda: command(sys.executable, "-P", "-m", "testkit.access_gate")),
         ("settings of the release still serve", lambda: command(sys.executable, "-P", "-m", "testkit.settings_gate")),
-        ("generated code is what the contracts say", drift),
-        ("clients repeat the RPCs that the contracts name", lambda: command(sys.executable, "-P", ".ci/retried.py")),
         ("the document is what routes and records say, and adds to the released one", document),
         ("nothing of a machine, an index or a secret", tree),
     ]
     if "quick" in words:
-        slow = ("mypy", "generated code", "the document")
+        slow = ("mypy", "the document")
         checks = [(name, check) for name, check in checks if not name.startswith(slow)]
     failed = []
     for name, check in checks:
@@ -110,7 +106,14 @@ def mypy_of_tests(*mypy: str) -> list[str]:
         Path("tests"),
     ]
     problems = [line for one in folders for line in command(*mypy, str(one), MYPYPATH=str(one.parent))]
-    alone = [".ci", "deploy/local/install.py", "docs/webhooks/receiver.py", "docs/sync/copy.py", "sdk/build.py"]
+    alone = [
+        ".ci",
+        "deploy/local/install.py",
+        "proto/generate.py",
+        "docs/webhooks/receiver.py",
+        "docs/sync/copy.py",
+        "sdk/build.py",
+    ]
     alone += ["docs/quickstart/quickstart.py", "sdk/typescript/pack.py"]
     for place in (*map(Path, alone), *sorted(Path("sdk/python/examples").glob("*.py"))):
         problems += command(*mypy, str(place), MYPYPATH=str(place))
@@ -171,29 +174,6 @@ def end_to_end_imports_nothing() -> list[str]:
 def breaking() -> list[str]:
     """Compares with the released contracts; `make release-contracts` stores new ones."""
     return command(buf(), "breaking", "proto", "--against", RELEASED)
-
-
-def drift() -> list[str]:
-    """Generates the code in a temporary folder and compares it with the committed code."""
-    protos = sorted(str(path.relative_to("proto")) for path in Path("proto/makeready").rglob("*.proto"))
-    with tempfile.TemporaryDirectory() as folder:
-        outputs = [f"--python_out={folder}", f"--mypy_out=quiet:{folder}"]
-        program = [sys.executable, "-P", "-m", "grpc_tools.protoc", "-Iproto", *outputs, *protos]
-        environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        done = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
-        if done.returncode != 0:
-            return done.stderr.strip().splitlines()
-        committed, made = (generated(Path(place)) for place in ("proto/gen", folder))
-        different = [f"proto/gen/{name}: not generated any more" for name in sorted(committed - made)]
-        different += [f"proto/gen/{name}: missing" for name in sorted(made - committed)]
-        same = filecmp.cmpfiles("proto/gen", folder, committed & made, shallow=False)[0]
-        different += [f"proto/gen/{name}: differs" for name in sorted((committed & made) - set(same))]
-    return [*different, "run `make proto`"] if different else []
-
-
-def generated(folder: Path) -> set[str]:
-    """The names of the generated files below a folder."""
-    return {str(path.relative_to(folder)) for path in folder.glob("makeready/**/*_pb2*.py*") if path.suffix != ".pyc"}
 
 
 def document() -> list[str]:

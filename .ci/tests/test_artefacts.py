@@ -144,7 +144,7 @@ def test_the_bill_of_materials_has_what_the_image_has() -> None:
         expected = version if name.startswith("makeready-") else locked[name]
         assert one["version"] == expected or name == "deprecated", name
         assert one["licenses"], name
-    removed = {"markdown-it-py", "mdurl", "setuptools"}
+    removed = {"grpcio-tools", "markdown-it-py", "mdurl", "setuptools"}
     assert locked.keys() - found.keys() == {"async-timeout", *removed}  # for older Pythons
     needs = {one["ref"]: one.get("dependsOn", []) for one in bill["dependencies"]}
     assert "makeready-cli" in needs["makeready"]

@@ -1,8 +1,8 @@
 """Installs into .venv what `make` needs: `python install.py run|test`, from any folder, with only the standard library.
 
 Does nothing if .venv is up to date: its stamp is a digest of the locks and of every project's settings. Packages come
-from the lock, each with its hash; the projects are installed in place. The reference's pages, which no clone has, are
-made anew when what they are made from differs.
+from the lock, each with its hash; the projects are installed in place. The contracts' code and the reference's pages,
+which no clone has, are made anew when what they are made from differs.
 """
 
 import signal
@@ -39,6 +39,8 @@ PROJECTS = (
 # Needed only by tests, documents and measurements.
 TOOLS = ("testkit", "openapi", "bench", "sdk/python")
 INSTALLER = "deploy/local/install.py"
+# What the contracts' code is made from.
+CODE_FROM = ("proto/generate.py", "proto/makeready/**/*.proto", "requirements*.lock")
 # What the reference's pages are made from (`openapi/reference/served.py`).
 PAGES_FROM = (
     "openapi/reference/*.py",
@@ -52,6 +54,7 @@ PAGES_FROM = (
     "docs/sync/*",
     INSTALLER,
 )
+CODE = ROOT / "proto" / "gen" / "makeready" / "retried.py"
 FIRST_PAGE = ROOT / "gateway" / "gateway" / "pages" / "docs.html"
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
 
@@ -62,8 +65,8 @@ class InstallError(Exception):
 
 def main(purpose: str) -> None:
     """Installs for `purpose`. Raises InstallError."""
-    wanted, pages = digest(purpose), digest_of(PAGES_FROM)
-    if is_installed(purpose, wanted) and has_pages(pages):
+    wanted, code, pages = digest(purpose), digest_of(CODE_FROM), digest_of(PAGES_FROM)
+    if is_installed(purpose, wanted) and has_code(purpose, code) and has_pages(pages):
         return
     try:
         VENV.mkdir(exist_ok=True)
@@ -74,6 +77,8 @@ def main(purpose: str) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_installed(purpose, wanted):  # by another process in the meantime
             install(purpose)
+        if not has_code(purpose, code):
+            make_code(purpose)
         if not has_pages(pages):
             make_pages(pages)
 
@@ -84,6 +89,7 @@ def install(purpose: str) -> None:
         make_venv()
     say(f"Installing the packages of {LOCKS[purpose]} ...")
     pip("install", "--require-hashes", "-r", LOCKS[purpose])
+    make_code(purpose)
     say("Installing the projects ...")
     # compat: a plain path on sys.path. The default's import hook loses to the project's folder itself.
     projects = projects_of(purpose)
@@ -94,6 +100,16 @@ def install(purpose: str) -> None:
     run([str(PYTHON), "-m", "compileall", "-q", *projects])
     for name in ("run", purpose):  # the test lock contains the other one
         (VENV / f"installed-{name}").write_text(digest(name))
+
+
+def make_code(purpose: str) -> None:
+    """Writes the code of the contracts, and then its stamps. Raises InstallError. The test lock's has types too."""
+    done = run([str(PYTHON), "-P", "proto/generate.py"])
+    if done.returncode != 0:
+        raise InstallError(f"the contracts' code cannot be made: {(done.stderr.splitlines() or ['no reason'])[-1]}")
+    run([str(PYTHON), "-m", "compileall", "-q", "proto/gen"])
+    for name in ("run", purpose):
+        (VENV / f"made-code-{name}").write_text(digest_of(CODE_FROM))
 
 
 def make_pages(stamp: str) -> None:
@@ -127,6 +143,13 @@ def is_installed(purpose: str, wanted: str) -> bool:
     """Whether .venv's stamp for the purpose is `wanted`."""
     with contextlib.suppress(OSError):
         return PYTHON.exists() and (VENV / f"installed-{purpose}").read_text() == wanted
+    return False
+
+
+def has_code(purpose: str, wanted: str) -> bool:
+    """Whether the contracts' code is there, made from what is there now."""
+    with contextlib.suppress(OSError):
+        return CODE.exists() and (VENV / f"made-code-{purpose}").read_text() == wanted
     return False
 
 

@@ -50,7 +50,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(fileobj=BytesIO(done.stdout)) as packed:
         packed.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
         packed.extractall(folder)
-    if (folder / "openapi/reference/served.py").exists():  # its repository has no pages: the installation makes them
+    if (folder / "proto/generate.py").exists():  # its repository has no code of contracts: the installation makes it
+        subprocess.run([sys.executable, "-P", "proto/generate.py"], cwd=folder, check=True)
+    if (folder / "openapi/reference/served.py").exists():  # nor has it pages
         command = [sys.executable, "-P", "-m", "reference.served"]
         subprocess.run(command, cwd=folder, env=os.environ | {"PYTHONPATH": "openapi"}, check=True)
     return folder

