@@ -21,6 +21,9 @@ UUIDS = ARRAY(UUID(as_uuid=True))
 TEXTS = ARRAY(sa.Text)
 CLOCK = sa.text("clock_timestamp()")  # moves within a transaction, as now() does not
 
+# A column or another expression, and a SELECT, whatever their SQL types are.
+Expression = sa.ColumnElement[Any]
+Selection = sa.Select[*tuple[Any, ...]]
 
 Row = TypeVar("Row")
 
@@ -35,6 +38,18 @@ class Runs(Protocol):
 def param(name: str, kind: Any) -> sa.BindParameter[Any]:
     """A parameter of a statement, by name and type."""
     return sa.bindparam(name, type_=kind)
+
+
+def sql(text: str, **types: Any) -> sa.TextClause:
+    """A statement that never varies, as SQL with parameters such as `:company_id`. types: of each parameter.
+
+    Raises TypeError if the parameters of the SQL are not those of `types`.
+    """
+    clause = sa.text(text)
+    names = clause.compile().params.keys()
+    if names != types.keys():
+        raise TypeError(f"parameters {sorted(names ^ types.keys())} are missing or unknown")
+    return clause.bindparams(*(param(name, type_) for name, type_ in types.items()))
 
 
 NUMBERS = {sa.Float: 701, sa.Numeric: 1700}  # pg_type.oid; the narrower type first

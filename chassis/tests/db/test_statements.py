@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Column, DateTime, Integer, MetaData, Table, T
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement
+from chassis.db.statements import Statement, sql
 from testkit.plugin import PostgresServer
 
 metadata = MetaData()
@@ -40,6 +40,19 @@ def test_a_parameter_too_few_or_too_many_is_refused(values: dict[str, object]) -
     statement = Statement(select(thing.c.id).where(thing.c.name == bindparam("name", type_=Text)))
     with pytest.raises(TypeError, match="missing or unknown"):
         statement.arguments(values)
+
+
+def test_a_statement_that_is_written_as_sql_has_typed_parameters() -> None:
+    statement = Statement(sql("SELECT id FROM thing WHERE name = :name AND id > :after", name=Text, after=BigInteger))
+    assert statement.parameters == {"name", "after"}
+    assert statement.arguments({"after": 3, "name": "x"}) == ["x", 3]
+    assert "id > $2::BIGINT" in statement.sql
+
+
+@pytest.mark.parametrize("types", [{}, {"name": Text, "more": Text}])
+def test_sql_with_a_parameter_too_few_or_too_many_is_refused(types: dict[str, type[Text]]) -> None:
+    with pytest.raises(TypeError, match="missing or unknown"):
+        sql("SELECT id FROM thing WHERE name = :name", **types)
 
 
 def test_an_in_list_is_refused() -> None:
