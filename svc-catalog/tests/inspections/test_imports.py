@@ -43,8 +43,8 @@ async def houses(company: Any) -> AsyncIterator[None]:
 
 
 async def stored(database: Database, company_id: int) -> dict[str, Any]:
-    """The company's stored inspections by external_id."""
-    rows = await database.rows(Statement(select(inspection)))
+    """The company's stored inspections by external_id, without what follows a write in the background."""
+    rows = await database.rows(Statement(select(*written_columns(inspection))))
     return {row["external_id"]: dict(row) for row in rows if row["company_id"] == company_id}
 
 
