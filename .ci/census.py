@@ -71,7 +71,6 @@ NAMES_TO_MEND: tuple[str, ...] = (
     "sdk/python/tests",
     "sdk/typescript/pack.py",
     "sdk/typescript/tests",
-    "svc-catalog/svc_catalog",
     "svc-catalog/tests",
     "svc-occupancy/svc_occupancy",
     "svc-occupancy/tests",

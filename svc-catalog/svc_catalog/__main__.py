@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 from chassis.app.server import App, run_process
 from chassis.imports.importer import Importer
@@ -73,7 +73,7 @@ def assemble(settings: config.Config) -> App:
     commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF)
     database, links_url = app.database, settings.service.links_url
     staff = Staff(database, app.service_client("gateway"))
-    services: list[tuple[Any, object]] = [
+    services: list[tuple[ModuleType, object]] = [
         (places_pb2, PropertiesService(database, importer, links_url)),
         (places_pb2, UnitsService(database, importer, links_url)),
         (places_pb2, AssetsService(database, importer, links_url)),

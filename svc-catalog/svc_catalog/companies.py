@@ -13,5 +13,5 @@ _TIMEZONE = Statement(select(company.c.timezone).where(company.c.id == param("co
 
 async def timezone_of(connection: Connection, company_id: int) -> str:
     """The company's timezone; UTC until its row has arrived."""
-    found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
-    return found or "UTC"
+    timezone: str | None = await connection.value(_TIMEZONE, company_id=company_id)
+    return timezone or "UTC"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Select, Table, func, or_, select
+from sqlalchemy import BigInteger, Table, func, or_, select
 
 from chassis.db.database import Connection
-from chassis.db.statements import TEXTS, Statement, param
+from chassis.db.statements import TEXTS, Selection, Statement, param
 from makeready.events.v1.events_pb2 import References
 from svc_catalog.schema import IDS
 
@@ -17,7 +16,7 @@ from svc_catalog.schema import IDS
 class ReferenceRows:
     """The rows of one kind. all: selects the rows of all companies."""
 
-    def __init__(self, field: str, table: Table, rows: Select[Any]) -> None:
+    def __init__(self, field: str, table: Table, rows: Selection) -> None:
         """field: the field of References for this kind. table: the kind's table. rows: selects the message's fields."""
         self.field, self.all = field, rows
         self._names = tuple(rows.selected_columns.keys())
@@ -41,19 +40,19 @@ class ReferenceRows:
         """References with one record's row."""
         return self.made_of(await self.by_ids(connection, company_id, [entity_id]))
 
-    def made_of(self, rows: Iterable[Mapping[str, Any] | Record]) -> References:
+    def made_of(self, rows: Iterable[Mapping[str, object] | Record]) -> References:
         """References with these rows. A row may have fields that the message lacks."""
         references = References()
         self.add(references, rows)
         return references
 
-    def add(self, references: References, rows: Iterable[Mapping[str, Any] | Record]) -> None:
+    def add(self, references: References, rows: Iterable[Mapping[str, object] | Record]) -> None:
         """Adds rows to references."""
         several = getattr(references, self.field)
         for row in rows:
             several.add(**{name: row[name] for name in self._names})
 
 
-def columns_of(table: Table, *more: str) -> Select[Any]:
+def columns_of(table: Table, *more: str) -> Selection:
     """Selects the columns that every message has, and more."""
     return select(*(table.c[name] for name in ("id", "version", "company_id", *more, "name", "external_id")))

@@ -101,8 +101,8 @@ def within_property(column: str, place: str) -> ForeignKeyConstraint:
 
 def editable_columns(table: Table, *without: str) -> list[str]:
     """The columns that imports and people can set, except external_id. without: columns that another service owns."""
-    own = {"company_id", "id", "version", "searched_version", "updated_at", "external_id", "source", *CHANGE_COLUMNS}
-    return [one.name for one in table.c if one.name not in {*own, *without} and one.computed is None]
+    fixed = {"company_id", "id", "version", "searched_version", "updated_at", "external_id", "source", *CHANGE_COLUMNS}
+    return [column.name for column in table.c if column.name not in {*fixed, *without} and column.computed is None]
 
 
 def in_order_of_names(name: ColumnElement[str]) -> ColumnElement[str]:
@@ -124,7 +124,7 @@ def people_indexes(table: Table, **others: Iterable[ColumnElement[object]]) -> N
     """The indexes of people's lists in the order of names: all rows, and those that have each of `others`, which are
     columns by the index's name; and the rows whose words are not up to date."""
     name = in_order_of_names(table.c.name)
-    for of, columns in {"": (), **others}.items():
-        Index(f"{table.name}_names{of and '_of_'}{of}", table.c.company_id, *columns, name, table.c.id)
+    for suffix, columns in {"": (), **others}.items():
+        Index(f"{table.name}_names{suffix and '_of_'}{suffix}", table.c.company_id, *columns, name, table.c.id)
     stale = text("searched_version <> version")
     Index(f"{table.name}_unsearched", table.c.company_id, table.c.id, postgresql_where=stale)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import BigInteger, Select, Table, and_
+from sqlalchemy import BigInteger, Table, and_
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Selection, Statement, param
 
 
 def refers_to(table: Table, column: str, other: Table) -> ColumnElement[bool]:
@@ -21,7 +19,7 @@ def equals_parameter(table: Table, column: str) -> ColumnElement[bool]:
     return table.c[column] == param(column, table.c[column].type)
 
 
-def by_id(rows: Select[Any], table: Table) -> Statement:
+def by_id(rows: Selection, table: Table) -> Statement:
     """The company's record with the id `entity_id`."""
     company_id, entity_id = param("company_id", BigInteger), param("entity_id", BigInteger)
     return Statement(rows.where(table.c.company_id == company_id, table.c.id == entity_id))

@@ -1,4 +1,4 @@
-"""The RPCs by which people schedule, change, walk, complete and cancel inspections, row by row."""
+"""The RPCs by which people schedule, change, start, complete and cancel inspections, row by row."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class InspectionCommandsService:
         self, request: pb.ScheduleInspectionRequest, call: identity.Call
     ) -> pb.ScheduleInspectionResponse:
         names = inputs.InspectionChange.__struct_fields__
-        found = fields(request, "property_id", "row", *names) | {"row": list(request.row)}
-        new = bodies.check(inputs.NewInspection, found)
+        body = fields(request, "property_id", "row", *names) | {"row": list(request.row)}
+        new = bodies.check(inputs.NewInspection, body)
         values = {name: getattr(new, name) for name in ("property_id", *names)}
         await self._fetch_assignee(call, values)
 
@@ -55,13 +55,13 @@ class InspectionCommandsService:
             await find_property(command, new.property_id)
             await self._check_names(command, values, new.property_id)
             numbers = await q.take_numbers(command.connection, command.company_id, {new.property_id: 1})
-            own = values | {
+            columns = values | {
                 "inspection_number": numbers[new.property_id],
                 "is_compliance_inspection": bool(new.is_compliance_inspection),
                 "status": rules.DEFAULT_STATUS,
                 "kind": rules.DEFAULT_KIND,
             }
-            document = await self._inspections.add(command, own, "scheduled")
+            document = await self._inspections.add(command, columns, "scheduled")
             await q.add_rows(command.connection, command.company_id, document.entity_id, new.row)
             return pb.ScheduleInspectionResponse(document=document)
 
@@ -151,12 +151,12 @@ class InspectionCommandsService:
     async def CompleteInspection(
         self, request: pb.CompleteInspectionRequest, call: identity.Call
     ) -> pb.CompleteInspectionResponse:
-        given = bodies.check(inputs.Completion, fields(request, "completed_date")).completed_date
+        completed_date = bodies.check(inputs.Completion, fields(request, "completed_date")).completed_date
 
         async def work(command: Command) -> pb.CompleteInspectionResponse:
             locked = await self._lock(command, request.inspection_id)
             status = locked.row["status"]
-            if rules.is_same_completion(status, locked.row["completed_date"], given):
+            if rules.is_same_completion(status, locked.row["completed_date"], completed_date):
                 return pb.CompleteInspectionResponse(document=locked.document)
             rows = await q.checklist(command.connection, command.company_id, request.inspection_id)
             results = [row.result for row in rows]
@@ -164,7 +164,7 @@ class InspectionCommandsService:
             values = {
                 "status": "Completed",
                 "result": rules.outcome(results),
-                "completed_date": given
+                "completed_date": completed_date
                 or local_date(command.now, await timezone_of(command.connection, command.company_id)),
             }
             return pb.CompleteInspectionResponse(
@@ -176,8 +176,8 @@ class InspectionCommandsService:
     async def CancelInspection(
         self, request: pb.CancelInspectionRequest, call: identity.Call
     ) -> pb.CancelInspectionResponse:
-        given = bodies.check(inputs.Cancellation, fields(request, "reason")).reason
-        reason = (given or "").strip() or None
+        cancellation = bodies.check(inputs.Cancellation, fields(request, "reason"))
+        reason = (cancellation.reason or "").strip() or None
 
         async def work(command: Command) -> pb.CancelInspectionResponse:
             locked = await self._inspections.lock(command, request.inspection_id)
@@ -192,8 +192,8 @@ class InspectionCommandsService:
                 "cancelled_by": command.call.identity.actor,
                 "cancel_reason": reason,
             }
-            said = {"status": "Cancelled", "reason": reason}
-            await self._inspections.change(command, locked, values, action="cancelled", also=said)
+            audited_values = {"status": "Cancelled", "reason": reason}
+            await self._inspections.change(command, locked, values, action="cancelled", also=audited_values)
             response.cancelled_at.FromDatetime(command.now)
             return response
 
@@ -286,7 +286,7 @@ class InspectionCommandsService:
             raise invalid_request("The asset stands in another property.", "asset_id", 422)
 
 
-def _seen(request: Any) -> str | None:
+def _seen(request: pb.PassInspectionRowRequest | pb.FailInspectionRowRequest) -> str | None:
     return request.seen_result if request.HasField("seen_result") else None
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any
+
+from google.protobuf.message import Message
 
 from chassis.auth import identity
 from chassis.db.database import Database
@@ -12,6 +13,7 @@ from chassis.refusals import invalid_request
 from chassis.schedule.instants import Clock, local_date
 from chassis.writes.editing import no_such
 from makeready.catalog.v1 import inspection_details_pb2 as pb
+from makeready.catalog.v1 import inspections_pb2
 from svc_catalog import day_pages
 from svc_catalog.companies import timezone_of
 from svc_catalog.inspections import rules
@@ -19,8 +21,8 @@ from svc_catalog.inspections import search_queries as q
 
 DAYS_MAX, OF_A_DAY, OF_A_DAY_MAX, COUNTED_OF_A_DAY = 62, 4, 20, 50
 _ONE_DAY = datetime.timedelta(days=1)
-_STATUSES: dict[str, Any] = {status: number for number, status in enumerate(rules.INSPECTION_STATUSES, start=1)}
-_RESULTS: Any = {result: number for number, result in enumerate(rules.INSPECTION_RESULTS, start=1)}
+_STATUSES = dict(zip(rules.INSPECTION_STATUSES, inspections_pb2.InspectionStatus.values()[1:], strict=True))
+_RESULTS = dict(zip(rules.INSPECTION_RESULTS, pb.InspectionResult.values()[1:], strict=True))
 
 
 class InspectionDetailsService:
@@ -38,8 +40,8 @@ class InspectionDetailsService:
         after = day_pages.position_of(request.after) if request.HasField("after") else None
         today = await self._today(company_id)
         if request.late:
-            statuses = [one for one in rules.OPEN_STATUSES if not statuses or one in statuses]
-            days["to_day"] = min(days["to_day"], today - _ONE_DAY)
+            statuses = [status for status in rules.OPEN_STATUSES if not statuses or status in statuses]
+            days = days._replace(last=min(days.last, today - _ONE_DAY))
         if request.HasField("external_id"):
             if "\0" in request.external_id:
                 raise invalid_request("external_id must not hold the character NUL.", "external_id")
@@ -52,27 +54,25 @@ class InspectionDetailsService:
                 or after is not None
             ):
                 raise invalid_request("external_id goes with no other filter.", "external_id")
-            found = await q.with_external_id(self._database, company_id, request.external_id)
+            positions = await q.with_external_id(self._database, company_id, request.external_id)
         elif request.late and (request.cancelled or not statuses):
-            found = []
+            positions = []
         else:
-            found = await q.page(
+            positions = await q.page(
                 self._database,
                 company_id,
-                places,
+                day_pages.DaySearch(rules.search_states(statuses, results), days, places),
                 limit,
                 after,
                 newest_first=request.newest_first,
                 cancelled=request.cancelled,
-                states=rules.search_states(statuses, results),
-                **days,
             )
-        shown = found[:limit]
+        page = positions[:limit]
         answer = pb.SearchInspectionsResponse(
-            inspections=await self._messages(company_id, [one.id for one in shown], today)
+            inspections=await self._messages(company_id, [position.id for position in page], today)
         )
-        if len(found) > limit:
-            answer.next = str(shown[-1])
+        if len(positions) > limit:
+            answer.next = str(page[-1])
         return answer
 
     async def ListInspectionDays(
@@ -87,15 +87,19 @@ class InspectionDetailsService:
         statuses, results = _states(request)
         states = rules.search_states(statuses, results)
         days = [first + number * _ONE_DAY for number in range(count)]
-        found = await q.ids_by_day(self._database, company_id, _places(request), states, days, COUNTED_OF_A_DAY)
-        shown = {day: ids[:limit] for day, ids in found.items()}
+        ids_by_day = await q.ids_by_day(self._database, company_id, _places(request), states, days, COUNTED_OF_A_DAY)
+        listed = {day: ids[:limit] for day, ids in ids_by_day.items()}
         today = await self._today(company_id)
-        rows = await q.inspections_by_ids(self._database, company_id, [one for ids in shown.values() for one in ids])
+        rows = await q.inspections_by_ids(
+            self._database, company_id, [inspection_id for ids in listed.values() for inspection_id in ids]
+        )
         answer = pb.ListInspectionDaysResponse()
-        for day, ids in found.items():
+        for day, ids in ids_by_day.items():
             answer.days.add(
                 date=day.isoformat(),
-                inspections=[self._message(rows[one], today) for one in shown[day] if one in rows],
+                inspections=[
+                    self._message(rows[inspection_id], today) for inspection_id in listed[day] if inspection_id in rows
+                ],
                 count=min(len(ids), COUNTED_OF_A_DAY),
             )
         return answer
@@ -105,10 +109,10 @@ class InspectionDetailsService:
     ) -> pb.GetInspectionDetailsResponse:
         company_id = identity.company_id(call)
         today = await self._today(company_id)
-        found = await self._messages(company_id, [request.inspection_id], today)
-        if not found:
+        messages = await self._messages(company_id, [request.inspection_id], today)
+        if not messages:
             raise no_such("inspection")
-        return pb.GetInspectionDetailsResponse(inspection=found[0])
+        return pb.GetInspectionDetailsResponse(inspection=messages[0])
 
     async def CountInspections(
         self, request: pb.CountInspectionsRequest, call: identity.Call
@@ -116,19 +120,18 @@ class InspectionDetailsService:
         company_id = identity.company_id(call)
         places = _places(request)
         today = await self._today(company_id)
-        everything = {"from_day": day_pages.FIRST_DAY, "to_day": day_pages.NO_DAY}
-        late = {"from_day": day_pages.FIRST_DAY, "to_day": today - _ONE_DAY}
-        week = {"from_day": today, "to_day": today + 6 * _ONE_DAY}
-        counts: dict[str, tuple[Sequence[str], dict[str, datetime.date]]] = {
-            "scheduled": (("Scheduled",), everything),
-            "in_progress": (("In Progress",), everything),
+        late = day_pages.Days(day_pages.FIRST_DAY, today - _ONE_DAY)
+        week = day_pages.Days(today, today + 6 * _ONE_DAY)
+        searches: dict[str, tuple[Sequence[str], day_pages.Days]] = {
+            "scheduled": (("Scheduled",), day_pages.EVERY_DAY),
+            "in_progress": (("In Progress",), day_pages.EVERY_DAY),
             "late": (rules.OPEN_STATUSES, late),
             "this_week": (rules.OPEN_STATUSES, week),
         }
         answer = pb.CountInspectionsResponse()
-        for name, (statuses, days) in counts.items():
-            states = rules.search_states(statuses, ())
-            setattr(answer, name, await q.counted(self._database, company_id, places, states=states, **days))
+        for name, (statuses, days) in searches.items():
+            search = day_pages.DaySearch(rules.search_states(statuses, ()), days, places)
+            setattr(answer, name, await q.counted(self._database, company_id, search))
         return answer
 
     async def _today(self, company_id: int) -> datetime.date:
@@ -138,20 +141,21 @@ class InspectionDetailsService:
     async def _messages(self, company_id: int, ids: Sequence[int], today: datetime.date) -> list[pb.InspectionDetails]:
         """In the order of the ids."""
         rows = await q.inspections_by_ids(self._database, company_id, ids)
-        return [self._message(rows[one], today) for one in ids if one in rows]
+        return [self._message(rows[inspection_id], today) for inspection_id in ids if inspection_id in rows]
 
     def _message(self, row: q.FoundInspection, today: datetime.date) -> pb.InspectionDetails:
-        own = row._asdict()
-        status, result = own.pop("published_status"), own.pop("result")
+        fields = row._asdict()
+        status, result = fields.pop("published_status"), fields.pop("result")
         day = row.scheduled_date or row.completed_date
         message = pb.InspectionDetails(
-            inspection_id=own.pop("id"),
+            inspection_id=fields.pop("id"),
             status=_STATUSES[status],
-            result=_RESULTS.get(result),
             url=f"{self._links_url}/inspections/{row.id}",
             late=row.cancelled_at is None and status in rules.OPEN_STATUSES and day is not None and day < today,
         )
-        for name, value in own.items():
+        if result is not None:
+            message.result = _RESULTS[result]
+        for name, value in fields.items():
             if isinstance(value, datetime.datetime):
                 getattr(message, name).FromDatetime(value)
             elif isinstance(value, datetime.date):
@@ -161,13 +165,15 @@ class InspectionDetailsService:
         return message
 
 
-def _places(request: Any) -> dict[str, int]:
+def _places(request: Message) -> dict[str, int]:
     fields = request.DESCRIPTOR.fields_by_name
     names = [name for name in ("property_id", "unit_id", "assignee_id") if name in fields]
     return {name: getattr(request, name) for name in names if request.HasField(name)}
 
 
-def _states(request: Any) -> tuple[list[str], list[str]]:
+def _states(
+    request: pb.SearchInspectionsRequest | pb.ListInspectionDaysRequest,
+) -> tuple[list[str], list[str]]:
     """The statuses and the results that a request names. Raises Refusal 400."""
-    statuses = [day_pages.label_of(one, rules.INSPECTION_STATUSES, "status") for one in request.status]
-    return statuses, [day_pages.label_of(one, rules.INSPECTION_RESULTS, "result") for one in request.result]
+    statuses = [day_pages.label_of(number, rules.INSPECTION_STATUSES, "status") for number in request.status]
+    return statuses, [day_pages.label_of(number, rules.INSPECTION_RESULTS, "result") for number in request.result]

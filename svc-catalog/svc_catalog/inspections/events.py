@@ -35,12 +35,12 @@ async def inspection_row_failed(command: Command, inspection: Mapping[str, Any],
 
 
 async def _places(command: Command, property_id: int, unit_id: int | None, asset_id: int | None) -> References:
-    found = References()
+    references = References()
     for rows, entity_id in (
         (PROPERTY_REFERENCES, property_id),
         (UNIT_REFERENCES, unit_id),
         (ASSET_REFERENCES, asset_id),
     ):
         if entity_id is not None:
-            rows.add(found, await rows.by_ids(command.connection, command.company_id, [entity_id]))
-    return found
+            rows.add(references, await rows.by_ids(command.connection, command.company_id, [entity_id]))
+    return references

@@ -99,8 +99,8 @@ def _reinstate(line: InspectionLine) -> None:
 
 async def _number(connection: Connection, batch: Batch[InspectionRow]) -> None:
     """Sets each inspection's number: its row's, else the stored one, else the next one of its property."""
-    wanted = [_key(line) for line in batch.good.values() if line.row.inspection_number is not None]
-    holders = await q.holders_of_numbers(connection, batch.company_id, wanted)
+    numbers = [_key(line) for line in batch.good.values() if line.row.inspection_number is not None]
+    holders = await q.holders_of_numbers(connection, batch.company_id, numbers)
     batch.each(lambda line: _take(line, holders))
     highest: dict[int, int] = {}
     lacking: list[InspectionLine] = []

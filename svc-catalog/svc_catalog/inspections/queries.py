@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from asyncpg import Record
 from sqlalchemy import BigInteger, Text, delete, func, literal_column, select, update
@@ -15,7 +15,7 @@ from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, UpdateMany, array_rows_of
-from chassis.db.statements import Query, Statement, param
+from chassis.db.statements import Expression, Query, Statement, param
 from chassis.imports.importer import ImportTable
 from chassis.lists.paging import Inside, Pages
 from makeready.catalog.v1.inspections_pb2 import ListInspectionsRequest
@@ -64,13 +64,13 @@ INSPECTIONS = ImportTable(inspection, *editable_columns(inspection))
 
 
 def _numbers_taken() -> Statement:
-    asked = array_rows_of(inspection, ("property_id", "inspection_number"))
-    same = (inspection.c.property_id == asked.c.property_id) & (
-        inspection.c.inspection_number == asked.c.inspection_number
+    numbers = array_rows_of(inspection, ("property_id", "inspection_number"))
+    same = (inspection.c.property_id == numbers.c.property_id) & (
+        inspection.c.inspection_number == numbers.c.inspection_number
     )
     columns = (inspection.c.property_id, inspection.c.inspection_number, inspection.c.external_id)
     return Statement(
-        select(*columns).select_from(asked.join(inspection, same)).where(inspection.c.company_id == _company_id)
+        select(*columns).select_from(numbers.join(inspection, same)).where(inspection.c.company_id == _company_id)
     )
 
 
@@ -78,22 +78,22 @@ _NUMBERS_TAKEN = _numbers_taken()
 
 
 async def holders_of_numbers(
-    connection: Connection, company_id: int, wanted: Sequence[tuple[int, int]]
+    connection: Connection, company_id: int, numbers: Sequence[tuple[int, int]]
 ) -> dict[tuple[int, int], str | None]:
     """The external_id of the inspection that has each number; key: property and number. Free numbers are absent."""
     rows = await connection.rows(
         _NUMBERS_TAKEN,
         company_id=company_id,
-        property_id=[property_id for property_id, _ in wanted],
-        inspection_number=[number for _, number in wanted],
+        property_id=[property_id for property_id, _ in numbers],
+        inspection_number=[number for _, number in numbers],
     )
     return {(row["property_id"], row["inspection_number"]): row["external_id"] for row in rows}
 
 
 def _count(last: Callable[[ColumnElement[int], ColumnElement[int]], ColumnElement[int]]) -> Statement:
     """Sets the counter of each property. last: computes the new value from the current value and the parameter."""
-    wanted = array_rows_of(inspection_number, ("property_id", "last"))
-    rows = select(_company_id, wanted.c.property_id, wanted.c.last).order_by(wanted.c.property_id)
+    counters = array_rows_of(inspection_number, ("property_id", "last"))
+    rows = select(_company_id, counters.c.property_id, counters.c.last).order_by(counters.c.property_id)
     put = insert(inspection_number).from_select(["company_id", "property_id", "last"], rows)
     return Statement(
         put.on_conflict_do_update(
@@ -145,7 +145,7 @@ class ChecklistRow(NamedTuple):
     failed_at: datetime.datetime | None
 
 
-_FOUND = ("result", "note", "category", "priority", "asset_id", "photo_url", "failed_at")
+_OUTCOME = ("result", "note", "category", "priority", "asset_id", "photo_url", "failed_at")
 _OF_INSPECTION = (inspection_row.c.company_id == _company_id, inspection_row.c.inspection_id == _inspection_id)
 _INSERT_ROWS = InsertMany(inspection_row, ("company_id", "inspection_id", "position", "label"))
 # From 1, without the gaps that removed rows leave.
@@ -159,7 +159,7 @@ _ROWS = Query(
 _SAVE_ROW = Statement(
     update(inspection_row)
     .where(*_OF_INSPECTION, inspection_row.c.id == param("row_id", BigInteger))
-    .values({name: param(name, inspection_row.c[name].type) for name in _FOUND})
+    .values({name: param(name, inspection_row.c[name].type) for name in _OUTCOME})
 )
 
 
@@ -203,14 +203,14 @@ async def checklist(connection: Connection | Database, company_id: int, inspecti
 
 async def save_row(connection: Connection, company_id: int, inspection_id: int, row: ChecklistRow) -> None:
     """Stores the result of a row."""
-    found = {name: getattr(row, name) for name in _FOUND}
-    await connection.execute(_SAVE_ROW, company_id=company_id, inspection_id=inspection_id, row_id=row.id, **found)
+    outcome = {name: getattr(row, name) for name in _OUTCOME}
+    await connection.execute(_SAVE_ROW, company_id=company_id, inspection_id=inspection_id, row_id=row.id, **outcome)
 
 
 # Statements of the sweep
 
 
-def overdue(day: Any, _now: Any) -> tuple[Any, ...]:
+def overdue(day: Expression, _now: Expression) -> tuple[ColumnElement[bool], ...]:
     """The condition for inspections that are open, served, scheduled before the day and not yet announced."""
     return (MAY_BECOME_STALE, inspection.c.scheduled_date < day)
 

@@ -26,7 +26,7 @@ INSPECTION_STATUSES: tuple[str, ...] = get_args(InspectionStatus)
 STORED_STATUSES: tuple[str, ...] = get_args(StoredStatus)
 INSPECTION_RESULTS: tuple[str, ...] = get_args(InspectionResult)
 INSPECTION_KINDS: tuple[str, ...] = get_args(InspectionKind)
-# A cancelled inspection has this kind in place of its own: all that reads served inspections alone passes it by.
+# A cancelled inspection has this kind instead of the one that it had: all that reads only served inspections skips it.
 CANCELLED = "cancelled"
 STORED_KINDS: tuple[str, ...] = (*INSPECTION_KINDS, CANCELLED)
 
@@ -169,9 +169,9 @@ def outcome(results: Sequence[str | None]) -> InspectionResult:
     return "failed" if "failed" in results else "passed"
 
 
-def is_same_completion(status: str, completed_date: datetime.date | None, given: datetime.date | None) -> bool:
-    """Whether it is completed already, on this date. given: the request's date; None matches every date."""
-    return status == "Completed" and given in (None, completed_date)
+def is_same_completion(status: str, completed_date: datetime.date | None, requested_date: datetime.date | None) -> bool:
+    """Whether it is completed already, on this date. requested_date: the request's; None matches every date."""
+    return status == "Completed" and requested_date in (None, completed_date)
 
 
 def check_photo_url(photo_url: str | None) -> None:

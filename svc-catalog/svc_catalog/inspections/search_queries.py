@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from asyncpg import Record
@@ -13,9 +13,9 @@ from sqlalchemy import BigInteger, Integer, Text, func, literal_column, select, 
 from sqlalchemy.dialects.postgresql import ARRAY, array, distinct_on
 
 from chassis.db.database import Database
-from chassis.db.statements import TEXTS, Query, Statement, param
-from chassis.lists.updated_since import is_of, status_key
-from svc_catalog.day_pages import DayPages, Position
+from chassis.db.statements import TEXTS, Expression, Query, Statement, param
+from chassis.lists.updated_since import Having, is_of, status_key
+from svc_catalog.day_pages import DayPages, DaySearch, Position
 from svc_catalog.inspections.tables import (
     FOR_PEOPLE,
     INSPECTION_DAY,
@@ -39,7 +39,7 @@ _PLACES = {
 }
 
 
-def _lead(names: Collection[str]) -> tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]:
+def _lead(names: Collection[str]) -> tuple[Expression, Expression]:
     """The lead of the index that finds the fewest inspections, and its value."""
     if "unit_id" in names:
         return SEARCH_LEADS["unit"], _PLACES["unit_id"][1]
@@ -53,7 +53,7 @@ def _lead(names: Collection[str]) -> tuple[sa.ColumnElement[Any], sa.ColumnEleme
     return SEARCH_LEADS["company"], _company_id
 
 
-def _checks(names: Collection[str]) -> list[tuple[Any, Any]]:
+def _checks(names: Collection[str]) -> Having:
     return [(inspection.c.company_id, _company_id), *(_PLACES[name] for name in sorted(names))]
 
 
@@ -73,47 +73,44 @@ def cancelled_pages_of(names: frozenset[str]) -> DayPages:
 def _days_of(names: frozenset[str]) -> Statement:
     """The first inspections of each day of a calendar, by state."""
     lead, value = _lead(names)
-    asked = func.unnest(param("states", TEXTS)).table_valued("state", name="asked").render_derived()
+    searched = func.unnest(param("states", TEXTS)).table_valued("state", name="searched").render_derived()
     days = func.unnest(param("days", ARRAY(sa.Date))).table_valued("day", name="days").render_derived()
     key = status_key(lead, SEARCH_STATE)
-    found = (
+    matches = (
         select(inspection.c.id)
         .where(
             SERVED,
-            key == sa.any_(array([status_key(value, asked.c.state)])),
+            key == sa.any_(array([status_key(value, searched.c.state)])),
             sa.any_(array([days.c.day])) == INSPECTION_DAY,
-            *is_of([*_checks(names), (SEARCH_STATE, asked.c.state)]),
+            *is_of([*_checks(names), (SEARCH_STATE, searched.c.state)]),
         )
         .order_by(key, INSPECTION_DAY, inspection.c.id)
         .limit(param("rows", Integer))
-        .correlate(asked, days)
-        .lateral("found")
+        .correlate(searched, days)
+        .lateral("matches")
     )
-    rows = days.join(asked, true()).join(found, true())
-    return Statement(select(days.c.day, found.c.id).select_from(rows).order_by(days.c.day, found.c.id))
+    rows = days.join(searched, true()).join(matches, true())
+    return Statement(select(days.c.day, matches.c.id).select_from(rows).order_by(days.c.day, matches.c.id))
 
 
 async def page(
     database: Database,
     company_id: int,
-    places: Mapping[str, int],
+    search: DaySearch,
     limit: int,
     after: Position | None,
     *,
     newest_first: bool,
     cancelled: bool = False,
-    **values: Any,
 ) -> list[Position]:
-    """Up to limit + 1 positions. values: states, from_day, to_day. cancelled: of cancelled inspections alone."""
-    pages = (cancelled_pages_of if cancelled else pages_of)(frozenset(places))
-    return await pages.page(
-        database, limit, after, newest_first=newest_first, company_id=company_id, **places, **values
-    )
+    """Up to limit + 1 positions. cancelled: of cancelled inspections alone."""
+    pages = (cancelled_pages_of if cancelled else pages_of)(frozenset(search.places))
+    return await pages.page(database, company_id, search, limit, after, newest_first=newest_first)
 
 
-async def counted(database: Database, company_id: int, places: Mapping[str, int], **values: Any) -> int:
-    """How many inspections there are, COUNT_MAX at most. values: states, from_day, to_day."""
-    return await pages_of(frozenset(places)).counted(database, company_id=company_id, **places, **values)
+async def counted(database: Database, company_id: int, search: DaySearch) -> int:
+    """How many inspections there are, COUNT_MAX at most."""
+    return await pages_of(frozenset(search.places)).counted(database, company_id, search)
 
 
 async def ids_by_day(
@@ -125,13 +122,13 @@ async def ids_by_day(
     rows: int,
 ) -> dict[datetime.date, list[int]]:
     """The ids of each day, ascending; of each state, `rows` at most."""
-    found: dict[datetime.date, list[int]] = {}
+    ids_by_day: dict[datetime.date, list[int]] = {}
     statement = _days_of(frozenset(places))
-    for day, one in await database.rows(
+    for day, inspection_id in await database.rows(
         statement, company_id=company_id, states=states, days=days, rows=rows, **places
     ):
-        found.setdefault(day, []).append(one)
-    return found
+        ids_by_day.setdefault(day, []).append(inspection_id)
+    return ids_by_day
 
 
 _EXTERNAL = Statement(
@@ -172,12 +169,12 @@ class FoundInspection(NamedTuple):
     cancel_reason: str | None
 
 
-_JOINED: dict[str, Any] = {
+_JOINED: dict[str, Expression] = {
     "property_name": property_.c.name.label("property_name"),
     "unit_name": unit.c.name.label("unit_name"),
     "assignee_name": staff.c.name.label("assignee_name"),
 }
-_found = (
+_for_people = (
     select(*(_JOINED[name] if name in _JOINED else inspection.c[name] for name in FoundInspection._fields))
     .select_from(
         inspection.join(property_, refers_to(inspection, "property_id", property_))
@@ -186,7 +183,7 @@ _found = (
     )
     .where(FOR_PEOPLE, inspection.c.company_id == _company_id)
 )
-_BY_IDS = Query(FoundInspection, _found.where(inspection.c.id == func.any(param("ids", IDS))))
+_BY_IDS = Query(FoundInspection, _for_people.where(inspection.c.id == func.any(param("ids", IDS))))
 
 
 async def inspections_by_ids(database: Database, company_id: int, ids: Sequence[int]) -> dict[int, FoundInspection]:

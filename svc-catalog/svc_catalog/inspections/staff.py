@@ -40,8 +40,8 @@ class Staff:
 
     async def fetch_missing(self, company_id: int, external_ids: Sequence[str]) -> None:
         """Stores those that the replica lacks. Raises Unavailable if the gateway does not answer."""
-        known = await STAFF_NAMED.by_external_id(self._database, company_id, external_ids)
-        missing = [external_id for external_id in external_ids if external_id not in known]
+        stored = await STAFF_NAMED.by_external_id(self._database, company_id, external_ids)
+        missing = [external_id for external_id in external_ids if external_id not in stored]
         if not missing:
             return
         await self._fetch(staff_pb2.BatchGetStaffRequest(company_id=company_id, external_ids=missing))

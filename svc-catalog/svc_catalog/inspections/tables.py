@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -25,6 +23,7 @@ from sqlalchemy import (
 )
 
 from chassis.changes.tables import Follow, make_followable
+from chassis.db.statements import Expression
 from chassis.lists.paging import page_indexes
 from chassis.lists.updated_since import status_key
 from svc_catalog import field_rules
@@ -142,9 +141,9 @@ SEARCH_STATE = func.textcat(
 SEARCH_ASSIGNEE = func.coalesce(inspection.c.assignee_id, literal_column("0"))
 
 
-def assignee_key(of: Any, assignee: Any) -> Any:
-    """The index key of the inspections that one member of staff has in a company or a property."""
-    return func.hashint8extended(assignee, of, type_=BigInteger)
+def assignee_key(group: Expression, assignee: Expression) -> Expression:
+    """The index key of the inspections that one member of staff has. group: the id of a company or a property."""
+    return func.hashint8extended(assignee, group, type_=BigInteger)
 
 
 # Each lead of an index of searches, by its name.

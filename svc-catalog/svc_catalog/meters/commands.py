@@ -38,8 +38,8 @@ class MeterCommandsService:
 
         async def work(command: Command) -> pb.AddMeterResponse:
             await find_property(command, values["property_id"])
-            own = await self._scoped(command, {"is_active": True} | values, None)
-            return pb.AddMeterResponse(document=await self.meters.add(command, own))
+            columns = await self._scoped(command, {"is_active": True} | values, None)
+            return pb.AddMeterResponse(document=await self.meters.add(command, columns))
 
         return await self.commands.run(call, request, pb.AddMeterResponse, work)
 
@@ -50,28 +50,28 @@ class MeterCommandsService:
             locked = await self.meters.lock(command, request.meter_id)
             if "property_id" in values:
                 await find_property(command, values["property_id"])
-            own = await self._scoped(command, values, locked.row)
-            return pb.UpdateMeterResponse(document=await self.meters.change(command, locked, own))
+            columns = await self._scoped(command, values, locked.row)
+            return pb.UpdateMeterResponse(document=await self.meters.change(command, locked, columns))
 
         return await self.commands.run(call, request, pb.UpdateMeterResponse, work)
 
     async def _scoped(self, command: Command, values: Mapping[str, Any], before: Record | None) -> dict[str, Any]:
         """The values of a meter's columns. Its unit decides its scope, as in an import."""
-        own = dict(values)
-        if own.get("is_active", True) is None:
-            own["is_active"] = True
+        columns = dict(values)
+        if columns.get("is_active", True) is None:
+            columns["is_active"] = True
         stored: Mapping[str, Any] = {} if before is None else dict(before)
-        property_id = own.get("property_id", stored.get("property_id"))
-        if own.get("unit_id") is not None:
-            unit = await find_unit(command, own["unit_id"])
+        property_id = columns.get("property_id", stored.get("property_id"))
+        if columns.get("unit_id") is not None:
+            unit = await find_unit(command, columns["unit_id"])
             if unit["property_id"] != property_id:
                 raise invalid_request("The unit lies in another property.", "unit_id")
-        has_unit = (own["unit_id"] if "unit_id" in own else stored.get("unit_id")) is not None
-        if has_unit and "unit_id" not in own and property_id != stored["property_id"]:
+        has_unit = (columns["unit_id"] if "unit_id" in columns else stored.get("unit_id")) is not None
+        if has_unit and "unit_id" not in columns and property_id != stored["property_id"]:
             raise invalid_request("The meter moves to another property; give its unit there.", "unit_id")
-        stored_scope = None if "scope" in own else stored.get("scope")
-        own["scope"] = rules.meter_scope(own.get("scope"), stored_scope, has_unit)
-        return own
+        stored_scope = None if "scope" in columns else stored.get("scope")
+        columns["scope"] = rules.meter_scope(columns.get("scope"), stored_scope, has_unit)
+        return columns
 
     async def RecordReading(self, request: pb.RecordReadingRequest, call: Call) -> pb.RecordReadingResponse:
         values = inputs.READING_FIELDS.of(request)
@@ -79,9 +79,9 @@ class MeterCommandsService:
 
         async def work(command: Command) -> pb.RecordReadingResponse:
             meter_row = await self.meters.find(command, values["meter_id"])
-            own = {"unit_of_measure": meter_row["unit_of_measure"], "is_estimated": False} | values
+            columns = {"unit_of_measure": meter_row["unit_of_measure"], "is_estimated": False} | values
             try:
-                row = await queries.add_reading(command.connection, command.company_id, own, command.now)
+                row = await queries.add_reading(command.connection, command.company_id, columns, command.now)
             except UniqueViolationError as fault:
                 raise external_id_taken(fault, "reading") from None
             record = self.reading.record(row)

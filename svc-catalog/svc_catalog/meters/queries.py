@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any
 
 from asyncpg import Record
 from sqlalchemy import BigInteger, DateTime, Integer, insert, literal_column, select, true, tuple_, update
@@ -59,15 +58,15 @@ def _readings_page() -> Statement:
         .correlate(meter)
         .subquery("longest")
     )
-    shown = select(*longest.c).order_by(longest.c.id).limit(param("rows", Integer)).lateral("shown")
+    page = select(*longest.c).order_by(longest.c.id).limit(param("rows", Integer)).lateral("page")
     return Statement(
-        select(*shown.c)
-        .select_from(meter.outerjoin(shown, true()))
+        select(*page.c)
+        .select_from(meter.outerjoin(page, true()))
         .where(
             meter.c.company_id == param("company_id", BigInteger),
             meter.c.id == param("meter_id", BigInteger),
         )
-        .order_by(shown.c.id)
+        .order_by(page.c.id)
     )
 
 
@@ -122,13 +121,13 @@ _ADD_READING = Statement(
 
 
 async def add_reading(
-    connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
+    connection: Connection, company_id: int, values: Mapping[str, object], at: datetime.datetime
 ) -> Record:
     """Inserts a reading and returns a row of READING; columns without a value are null."""
-    row: dict[str, Any] = {**dict.fromkeys(_NEW_READING), **values, "company_id": company_id, "source": "staff"}
-    found = await connection.row(_ADD_READING, **{**row, "created_at": at})
-    assert found is not None
-    return found
+    row: dict[str, object] = {**dict.fromkeys(_NEW_READING), **values, "company_id": company_id, "source": "staff"}
+    stored = await connection.row(_ADD_READING, **{**row, "created_at": at})
+    assert stored is not None
+    return stored
 
 
 _SAME_READING = (
@@ -151,10 +150,10 @@ async def locked_reading(connection: Connection, company_id: int, meter_id: int,
     return await connection.row(_LOCKED_READING, company_id=company_id, meter_id=meter_id, id=reading_id)
 
 
-async def save_reading(connection: Connection, company_id: int, row: Mapping[str, Any]) -> Record:
+async def save_reading(connection: Connection, company_id: int, row: Mapping[str, object]) -> Record:
     """Saves a reading that is locked, and returns its row of READING. row: the whole reading, as it is to be."""
     values = {f"new_{name}": row[name] for name in _CORRECTABLE}
     key = {"company_id": company_id, "meter_id": row["meter_id"], "id": row["id"]}
-    found = await connection.row(_SAVE_READING, **key, **values)
-    assert found is not None
-    return found
+    stored = await connection.row(_SAVE_READING, **key, **values)
+    assert stored is not None
+    return stored

@@ -24,13 +24,13 @@ def check_period(start: datetime.datetime, end: datetime.datetime) -> None:
         raise invalid_request("period_end must not be before period_start.", "period_end")
 
 
-def meter_scope(said: str | None, stored: str | None, has_unit: bool) -> str:
-    """What a meter measures for. said: the new scope. stored: the stored one. Raises Refusal 400 if the scope and the
+def meter_scope(new: str | None, stored: str | None, has_unit: bool) -> str:
+    """What a meter measures for. Raises Refusal 400 if the scope and the
     presence of a unit contradict each other."""
     if has_unit:
-        if said not in (None, "unit"):
+        if new not in (None, "unit"):
             raise invalid_request("A meter of a unit has the scope unit.", "scope")
         return "unit"
-    if said == "unit":
+    if new == "unit":
         raise invalid_request("A meter with the scope unit needs a unit.", "unit")
-    return said or (stored if stored != "unit" else None) or "master"
+    return new or (stored if stored != "unit" else None) or "master"

@@ -37,7 +37,7 @@ class NoticeImport:
         await batch.lock_existing(connection, q.NOTICES)
         batch.each(lambda line: _check(line, batch))
         there = [line.stored("id") for line in batch.good.values() if line.before is not None]
-        for_units = {one.id: one.unit_ids for one in await self._notices(connection, company_id, there)}
+        for_units = {record.id: record.unit_ids for record in await self._notices(connection, company_id, there)}
         batch.each(lambda line: _place(line, units, for_units.get(line.stored("id"), [])))
         batch.each(_check_published)
         publishing = {
@@ -86,8 +86,8 @@ def _place(line: NoticeLine, units: Mapping[str, Record], before: Sequence[int])
 
 
 def _units(line: NoticeLine) -> Sequence[int]:
-    found: Sequence[int] = line.values["unit_ids"]
-    return found
+    unit_ids: Sequence[int] = line.values["unit_ids"]
+    return unit_ids
 
 
 def _check_published(line: NoticeLine) -> None:

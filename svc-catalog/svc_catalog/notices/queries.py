@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, delete, func, literal_column, select, true, tuple_
@@ -52,7 +52,7 @@ def _newest(*, of_property: bool) -> Statement:
     conditions, order = stretch(having, [])
     order = [*order, PUBLISHED_OR_COMPOSING, notice.c.id]
     at = tuple_(param("after_at", TIME), param("after_id", BigInteger))
-    found = (
+    rows = (
         select(notice.c.id, PUBLISHED_OR_COMPOSING.label("at"))
         .where(
             *conditions,
@@ -60,10 +60,10 @@ def _newest(*, of_property: bool) -> Statement:
             param("to_at", TIME) >= PUBLISHED_OR_COMPOSING,
             tuple_(PUBLISHED_OR_COMPOSING, notice.c.id) < at,
         )
-        .order_by(*(one.desc() for one in order))
+        .order_by(*(column.desc() for column in order))
         .limit(param("rows", Integer))
     )
-    return Statement(found)
+    return Statement(rows)
 
 
 NEWEST = {of_property: _newest(of_property=of_property) for of_property in (False, True)}
@@ -145,7 +145,7 @@ async def newest_notices(
 ) -> list[Newest]:
     """Up to limit + 1 places; the extra one means that another page follows."""
     start = after or Newest(LAST_ID, NEVER)
-    values: dict[str, Any] = {} if property_id is None else {"property_id": property_id}
+    place = {} if property_id is None else {"property_id": property_id}
     last = LAST_INSTANT if published else NEVER
     rows = await database.rows(
         NEWEST[property_id is not None],
@@ -156,7 +156,7 @@ async def newest_notices(
         after_at=start.at,
         after_id=start.id,
         rows=limit + 1,
-        **values,
+        **place,
     )
     return [Newest(*row) for row in rows]
 
@@ -165,8 +165,8 @@ async def counted_notices(
     database: Database, company_id: int, from_at: datetime.datetime, to_at: datetime.datetime
 ) -> int:
     """How many notices were published in this time, COUNT_MAX at most. From NEVER on: those being composed."""
-    found: int = await database.value(_COUNT, company_id=company_id, from_at=from_at, to_at=to_at)
-    return found
+    count: int = await database.value(_COUNT, company_id=company_id, from_at=from_at, to_at=to_at)
+    return count
 
 
 async def units_of(database: Database, company_id: int, notice_id: int) -> list[Record]:
@@ -200,7 +200,7 @@ async def delete_notice(connection: Connection, company_id: int, notice_id: int)
 
 async def put_units(connection: Connection, company_id: int, units: Sequence[tuple[int, int, Sequence[int]]]) -> None:
     """Replaces the units of each notice. units: for each notice its id, its property's id and its unit ids."""
-    await connection.execute(_LEAVE_UNITS, company_id=company_id, notice_ids=[one for one, _, _ in units])
+    await connection.execute(_LEAVE_UNITS, company_id=company_id, notice_ids=[notice_id for notice_id, _, _ in units])
     rows = [
         {"company_id": company_id, "notice_id": notice_id, "unit_id": unit_id, "property_id": property_id}
         for notice_id, property_id, unit_ids in units

@@ -60,8 +60,10 @@ NOTICE = Shape(
 )
 
 
-def published(one: Notice) -> bytes:
+def published(notice: Notice) -> bytes:
     """The data of a published notice's event."""
-    assert one.published_at is not None
-    data = PublishedNotice(one.subject, one.property_name, one.unit, one.url, printed(one.published_at), one.when)
+    assert notice.published_at is not None
+    data = PublishedNotice(
+        notice.subject, notice.property_name, notice.unit, notice.url, printed(notice.published_at), notice.when
+    )
     return encode(data)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 from asyncpg import Record
@@ -69,8 +68,8 @@ class NoticesService:
             async def put_units(notice_id: int) -> None:
                 await q.put_units(command.connection, command.company_id, [(notice_id, property_id, unit_ids)])
 
-            own = values | {"property_id": property_id}
-            saved = await self._notices.save_new(command, own, "composed", put_units)
+            columns = values | {"property_id": property_id}
+            saved = await self._notices.save_new(command, columns, "composed", put_units)
             return pb.ComposeNoticeResponse(notice=_message(saved.record))
 
         return await self.commands.run(call, request, pb.ComposeNoticeResponse, work)
@@ -85,16 +84,16 @@ class NoticesService:
             before = locked.record
             rules.check_composing(before.published_at)
             rules.check_unchanged(before.updated_at, _as_of(request))
-            own, units = dict(values), before.unit_ids
+            columns, units = dict(values), before.unit_ids
             if unit_ids or request.whole_property:
-                own["area"], units = None, unit_ids
+                columns["area"], units = None, unit_ids
             elif values.get("area") is not None:
                 units = []
             touched = units != before.unit_ids
             if touched:
                 await _check_units(command, before.property_id, units)
                 await q.put_units(command.connection, command.company_id, [(before.id, before.property_id, units)])
-            saved = await self._notices.save(command, locked, own, touched)
+            saved = await self._notices.save(command, locked, columns, touched)
             return pb.UpdateNoticeResponse(notice=_message(saved.record))
 
         return await self.commands.run(call, request, pb.UpdateNoticeResponse, work)
@@ -134,7 +133,7 @@ class NoticesService:
         units = await q.named_units(self.database, company_id, request.property_id, unit_ids) if unit_ids else []
         if len(units) < len(unit_ids):
             raise no_such("unit in that property")
-        one = Notice(
+        preview = Notice(
             id=request.notice_id,
             property_id=request.property_id,
             property_name=property_name,
@@ -148,7 +147,9 @@ class NoticesService:
             source="",
             **msgspec.structs.asdict(values),
         )
-        return pb.PreviewNoticeResponse(notice=_message(one), units=map(_unit, units), event_data=published(one))
+        return pb.PreviewNoticeResponse(
+            notice=_message(preview), units=map(_unit, units), event_data=published(preview)
+        )
 
     async def ListNotices(self, request: pb.ListNoticesRequest, call: Call) -> pb.ListNoticesResponse:
         limit = request.limit if request.HasField("limit") else PAGE
@@ -170,13 +171,13 @@ class NoticesService:
             raise invalid_request("after_id goes without newest_first.", "after_id")
         published_alone = request.published if request.HasField("published") else None
         after = _place_of(request.after) if request.HasField("after") else None
-        found = await q.newest_notices(self.database, company_id, limit, after, property_id, published_alone)
-        shown = found[:limit]
-        rows = await q.notices_by_ids(self.database, company_id, [one.id for one in shown])
+        places = await q.newest_notices(self.database, company_id, limit, after, property_id, published_alone)
+        page = places[:limit]
+        rows = await q.notices_by_ids(self.database, company_id, [place.id for place in page])
         by_id = {record.id: record for record in map(self._renderer.record, rows)}
-        answer = pb.ListNoticesResponse(notices=(_message(by_id[one.id]) for one in shown if one.id in by_id))
-        if len(found) > limit:
-            answer.next = _text_of(shown[-1])
+        answer = pb.ListNoticesResponse(notices=(_message(by_id[place.id]) for place in page if place.id in by_id))
+        if len(places) > limit:
+            answer.next = _text_of(page[-1])
         return answer
 
     async def GetNotice(self, request: pb.GetNoticeRequest, call: Call) -> pb.GetNoticeResponse:
@@ -207,13 +208,13 @@ class NoticesService:
                 self.outbox.public(
                     rules.EVENT,
                     company_id=company_id,
-                    entity_id=one.id,
-                    occurred_at=one.published_at,
-                    data=published(one),
+                    entity_id=record.id,
+                    occurred_at=record.published_at,
+                    data=published(record),
                     request_id=call.request_id,
                 )
-                for one in notices
-                if one.published_at is not None
+                for record in notices
+                if record.published_at is not None
             ]
             await self.outbox.add_many(connection, events)
 
@@ -242,26 +243,26 @@ def _place_of(text: str) -> q.Newest:
     return q.Newest(int(number), instant)
 
 
-def _message(one: Notice) -> pb.Notice:
+def _message(record: Notice) -> pb.Notice:
     message = pb.Notice(
-        notice_id=one.id,
-        unit_id=one.unit_ids,
-        unit=one.unit,
-        url=one.url,
-        property_name=one.property_name,
-        **{name: getattr(one, name) for name in (*rules.CONTENT, "external_id", "source")},
+        notice_id=record.id,
+        unit_id=record.unit_ids,
+        unit=record.unit,
+        url=record.url,
+        property_name=record.property_name,
+        **{name: getattr(record, name) for name in (*rules.CONTENT, "external_id", "source")},
     )
     for name in ("created_at", "updated_at", "published_at"):
-        at = getattr(one, name)
+        at = getattr(record, name)
         if at is not None:
             getattr(message, name).FromDatetime(at)
     return message
 
 
-def _audited(one: Notice, _row: Mapping[str, Any]) -> dict[str, Any]:
+def _audited(record: Notice, _row: Mapping[str, object]) -> dict[str, object]:
     """The values of a notice in an audit entry."""
-    published_at = None if one.published_at is None else printed(one.published_at)
-    return {name: getattr(one, name) for name in _AUDITED} | {"published_at": published_at}
+    published_at = None if record.published_at is None else printed(record.published_at)
+    return {name: getattr(record, name) for name in _AUDITED} | {"published_at": published_at}
 
 
 def _unit(row: Record) -> pb.NoticeUnit:
@@ -273,15 +274,15 @@ def _as_of(request: pb.UpdateNoticeRequest | pb.PublishNoticeRequest) -> datetim
     return request.as_of.ToDatetime(datetime.UTC) if request.HasField("as_of") else None
 
 
-def _unit_ids(given: Sequence[int]) -> list[int]:
+def _unit_ids(requested: Sequence[int]) -> list[int]:
     """The ids without duplicates, ascending. Raises Refusal 400 if there are too many."""
-    if len(given) > rules.UNITS_MAX:
+    if len(requested) > rules.UNITS_MAX:
         raise invalid_request(f"unit_id may name {rules.UNITS_MAX} units at most.", "unit_id")
-    return sorted(set(given))
+    return sorted(set(requested))
 
 
 async def _check_units(command: Command, property_id: int, unit_ids: Sequence[int]) -> None:
     """Raises Refusal 404 if one of them is not in the property."""
-    found = await q.units_of_property(command.connection, command.company_id, property_id, unit_ids) if unit_ids else []
-    if len(found) < len(unit_ids):
+    units = await q.units_of_property(command.connection, command.company_id, property_id, unit_ids) if unit_ids else []
+    if len(units) < len(unit_ids):
         raise no_such("unit in that property")

@@ -68,8 +68,8 @@ class PlaceCommandsService:
         async def work(command: Command) -> pb.AddUnitResponse:
             await _lock_imports_to_name(command, values)
             await find_property(command, request.property_id)
-            own, _ = await _parts(command, values, {"property_id": request.property_id})
-            return pb.AddUnitResponse(document=await self.units.add(command, own))
+            columns, _ = await _parts(command, values, {"property_id": request.property_id})
+            return pb.AddUnitResponse(document=await self.units.add(command, columns))
 
         return await self.commands.run(call, request, pb.AddUnitResponse, work)
 
@@ -83,8 +83,8 @@ class PlaceCommandsService:
             floor = locked.record.floor
             # If the building changes, the unit moves to the floor with the same name in the new building.
             moved = {"floor": floor.name} if floor is not None and "building" in values else {}
-            own, touched = await _parts(command, moved | values, dict(locked.row))
-            return pb.UpdateUnitResponse(document=await self.units.change(command, locked, own, touched))
+            columns, touched = await _parts(command, moved | values, dict(locked.row))
+            return pb.UpdateUnitResponse(document=await self.units.change(command, locked, columns, touched))
 
         return await self.commands.run(call, request, pb.UpdateUnitResponse, work)
 
@@ -95,9 +95,9 @@ class PlaceCommandsService:
         async def work(command: Command) -> pb.AddAssetResponse:
             await _lock_imports_to_name(command, values)
             await find_property(command, request.property_id)
-            own = await self._placed(command, values, request.property_id)
-            own.setdefault("status", rules.DEFAULT_ASSET_STATUS)
-            return pb.AddAssetResponse(document=await self.assets.add(command, own))
+            columns = await self._placed(command, values, request.property_id)
+            columns.setdefault("status", rules.DEFAULT_ASSET_STATUS)
+            return pb.AddAssetResponse(document=await self.assets.add(command, columns))
 
         return await self.commands.run(call, request, pb.AddAssetResponse, work)
 
@@ -113,27 +113,27 @@ class PlaceCommandsService:
             rules.check_asset_moves(values, row["property_id"], has_place)
             if "property_id" in values:
                 await find_property(command, values["property_id"])
-            own = await self._placed(command, values, values.get("property_id", row["property_id"]))
-            return pb.UpdateAssetResponse(document=await self.assets.change(command, locked, own))
+            columns = await self._placed(command, values, values.get("property_id", row["property_id"]))
+            return pb.UpdateAssetResponse(document=await self.assets.change(command, locked, columns))
 
         return await self.commands.run(call, request, pb.UpdateAssetResponse, work)
 
     async def _placed(self, command: Command, values: Mapping[str, Any], property_id: int) -> dict[str, Any]:
         """The values of an asset's columns. A place that the values name is created if it does not exist."""
-        own = {name: value for name, value in values.items() if name not in rules.PLACE}
-        if own.get("status", "") is None:
-            own["status"] = rules.DEFAULT_ASSET_STATUS
+        columns = {name: value for name, value in values.items() if name not in rules.PLACE}
+        if columns.get("status", "") is None:
+            columns["status"] = rules.DEFAULT_ASSET_STATUS
         if any(name in values for name in rules.PLACE):
-            own |= {"unit_id": None, "location_id": None}
+            columns |= {"unit_id": None, "location_id": None}
         if values.get("unit_id") is not None:
-            found = await find_unit(command, values["unit_id"])
-            if found["property_id"] != property_id:
+            unit = await find_unit(command, values["unit_id"])
+            if unit["property_id"] != property_id:
                 raise invalid_request("The location lies in another property.", "unit_id")
-            own["unit_id"] = found["id"]
+            columns["unit_id"] = unit["id"]
         elif values.get("location") is not None:
             key = (property_id, values["location"], values["location_type"])
-            own["location_id"] = (await q.LOCATIONS.ids(command.connection, command.company_id, [key]))[key]
-        return own
+            columns["location_id"] = (await q.LOCATIONS.ids(command.connection, command.company_id, [key]))[key]
+        return columns
 
 
 async def _lock_imports_to_name(command: Command, values: Mapping[str, Any]) -> None:
@@ -147,24 +147,24 @@ async def _parts(command: Command, values: Mapping[str, Any], before: Mapping[st
     whether its floorplan's measures changed. before: the stored columns, at least property_id."""
     property_id = before["property_id"]
     parts = ("building", "floor", "floorplan", *rules.FLOORPLAN_MEASURES)
-    own = {name: value for name, value in values.items() if name not in parts} | {"property_id": property_id}
+    columns = {name: value for name, value in values.items() if name not in parts} | {"property_id": property_id}
 
     async def part(name: str, places: q.NamedPlaces, *within: Any) -> None:
         if name not in values:
             return
         key = (property_id, values[name], *within)
         ids = {} if values[name] is None else await places.ids(command.connection, command.company_id, [key])
-        own[f"{name}_id"] = ids.get(key)
+        columns[f"{name}_id"] = ids.get(key)
 
     await part("building", q.BUILDINGS)
     await part("floorplan", q.FLOORPLANS)
-    await part("floor", q.FLOORS, own.get("building_id", before.get("building_id")))
+    await part("floor", q.FLOORS, columns.get("building_id", before.get("building_id")))
     stated = {name: values[name] for name in rules.FLOORPLAN_MEASURES if name in values}
     if not stated:
-        return own, False
-    plan_id: int = own["floorplan_id"] if "floorplan_id" in own else before["floorplan_id"]
+        return columns, False
+    plan_id: int = columns["floorplan_id"] if "floorplan_id" in columns else before["floorplan_id"]
     plans = await q.floorplan_measures(command.connection, command.company_id, [property_id], [plan_id])
     differs = plans[plan_id].differs(stated)
     if differs:
         await q.save_floorplan_measures(command.connection, [plans[plan_id]._replace(**stated)])
-    return own, differs
+    return columns, differs

@@ -45,14 +45,14 @@ class NamedPlaces:
         self, connection: Connection, company_id: int, keys: Iterable[tuple[Any, ...]]
     ) -> dict[tuple[Any, ...], int]:
         """The id of each part, by its key."""
-        wanted = [dict(zip(self._key, key, strict=True)) for key in dict.fromkeys(keys)]
-        if not wanted:
+        parts = [dict(zip(self._key, key, strict=True)) for key in dict.fromkeys(keys)]
+        if not parts:
             return {}
-        rows = await connection.rows(self._find, **columns_of(wanted, self._key))
-        found = {tuple(row)[1:]: row["id"] for row in rows}
-        missing = [{"company_id": company_id, **one} for one in wanted if tuple(one.values()) not in found]
-        made = await self._insert.run(connection, missing)
-        return found | {tuple(row)[1:]: row["id"] for row in made}
+        rows = await connection.rows(self._find, **columns_of(parts, self._key))
+        ids = {tuple(row)[1:]: row["id"] for row in rows}
+        missing = [{"company_id": company_id, **part} for part in parts if tuple(part.values()) not in ids]
+        inserted = await self._insert.run(connection, missing)
+        return ids | {tuple(row)[1:]: row["id"] for row in inserted}
 
 
 BUILDINGS = NamedPlaces(t.building, "property_id", "name")

@@ -1,5 +1,5 @@
-"""Properties, units and assets that other records refer to: by external_id in a file, by id in a request. A row that is
-found is locked until the commit."""
+"""Properties, units and assets that other records refer to: by external_id in a file, by id in a request. A row
+that exists is locked until the commit."""
 
 from __future__ import annotations
 

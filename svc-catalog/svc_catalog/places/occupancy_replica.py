@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from sqlalchemy import BigInteger, Integer, Text, func, null, select, true, tuple_, update
 
@@ -19,12 +18,14 @@ _NAMES = ("company_id", "id", "unit_status", "projected_ready_on", "occupancy_ve
 
 
 def _take(*, newer_only: bool) -> Statement:
-    given = array_rows_of(t.unit, _NAMES)
+    arrived = array_rows_of(t.unit, _NAMES)
     # Locks the units in the order of their ids, as an import does, so that the two cannot deadlock.
     taken = (
-        select(*(given.c[name] for name in _NAMES))
-        .select_from(t.unit.join(given, (t.unit.c.company_id == given.c.company_id) & (t.unit.c.id == given.c.id)))
-        .where(t.unit.c.occupancy_version < given.c.occupancy_version if newer_only else true())
+        select(*(arrived.c[name] for name in _NAMES))
+        .select_from(
+            t.unit.join(arrived, (t.unit.c.company_id == arrived.c.company_id) & (t.unit.c.id == arrived.c.id))
+        )
+        .where(t.unit.c.occupancy_version < arrived.c.occupancy_version if newer_only else true())
         .order_by(t.unit.c.id)
         .with_for_update(of=t.unit, key_share=True)
         .cte("taken")
@@ -69,20 +70,22 @@ _FORGET = Statement(
 class UnitOccupancies:
     """The replica of these columns: a `Replicated`."""
 
-    async def put(self, connection: Connection, references: Iterable[Any], overwrite: bool = False) -> None:
+    async def put(
+        self, connection: Connection, references: Iterable[UnitOccupancyReference], overwrite: bool = False
+    ) -> None:
         """Stores references newer than the unit's version; of several, the newest. overwrite: stores any version.
 
         Skips unknown units. svc-catalog commits a unit before another service can refer to it, so an unknown one
         belongs to another installation, and waiting for it would block the event for ever.
         """
         newest: dict[int, UnitOccupancyReference] = {}
-        for one in references:
-            if one.id not in newest or one.version > newest[one.id].version:
-                newest[one.id] = one
+        for reference in references:
+            if reference.id not in newest or reference.version > newest[reference.id].version:
+                newest[reference.id] = reference
         if not newest:
             return
         rows = [newest[unit_id] for unit_id in sorted(newest)]
-        columns: dict[str, list[Any]] = {
+        columns: dict[str, list[object]] = {
             "company_id": [row.company_id for row in rows],
             "id": [row.id for row in rows],
             "unit_status": [row.unit_status if row.HasField("unit_status") else None for row in rows],
@@ -99,8 +102,8 @@ class UnitOccupancies:
         return {row["id"]: dict(row) for row in rows}
 
     async def page(self, connection: Connection, after: Key, rows: int) -> list[Key]:
-        found = await connection.rows(_PAGE, company_id=after[0], id=after[1], rows=rows)
-        return [(row["company_id"], row["id"]) for row in found]
+        rows_after = await connection.rows(_PAGE, company_id=after[0], id=after[1], rows=rows)
+        return [(row["company_id"], row["id"]) for row in rows_after]
 
     async def forget(self, connection: Connection, keys: Sequence[Key]) -> None:
         await connection.execute(_FORGET, **_columns(keys))

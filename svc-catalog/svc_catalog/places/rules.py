@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from chassis.refusals import invalid_request
 
@@ -30,7 +30,7 @@ FLOORPLAN_MEASURES = ("bedrooms", "bathrooms", "square_feet")
 PLACE = ("unit_id", "location", "location_type")
 
 
-def check_measures(values: Mapping[str, Any], has_floorplan: bool) -> None:
+def check_measures(values: Mapping[str, object], has_floorplan: bool) -> None:
     """Raises Refusal 400 if a measure is set without a floorplan. has_floorplan: whether the stored unit has one."""
     has_floorplan = values["floorplan"] is not None if "floorplan" in values else has_floorplan
     for name in FLOORPLAN_MEASURES:
@@ -38,7 +38,7 @@ def check_measures(values: Mapping[str, Any], has_floorplan: bool) -> None:
             raise invalid_request(f"{name} belongs to a floorplan; name it in floorplan.", name)
 
 
-def check_place(values: Mapping[str, Any]) -> None:
+def check_place(values: Mapping[str, object]) -> None:
     """Raises Refusal 400 if an asset would be in two places, or in a place without location_type."""
     in_unit, named, typed = (values.get(name) is not None for name in PLACE)
     if in_unit and (named or typed):
@@ -49,7 +49,7 @@ def check_place(values: Mapping[str, Any]) -> None:
         raise invalid_request("location_type describes a location; name it in location.", "location_type")
 
 
-def check_asset_moves(values: Mapping[str, Any], property_id: int, has_place: bool) -> None:
+def check_asset_moves(values: Mapping[str, object], property_id: int, has_place: bool) -> None:
     """Raises Refusal 400 if an asset that has a place moves from property_id to another without a new place."""
     moves = values.get("property_id", property_id) != property_id
     if moves and has_place and not any(name in values for name in PLACE):

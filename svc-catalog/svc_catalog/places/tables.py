@@ -49,7 +49,7 @@ floor_id = ids("floor_id")
 floorplan_id = ids("floorplan_id")
 
 
-def _place(name: str, sequence: Sequence, *rest: Column[object] | ForeignKeyConstraint | CheckConstraint) -> Table:
+def _place(name: str, sequence: Sequence, *parts: Column[object] | ForeignKeyConstraint | CheckConstraint) -> Table:
     """A part or a floorplan of a property, identified by its name."""
     return Table(
         name,
@@ -59,7 +59,7 @@ def _place(name: str, sequence: Sequence, *rest: Column[object] | ForeignKeyCons
         id_of(sequence),
         Column("name", Text, nullable=False),
         Column("external_id", Text),
-        *rest,
+        *parts,
         lies_in_property(),
     )
 

@@ -1,4 +1,4 @@
-"""Fills the words by which people find places, beside the writes.
+"""Fills the words by which people find places, in the background.
 
 A row whose `version` is not its `searched_version` is in a small partial index. So no write knows about words, rows of
 imports and of older releases are found too, and after a kill the rest is still in the index.
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
+from asyncpg import Record
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.rows import array_rows
-from chassis.db.statements import Statement
+from chassis.db.statements import Expression, Statement
 from chassis.lists.words import words_of
 from svc_catalog.meters.tables import meter
 from svc_catalog.places.tables import asset, location, property_, unit
@@ -35,7 +36,9 @@ _KEY = {"company_id": sa.BigInteger(), "id": sa.BigInteger()}
 class Kind:
     """How the rows of one table get their words."""
 
-    def __init__(self, name: str, table: sa.Table, source: Any, property_id: Any, *texts: Any) -> None:
+    def __init__(
+        self, name: str, table: sa.Table, source: sa.FromClause, property_id: Expression, *texts: Expression
+    ) -> None:
         """source: the table with those joined that have texts."""
         stale = sa.text(f"{table.name}.searched_version <> {table.name}.version")
         self.name = name
@@ -61,19 +64,19 @@ class Kind:
 
 def _again(table: sa.Table, column: str) -> Statement:
     """Marks the rows that lie in changed places."""
-    of = array_rows("of", _KEY)
+    places = array_rows("places", _KEY)
     return Statement(
         sa.update(table)
         .where(
-            table.c.company_id == of.c.company_id,
-            table.c[column] == of.c.id,
+            table.c.company_id == places.c.company_id,
+            table.c[column] == places.c.id,
             table.c.searched_version != sa.literal_column("0"),
         )
         .values(searched_version=sa.literal_column("0"))
     )
 
 
-_in_property = {one: refers_to(one, "property_id", property_) for one in (unit, asset, meter)}
+_in_property = {table: refers_to(table, "property_id", property_) for table in (unit, asset, meter)}
 KINDS = (
     Kind(
         "property",
@@ -116,10 +119,10 @@ _INSIDE = {
     "unit": [_again(table, "unit_id") for table in (asset, meter)],
 }
 _STALE = Statement(
-    sa.union_all(*(sa.select(sa.literal_column(f"'{one.name}'", sa.Text)).where(one.is_stale) for one in KINDS))
+    sa.union_all(*(sa.select(sa.literal_column(f"'{kind.name}'", sa.Text)).where(kind.is_stale) for kind in KINDS))
 )
 
-_FIELDS: dict[str, Any] = {
+_FIELDS = {
     **_KEY,
     "kind": sa.Text(),
     "property_id": sa.BigInteger(),
@@ -139,18 +142,18 @@ class _Entry(NamedTuple):
 
 def _save() -> Statement:
     """Saves entries and returns the keys of those that are new or differ."""
-    given = array_rows("given", _FIELDS)
-    blank: Any = sa.literal_column("' '")
+    entries = array_rows("entries", _FIELDS)
+    blank: Expression = sa.literal_column("' '")
     words = sa.func.array_to_tsvector(
-        sa.func.array_remove(sa.func.string_to_array(given.c.words, blank), sa.literal_column("''"))
+        sa.func.array_remove(sa.func.string_to_array(entries.c.words, blank), sa.literal_column("''"))
     )
-    columns = [given.c[name] for name in _FIELDS if name != "words"]
+    columns = [entries.c[name] for name in _FIELDS if name != "words"]
     form = insert(place_search).from_select(list(_FIELDS), sa.select(*columns, words), include_defaults=False)
-    new, own = form.excluded, place_search.c
+    new, stored = form.excluded, place_search.c
     values = {name: new[name] for name in ("property_id", "name_order", "words")}
-    differs = sa.or_(*(own[name].is_distinct_from(new[name]) for name in values))
+    differs = sa.or_(*(stored[name].is_distinct_from(new[name]) for name in values))
     upsert = form.on_conflict_do_update(index_elements=["company_id", "kind", "id"], set_=values, where=differs)
-    return Statement(upsert.returning(own.company_id, own.id))
+    return Statement(upsert.returning(stored.company_id, stored.id))
 
 
 _SAVE = _save()
@@ -195,5 +198,5 @@ class Indexing:
         return len(rows)
 
 
-def _arrays(rows: Sequence[Any], names: Sequence[str]) -> dict[str, list[Any]]:
+def _arrays(rows: Sequence[Record | _Entry], names: Sequence[str]) -> dict[str, list[object]]:
     return {name: [getattr(row, name) if isinstance(row, tuple) else row[name] for row in rows] for name in names}

@@ -3,18 +3,18 @@ the company."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
+from asyncpg import Record
 from sqlalchemy.dialects.postgresql import TSQUERY, array
 
-from chassis.db.database import IN_ORDER
-from chassis.db.statements import TEXTS, TIME, Statement, param
+from chassis.db.database import IN_ORDER, Database
+from chassis.db.statements import TEXTS, TIME, Expression, Selection, Statement, param, sql
 from chassis.lists.paging import on_rows
 from svc_catalog.meters.tables import meter, reading
 from svc_catalog.places.tables import asset, building, floor, floorplan, known_status, location, property_, unit
-from svc_catalog.schema import IDS, company, in_order_of_names
+from svc_catalog.schema import IDS, in_order_of_names
 from svc_catalog.search.tables import place_search
 from svc_catalog.selects import refers_to
 
@@ -29,19 +29,19 @@ _company, _after, _rows = (
 _query = sa.cast(param("query", sa.Text), TSQUERY)
 
 
-def _literal(sql: str) -> sa.ColumnElement[Any]:
-    return sa.literal_column(sql)
+def _number(number: int) -> Expression:
+    return sa.literal_column(str(number))
 
 
-_one, _most, _few = (_literal(str(number)) for number in (1, COUNT_MAX + 1, 1000))
+_one, _most, _few = map(_number, (1, COUNT_MAX + 1, 1000))
 _nothing = sa.literal_column("''", sa.Text)
 
 
-def _text(column: Any, name: str) -> Any:
+def _text(column: Expression, name: str) -> Expression:
     return sa.func.coalesce(column, sa.literal_column("''"), type_=sa.Text).label(name)
 
 
-def _day(column: Any, name: str) -> Any:
+def _day(column: Expression, name: str) -> Expression:
     return _text(sa.func.to_char(column, sa.literal_column("'YYYY-MM-DD'"), type_=sa.Text), name)
 
 
@@ -155,11 +155,11 @@ class NamePages:
         self,
         kind: str,
         table: sa.Table,
-        rows: sa.Select[Any],
+        rows: Selection,
         filters: Mapping[str, sa.ColumnElement[bool]],
-        leads: Sequence[Mapping[str, Any]] = (),
+        leads: Sequence[Mapping[str, Expression]] = (),
         small: str = "",
-        order: Sequence[Any] = (),
+        order: Sequence[Expression] = (),
         rows_max: int = 200,
     ) -> None:
         """rows: the SELECT. filters: by the name of their parameter, which is an array if it ends in "s". leads: by
@@ -167,7 +167,7 @@ class NamePages:
         order: columns instead of the name."""
         self.kind, self.table, self._all = kind, table, rows
         self._filters, self._leads, self._small = filters, leads, small
-        self._longest = _literal(str(rows_max + 1))
+        self._longest = _number(rows_max + 1)
         self._order = tuple(order) or (in_order_of_names(table.c.name),)
         self._statements: dict[frozenset[str], Statement] = {}
         self._by_ids = self._joined(
@@ -177,10 +177,12 @@ class NamePages:
             ["place"],
         )
 
-    async def rows(self, database: Any, company_id: int, after_id: int, rows: int, given: Mapping[str, Any]) -> Any:
-        """Up to `rows` rows. given: the values of filters; `query` is the text of a tsquery."""
-        values = {"company_id": company_id, "after_id": after_id, "rows": rows, **given}
-        names = frozenset(given)
+    async def rows(
+        self, database: Database, company_id: int, after_id: int, rows: int, filters: Mapping[str, object]
+    ) -> list[Record]:
+        """Up to `rows` rows. filters: their values; `query` is the text of a tsquery."""
+        values = {"company_id": company_id, "after_id": after_id, "rows": rows, **filters}
+        names = frozenset(filters)
         async with database.transaction(self.first(names), writes=False) as connection:
             return await connection.rows(self.statement(names), **values)
 
@@ -188,7 +190,7 @@ class NamePages:
         """The SQL at the start of the statement's transaction."""
         return "" if names & {"query", self._small} else IN_ORDER
 
-    async def by_ids(self, database: Any, company_id: int, ids: Sequence[int]) -> Any:
+    async def by_ids(self, database: Database, company_id: int, ids: Sequence[int]) -> list[Record]:
         """The company's rows with these ids, in their order."""
         return await database.rows(self._by_ids, company_id=company_id, ids=ids) if ids else []
 
@@ -196,7 +198,7 @@ class NamePages:
         """The statement for a set of filters. Its parameters: the filters', company_id, after_id and rows."""
         if names not in self._statements:
             by_words = "query" in names
-            choose = self._found if by_words else self._sorted if self._small in names else self._walked
+            choose = self._by_words if by_words else self._of_small_place if self._small in names else self._by_lead
             cut = choose(names).limit(_rows).subquery("cut")
             # A literal limit: with a parameter the planner expects a tenth of the table, and joins whole tables.
             longest = sa.select(cut).limit(self._longest).subquery("longest")
@@ -214,11 +216,12 @@ class NamePages:
         same = (table.c.company_id == at.company_id, table.c.id == at.id)
         return Statement(self._all.join_from(table, longest, sa.and_(*same)).order_by(*(at[name] for name in order)))
 
-    def _walked(self, names: frozenset[str]) -> sa.Select[Any]:
+    def _by_lead(self, names: frozenset[str]) -> Selection:
+        """The rows of the first lead whose filters are all set, in the order of its index."""
         table = self.table
-        lead = next((one for one in self._leads if one.keys() <= names), {})
-        columns: list[Any] = [table.c.company_id]
-        values: list[Any] = [_company]
+        lead = next((lead for lead in self._leads if lead.keys() <= names), {})
+        columns: list[Expression] = [table.c.company_id]
+        values: list[Expression] = [_company]
         each = None
         for name, column in lead.items():
             columns.append(column)
@@ -227,72 +230,73 @@ class NamePages:
                 values.append(each.c.value)
             else:
                 values.append(self._filters[name].right)
-        own = sa.select(*self._row(table, self._order)).where(
+        scan = sa.select(*_with_order(table.c, self._order)).where(
             *(column == sa.any_(array([value])) for column, value in zip(columns, values, strict=True)),
             self._further(table, self._order),
             *(self._filters[name] for name in sorted(names - lead.keys())),
         )
-        own = own.order_by(*columns, *self._order, table.c.id).limit(_rows)
+        scan = scan.order_by(*columns, *self._order, table.c.id).limit(_rows)
         if each is not None:
-            parts = own.lateral("parts")
-            own = sa.select(parts).select_from(each.join(parts, sa.true()))
-            return own.order_by(*(parts.c[f"o{place}"] for place in range(len(self._order))), parts.c.id)
-        return own
+            parts = scan.lateral("parts")
+            scan = sa.select(parts).select_from(each.join(parts, sa.true()))
+            return scan.order_by(*(parts.c[f"o{place}"] for place in range(len(self._order))), parts.c.id)
+        return scan
 
-    def _sorted(self, names: frozenset[str]) -> sa.Select[Any]:
-        """The rows of a small place."""
+    def _of_small_place(self, names: frozenset[str]) -> Selection:
         table, column = self.table, self.table.c[self._small]
         having = [(table.c.company_id, _company), (column, param(self._small, column.type))]
-        conditions = [one == sa.any_(array([value])) for one, value in having]
-        walk = sa.select(table).where(*conditions).order_by(table.c.company_id, column, table.c.id).limit(_few)
-        own = walk.subquery("own")
-        order = [on_rows(one, own) for one in self._order]
-        rest = [on_rows(self._filters[name], own) for name in sorted(names - {self._small})]
-        further = on_rows(self._further(table, self._order), own)
-        return sa.select(*self._row(own, order)).where(further, *rest).order_by(*order, own.c.id)
+        conditions = [key == sa.any_(array([value])) for key, value in having]
+        scan = sa.select(table).where(*conditions).order_by(table.c.company_id, column, table.c.id).limit(_few)
+        members = scan.subquery("members")
+        order = [on_rows(expression, members) for expression in self._order]
+        filters = [on_rows(self._filters[name], members) for name in sorted(names - {self._small})]
+        further = on_rows(self._further(table, self._order), members)
+        rows = sa.select(*_with_order(members.c, order)).where(further, *filters)
+        return rows.order_by(*order, members.c.id)
 
-    def _found(self, names: frozenset[str]) -> sa.Select[Any]:
+    def _by_words(self, names: frozenset[str]) -> Selection:
         """The rows that have all words."""
-        found, table = place_search, self.table
-        order = (found.c.name_order,)
-        is_kind = found.c.kind == sa.literal_column(f"'{self.kind}'")
-        chosen = sa.select(*self._key(found, order)).where(
-            found.c.words.bool_op("@@")(_query),
+        words, table = place_search, self.table
+        order = (words.c.name_order,)
+        is_kind = words.c.kind == sa.literal_column(f"'{self.kind}'")
+        rows = sa.select(*_with_order((words.c.company_id, words.c.id), order)).where(
+            words.c.words.bool_op("@@")(_query),
             # Not for the key's index, which would lead to all of the company's rows.
-            *((one).is_(sa.true()) for one in (found.c.company_id == _company, is_kind)),
-            self._further(found, order, is_kind),
+            *(condition.is_(sa.true()) for condition in (words.c.company_id == _company, is_kind)),
+            self._further(words, order, is_kind),
         )
-        if rest := sorted(names - {"query"}):
-            same = (table.c.company_id == found.c.company_id, table.c.id == found.c.id)
-            chosen = chosen.join_from(found, table, sa.and_(*same)).where(*(self._filters[name] for name in rest))
-        return chosen.order_by(*order, found.c.id)
+        if filters := sorted(names - {"query"}):
+            same = (table.c.company_id == words.c.company_id, table.c.id == words.c.id)
+            rows = rows.join_from(words, table, sa.and_(*same)).where(*(self._filters[name] for name in filters))
+        return rows.order_by(*order, words.c.id)
 
     @staticmethod
-    def _row(table: Any, order: Sequence[Any]) -> list[Any]:
-        return [*table.c, *(one.label(f"o{place}") for place, one in enumerate(order))]
-
-    @staticmethod
-    def _key(table: Any, order: Sequence[Any]) -> list[Any]:
-        return [table.c.company_id, table.c.id, *(one.label(f"o{place}") for place, one in enumerate(order))]
-
-    @staticmethod
-    def _further(table: sa.Table, order: Sequence[Any], *also: Any) -> sa.ColumnElement[bool]:
+    def _further(table: sa.Table, order: Sequence[Expression], *also: Expression) -> sa.ColumnElement[bool]:
         """The condition that a row follows the record `after_id`; each row follows an unknown one."""
         at = table.alias("at")
-        there = [on_rows(one, at) for one in (table.c.company_id == _company, table.c.id == _after, *also)]
-        first = [_literal("'-infinity'::date" if isinstance(one.type, sa.Date) else "''") for one in order]
+        is_after = [on_rows(same, at) for same in (table.c.company_id == _company, table.c.id == _after, *also)]
+        least: list[Expression] = [
+            sa.literal_column("'-infinity'::date" if isinstance(column.type, sa.Date) else "''") for column in order
+        ]
         begins = [
-            sa.func.coalesce(sa.select(on_rows(one, at)).where(*there).scalar_subquery(), least, type_=one.type)
-            for one, least in zip(order, first, strict=True)
+            sa.func.coalesce(
+                sa.select(on_rows(column, at)).where(*is_after).scalar_subquery(), first, type_=column.type
+            )
+            for column, first in zip(order, least, strict=True)
         ]
         return sa.tuple_(*order, table.c.id) > sa.tuple_(*begins, _after)
 
 
-def _is(table: sa.Table, column: str, name: str = "") -> Any:
-    return table.c[column] == param(name or column, table.c[column].type)
+def _with_order(columns: Iterable[Expression], order: Sequence[Expression]) -> list[Expression]:
+    """The columns, then those of the order as o0, o1, …"""
+    return [*columns, *(column.label(f"o{place}") for place, column in enumerate(order))]
 
 
-def _any(column: Any, name: str) -> Any:
+def _is(table: sa.Table, column: str) -> sa.ColumnElement[bool]:
+    return table.c[column] == param(column, table.c[column].type)
+
+
+def _any(column: Expression, name: str) -> sa.ColumnElement[bool]:
     return column == sa.func.any(param(name, TEXTS))
 
 
@@ -341,19 +345,19 @@ METERS = NamePages(
     [{"property_id": meter.c.property_id}, {"utility_types": meter.c.utility_type}],
     "unit_id",
 )
-BY_KIND = {one.kind: one for one in (PROPERTIES, UNITS, ASSETS, METERS)}
+BY_KIND = {pages.kind: pages for pages in (PROPERTIES, UNITS, ASSETS, METERS)}
 
 
 def _best(*, in_property: bool) -> Statement:
     """The records of one kind that have all words, those first that have each as a whole word."""
-    found, whole = place_search, sa.cast(param("whole", sa.Text), TSQUERY)
-    conditions = [found.c.company_id == _company, found.c.kind == param("kind", sa.Text)]
+    words, whole = place_search, sa.cast(param("whole", sa.Text), TSQUERY)
+    conditions = [words.c.company_id == _company, words.c.kind == param("kind", sa.Text)]
     if in_property:
-        conditions.append(found.c.property_id == param("property_id", sa.BigInteger))
+        conditions.append(words.c.property_id == param("property_id", sa.BigInteger))
     return Statement(
-        sa.select(found.c.id)
-        .where(found.c.words.bool_op("@@")(_query), *(one.is_(sa.true()) for one in conditions))
-        .order_by(found.c.words.bool_op("@@")(whole).desc(), found.c.name_order, found.c.id)
+        sa.select(words.c.id)
+        .where(words.c.words.bool_op("@@")(_query), *(condition.is_(sa.true()) for condition in conditions))
+        .order_by(words.c.words.bool_op("@@")(whole).desc(), words.c.name_order, words.c.id)
         .limit(_rows)
     )
 
@@ -361,28 +365,36 @@ def _best(*, in_property: bool) -> Statement:
 BEST, BEST_IN_PROPERTY = _best(in_property=False), _best(in_property=True)
 
 
-def _counted(
-    what: str, table: Any, *conditions: Any, status: Any = None, statuses: str = "", by: Sequence[Any] = ()
-) -> Any:
-    """Rows (what, status, count): the first COUNT_MAX + 1 rows, of each status if there are some."""
-    label = sa.literal_column(f"'{what}'", sa.Text).label("what")
-    some = sa.select(_one).select_from(table).limit(_most)
-    some = some.where(table.c.company_id == sa.any_(array([_company])), *conditions)
-    if status is None:
-        some = some.order_by(table.c.company_id, *(by or [table.c.id]))
-        return sa.select(label, _nothing.label("status"), sa.func.count().label("count")).select_from(some.subquery())
+def _named(field: str) -> Expression:
+    """The column of a count that says which field of the response it belongs to."""
+    return sa.literal_column(f"'{field}'", sa.Text).label("field")
+
+
+def _counted(field: str, table: sa.Table, *conditions: Expression, by: Expression | None = None) -> Selection:
+    """A row (field, "", count): the first COUNT_MAX + 1 rows. by: the column after the company in an index."""
+    rows = sa.select(_one).select_from(table).limit(_most)
+    rows = rows.where(table.c.company_id == sa.any_(array([_company])), *conditions)
+    rows = rows.order_by(table.c.company_id, table.c.id if by is None else by)
+    count = sa.func.count().label("count")
+    return sa.select(_named(field), _nothing.label("status"), count).select_from(rows.subquery())
+
+
+def _counted_by_status(field: str, table: sa.Table, status: Expression, statuses: str) -> Selection:
+    """Rows (field, status, count): the first COUNT_MAX + 1 rows of each status. statuses: the parameter's name."""
     each = sa.func.unnest(param(statuses, TEXTS)).table_valued("value").render_derived("each")
+    rows = sa.select(_one).select_from(table).limit(_most)
+    rows = rows.where(table.c.company_id == sa.any_(array([_company])), status == sa.any_(array([each.c.value])))
     # In the order of an index, so that the planner takes no other.
-    some = some.where(status == sa.any_(array([each.c.value]))).order_by(table.c.company_id, status).correlate(each)
-    count = sa.select(sa.func.count().label("count")).select_from(some.subquery()).lateral("counted")
-    return sa.select(label, each.c.value, count.c.count).select_from(each.join(count, sa.true()))
+    rows = rows.order_by(table.c.company_id, status).correlate(each)
+    count = sa.select(sa.func.count().label("count")).select_from(rows.subquery()).lateral("counted")
+    return sa.select(_named(field), each.c.value, count.c.count).select_from(each.join(count, sa.true()))
 
 
 COUNTS = Statement(
     sa.union_all(
         _counted("properties", property_),
-        _counted("units", unit, status=known_status, statuses="unit_statuses"),
-        _counted("assets", asset, status=asset.c.status, statuses="asset_statuses"),
+        _counted_by_status("units", unit, known_status, "unit_statuses"),
+        _counted_by_status("assets", asset, asset.c.status, "asset_statuses"),
         _counted("meters", meter),
         _counted(
             "warranties",
@@ -390,43 +402,43 @@ COUNTS = Statement(
             _warranty >= param("warranty_from", sa.Date),
             _warranty <= param("warranty_by", sa.Date),
             asset.c.status != sa.literal_column("'Retired'"),
-            by=[_warranty],
+            by=_warranty,
         ),
     )
 )
 
 
-def _units_of() -> Statement:
-    """Rows (property_id, status, count): the units of some properties by status, at most COUNT_MAX of each."""
-    of = sa.func.unnest(param("property_ids", IDS)).table_valued("id").render_derived("of")
-    each = sa.func.unnest(param("unit_statuses", TEXTS)).table_valued("value").render_derived("each")
-    some = (
-        sa.select(_one)
-        .select_from(unit)
-        .where(
-            unit.c.company_id == sa.any_(array([_company])),
-            unit.c.property_id == sa.any_(array([of.c.id])),
-            known_status == sa.any_(array([each.c.value])),
-        )
-        .order_by(unit.c.company_id, unit.c.property_id, known_status)
-        .limit(_most)
-        .correlate(of, each)
-        .subquery("some")
+# Rows (property_id, status, count): the units of these properties by status, of each at most one more than COUNT_MAX.
+UNITS_OF = Statement(
+    sql(
+        """
+        SELECT properties.id AS property_id, statuses.value AS status, counted.count
+        FROM unnest(:property_ids) AS properties(id)
+        CROSS JOIN unnest(:unit_statuses) AS statuses(value)
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS count
+            FROM (
+                SELECT 1
+                FROM unit
+                WHERE unit.company_id = ANY (ARRAY[:company_id])
+                    AND unit.property_id = ANY (ARRAY[properties.id])
+                    AND coalesce(unit.unit_status, '') = ANY (ARRAY[statuses.value])
+                ORDER BY unit.company_id, unit.property_id, coalesce(unit.unit_status, '')
+                LIMIT 1001
+            ) AS units
+        ) AS counted
+        WHERE counted.count > 0
+        """,
+        company_id=sa.BigInteger,
+        property_ids=IDS,
+        unit_statuses=TEXTS,
     )
-    counted = sa.select(sa.func.count().label("count")).select_from(some).lateral("counted")
-    return Statement(
-        sa.select(of.c.id.label("property_id"), each.c.value.label("status"), counted.c.count)
-        .select_from(of.join(each, sa.true()).join(counted, sa.true()))
-        .where(counted.c.count > sa.literal_column("0"))
-    )
-
-
-UNITS_OF = _units_of()
+)
 
 _property_id = param("property_id", sa.BigInteger)
 
 
-def _inside(table: Any) -> list[Any]:
+def _inside(table: sa.Table) -> list[sa.ColumnElement[bool]]:
     return [table.c.company_id == _company, table.c.property_id == _property_id]
 
 
@@ -435,10 +447,9 @@ IS_PROPERTY = Statement(
 )
 
 
-def _grouped(what: str, table: Any, column: Any) -> Any:
-    label = sa.literal_column(f"'{what}'", sa.Text).label("what")
-    status = sa.cast(column, sa.Text).label("status")
-    return sa.select(label, status, sa.func.count().label("count")).where(*_inside(table)).group_by(column)
+def _grouped(field: str, table: sa.Table, column: Expression) -> Selection:
+    status, count = sa.cast(column, sa.Text).label("status"), sa.func.count().label("count")
+    return sa.select(_named(field), status, count).where(*_inside(table)).group_by(column)
 
 
 SUMMARY = Statement(
@@ -450,7 +461,7 @@ SUMMARY = Statement(
 )
 
 
-def _parts(table: Any, columns: Sequence[Any], member: Any, refers: str) -> Statement:
+def _parts(table: sa.Table, columns: Sequence[Expression], member: sa.Table, refers: str) -> Statement:
     """The parts of one property by name, each with how many members lie in it."""
     inside = sa.select(member.c[refers].label("part_id"), sa.func.count().label("count"))
     inside = inside.where(*_inside(member), member.c[refers].is_not(None)).group_by(member.c[refers])
@@ -487,7 +498,7 @@ def _readings(*, before: bool) -> Statement:
         is_it = (at.c.company_id == _company, at.c.meter_id == _meter_id, at.c.id == before_id)
         began = sa.select(at.c.period_start).where(*is_it).scalar_subquery()
         rows = rows.where(sa.tuple_(reading.c.period_start, reading.c.id) < sa.tuple_(began, before_id))
-    return Statement(rows.order_by(*(one.desc() for one in _by_period)).limit(_rows))
+    return Statement(rows.order_by(*(column.desc() for column in _by_period)).limit(_rows))
 
 
 # By whether they are those before the reading `before_id`.
@@ -495,74 +506,83 @@ READINGS = {before: _readings(before=before) for before in (False, True)}
 
 # The company's time zone, and the unit of a meter's newest reading.
 TERMS = Statement(
-    sa.select(
-        sa.func.coalesce(
-            sa.select(company.c.timezone).where(company.c.id == _company).scalar_subquery(),
-            sa.literal_column("'UTC'"),
-            type_=sa.Text,
-        ).label("timezone"),
-        sa.select(reading.c.unit_of_measure)
-        .where(*_of_meter, reading.c.period_start < param("until", TIME))
-        .order_by(*(one.desc() for one in _by_period))
-        .limit(_one)
-        .scalar_subquery()
-        .label("unit_of_measure"),
+    sql(
+        """
+        SELECT
+            coalesce((SELECT company.timezone FROM company WHERE company.id = :company_id), 'UTC') AS timezone,
+            (
+                SELECT reading.unit_of_measure
+                FROM reading
+                WHERE reading.company_id = ANY (ARRAY[:company_id])
+                    AND reading.meter_id = ANY (ARRAY[:meter_id])
+                    AND reading.period_start < :until
+                ORDER BY reading.company_id DESC, reading.meter_id DESC, reading.period_start DESC, reading.id DESC
+                LIMIT 1
+            ) AS unit_of_measure
+        """,
+        company_id=sa.BigInteger,
+        meter_id=sa.BigInteger,
+        until=TIME,
     )
 )
 
-
-def _months() -> Statement:
-    """Rows (month, is_unit, consumption, estimated, cost, seconds, readings): the sums of a meter's readings by month
-    and by whether they have the unit of the newest one. A reading counts in each month by its share of the time."""
-    month, step = _literal("'month'"), _literal("interval '1 month'")
-    zone, begin = param("timezone", sa.Text), param("since", TIME)
-    r = reading.c
-
-    def local(at: Any) -> Any:
-        return sa.func.date_trunc(month, sa.func.timezone(zone, at))
-
-    def seconds(length: Any) -> Any:
-        return sa.func.date_part(sa.literal_column("'epoch'"), length, type_=sa.Double)
-
-    # A period that ends at a month's beginning has no part of that month.
-    last = sa.func.greatest(r.period_start, r.period_end - sa.literal_column("interval '1 microsecond'"))
-    months = sa.func.generate_series(local(r.period_start), local(last), step)
-    of = months.table_valued("month").render_derived("of")
-    start, end = (sa.func.timezone(zone, at) for at in (of.c.month, of.c.month + step))
-    inside = seconds(sa.func.least(r.period_end, end) - sa.func.greatest(r.period_start, start))
-    share = sa.case(
-        (r.period_end == r.period_start, sa.literal_column("1::float8")),
-        else_=inside / seconds(r.period_end - r.period_start),
-    )
-    is_unit = r.unit_of_measure.is_not_distinct_from(param("unit_of_measure", sa.Text))
-    part = (
-        sa.select(
-            sa.func.to_char(of.c.month, sa.literal_column("'YYYY-MM'"), type_=sa.Text).label("month"),
-            is_unit.label("is_unit"),
-            *(r.consumption, r.cost, r.is_estimated, share.label("share"), inside.label("seconds")),
-        )
-        .select_from(reading.join(of, sa.true()))
-        .where(
-            *_of_meter,
-            # Longer periods than that, from before the first month, are not seen.
-            r.period_start >= begin - sa.literal_column("interval '400 days'"),
-            r.period_start < param("until", TIME),
-            end > begin,
-        )
-        .subquery("part")
-    ).c
-    amount = part.consumption * part.share
-    return Statement(
-        sa.select(
+# The sums of a meter's readings by month and by whether they have the unit of the newest one. A reading counts in each
+# month by its share of the time. A period that ends at a month's beginning has no part of that month. Periods longer
+# than 400 days from before the first month are not seen.
+MONTHS = Statement(
+    sql(
+        """
+        SELECT
             part.month,
             part.is_unit,
-            sa.func.sum(amount, type_=sa.Double).label("consumption"),
-            sa.func.sum(amount, type_=sa.Double).filter(part.is_estimated).label("estimated"),
-            sa.func.sum(part.cost * part.share, type_=sa.Double).label("cost"),
-            sa.func.sum(part.seconds, type_=sa.Double).label("seconds"),
-            sa.func.count().label("readings"),
-        ).group_by(part.month, part.is_unit)
+            sum(part.consumption * part.share) AS consumption,
+            sum(part.consumption * part.share) FILTER (WHERE part.is_estimated) AS estimated,
+            sum(part.cost * part.share) AS cost,
+            sum(part.seconds) AS seconds,
+            count(*) AS readings
+        FROM (
+            SELECT
+                to_char(months.month, 'YYYY-MM') AS month,
+                r.unit_of_measure IS NOT DISTINCT FROM :unit_of_measure AS is_unit,
+                r.consumption,
+                r.cost,
+                r.is_estimated,
+                inside.seconds,
+                CASE
+                    WHEN r.period_end = r.period_start THEN 1::float8
+                    ELSE inside.seconds / date_part('epoch', r.period_end - r.period_start)
+                END AS share
+            FROM reading AS r
+            CROSS JOIN LATERAL generate_series(
+                date_trunc('month', timezone(:timezone, r.period_start)),
+                date_trunc(
+                    'month', timezone(:timezone, greatest(r.period_start, r.period_end - interval '1 microsecond'))
+                ),
+                interval '1 month'
+            ) AS months(month)
+            CROSS JOIN LATERAL (
+                SELECT
+                    timezone(:timezone, months.month) AS start,
+                    timezone(:timezone, months.month + interval '1 month') AS end
+            ) AS bounds
+            CROSS JOIN LATERAL (
+                SELECT
+                    date_part('epoch', least(r.period_end, bounds.end) - greatest(r.period_start, bounds.start))
+                    AS seconds
+            ) AS inside
+            WHERE r.company_id = ANY (ARRAY[:company_id])
+                AND r.meter_id = ANY (ARRAY[:meter_id])
+                AND r.period_start >= :since - interval '400 days'
+                AND r.period_start < :until
+                AND bounds.end > :since
+        ) AS part
+        GROUP BY part.month, part.is_unit
+        """,
+        company_id=sa.BigInteger,
+        meter_id=sa.BigInteger,
+        since=TIME,
+        until=TIME,
+        timezone=sa.Text,
+        unit_of_measure=sa.Text,
     )
-
-
-MONTHS = _months()
+)

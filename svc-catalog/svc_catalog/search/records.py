@@ -39,23 +39,35 @@ def asset_row(row: Record) -> pb.AssetRow:
 
 
 def meter_row(row: Record) -> meters.MeterRow:
-    made = meters.MeterRow(
+    message = meters.MeterRow(
         meter_id=row["id"],
         **_some(row, "name", "utility_type", "scope", "meter_number", "unit_of_measure", "is_active", "external_id"),
         **_places(row, "property", "unit"),
     )
     if row["reading_id"] is not None:
-        made.last_reading.CopyFrom(reading_row({name: row[f"reading_{name}"] for name in READING_COLUMNS}))
-    return made
+        message.last_reading.CopyFrom(reading_row({name: row[f"reading_{name}"] for name in READING_COLUMNS}))
+    return message
+
+
+def add_to_search(response: pb.SearchPlacesResponse, kind: str, row: Record) -> None:
+    """Adds a record to a search's response. kind: one of `search.tables.KINDS`."""
+    if kind == "property":
+        response.properties.append(property_row(row))
+    elif kind == "unit":
+        response.units.append(unit_row(row))
+    elif kind == "asset":
+        response.assets.append(asset_row(row))
+    else:
+        response.meters.append(found_meter(row))
 
 
 def found_meter(row: Record) -> pb.FoundMeter:
-    some = _some(row, "name", "utility_type", "meter_number")
-    return pb.FoundMeter(meter_id=row["id"], **some, **_places(row, "property"))
+    texts = _some(row, "name", "utility_type", "meter_number")
+    return pb.FoundMeter(meter_id=row["id"], **texts, **_places(row, "property"))
 
 
 def reading_row(row: Mapping[str, Any] | Record, note: Note = _NOTHING) -> meters.ReadingRow:
-    made = meters.ReadingRow(
+    message = meters.ReadingRow(
         reading_id=row["id"],
         consumption=row["consumption"],
         cost=row["cost"],
@@ -68,8 +80,8 @@ def reading_row(row: Mapping[str, Any] | Record, note: Note = _NOTHING) -> meter
     )
     for name in ("period_start", "period_end", "created_at"):
         at: datetime.datetime = row[name]
-        getattr(made, name).FromDatetime(at)
-    return made
+        getattr(message, name).FromDatetime(at)
+    return message
 
 
 def count(status: str, number: int) -> pb.Count:
@@ -82,5 +94,5 @@ def _some(row: Record, *names: str) -> dict[str, Any]:
 
 
 def _places(row: Record, *names: str) -> dict[str, Any]:
-    found = ((name, row[f"{name}_id"], row[f"{name}_name"]) for name in names)
-    return {name: pb.Place(id=place_id, name=called) for name, place_id, called in found if place_id is not None}
+    parts = ((name, row[f"{name}_id"], row[f"{name}_name"]) for name in names)
+    return {name: pb.Place(id=place_id, name=called) for name, place_id, called in parts if place_id is not None}

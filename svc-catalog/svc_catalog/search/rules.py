@@ -47,24 +47,26 @@ class Note:
 
 def notes(periods: Sequence[Period]) -> list[Note]:
     """The note on each period; newest first. Those at the end have fewer periods to compare with."""
-    return [Note(_gap(one, periods[at + 1 :]), _jump(one, periods[at + 1 :])) for at, one in enumerate(periods)]
+    return [
+        Note(_gap(period, periods[at + 1 :]), _jump(period, periods[at + 1 :])) for at, period in enumerate(periods)
+    ]
 
 
-def _gap(one: Period, before: Sequence[Period]) -> int:
+def _gap(period: Period, before: Sequence[Period]) -> int:
     if not before:
         return 0
-    seconds = round((one.start - before[0].end).total_seconds())
+    seconds = round((period.start - before[0].end).total_seconds())
     return seconds if abs(seconds) > _GAP_SECONDS else 0
 
 
-def _jump(one: Period, before: Sequence[Period]) -> float | None:
+def _jump(period: Period, before: Sequence[Period]) -> float | None:
     """Periods under five days have no jump: days and nights differ. The year before is the better comparison, because
     heating and watering follow the seasons."""
-    if one.rate is None or one.end - one.start < _SHORTEST:
+    if period.rate is None or period.end - period.start < _SHORTEST:
         return None
-    same = [other for other in before[:BEFORE] if other.unit_of_measure == one.unit_of_measure]
+    same = [other for other in before[:BEFORE] if other.unit_of_measure == period.unit_of_measure]
     last_year = [
-        other.rate for other in same if other.rate is not None and abs(one.start - other.start - _YEAR) <= _NEAR
+        other.rate for other in same if other.rate is not None and abs(period.start - other.start - _YEAR) <= _NEAR
     ]
     rates = [other.rate for other in same[:_USUAL_OF] if other.rate is not None]
     if not last_year and len(rates) < _USUAL_LEAST:
@@ -72,21 +74,21 @@ def _jump(one: Period, before: Sequence[Period]) -> float | None:
     usual = statistics.median(last_year or rates)
     if usual <= 0:
         return None
-    times = one.rate / usual
+    times = period.rate / usual
     return times if times >= _JUMP or times <= 1 / _JUMP else None
 
 
-def limit_of(asked: int, most: int) -> int:
+def limit_of(requested: int, most: int) -> int:
     """How many records a page has. Raises Refusal 400."""
-    if not 0 <= asked <= most:
+    if not 0 <= requested <= most:
         raise invalid_request(f"limit must be from 1 to {most}.", "limit")
-    return asked or LIMIT
+    return requested or LIMIT
 
 
-def known(values: Sequence[str], allowed: Sequence[str], field: str) -> list[str]:
-    """The values without duplicates. Raises Refusal 422 for one that is not allowed."""
-    if not set(values) <= set(allowed):
-        raise invalid_request(f"{field} may be {', '.join(one for one in allowed if one)}.", field, status=422)
+def allowed(values: Sequence[str], choices: Sequence[str], field: str) -> list[str]:
+    """The values without duplicates. Raises Refusal 422 for one that is no choice."""
+    if not set(values) <= set(choices):
+        raise invalid_request(f"{field} may be {', '.join(choice for choice in choices if choice)}.", field, status=422)
     return sorted(set(values))
 
 

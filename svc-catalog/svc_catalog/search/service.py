@@ -6,8 +6,9 @@ import datetime
 import zoneinfo
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
+from asyncpg import Record
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis.auth import identity
@@ -39,16 +40,10 @@ class PlaceSearchService:
         company_id = identity.company_id(call)
         if not 0 <= request.limit <= FOUND_MAX:
             raise invalid_request(f"limit must be from 1 to {FOUND_MAX}.", "limit")
-        found, words = pb.SearchPlacesResponse(), query_words(request.words)
+        response, words = pb.SearchPlacesResponse(), query_words(request.words)
         if not words:
-            return found
+            return response
         limit, text = request.limit or FOUND, folded(request.words).strip()
-        fields: dict[str, tuple[Any, Any]] = {
-            "property": (found.properties, records.property_row),
-            "unit": (found.units, records.unit_row),
-            "asset": (found.assets, records.asset_row),
-            "meter": (found.meters, records.found_meter),
-        }
         for kind, pages in q.BY_KIND.items():
             prefix = lexeme_prefix(company_id, kind)
             values = {
@@ -63,62 +58,61 @@ class PlaceSearchService:
                 best, values["property_id"] = q.BEST_IN_PROPERTY, request.property_id
             ids = [row[0] for row in await self.database.rows(best, **values)]
             if len(ids) > limit:
-                found.more.append(kind)
-            several, made = fields[kind]
+                response.more.append(kind)
             for row in await pages.by_ids(self.database, company_id, ids[:limit]):
-                several.append(made(row))
+                records.add_to_search(response, kind, row)
                 if text in _own_names(row):
-                    found.exact.append(f"{kind} {row['id']}")
-        return found
+                    response.exact.append(f"{kind} {row['id']}")
+        return response
 
     async def SearchProperties(
         self, request: pb.SearchPropertiesRequest, call: identity.Call
     ) -> pb.SearchPropertiesResponse:
         company_id, limit = identity.company_id(call), rules.limit_of(request.limit, PAGE_MAX)
-        given = _words(request.words, company_id, "property")
-        if given is None:
+        filters = _words(request.words, company_id, "property")
+        if filters is None:
             return pb.SearchPropertiesResponse()
-        rows = await q.PROPERTIES.rows(self.database, company_id, request.after_id, limit + 1, given)
-        shown, next_after_id = _cut(rows, limit)
-        ids = [row["id"] for row in shown]
+        rows = await q.PROPERTIES.rows(self.database, company_id, request.after_id, limit + 1, filters)
+        page, next_after_id = _cut(rows, limit)
+        ids = [row["id"] for row in page]
         counts: defaultdict[int, list[pb.Count]] = defaultdict(list)
         values = {"company_id": company_id, "property_ids": ids, "unit_statuses": _STATUSES}
         for property_id, status, number in await self.database.rows(q.UNITS_OF, **values) if ids else ():
             counts[property_id].append(records.count(status, number))
-        found = pb.SearchPropertiesResponse(next_after_id=next_after_id)
-        for row in shown:
-            made = records.property_row(row)
-            made.units.extend(counts[made.property_id])
-            found.properties.append(made)
-        return found
+        response = pb.SearchPropertiesResponse(next_after_id=next_after_id)
+        for row in page:
+            message = records.property_row(row)
+            message.units.extend(counts[message.property_id])
+            response.properties.append(message)
+        return response
 
     async def SearchUnits(self, request: pb.SearchUnitsRequest, call: identity.Call) -> pb.SearchUnitsResponse:
         company_id, limit = identity.company_id(call), rules.limit_of(request.limit, UNITS_PAGE_MAX)
-        given = _words(request.words, company_id, "unit")
-        if given is None:
+        filters = _words(request.words, company_id, "unit")
+        if filters is None:
             return pb.SearchUnitsResponse()
-        given |= _set(request, "property_id")
-        given |= _several("statuses", rules.known(request.unit_status, _STATUSES, "unit_status"))
-        rows = await q.UNITS.rows(self.database, company_id, request.after_id, limit + 1, given)
-        shown, next_after_id = _cut(rows, limit)
-        return pb.SearchUnitsResponse(units=map(records.unit_row, shown), next_after_id=next_after_id)
+        filters |= _set(request, "property_id")
+        filters |= _several("statuses", rules.allowed(request.unit_status, _STATUSES, "unit_status"))
+        rows = await q.UNITS.rows(self.database, company_id, request.after_id, limit + 1, filters)
+        page, next_after_id = _cut(rows, limit)
+        return pb.SearchUnitsResponse(units=map(records.unit_row, page), next_after_id=next_after_id)
 
     async def SearchAssets(self, request: pb.SearchAssetsRequest, call: identity.Call) -> pb.SearchAssetsResponse:
         company_id, limit = identity.company_id(call), rules.limit_of(request.limit, PAGE_MAX)
-        given = _words(request.words, company_id, "asset")
-        if given is None:
+        filters = _words(request.words, company_id, "asset")
+        if filters is None:
             return pb.SearchAssetsResponse()
-        given |= _set(request, "property_id", "unit_id")
-        given |= _several("statuses", rules.known(request.status, ASSET_STATUSES, "status"))
+        filters |= _set(request, "property_id", "unit_id")
+        filters |= _several("statuses", rules.allowed(request.status, ASSET_STATUSES, "status"))
         if request.category:
-            given["category"] = request.category
+            filters["category"] = request.category
         pages = q.ASSETS
         for name in ("warranty_from", "warranty_by"):
             if getattr(request, name):
-                given[name], pages = rules.day_of(getattr(request, name), name), q.WARRANTIES
-        rows = await pages.rows(self.database, company_id, request.after_id, limit + 1, given)
-        shown, next_after_id = _cut(rows, limit)
-        return pb.SearchAssetsResponse(assets=map(records.asset_row, shown), next_after_id=next_after_id)
+                filters[name], pages = rules.day_of(getattr(request, name), name), q.WARRANTIES
+        rows = await pages.rows(self.database, company_id, request.after_id, limit + 1, filters)
+        page, next_after_id = _cut(rows, limit)
+        return pb.SearchAssetsResponse(assets=map(records.asset_row, page), next_after_id=next_after_id)
 
     async def CountPlaces(self, request: pb.CountPlacesRequest, call: identity.Call) -> pb.CountPlacesResponse:
         rows = await self.database.rows(
@@ -129,46 +123,48 @@ class PlaceSearchService:
             warranty_from=rules.day_of(request.warranty_from, "warranty_from"),
             warranty_by=rules.day_of(request.warranty_by, "warranty_by"),
         )
-        found = pb.CountPlacesResponse()
-        for what, status, number in rows:
-            made = records.count(status, number)
-            if what in ("units", "assets"):
+        response = pb.CountPlacesResponse()
+        for field, status, number in rows:
+            count = records.count(status, number)
+            if field in ("units", "assets"):
                 if number:
-                    getattr(found, what).append(made)
+                    getattr(response, field).append(count)
             else:
-                getattr(found, what).CopyFrom(made)
-        return found
+                getattr(response, field).CopyFrom(count)
+        return response
 
     async def SummarizeProperty(
         self, request: pb.SummarizePropertyRequest, call: identity.Call
     ) -> pb.SummarizePropertyResponse:
         where = await self._property(request.property_id, call)
-        found = pb.SummarizePropertyResponse()
-        for what, status, number in await self.database.rows(q.SUMMARY, **where):
-            if what == "meters":
-                found.meters += number
-                found.meters_inactive += 0 if status == "true" else number
+        response = pb.SummarizePropertyResponse()
+        for field, status, number in await self.database.rows(q.SUMMARY, **where):
+            if field == "meters":
+                response.meters += number
+                response.meters_inactive += 0 if status == "true" else number
             else:
-                getattr(found, what).append(pb.Count(status=status, count=number))
-        return found
+                getattr(response, field).append(pb.Count(status=status, count=number))
+        return response
 
     async def ListPlacesOf(self, request: pb.ListPlacesOfRequest, call: identity.Call) -> pb.ListPlacesOfResponse:
         where = await self._property(request.property_id, call)
-        found = pb.ListPlacesOfResponse()
+        response = pb.ListPlacesOfResponse()
         for row in await self.database.rows(q.BUILDINGS, **where):
-            found.buildings.add(
+            response.buildings.add(
                 building_id=row["id"], name=row["name"], external_id=row["external_id"], units=row["count"]
             )
         for row in await self.database.rows(q.FLOORS, **where):
-            found.floors.add(floor_id=row["id"], name=row["name"], building_id=row["building_id"], units=row["count"])
+            response.floors.add(
+                floor_id=row["id"], name=row["name"], building_id=row["building_id"], units=row["count"]
+            )
         for row in await self.database.rows(q.FLOORPLANS, **where):
             measures = {name: row[name] for name in ("bedrooms", "bathrooms", "square_feet")}
-            found.floorplans.add(floorplan_id=row["id"], name=row["name"], units=row["count"], **measures)
+            response.floorplans.add(floorplan_id=row["id"], name=row["name"], units=row["count"], **measures)
         for row in await self.database.rows(q.LOCATIONS, **where):
-            found.locations.add(
+            response.locations.add(
                 location_id=row["id"], name=row["name"], location_type=row["location_type"], assets=row["count"]
             )
-        return found
+        return response
 
     async def _property(self, property_id: int, call: identity.Call) -> dict[str, int]:
         where = {"company_id": identity.company_id(call), "property_id": property_id}
@@ -187,23 +183,23 @@ class MeterSearchService:
         self, request: meters_pb.SearchMetersRequest, call: identity.Call
     ) -> meters_pb.SearchMetersResponse:
         company_id, limit = identity.company_id(call), rules.limit_of(request.limit, PAGE_MAX)
-        given = _words(request.words, company_id, "meter")
-        if given is None:
+        filters = _words(request.words, company_id, "meter")
+        if filters is None:
             return meters_pb.SearchMetersResponse()
-        given |= _set(request, "property_id", "unit_id", "is_active")
-        given |= _several("utility_types", rules.known(request.utility_type, UTILITY_TYPES, "utility_type"))
+        filters |= _set(request, "property_id", "unit_id", "is_active")
+        filters |= _several("utility_types", rules.allowed(request.utility_type, UTILITY_TYPES, "utility_type"))
         if request.scope:
-            given["scope"] = rules.known([request.scope], SCOPES, "scope")[0]
-        rows = await q.METERS.rows(self.database, company_id, request.after_id, limit + 1, given)
-        shown, next_after_id = _cut(rows, limit)
-        return meters_pb.SearchMetersResponse(meters=map(records.meter_row, shown), next_after_id=next_after_id)
+            filters["scope"] = rules.allowed([request.scope], SCOPES, "scope")[0]
+        rows = await q.METERS.rows(self.database, company_id, request.after_id, limit + 1, filters)
+        page, next_after_id = _cut(rows, limit)
+        return meters_pb.SearchMetersResponse(meters=map(records.meter_row, page), next_after_id=next_after_id)
 
     async def ListReadingsSince(
         self, request: meters_pb.ListReadingsSinceRequest, call: identity.Call
     ) -> meters_pb.ListReadingsSinceResponse:
         limit = rules.limit_of(request.limit, PAGE_MAX)
         where = await self._meter(request.meter_id, call)
-        values: dict[str, Any] = {**where, "rows": limit + rules.BEFORE}
+        values = {**where, "rows": limit + rules.BEFORE}
         if request.before_id:
             values["before_id"] = request.before_id
         # The notes compare with readings before `since`, so these are read too.
@@ -213,15 +209,15 @@ class MeterSearchService:
             rules.Period(row["period_start"], row["period_end"], row["consumption"], row["unit_of_measure"])
             for row in rows
         ]
-        wanted = [
+        since_then = [
             (row, note)
             for row, note in zip(rows, rules.notes(periods), strict=True)
             if since is None or row["period_start"] >= since
         ]
-        shown = wanted[:limit]
+        page = since_then[:limit]
         return meters_pb.ListReadingsSinceResponse(
-            readings=[records.reading_row(row, note) for row, note in shown],
-            next_before_id=shown[-1][0]["id"] if len(wanted) > limit else None,
+            readings=[records.reading_row(row, note) for row, note in page],
+            next_before_id=page[-1][0]["id"] if len(since_then) > limit else None,
         )
 
     async def SumReadings(
@@ -243,20 +239,20 @@ class MeterSearchService:
             since=begins[0],
             until=until,
         )
-        found = meters_pb.SumReadingsResponse(unit_of_measure=terms["unit_of_measure"] or "")
-        found.left_out = sum(row["readings"] for row in sums if not row["is_unit"])
+        response = meters_pb.SumReadingsResponse(unit_of_measure=terms["unit_of_measure"] or "")
+        response.left_out = sum(row["readings"] for row in sums if not row["is_unit"])
         by_month = {row["month"]: row for row in sums if row["is_unit"]}
         for begin, end in zip(begins, [*begins[1:], until], strict=True):
-            made = found.months.add(month=f"{begin:%Y-%m}")
-            row = by_month.get(made.month)
+            month = response.months.add(month=f"{begin:%Y-%m}")
+            row = by_month.get(month.month)
             if row is not None:
-                made.consumption, made.readings = row["consumption"], row["readings"]
-                made.estimated, made.cost = row["estimated"] or 0.0, row["cost"] if row["cost"] is not None else 0.0
+                month.consumption, month.readings = row["consumption"], row["readings"]
+                month.estimated, month.cost = row["estimated"] or 0.0, row["cost"] if row["cost"] is not None else 0.0
                 if row["cost"] is None:
-                    made.ClearField("cost")
+                    month.ClearField("cost")
                 whole = (end - begin).total_seconds()
-                made.covered = min(row["seconds"] / whole, 1.0) if whole > 0 else 1.0
-        return found
+                month.covered = min(row["seconds"] / whole, 1.0) if whole > 0 else 1.0
+        return response
 
     async def _meter(self, meter_id: int, call: identity.Call) -> dict[str, int]:
         where = {"company_id": identity.company_id(call), "meter_id": meter_id}
@@ -265,7 +261,7 @@ class MeterSearchService:
         return where
 
 
-def _words(text: str, company_id: int, kind: str) -> dict[str, Any] | None:
+def _words(text: str, company_id: int, kind: str) -> dict[str, object] | None:
     """The filter by words; None if the text has no letters, so that nothing matches."""
     if not text.strip():
         return {}
@@ -273,21 +269,21 @@ def _words(text: str, company_id: int, kind: str) -> dict[str, Any] | None:
     return {"query": tsquery(words, lexeme_prefix(company_id, kind))} if words else None
 
 
-def _set(request: Any, *names: str) -> dict[str, Any]:
+def _set(request: Message, *names: str) -> dict[str, object]:
     return {name: getattr(request, name) for name in names if request.HasField(name)}
 
 
-def _several(name: str, values: Sequence[str]) -> dict[str, Any]:
+def _several(name: str, values: Sequence[str]) -> dict[str, object]:
     return {name: values} if values else {}
 
 
-def _cut(rows: Sequence[Any], limit: int) -> tuple[Sequence[Any], int | None]:
+def _cut(rows: Sequence[Record], limit: int) -> tuple[Sequence[Record], int | None]:
     """A page, and the id after which the next one begins, if there is one."""
-    shown = rows[:limit]
-    return shown, shown[-1]["id"] if len(rows) > limit else None
+    page = rows[:limit]
+    return page, page[-1]["id"] if len(rows) > limit else None
 
 
-def _own_names(row: Any) -> set[str]:
+def _own_names(row: Record) -> set[str]:
     """The texts that name exactly this record."""
     names = ("name", "external_id", "unit_number", "asset_tag", "serial_number", "meter_number")
     return {folded(row[name]) for name in names if name in row.keys() and row[name]}  # noqa: SIM118 - a Record

@@ -1,4 +1,4 @@
-"""The words by which people find places. Derived from other tables, and filled beside their writes."""
+"""The words by which people find places. Derived from other tables, and filled after their writes."""
 
 from __future__ import annotations
 

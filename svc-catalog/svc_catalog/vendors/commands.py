@@ -26,7 +26,7 @@ _AUDITED_COLUMNS = ("external_id", "on_hold", "hold_reason", "insurance_tracked"
 _REPLICATED = ("name", "external_id", "on_hold")
 
 
-def audited_vendor(record: Vendor, row: Mapping[str, Any]) -> dict[str, Any]:
+def audited_vendor(record: Vendor, row: Mapping[str, object]) -> dict[str, object]:
     """A vendor's values in an audit entry: without onboarded_at, which nothing changes, and the compliance state."""
     values = audited(record)
     for name in ("business", "onboarded_at", "last_compliance_state"):
@@ -57,13 +57,13 @@ class VendorCommandsService:
         async def work(command: Command) -> pb.AddVendorResponse:
             # Imports create businesses too.
             await lock_company_imports(command.connection, command.company_id)
-            own = asdict(rules.VendorCompliance()) | await _with_business(command, values, None)
-            own["is_active"] = own.get("is_active") is not False
-            own["retired_at"] = None if own["is_active"] else command.now
-            own["rating_count"] = own.get("rating_count") or 0
-            own["property_visibility"] = own.get("property_visibility") or rules.DEFAULT_PROPERTY_VISIBILITY
-            own["onboarded_at"] = command.now
-            return pb.AddVendorResponse(document=await self._vendors.add(command, own))
+            columns = asdict(rules.VendorCompliance()) | await _with_business(command, values, None)
+            columns["is_active"] = columns.get("is_active") is not False
+            columns["retired_at"] = None if columns["is_active"] else command.now
+            columns["rating_count"] = columns.get("rating_count") or 0
+            columns["property_visibility"] = columns.get("property_visibility") or rules.DEFAULT_PROPERTY_VISIBILITY
+            columns["onboarded_at"] = command.now
+            return pb.AddVendorResponse(document=await self._vendors.add(command, columns))
 
         return await self._commands.run(call, request, pb.AddVendorResponse, work)
 
@@ -74,12 +74,12 @@ class VendorCommandsService:
             if "legal_name" in values or "website" in values:
                 await lock_company_imports(command.connection, command.company_id)
             locked = await self._vendors.lock(command, request.vendor_id)
-            own = await _with_business(command, values, locked)
-            is_active = own.get("is_active", locked.row["is_active"])
+            columns = await _with_business(command, values, locked)
+            is_active = columns.get("is_active", locked.row["is_active"])
             if is_active != locked.row["is_active"]:
-                own["retired_at"] = None if is_active else command.now
+                columns["retired_at"] = None if is_active else command.now
             touched = values.get("website", locked.record.business.website) != locked.record.business.website
-            return pb.UpdateVendorResponse(document=await self._vendors.change(command, locked, own, touched))
+            return pb.UpdateVendorResponse(document=await self._vendors.change(command, locked, columns, touched))
 
         return await self._commands.run(call, request, pb.UpdateVendorResponse, work)
 
@@ -135,7 +135,7 @@ async def _with_business(
     command: Command, values: Mapping[str, Any], before: LockedRecord[Vendor] | None
 ) -> dict[str, Any]:
     """The values of a vendor's columns, with the id of its business. A website is saved in the business's row."""
-    own = {name: value for name, value in values.items() if name not in ("name", "legal_name", "website")}
+    columns = {name: value for name, value in values.items() if name not in ("name", "legal_name", "website")}
     name = values["name"] if "name" in values or before is None else before.record.name
     legal_name = values.get("legal_name") or (name if before is None else before.record.business.legal_name)
     if before is not None and legal_name == before.record.business.legal_name:
@@ -144,7 +144,7 @@ async def _with_business(
         business_id = await q.business_named(command.connection, command.company_id, legal_name)
     if "website" in values:
         await q.save_website(command.connection, command.company_id, business_id, values["website"])
-    return own | {"business_id": business_id, "nickname": rules.nickname(name, legal_name)}
+    return columns | {"business_id": business_id, "nickname": rules.nickname(name, legal_name)}
 
 
 def _hold(held: q.HeldVendor) -> pb.VendorHold:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 from chassis.auth import identity
 from chassis.db.database import Database
@@ -18,7 +17,7 @@ from svc_catalog.vendors import search_queries as q
 
 WORDS_POINTS_MAX = 200
 DAYS, DAYS_MAX = 30, 3660
-_STATES: dict[str, Any] = {state: number for number, state in enumerate(rules.COMPLIANCE_STATES, start=1)}
+_STATES = dict(zip(rules.COMPLIANCE_STATES, pb.ComplianceState.values()[1:], strict=True))
 
 
 class VendorDetailsService:
@@ -29,20 +28,20 @@ class VendorDetailsService:
 
     async def SearchVendors(self, request: pb.SearchVendorsRequest, call: identity.Call) -> pb.SearchVendorsResponse:
         company_id, limit = identity.company_id(call), day_pages.limit_of(request)
-        wanted = _wanted(request)
+        search = _search(request)
         after = day_pages.position_of(request.after) if request.HasField("after") else None
         if request.HasField("external_id"):
-            if wanted.words is not None or wanted.by_insurance or after is not None:
+            if search.words is not None or search.by_insurance or after is not None:
                 raise invalid_request("external_id goes with state, on_hold and is_active alone.", "external_id")
             external_id = _text(request.external_id, "external_id")
-            found = await q.with_external_id(self._database, company_id, external_id, wanted.states)
+            positions = await q.with_external_id(self._database, company_id, external_id, search.states)
         else:
-            found = await q.page(self._database, company_id, wanted, limit, after)
-        shown = found[:limit]
-        rows = await q.vendors_by_ids(self._database, company_id, [one.id for one in shown])
+            positions = await q.page(self._database, company_id, search, limit, after)
+        page = positions[:limit]
+        rows = await q.vendors_by_ids(self._database, company_id, [position.id for position in page])
         answer = pb.SearchVendorsResponse(vendors=map(self._message, rows))
-        if len(found) > limit:
-            answer.next = str(shown[-1])
+        if len(positions) > limit:
+            answer.next = str(page[-1])
         return answer
 
     async def GetVendorDetails(
@@ -67,29 +66,30 @@ class VendorDetailsService:
         async with self._database.connection() as connection:
             today = local_date(self._clock(), await timezone_of(connection, company_id))
         one_day = datetime.timedelta(days=1)
-        everything = {"from_day": day_pages.FIRST_DAY, "to_day": day_pages.NO_DAY}
-        lapsed = {"from_day": day_pages.FIRST_DAY, "to_day": today - one_day}
-        ending = {"from_day": today, "to_day": today + one_day * days}
-        counts = {
-            "active": (rules.search_states((), None, True), everything),
-            "on_hold": (rules.search_states((), True, True), everything),
+        lapsed = day_pages.Days(day_pages.FIRST_DAY, today - one_day)
+        ending = day_pages.Days(today, today + one_day * days)
+        searches = {
+            "active": (rules.search_states((), None, True), day_pages.EVERY_DAY),
+            "on_hold": (rules.search_states((), True, True), day_pages.EVERY_DAY),
             "lapsed": (rules.search_states((), None, True), lapsed),
             "ending": (rules.search_states((), None, True), ending),
-            "missing": (rules.search_states(("missing",), None, True), everything),
+            "missing": (rules.search_states(("missing",), None, True), day_pages.EVERY_DAY),
         }
-        found = {name: await q.counted(self._database, company_id, *what) for name, what in counts.items()}
-        return pb.CountVendorsResponse(**found)
+        counts = {
+            name: await q.counted(self._database, company_id, states, days) for name, (states, days) in searches.items()
+        }
+        return pb.CountVendorsResponse(**counts)
 
     def _message(self, row: q.FoundVendor) -> pb.VendorDetails:
-        own = row._asdict()
+        fields = row._asdict()
         message = pb.VendorDetails(
-            vendor_id=own.pop("id"),
-            compliance_state=_STATES[rules.published_compliance(own.pop("last_compliance_state"))],
+            vendor_id=fields.pop("id"),
+            compliance_state=_STATES[rules.published_compliance(fields.pop("last_compliance_state"))],
             url=f"{self._links_url}/vendors/{row.id}",
         )
         if not row.on_hold:
-            own["held_at"] = None
-        for name, value in own.items():
+            fields["held_at"] = None
+        for name, value in fields.items():
             if isinstance(value, datetime.datetime):
                 getattr(message, name).FromDatetime(value)
             elif isinstance(value, datetime.date):
@@ -99,15 +99,15 @@ class VendorDetailsService:
         return message
 
 
-def _wanted(request: pb.SearchVendorsRequest) -> q.Wanted:
+def _search(request: pb.SearchVendorsRequest) -> q.VendorSearch:
     """Raises Refusal 400."""
     words = _text(request.words, "words")
     if len(words) > WORDS_POINTS_MAX:
         raise invalid_request(f"words may have {WORDS_POINTS_MAX} characters at most.", "words")
-    states = {day_pages.label_of(one, rules.COMPLIANCE_STATES, "state") for one in request.state}
+    states = {day_pages.label_of(number, rules.COMPLIANCE_STATES, "state") for number in request.state}
     is_by_day = request.HasField("insured_from") or request.HasField("insured_until")
     order = day_pages.label_of(request.order, ("newest", "insurance"), "order") if request.order else "newest"
-    return q.Wanted(
+    return q.VendorSearch(
         words if words.strip() else None,
         rules.search_states(
             states,

@@ -95,10 +95,10 @@ class _Businesses:
         if "website" not in line.given:
             return
         legal_name = self._legal_names[line.row.external_id]
-        known, website = self._websites.get(legal_name), line.row.website
-        if known and website and known != website:
+        earlier, website = self._websites.get(legal_name), line.row.website
+        if earlier and website and earlier != website:
             raise invalid_request("An earlier row gives this business another website.", "website")
-        self._websites[legal_name] = known or website
+        self._websites[legal_name] = earlier or website
 
     async def _save(self, connection: Connection, stored: dict[str, q.StoredBusiness]) -> dict[str, int]:
         """Stores new businesses and websites, and marks the batch's vendors as changed if their business is. Returns
@@ -112,13 +112,13 @@ class _Businesses:
         for external_id, line in self._batch.good.items():
             line.touched = self._legal_names[external_id] in differing
         await q.save_websites(connection, list(differing.values()))
-        wanted = {self._legal_names[external_id] for external_id in self._batch.good}
+        named = {self._legal_names[external_id] for external_id in self._batch.good}
         missing = [
             {"company_id": self._batch.company_id, "legal_name": name, "website": self._websites.get(name)}
-            for name in sorted(wanted - stored.keys())
+            for name in sorted(named - stored.keys())
         ]
-        made = await q.insert_businesses(connection, missing)
-        return made | {name: row.id for name, row in stored.items()}
+        inserted = await q.insert_businesses(connection, missing)
+        return inserted | {name: row.id for name, row in stored.items()}
 
 
 def _keeps_business(line: ImportRow[VendorRow]) -> bool:

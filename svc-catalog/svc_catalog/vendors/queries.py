@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Text, exists, func, or_, select, update
+from sqlalchemy import BigInteger, ColumnElement, Text, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, UpdateMany
-from chassis.db.statements import TEXTS, Query, Statement, param
+from chassis.db.statements import TEXTS, Expression, Query, Statement, param
 from chassis.imports.importer import ImportTable
 from chassis.lists.paging import Pages
 from makeready.catalog.v1.vendors_pb2 import ListVendorsRequest
@@ -117,7 +117,7 @@ async def businesses(
     )
 
 
-async def insert_businesses(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+async def insert_businesses(connection: Connection, rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
     """Returns the ids by legal name. rows: company_id, legal_name, website."""
     return {row["legal_name"]: row["id"] for row in await _INSERT_BUSINESSES.run(connection, rows)}
 
@@ -142,8 +142,8 @@ _SAVE_WEBSITE = Statement(
 
 async def business_named(connection: Connection, company_id: int, legal_name: str) -> int:
     """Locks the company's business with this legal name, created if missing, and returns its id."""
-    found: int = await connection.value(_BUSINESS, company_id=company_id, legal_name=legal_name)
-    return found
+    business_id: int = await connection.value(_BUSINESS, company_id=company_id, legal_name=legal_name)
+    return business_id
 
 
 async def save_website(connection: Connection, company_id: int, business_id: int, website: str | None) -> None:
@@ -180,7 +180,7 @@ async def vendors_on_hold(database: Database, company_id: int) -> list[HeldVendo
 # Statements of the sweep
 
 
-def insurance_due(day: Any, _now: Any) -> tuple[Any, ...]:
+def insurance_due(day: Expression, _now: Expression) -> tuple[ColumnElement[bool], ...]:
     """The condition for vendors whose compliance may differ on this day."""
     return (vendor.c.compliance_due_on <= day,)
 
@@ -199,6 +199,6 @@ DUE_VENDORS = select(
 _SAVE_COMPLIANCE = UpdateMany(vendor, ("version", "held_at", *_COMPLIANCE))
 
 
-async def save_compliance(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+async def save_compliance(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
     """rows: key, version, held_at and the columns of `VendorCompliance`, with the new values."""
     await _SAVE_COMPLIANCE.run(connection, rows)

@@ -137,12 +137,12 @@ def take_snapshot(vendor: VendorCompliance, today: datetime.date) -> VendorCompl
     return hold_if_lapsed(seen, today)
 
 
-def record_state(vendor: VendorCompliance, given: str | None) -> VendorCompliance:
+def record_state(vendor: VendorCompliance, state: str | None) -> VendorCompliance:
     """Stores the state from a file. If the insurance is tracked, the next snapshot replaces it."""
-    if given == vendor.last_compliance_state:
+    if state == vendor.last_compliance_state:
         return vendor
     due_on = AT_ONCE if vendor.insurance_tracked else None
-    return replace(vendor, last_compliance_state=given, compliance_due_on=due_on)
+    return replace(vendor, last_compliance_state=state, compliance_due_on=due_on)
 
 
 def _is_held_for_lapse(vendor: VendorCompliance) -> bool:

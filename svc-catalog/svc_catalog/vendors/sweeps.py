@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from asyncpg import Record
 
@@ -47,7 +46,7 @@ class _Snapshot:
     def finds_another_state(self) -> bool:
         return self.after.last_compliance_state != self.before.last_compliance_state
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, object]:
         """The vendor's new columns, with its key."""
         key = {"company_id": self.row["company_id"], "id": self.row["id"]}
         return key | {"version": self.version, "held_at": self.held_at} | dataclasses.asdict(self.after)
@@ -69,12 +68,12 @@ class ComplianceSnapshots:
         async def save(connection: Connection, rows: Sequence[Record]) -> None:
             nonlocal changed, held
             snapshots = [_snapshot(row, now, self._clock()) for row in rows]
-            await q.save_compliance(connection, [one.columns() for one in snapshots])
-            for one in snapshots:
-                if one.is_newly_held:
-                    await self._announce(connection, one)
-            changed += sum(one.finds_another_state for one in snapshots)
-            held += sum(one.is_newly_held for one in snapshots)
+            await q.save_compliance(connection, [snapshot.columns() for snapshot in snapshots])
+            for snapshot in snapshots:
+                if snapshot.is_newly_held:
+                    await self._announce(connection, snapshot)
+            changed += sum(snapshot.finds_another_state for snapshot in snapshots)
+            held += sum(snapshot.is_newly_held for snapshot in snapshots)
 
         await self._overdue.each(now, save)
         if held:

@@ -8,10 +8,10 @@ run.
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import TSQUERY, TSVECTOR
+
+from chassis.db.statements import Expression
 
 # Letters of the scripts with two cases, after NFKD has taken accents off: Latin, Greek, Cyrillic; and others.
 _CASED = "".join(map(chr, (*range(0x41, 0x5B), *range(0x391, 0x3A2), *range(0x3A3, 0x3AA), *range(0x402, 0x430))))
@@ -29,7 +29,7 @@ _LONGEST = "([^ ]{48})[^ ]+"
 _SPACES = "[ ]+"
 
 
-def plain(text: Any) -> Any:
+def plain(text: Expression) -> Expression:
     """The text in lower case, without accents, with one space between its words."""
     bare = _replaced(sa.func.normalize(text, sa.text("NFKD")), _ACCENTS, _quoted(""))
     folded = sa.func.translate(bare, _quoted(_UPPER), _quoted(_LOWER))
@@ -38,39 +38,39 @@ def plain(text: Any) -> Any:
     return sa.func.btrim(_replaced(spaced, _SPACES, _quoted(" ")))
 
 
-def words_of(company_id: Any, text: Any) -> Any:
+def words_of(company_id: Expression, text: Expression) -> Expression:
     """The words as a tsvector, each with its company before it: an index of it reads no other company's."""
     return sa.func.array_to_tsvector(_named(company_id, text), type_=TSVECTOR)
 
 
-def asked(company_id: Any, text: Any) -> Any:
+def query_of(company_id: Expression, text: Expression) -> Expression:
     """The query for texts with all words of this one, or with words that begin with them; null if it has no word."""
     word = sa.func.unnest(_named(company_id, text)).column_valued("word")
-    one = sa.func.concat(_quoted("'"), word, _quoted("':*"))
-    return sa.cast(sa.select(sa.func.string_agg(one, _quoted(" & "))).scalar_subquery(), TSQUERY)
+    prefix = sa.func.concat(_quoted("'"), word, _quoted("':*"))
+    return sa.cast(sa.select(sa.func.string_agg(prefix, _quoted(" & "))).scalar_subquery(), TSQUERY)
 
 
-def holds(text: Any, wanted: Any) -> Any:
+def holds(text: Expression, other: Expression) -> Expression:
     """Whether the text has each word of the other within it: the characters of a run side by side."""
-    word = sa.func.unnest(sa.func.string_to_array(_cut(plain(wanted)), _quoted(" "))).column_valued("part")
+    word = sa.func.unnest(sa.func.string_to_array(_cut(plain(other)), _quoted(" "))).column_valued("part")
     return sa.select(sa.func.bool_and(sa.func.strpos(plain(text), word) > sa.literal_column("0"))).scalar_subquery()
 
 
-def _named(company_id: Any, text: Any) -> Any:
+def _named(company_id: Expression, text: Expression) -> Expression:
     """The words as an array of "11|plumbing": the company's id in base 16, and the word."""
     words = _replaced(_cut(_replaced(plain(text), _RUNS, _quoted(" \\1 "))), _SPACES, _quoted(" "))
     of_company = sa.func.textcat(sa.func.to_hex(company_id), _quoted("|\\1"))
     return sa.func.string_to_array(_replaced(sa.func.btrim(words), "([^ ]+)", of_company), _quoted(" "))
 
 
-def _cut(words: Any) -> Any:
+def _cut(words: Expression) -> Expression:
     return _replaced(words, _LONGEST, _quoted("\\1"))
 
 
-def _replaced(text: Any, pattern: str, new: Any) -> Any:
+def _replaced(text: Expression, pattern: str, new: Expression | sa.TextClause) -> Expression:
     return sa.func.regexp_replace(text, _quoted(pattern), new, _quoted("g"))
 
 
-def _quoted(text: str) -> Any:
+def _quoted(text: str) -> sa.TextClause:
     """A literal in the SQL: an index has no parameters, and finds its table by the first column of its expression."""
     return sa.text("'" + text.replace("'", "''").replace(":", "\\:") + "'")

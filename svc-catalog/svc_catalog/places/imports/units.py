@@ -22,10 +22,10 @@ async def save(connection: Connection, batch: Batch[inputs.UnitRow]) -> Referenc
     batch.resolve("property", named)
     await batch.lock_existing(connection, q.UNITS)
     batch.each(_check_unit_stays)
-    wanted = _Measures()
-    batch.each(wanted.take)
+    measures = _Measures()
+    batch.each(measures.take)
     await _find_places(connection, batch)
-    await wanted.save(connection, batch)
+    await measures.save(connection, batch)
     return UNIT_REFERENCES.made_of(await batch.save(connection, q.UNITS, {}))
 
 
@@ -49,11 +49,11 @@ class _Measures:
         if line.row.floorplan is None:
             name = next(iter(stated))
             raise invalid_request(f"{name} belongs to a floorplan; name it in floorplan.", name)
-        known = self._of.setdefault((line.values["property_id"], line.row.floorplan), {})
+        earlier = self._of.setdefault((line.values["property_id"], line.row.floorplan), {})
         for name, value in stated.items():
-            if known.get(name, value) != value:
+            if earlier.get(name, value) != value:
                 raise invalid_request(f"An earlier row gives this floorplan another {name}.", name)
-        known |= stated
+        earlier |= stated
 
     async def save(self, connection: Connection, batch: Batch[inputs.UnitRow]) -> None:
         """Stores changed measures, and marks the batch's units with such a floorplan as changed."""
@@ -86,11 +86,11 @@ async def _find_places(connection: Connection, batch: Batch[inputs.UnitRow]) -> 
             if (name := getattr(line.row, field)) is not None
         }
 
-    async def place(column: str, places: q.NamedPlaces, wanted: Mapping[int, tuple[Any, ...]]) -> None:
-        ids = await places.ids(connection, batch.company_id, wanted.values())
+    async def place(column: str, places: q.NamedPlaces, keys_of_lines: Mapping[int, tuple[Any, ...]]) -> None:
+        ids = await places.ids(connection, batch.company_id, keys_of_lines.values())
         for index, line in enumerate(lines):
             if column.removesuffix("_id") in line.given:
-                line.values[column] = ids[wanted[index]] if index in wanted else None
+                line.values[column] = ids[keys_of_lines[index]] if index in keys_of_lines else None
 
     await place("building_id", q.BUILDINGS, keys("building"))
     await place("floorplan_id", q.FLOORPLANS, keys("floorplan"))
