@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gateway.http.edge import IDEMPOTENCY_KEY_CHARACTERS_MAX
 from gateway.http.filters import ID_CHARACTERS_MAX, LIMIT_DEFAULT, LIMIT_MAX, WAIT_SECONDS_MAX, Filter
 from gateway.http.routes import CHANGES, Operation
+from gateway.http.waiting import WAITS_MAX
 from reference.events import REF
 from reference.responses import Example, Schema, json_content, operation_id, responses
 from reference.words import (
@@ -166,7 +167,9 @@ def _feed_parameters() -> list[Schema]:
             "name": "wait",
             "in": "query",
             "description": "How many seconds to wait if there is nothing yet: the answer comes as soon as there is "
-            "something, else an empty page when they are over. 0 if left out.",
+            "something, else an empty page when they are over. Of more than "
+            f"{WAITS_MAX} requests of a key that wait here, the oldest comes empty at once, with the header "
+            "`Service-Wait`. 0 if left out.",
             "schema": {"type": "integer", "minimum": 0, "maximum": WAIT_SECONDS_MAX, "default": 0},
             "example": WAIT_SECONDS_MAX,
         },

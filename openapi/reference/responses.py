@@ -10,6 +10,7 @@ from typing import Any
 from gateway.http.filters import LIMIT_DEFAULT, WAIT_SECONDS_MAX
 from gateway.http.limits import REQUESTS_A_MINUTE
 from gateway.http.routes import OPERATIONS, SNAPSHOTS, Operation
+from gateway.http.waiting import WAITS_MAX
 from reference import feeds
 from reference.errors import ERRORS, codes
 from reference.events import REF
@@ -44,6 +45,11 @@ HEADERS: Schema = {
         "description": "The `cursor` with which the changes since the snapshot's beginning begin. Absent where "
         "`after_id` was given: the cursor of the first answer stays good.",
         "schema": {"type": "string"},
+    },
+    "Service-Wait": {
+        "description": f"Present where the page came before its `wait` was over, as {WAITS_MAX} newer requests of the "
+        "key wait here. Pause before you ask again.",
+        "schema": {"type": "string", "const": "superseded"},
     },
     "Retry-After": {
         "description": "Seconds to wait before the next request.",
@@ -153,6 +159,8 @@ def _success(operation: Operation, record_of: Mapping[str, str], example: Exampl
 def _copied(operation: Operation, record_of: Mapping[str, str], example: Example, headers: Schema) -> Schema:
     """The success of a feed or of a snapshot."""
     noun = operation.route.path.rpartition("/")[2]
+    if operation.kind == "feed":
+        headers |= _headers("Service-Wait")
     if operation.route.path == feeds.EVENTS:
         content: Schema = json_content({"$ref": REF + "EventPage"}, {"last page": feeds.event_page_example(example)})
         return {"200": {"description": "A page.", "headers": headers, "content": content}}

@@ -65,6 +65,7 @@ _INACTIVE = (
     "The company account of this key is inactive; have it activated before you try again.",
 )
 _NDJSON = b"Content-Type: application/x-ndjson\r\n"
+_SUPERSEDED = b"Service-Wait: superseded\r\n"
 _LIMIT_POLICY = f'RateLimit-Policy: "key";q={REQUESTS_A_MINUTE};w={WINDOW_SECONDS}\r\n'
 
 
@@ -239,10 +240,13 @@ class Edge:
                 raise _no_cursor()
             message.position = position
         ask = functools.partial(self._calls.call, operation, message, caller, request.id)
+        headers = b""
         if seconds:
             same = operation.rpc_path, message.SerializeToString(deterministic=True)
             question = Question(operation.service, caller.identity.company_id, same, ask, _is_news)
-            response = await self._waiting.answer(request, f"{caller.api_key_id}:{path}", seconds, question)
+            awaited = await self._waiting.answer(request, f"{caller.api_key_id}:{path}", seconds, question)
+            response = awaited.answer
+            headers = _SUPERSEDED if awaited.is_superseded else b""
             await self._known(request)  # the key may have ended meanwhile
         else:
             response = await ask()
@@ -258,7 +262,8 @@ class Edge:
                 resume if feed.more else b"null",
                 resume,
                 message.limit,
-            )
+            ),
+            headers,
         )
 
     async def _snapshot(self, operation: Operation, caller: Caller, query: str, request: Request) -> Reply:

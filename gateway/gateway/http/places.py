@@ -1,4 +1,4 @@
-"""Places that one request holds in all gateways: that of a waiting request, and that of a snapshot.
+"""Places that requests hold in all gateways: those of waiting requests, and that of a snapshot.
 
 They lie in the shared store, with a lease: the place of a gateway that was killed is free a few seconds later. Without
 a store, or while it fails, each process knows its own requests alone.
@@ -16,11 +16,19 @@ from gateway.http.store import Store
 PREFIX = "makeready:"
 LEASE_SECONDS = 15.0
 
+# A waiting request is over by then, whichever gateway it waits in.
+WAIT_LEASE_SECONDS = 40.0
+
 # Each answers 1 if the place is the caller's. ARGV: the caller's token, milliseconds.
-_TAKE = "redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) return 1"
-_IS_MINE = """local holder = redis.call('get', KEYS[1])
-if not holder or holder == ARGV[1] then return 1 end
+# A line of waiting requests is a sorted set of tokens by the microsecond of their arrival.
+_JOIN = """local now = redis.call('time')
+redis.call('zadd', KEYS[1], string.format('%.0f', now[1] * 1000000 + now[2]), ARGV[1])
+redis.call('zremrangebyrank', KEYS[1], 0, -1 - ARGV[3])
+redis.call('pexpire', KEYS[1], ARGV[2])
+return 1"""
+_IS_IN = """if redis.call('exists', KEYS[1]) == 0 or redis.call('zscore', KEYS[1], ARGV[1]) then return 1 end
 return 0"""
+_QUIT = "return redis.call('zrem', KEYS[1], ARGV[1])"
 _HOLD = """local holder = redis.call('get', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
@@ -34,16 +42,20 @@ class Places:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def take(self, name: str, seconds: float) -> str:
-        """Takes a place for at most `seconds`, also from another holder. Returns the token to ask `is_mine` with."""
+    async def join(self, name: str, newest: int) -> str:
+        """Joins those who wait at a place, of whom the `newest` may stay. Returns the token to ask `is_in` with."""
         token = secrets.token_hex(8)
-        await self._store.run(_TAKE, PREFIX + name, token, round(seconds * 1000))
+        await self._store.run(_JOIN, PREFIX + name, token, round(WAIT_LEASE_SECONDS * 1000), newest)
         return token
 
-    async def is_mine(self, name: str, token: str) -> bool:
-        """Whether nobody has taken the place since."""
-        answer: int | None = await self._store.run(_IS_MINE, PREFIX + name, token)
+    async def is_in(self, name: str, token: str) -> bool:
+        """Whether the holder of the token may still wait."""
+        answer: int | None = await self._store.run(_IS_IN, PREFIX + name, token)
         return answer != 0
+
+    async def quit(self, name: str, token: str) -> None:
+        """Leaves those who wait."""
+        await self._store.run(_QUIT, PREFIX + name, token)
 
     @contextlib.asynccontextmanager
     async def held(self, name: str) -> AsyncIterator[bool]:

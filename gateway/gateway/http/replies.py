@@ -14,9 +14,9 @@ CHALLENGE = b"WWW-Authenticate: Bearer\r\n"
 NO_CONTENT = Reply(204, b"", b"")
 
 
-def read(body: bytes) -> Reply:
+def read(body: bytes, headers: bytes = b"") -> Reply:
     """The answer to a read of records."""
-    return Reply(200, body, JSON, is_read=True)
+    return Reply(200, body, JSON + headers, is_read=True)
 
 
 @functools.lru_cache(maxsize=512)  # sentences hold no value of a caller's, and one instant at most

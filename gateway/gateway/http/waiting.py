@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import math
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -23,7 +24,7 @@ from prometheus_client import Gauge
 from chassis.http.requests import Request
 from chassis.messaging.transport import FAULTS, Transport
 from chassis.refusals import Unavailable
-from gateway.http.places import LEASE_SECONDS, Places
+from gateway.http.places import Places
 
 POLL_SECONDS = 1.0
 # Between two questions of one request: an import hints at changes fifty times a second.
@@ -31,12 +32,23 @@ BETWEEN_SECONDS = 0.2
 # A company's hints are heard for so long after its last request: most callers wait again at once.
 LINGER_SECONDS = 60.0
 LOOK_SECONDS = 1.0
+# Of one key at one path: a program, its next release beside it, a developer's `listen`, and a few more.
+WAITS_MAX = 8
 
 log = structlog.stdlib.get_logger(__name__)
 WAITING = Gauge("makeready_http_waiting_requests", "Requests that wait for something new")
 
 
 A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited(Generic[A]):
+    """What a waiting request gets."""
+
+    answer: A
+    is_superseded: bool
+    """Whether newer requests at the same place ended the wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,12 @@ class Wait:
         self.woken = asyncio.Event()
         """By a hint since the last question, or by the end."""
         self.over = asyncio.Event()
+        self.is_superseded = False
+
+    def supersede(self) -> None:
+        """Ends it, as newer requests wait at its place."""
+        self.is_superseded = True
+        self.end()
 
     def end(self) -> None:
         """Has the request answered at once, with what there is."""
@@ -92,29 +110,31 @@ class Waiting:
         self._shared = shared
         self._topics: dict[tuple[str, int], Topic] = {}
         self._wanted = asyncio.Event()
-        self._places: dict[str, Wait] = {}
-        """The one request of this process that may wait at each place."""
+        self._places: defaultdict[str, list[Wait]] = defaultdict(list)
+        """The requests of this process that wait at each place, the oldest first."""
         self._asked: dict[Hashable, asyncio.Task[Any]] = {}
         """The questions under way, for those who ask the same."""
 
-    async def answer(self, request: Request, place: str, seconds: float, question: Question[A]) -> A:
+    async def answer(self, request: Request, place: str, seconds: float, question: Question[A]) -> Awaited[A]:
         """The first answer that is news, or the last one once `seconds` are over.
 
-        It comes earlier if another request comes to the same place, here or (within a second) in another gateway, if
-        the client hangs up, or if the gateway stops. place: each has one waiting request. Raises what the first `ask`
-        raises, and the refusals of later ones; while the service is away it waits for it.
+        It comes earlier if WAITS_MAX newer requests wait at the same place, here or (within a second) in other
+        gateways, if the client hangs up, or if the gateway stops. Raises what the first `ask` raises, and the refusals
+        of later ones; while the service is away it waits for it.
         """
         until = time.monotonic() + seconds
         topic = self._topic(question.service, question.company_id)
         wait = Wait()
-        if (older := self._places.get(place)) is not None:
-            older.end()
-        self._places[place] = wait
+        waits = self._places[place]
+        waits.append(wait)
+        if len(waits) > WAITS_MAX:
+            waits.pop(0).supersede()
         topic.waits.add(wait)
         request.on_abort(wait.end)
         WAITING.inc()
+        token = ""
         try:
-            token = await self._shared.take(f"wait:{place}", seconds + LEASE_SECONDS)
+            token = await self._shared.join(f"waits:{place}", WAITS_MAX)
             answer = await question.ask()
             while not question.is_news(answer):
                 asked_at = time.monotonic()
@@ -126,18 +146,23 @@ class Waiting:
                 if wait.over.is_set() or now >= until:
                     break
                 wait.woken.clear()
-                if not await self._shared.is_mine(f"wait:{place}", token):
+                if not await self._shared.is_in(f"waits:{place}", token):
+                    wait.supersede()
                     break
                 with contextlib.suppress(Unavailable):
                     answer = await self._ask_once((question.company_id, question.same, topic.heard), question.ask)
-            return answer
+            return Awaited(answer, wait.is_superseded)
         finally:
             WAITING.dec()
             request.on_abort(None)
             topic.waits.discard(wait)
             topic.left_at = time.monotonic()
-            if self._places.get(place) is wait:
+            if wait in waits:
+                waits.remove(wait)
+            if not waits and self._places.get(place) is waits:
                 del self._places[place]
+            if token:
+                await self._shared.quit(f"waits:{place}", token)
 
     async def _ask_once(self, question: Hashable, ask: Callable[[], Awaitable[A]]) -> A:
         """The answer to a question that several requests may ask at the same time. A hint makes it another question."""

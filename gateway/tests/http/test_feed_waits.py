@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from gateway.http.routes import OPERATIONS
+from gateway.http.waiting import WAITS_MAX
 from testkit.gateways import GatewayHarness, Operator
 from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import Api, Response
@@ -54,15 +55,15 @@ async def test_news_is_no_reason_to_wait_and_nothing_new_is_an_empty_page_at_las
     assert len({one.request_id for one in contexts.seen}) == 1
 
 
-async def test_a_newer_request_of_the_key_ends_the_older_one_of_its_path(
-    api: Api, key: str, contexts: Contexts
-) -> None:
+async def test_newer_requests_of_the_key_end_the_oldest_one_of_its_path(api: Api, key: str, contexts: Contexts) -> None:
     cursor = await end_of(api, PATH, key)
     contexts.seen.clear()
-    older = asyncio.ensure_future(api.get(f"{PATH}?wait=25&cursor={cursor}", key))
+    oldest = asyncio.ensure_future(api.get(f"{PATH}?wait=25&cursor={cursor}", key))
     await asked(contexts, 1)
-    newer = await api.get(f"{PATH}?wait=1&cursor={cursor}&limit=7", key)
-    assert is_empty(await older, cursor) and is_empty(newer, cursor)
+    newer = [api.get(f"{PATH}?wait=8&cursor={cursor}&limit={limit}", key) for limit in range(1, WAITS_MAX + 1)]
+    answers = await asyncio.gather(oldest, *newer)
+    assert all(is_empty(answer, cursor) for answer in answers)
+    assert [answer.header("Service-Wait") for answer in answers] == ["superseded"] + [None] * WAITS_MAX
 
 
 async def test_a_key_that_is_revoked_meanwhile_learns_nothing(

@@ -13,6 +13,7 @@ from gateway.http.places import Places
 from gateway.http.replies import ApiError
 from gateway.http.snapshots import Snapshots
 from gateway.http.store import RETRY_STORE_SECONDS, Store
+from gateway.http.waiting import WAITS_MAX
 from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.patience import PATIENCE_SECONDS, eventually
 from testkit.raw_http import Api
@@ -35,18 +36,25 @@ async def on(store: ValkeyServer) -> Places:
     return Places(shared)
 
 
-async def test_the_newest_waiting_request_has_the_place(store: ValkeyServer) -> None:
-    one, other = await on(store), await on(store)
-    older = await one.take("wait:1:/changes/x", 30)
-    beside = await one.take("wait:2:/changes/x", 30)
-    assert await one.is_mine("wait:1:/changes/x", older)
-    newer = await other.take("wait:1:/changes/x", 30)
-    assert not await one.is_mine("wait:1:/changes/x", older)
-    assert await other.is_mine("wait:1:/changes/x", newer)
-    assert await one.is_mine("wait:2:/changes/x", beside)
+async def test_the_newest_requests_of_all_gateways_may_wait(store: ValkeyServer) -> None:
+    first, second = await on(store), await on(store)
+    place = "waits:1:/changes/x"
+
+    async def waiting(tokens: list[str]) -> list[bool]:
+        return [await first.is_in(place, token) for token in tokens]
+
+    of_another_key = await first.join("waits:2:/changes/x", 2)
+    tokens = [await first.join(place, 2), await second.join(place, 2)]
+    assert await waiting(tokens) == [True, True]
+    tokens.append(await second.join(place, 2))
+    assert await waiting(tokens) == [False, True, True]
+    await second.quit(place, tokens[2])
+    tokens.append(await first.join(place, 2))  # where another has left
+    assert await waiting(tokens) == [False, True, False, True]
+    assert await first.is_in("waits:2:/changes/x", of_another_key)
     store.kill()  # whoever waits goes on, by what its process knows
-    assert await one.is_mine("wait:1:/changes/x", older)
-    assert await one.is_mine("wait:1:/changes/x", await one.take("wait:1:/changes/x", 30))
+    assert await waiting(tokens) == [True] * 4
+    assert await first.is_in(place, await first.join(place, 2))
 
 
 async def test_a_company_has_one_snapshot_of_a_kind_under_way_in_all_gateways(store: ValkeyServer) -> None:
@@ -125,12 +133,17 @@ async def test_two_gateways_count_waits_and_snapshots_together(
     first, second = (Api(one.api_port) for one in two)
     end = (await first.get("/changes/tickets?limit=200", key)).json["resume_cursor"]
     contexts.seen.clear()
-    older = asyncio.ensure_future(first.get(f"/changes/tickets?wait=25&cursor={end}", key))
+    oldest = asyncio.ensure_future(first.get(f"/changes/tickets?wait=25&cursor={end}", key))
     await asked(contexts, 1)
-    newer = asyncio.ensure_future(second.get(f"/changes/tickets?wait=8&cursor={end}", key))
-    assert (await older).json["data"] == []
-    assert not newer.done(), "the older one has not waited for its own time"
-    assert (await newer).json["data"] == []
+    newer = [
+        asyncio.ensure_future(second.get(f"/changes/tickets?wait=8&cursor={end}&limit={limit}", key))
+        for limit in range(1, WAITS_MAX + 1)
+    ]
+    superseded = await oldest
+    assert (superseded.json["data"], superseded.header("Service-Wait")) == ([], "superseded")
+    assert not any(response.done() for response in newer), "the oldest one has waited for its own time"
+    for response in newer:
+        assert ((await response).json["data"], (await response).header("Service-Wait")) == ([], None)
 
     contexts.behaviours["tickets.TicketsService/ListTickets"] = hang
     contexts.seen.clear()

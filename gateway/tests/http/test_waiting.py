@@ -18,7 +18,7 @@ from chassis.messaging.transport import Transport
 from gateway.http import replies, waiting
 from gateway.http.places import Places
 from gateway.http.store import Store
-from gateway.http.waiting import Question, Waiting
+from gateway.http.waiting import WAITS_MAX, Question, Waiting
 from testkit.patience import PATIENCE_SECONDS
 from testkit.plugin import Server
 from testkit.processes import free_port
@@ -41,9 +41,9 @@ class Service:
     async def __call__(self, request: Request) -> Reply:
         company_id, key, seconds = request.target()[0][1:].split("/")
         question = Question("svc-x", int(company_id), "", lambda: self._ask(int(company_id)), bool)
-        found = await self.waiting.answer(request, f"{key}:/x", float(seconds), question)
+        awaited = await self.waiting.answer(request, f"{key}:/x", float(seconds), question)
         self.idle.append(request.idle_seconds)
-        return json(b'"%b"' % found)
+        return json(b'["%b",%b]' % (awaited.answer, b"true" if awaited.is_superseded else b"false"))
 
     async def _ask(self, company_id: int) -> bytes:
         self.asked[company_id] += 1
@@ -88,8 +88,8 @@ async def begun(service: Service, company_id: int, times: int = 1) -> None:
 
 async def test_news_is_answered_at_once_and_nothing_new_when_the_time_is_over(api: Api, service: Service) -> None:
     service.news[1] = b"news"
-    assert (await api.get(f"//1/a/{SECONDS}")).json == "news"
-    assert (await api.get(f"//2/a/{HALF_SECOND}")).json == ""
+    assert (await api.get(f"//1/a/{SECONDS}")).json == ["news", False]
+    assert (await api.get(f"//2/a/{HALF_SECOND}")).json == ["", False]
     assert service.idle[0] < 0.2 < service.idle[1]
 
 
@@ -106,7 +106,7 @@ async def test_a_hint_ends_the_wait_long_before_a_question_by_the_clock(
     assert service.asked[3] == 1
     service.news[3] = b"hinted"
     await transport.send("hints.svc-x.3.thing.1")
-    assert (await answer).json == "hinted"
+    assert (await answer).json == ["hinted", False]
     assert service.asked[3] == 2
 
 
@@ -120,7 +120,7 @@ async def test_hints_without_news_do_not_make_a_question_each(
     while not answer.done():
         await transport.send("hints.svc-x.5.thing.1")
         await asyncio.sleep(0.01)
-    assert answer.result().json == ""
+    assert answer.result().json == ["", False]
     assert 2 <= service.asked[5] <= 1 + 3 / waiting.BETWEEN_SECONDS
 
 
@@ -129,19 +129,23 @@ async def test_without_hints_the_clock_finds_it_and_equal_questions_are_asked_on
     await begun(service, 6, 20)
     before = service.asked[6]
     service.news[6] = b"late"
-    assert {one.json for one in await asyncio.gather(*answers)} == {"late"}
+    assert [response.json for response in await asyncio.gather(*answers)] == [["late", False]] * 20
     assert service.asked[6] - before <= 2  # not 20
 
 
-async def test_a_newer_request_of_the_key_ends_the_older_one(api: Api, service: Service) -> None:
-    older = asyncio.ensure_future(api.get(f"//7/a/{SECONDS}"))
+async def test_eight_requests_of_a_key_wait_and_one_more_ends_the_oldest(api: Api, service: Service) -> None:
+    oldest = asyncio.ensure_future(api.get(f"//7/a/{SECONDS}"))
     await begun(service, 7)
-    others = asyncio.ensure_future(api.get(f"//7/b/{SECONDS}"))
-    newer = asyncio.ensure_future(api.get(f"//7/a/{SECONDS}"))
-    assert (await older).json == ""
-    assert not newer.done() and not others.done()
-    service.news[7] = b"for both"
-    assert (await newer).json == (await others).json == "for both"
+    newer = [asyncio.ensure_future(api.get(f"//7/a/{SECONDS}")) for _ in range(WAITS_MAX - 1)]
+    of_another_key = asyncio.ensure_future(api.get(f"//7/b/{SECONDS}"))
+    await begun(service, 7, WAITS_MAX + 1)
+    assert not oldest.done()
+    newest = asyncio.ensure_future(api.get(f"//7/a/{SECONDS}"))
+    assert (await oldest).json == ["", True]
+    still_waiting = [*newer, of_another_key, newest]
+    assert not any(response.done() for response in still_waiting)
+    service.news[7] = b"for all"
+    assert [(await response).json for response in still_waiting] == [["for all", False]] * (WAITS_MAX + 1)
 
 
 async def test_a_client_that_hangs_up_frees_everything(api: Api, service: Service) -> None:
@@ -166,7 +170,7 @@ async def test_a_wait_outlasts_a_service_that_is_away_for_a_moment(api: Api, ser
     await begun(service, 9, 2)
     service.news[9] = b"back"
     service.is_away = False
-    assert (await answer).json == "back"
+    assert (await answer).json == ["back", False]
 
 
 async def test_hints_are_heard_no_longer_than_a_while_after_the_last_request(
