@@ -45,8 +45,8 @@ def _models(found: Description) -> str:
             "Enums in answers are open: any other text may come, and unknown fields are ignored."
         ),
         "from __future__ import annotations\n\nimport datetime\n"
-        "from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict\n\nimport msgspec\n\n"
-        "from makeready_client.answers import Answer, Envelope\n\n",
+        "from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict\n\n"
+        "from makeready_client.answers import Answer, Envelope, Model\n\n",
         f"CONTRACT = {_text(found.version)}\n",
         '"""The date of the last change of the contract that this was made from."""\n',
         f"PAGE_RECORDS_MAX = {found.limit_max}\n",
@@ -63,7 +63,7 @@ def _models(found: Description) -> str:
         if model.is_body:
             lines += _typed_dict(model) if model.name in nested else ()
         else:
-            base = "Answer" if model.name in answers else "Envelope" if model.name in events else "msgspec.Struct"
+            base = "Answer" if model.name in answers else "Envelope" if model.name in events else "Model"
             lines += _struct(model, base)
     lines += [
         '\n\nclass UnknownEvent(Envelope):\n    """An event whose key this version does not know."""\n\n',

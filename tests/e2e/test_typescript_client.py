@@ -223,7 +223,8 @@ def test_answers_that_are_lost_or_failures(
         "500 once": ["no error", 2, False],
         "500 twice": ["InternalError", 2, False],
         "503": ["no error", 4, False],
-        "503 for ever": ["VaultUnavailable", 5, False],
+        "502 and 504 of a proxy": ["no error", 3, False],
+        "503 for ever": ["VaultUnavailable", 3, False],
         "in progress": ["no error", 2, False],
         "mismatch": ["IdempotencyMismatch", 1, False],
         "429": ["no error", 2, True],
@@ -239,6 +240,7 @@ def test_answers_that_are_lost_or_failures(
         "limit used up": [2, True],
         "limit beyond the deadline": ["RateLimited", 1],
         "ended by its signal": ["TimeoutError", True],
+        "following outlasts faults": ["e1", 3, [["ApiError", 1]], True],
         "a snapshot that breaks off": [[1, 2, 3], ["", "?after_id=1"], "one"],
         "not sent": [["TypeError"] * 5, "TypeError", 0],
     }

@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import msgspec
 
+S = TypeVar("S", bound=msgspec.Struct)
 
-class Answer(msgspec.Struct, dict=True):
+
+class Model(msgspec.Struct):
+    """A record, or a part of one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON has them: instants and days are texts."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return fields
+
+    def to_json(self) -> str:
+        """The fields as JSON."""
+        return msgspec.json.encode(self).decode()
+
+
+def _copied(kind: type[S], fields: dict[str, Any], details: dict[str, Any]) -> S:
+    """A record with what came beside its fields."""
+    record = kind(**fields)
+    record.__dict__.update(details)
+    return record
+
+
+class _Detailed(Model, dict=True):
+    """A record with details beside its fields, which copies and other processes get, too."""
+
+    def __copy__(self: S) -> S:
+        return _copied(type(self), msgspec.structs.asdict(self), self.__dict__)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _copied, (type(self), msgspec.structs.asdict(self), dict(self.__dict__))
+
+
+class Answer(_Detailed):
     """The record that a call returns. In a page, only the page has these properties."""
 
     @property
@@ -19,7 +53,7 @@ class Answer(msgspec.Struct, dict=True):
         return bool(self.__dict__.get("_replayed", False))
 
 
-class Envelope(msgspec.Struct, dict=True):
+class Envelope(_Detailed):
     """An event, as deliveries and `GET /events` carry it."""
 
     @property

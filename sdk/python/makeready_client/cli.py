@@ -18,7 +18,6 @@ import httpx
 from makeready_client import errors, models, webhooks
 from makeready_client.client import Makeready
 from makeready_client.core import __version__
-from makeready_client.failures import may_pass
 from makeready_client.mirror import Mirror
 from makeready_client.requests import Request
 from makeready_client.sqlite import SqliteStore
@@ -30,7 +29,6 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 FORWARD_SECONDS = 10.0
 # While an application restarts after an edit, its port is closed.
 CLOSED_PORT_SECONDS = (0.2, 0.5, 1.0, 2.0)
-PAUSE_SECONDS = 5.0
 INTERRUPTED = 130  # the exit status
 
 
@@ -144,7 +142,7 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
         raise UsageError("--forward-to needs a URL as http://localhost:8000/webhooks")
     secret = arguments.secret or webhooks.new_secret()
     since, cursor = _beginning(client, arguments)
-    events = client.events.follow(cursor, since=since)
+    events = client.events.follow(cursor, since=since, on_retry=_warn_of_retry)
 
     def say_how_to_go_on() -> int:
         if cursor:  # a cursor is good for one `since` only
@@ -156,20 +154,14 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
     try:
         # Without the environment's proxy: the receiver is near.
         with httpx.Client(timeout=FORWARD_SECONDS, trust_env=False) as receiver:
-            while True:
-                try:
-                    for event in events:
-                        line = ""
-                        if not arguments.events or event.event in wanted:
-                            line = _forward(receiver, arguments.forward_to, event, secret)
-                        cursor = events.cursor
-                        if line:
-                            _say(line)
-                except errors.MakereadyError as error:
-                    if not may_pass(error):
-                        raise
-                    _warn(f"trying again: {error}")
-                    time.sleep(PAUSE_SECONDS)
+            for event in events:
+                line = ""
+                if not arguments.events or event.event in wanted:
+                    line = _forward(receiver, arguments.forward_to, event, secret)
+                cursor = events.cursor
+                if line:
+                    _say(line)
+        return 0  # events have no end
     except Exception:
         say_how_to_go_on()
         raise
@@ -230,7 +222,7 @@ def sync(client: Makeready, arguments: argparse.Namespace) -> int:
             if arguments.jsonl and (count or not file.exists()):
                 store.write_lines(kind, file)
         if arguments.follow:
-            mirror.follow()
+            mirror.follow(on_retry=_warn_of_retry)
     finally:
         store.close()
     return 0
@@ -273,6 +265,10 @@ def _failed(status: int, text: str) -> int:
 
 def _warn(text: str) -> None:
     sys.stderr.write(f"makeready-client: {text}\n")
+
+
+def _warn_of_retry(error: errors.MakereadyError, seconds: float) -> None:
+    _warn(f"trying again in {seconds:.0f} s: {error}")
 
 
 def _say(text: str) -> None:

@@ -11,7 +11,7 @@ from makeready_client.core import Settings
 from makeready_client.resources import Api, AsyncApi
 
 TIMEOUT_SECONDS = 120.0
-RETRIES = 4
+RETRIES = 8
 
 
 def _settings(api_key: str | None, base_url: str | None, timeout: float, retries: int) -> Settings:
@@ -29,7 +29,8 @@ class Makeready(Api):
 
     api_key, base_url: MAKEREADY_API_KEY and MAKEREADY_BASE_URL of the environment if left out. timeout: seconds for one
     call with all its retries and waits for the rate limit, besides the `wait` of a feed. retries: how often a call is
-    repeated at most. transport: of httpx, for a proxy or a private certificate authority. Threads may share a client.
+    repeated at most. transport: of httpx, for a proxy or a private certificate authority. Threads may share a client; a
+    fork of a process that has a client opens connections of its own.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Makeready(Api):
 
 
 class AsyncMakeready(AsyncApi):
-    """As Makeready, with coroutines, in one event loop of asyncio."""
+    """As Makeready, with coroutines, in one event loop of asyncio at a time."""
 
     def __init__(
         self,

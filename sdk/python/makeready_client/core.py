@@ -7,13 +7,15 @@ clients only sleep and send, each in its own way.
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import random
 import re
+import ssl
 import threading
 import time
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -22,17 +24,22 @@ import msgspec
 
 from makeready_client import errors
 from makeready_client.answers import Answer
-from makeready_client.refusals import error_of
+from makeready_client.refusals import GATEWAY_FAULTS, error_of
 from makeready_client.requests import Request
 
 T = TypeVar("T")
 __version__ = "0.2.0"
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 35.0  # the slowest operation waits 30 s for a receiver of webhooks
+# With the default of 8 retries they last 20 to 40 seconds: longer than a release or a restart of the API.
 BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 0.5, 8.0
 # Repeating these sends cannot change what they fail with.
 NEVER_RETRIED = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.TooManyRedirects)
 REQUESTS_A_MINUTE = 120
+OWN_TRANSPORT = (
+    "this client was made in another process or event loop, with a transport of yours whose connections cannot be "
+    "shared: make a client where you use it"
+)
 IDEMPOTENCY_KEY = re.compile("[!-~](?:[ -~]{0,62}[!-~])?")
 LIMIT = re.compile(r";\s*r=(\d+)\s*;\s*t=(\d+)")
 Steps = Generator["float | httpx.Request", "httpx.Response | httpx.RequestError | None", httpx.Response]
@@ -96,16 +103,12 @@ class Settings:
     def exchange(self, request: Request) -> Steps:
         """The response to a request, after all its retries. Raises errors.ApiError or errors.ConnectionFailed.
 
-        Retried are 429 (after Retry-After), 503, 500 (once), 409 idempotency_in_progress and lost connections, and
-        nothing else (section 7 of the API's specification).
+        Retried are 429 (after Retry-After), 503, 500 (once), 409 idempotency_in_progress, lost connections (section 7
+        of the API's specification), and 502 and 504, which only proxies answer.
         """
         deadline = time.monotonic() + self.timeout + request.wait_seconds
-        headers, content = dict(self.headers), request.content()
-        if content is not None:
-            key = str(uuid.uuid4()) if request.idempotency_key is None else request.idempotency_key
-            if not IDEMPOTENCY_KEY.fullmatch(key):  # an empty one must not become a new one each time
-                raise ValueError("idempotency_key must be 1 to 64 characters of printable ASCII")
-            headers |= {"Content-Type": "application/json", "Idempotency-Key": key}
+        content = request.content()
+        headers = self.headers if content is None else self.headers | _headers_of_write(request)
         tried, faults, may_have_happened = 0, 0, False
         while True:
             while (pause := self.allowance.take(time.monotonic())) > 0:
@@ -122,7 +125,7 @@ class Settings:
                 params=request.parameters(),
                 headers=headers,
                 content=content,
-                extensions={"timeout": limit.as_dict()},
+                extensions={"timeout": limit.as_dict(), "deadline": deadline},
             )
             assert got is not None
             failure: errors.MakereadyError
@@ -133,17 +136,19 @@ class Settings:
                 failure = error_of(got, self.base_url)
                 faults += got.status_code == 500
                 is_retried = (
-                    got.status_code in (429, 503)
+                    got.status_code == 429
+                    or got.status_code in GATEWAY_FAULTS
                     or (got.status_code == 500 and faults == 1)
                     or isinstance(failure, errors.IdempotencyInProgress)
                 )
-                may_have_happened |= got.status_code == 500
+                may_have_happened |= got.status_code in (500, 502, 504)
             else:
                 failure = errors.ConnectionFailed(f"{request.method} {self.base_url}{request.path}: {words_of(got)}")
                 failure.__cause__ = got
-                is_retried = not isinstance(got, NEVER_RETRIED)
+                is_retried = not isinstance(got, NEVER_RETRIED) and not _is_distrust(got)
                 may_have_happened = True
-            pause = random.uniform(0, min(BACKOFF_SECONDS * 2**tried, BACKOFF_SECONDS_MAX))  # noqa: S311 - no secret
+            longest = min(BACKOFF_SECONDS * 2**tried, BACKOFF_SECONDS_MAX)
+            pause = random.uniform(longest / 2, longest)  # noqa: S311 - no secret
             if isinstance(failure, errors.ApiError) and failure.retry_after is not None:
                 pause += failure.retry_after
             # The API says when a refused request may come again, so those do not use up the retries.
@@ -152,6 +157,22 @@ class Settings:
                 raise failure
             tried += not is_limited
             yield pause
+
+
+def _headers_of_write(request: Request) -> dict[str, str]:
+    key = str(uuid.uuid4()) if request.idempotency_key is None else request.idempotency_key
+    if not IDEMPOTENCY_KEY.fullmatch(key):  # an empty one must not become a new one each time
+        raise ValueError("idempotency_key must be 1 to 64 characters of printable ASCII")
+    return {"Content-Type": "application/json", "Idempotency-Key": key}
+
+
+def _is_distrust(error: BaseException | None) -> bool:
+    """Whether the server's certificate was refused, which the next attempt would do again."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def words_of(error: httpx.RequestError) -> str:
@@ -168,18 +189,47 @@ def read(response: httpx.Response, kind: type[T]) -> T:
     if isinstance(answer, Answer):
         answer.__dict__["_request_id"] = response.headers.get("X-Request-Id")
         answer.__dict__["_replayed"] = response.headers.get("X-Idempotent-Replay") == "1"
+        answer.__dict__["_superseded"] = response.headers.get("Service-Wait") == "superseded"
     return answer
 
 
+class _UntilDeadline(httpx.SyncByteStream):
+    """A body that must be there by an instant of the monotonic clock, however slowly its pieces come."""
+
+    def __init__(self, stream: httpx.SyncByteStream, deadline: float) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._stream:
+            if time.monotonic() > self._deadline:
+                raise httpx.ReadTimeout("the answer was not whole in time")
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()
+
+
 class Core:
-    """Sends requests and waits for the answers. Threads may share it."""
+    """Sends requests and waits for the answers. Threads may share it; a fork gets connections of its own."""
 
     def __init__(self, settings: Settings, transport: httpx.BaseTransport | None) -> None:
         self.settings = settings
-        self._http = httpx.Client(transport=transport)
+        self._has_transport = transport is not None
+        self._connections = httpx.Client(transport=transport)
+        self._process_id = os.getpid()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(base_url={self.settings.base_url!r})"
+
+    def _http(self) -> httpx.Client:
+        if os.getpid() != self._process_id:
+            # Answers to the parent's requests would come here, and the other way round.
+            if self._has_transport:
+                raise RuntimeError(OWN_TRANSPORT)
+            self.settings.allowance = Allowance()  # another thread may have held its lock
+            self._connections, self._process_id = httpx.Client(), os.getpid()
+        return self._connections
 
     def call(self, request: Request, kind: type[T]) -> T:
         """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""
@@ -187,39 +237,61 @@ class Core:
 
     def respond(self, request: Request, *, is_stream: bool = False) -> httpx.Response:
         """The response; with its body, unless that is a stream. Raises as `call`."""
+        http = self._http()
         steps = self.settings.exchange(request)
-        got: httpx.Response | httpx.RequestError | None = None
+        outcome: httpx.Response | httpx.RequestError | None = None
         while True:
             try:
-                step = steps.send(got)
+                step = steps.send(outcome)
             except StopIteration as done:
-                found: httpx.Response = done.value
-                return found
-            got = None
+                response: httpx.Response = done.value
+                return response
+            outcome = None
             if isinstance(step, float):
                 time.sleep(step)
                 continue
             try:
-                got = self._http.send(step, stream=True)
-                if not (is_stream and got.is_success):
-                    got.read()
+                outcome = http.send(step, stream=True)
+                if not (is_stream and outcome.is_success):
+                    assert isinstance(outcome.stream, httpx.SyncByteStream)
+                    outcome.stream = _UntilDeadline(outcome.stream, step.extensions["deadline"])
+                    outcome.read()
             except httpx.RequestError as error:
-                got = error
+                outcome = error
 
     def close(self) -> None:
         """Closes the connections."""
-        self._http.close()
+        self._connections.close()
 
 
 class AsyncCore:
-    """As Core, with coroutines."""
+    """As Core, with coroutines. It serves one event loop after another, and one at a time."""
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None) -> None:
         self.settings = settings
-        self._http = httpx.AsyncClient(transport=transport)
+        self._has_transport = transport is not None
+        self._connections = httpx.AsyncClient(transport=transport)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process_id = os.getpid()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(base_url={self.settings.base_url!r})"
+
+    def _http(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        is_forked = os.getpid() != self._process_id
+        if not is_forked and self._loop in (None, loop):
+            self._loop = loop
+            return self._connections
+        assert self._loop is not None or is_forked
+        if not is_forked and self._loop is not None and not self._loop.is_closed():
+            raise RuntimeError("this client is in use in another event loop: make a client for each loop")
+        if self._has_transport:
+            raise RuntimeError(OWN_TRANSPORT)
+        # The connections of a closed loop, or of the process that forked, cannot be used here.
+        self.settings.allowance = Allowance()
+        self._connections, self._loop, self._process_id = httpx.AsyncClient(), loop, os.getpid()
+        return self._connections
 
     async def call(self, request: Request, kind: type[T]) -> T:
         """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""
@@ -227,28 +299,32 @@ class AsyncCore:
 
     async def respond(self, request: Request, *, is_stream: bool = False) -> httpx.Response:
         """The response; with its body, unless that is a stream. Raises as `call`."""
+        http = self._http()
         steps = self.settings.exchange(request)
-        got: httpx.Response | httpx.RequestError | None = None
+        outcome: httpx.Response | httpx.RequestError | None = None
         while True:
             try:
-                step = steps.send(got)
+                step = steps.send(outcome)
             except StopIteration as done:
-                found: httpx.Response = done.value
-                return found
-            got = None
+                response: httpx.Response = done.value
+                return response
+            outcome = None
             if isinstance(step, float):
                 await asyncio.sleep(step)
                 continue
             try:
-                got = await self._http.send(step, stream=True)
-                if not (is_stream and got.is_success):
-                    await got.aread()
+                async with asyncio.timeout(step.extensions["deadline"] - time.monotonic()):
+                    outcome = await http.send(step, stream=True)
+                    if not (is_stream and outcome.is_success):
+                        await outcome.aread()
+            except TimeoutError:
+                outcome = httpx.ReadTimeout("the answer was not whole in time", request=step)
             except httpx.RequestError as error:
-                got = error
+                outcome = error
 
     async def close(self) -> None:
         """Closes the connections."""
-        await self._http.aclose()
+        await self._connections.aclose()
 
 
 class Resource:

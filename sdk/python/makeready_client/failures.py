@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 
 class MakereadyError(Exception):
     """Whatever this library raises on purpose, except ValueError for arguments that can't be sent."""
@@ -30,6 +33,11 @@ class ApiError(MakereadyError):
         """Names the request in the logs of the API; quote it when you ask for help."""
         self.retry_after = retry_after
         """Seconds; None where the API named none."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors travel between processes: the default would call the class with the text alone."""
+        again = functools.partial(type(self), request_id=self.request_id, retry_after=self.retry_after)
+        return again, (self.status, self.code, self.message)
 
 
 def may_pass(error: MakereadyError) -> bool:

@@ -12,15 +12,14 @@ import msgspec
 
 from makeready_client import errors
 from makeready_client.core import Core
-from makeready_client.failures import may_pass
 from makeready_client.models import KINDS, PAGE_RECORDS_MAX
 from makeready_client.paging import FeedPage
+from makeready_client.pauses import OnRetry, Pauses
 from makeready_client.requests import Request
 from makeready_client.snapshots import Snapshot
 
 WAIT_SECONDS = 25
-# After an outage that the client's own retries have not outlasted, and where everything changes all the time: nine
-# kinds every 5 seconds are 108 of the key's 120 requests a minute.
+# Where everything changes all the time: nine kinds every 5 seconds are 108 of the key's 120 requests a minute.
 PAUSE_SECONDS = 5.0
 
 
@@ -97,28 +96,39 @@ class Mirror:
                 pass
         return {kind: self.counts[kind] - before[kind] for kind in self.kinds}
 
-    def follow(self) -> None:
+    def follow(self, *, on_retry: OnRetry | None = None) -> None:
         """Keeps every kind in step until an error that repeating would not change, which it raises; outlasts outages.
 
-        Each kind has a thread.
+        Each kind has a thread. on_retry: is told of each failure, in that thread, and in how many seconds follows the
+        next request.
         """
         failed: queue.SimpleQueue[BaseException] = queue.SimpleQueue()
         stopping = threading.Event()
 
         def work(kind: str) -> None:
+            pauses = Pauses(WAIT_SECONDS)
             while not stopping.is_set():
+                pauses.ask()
                 try:
-                    more = self.step(kind, wait=WAIT_SECONDS)
-                    if not more and self._client.settings.allowance.is_short():
-                        stopping.wait(PAUSE_SECONDS)  # others need the key, too
-                except BaseException as error:  # raised again by the thread that waits
-                    if not (isinstance(error, errors.MakereadyError) and may_pass(error)):
-                        failed.put(error)
-                        return
-                    stopping.wait(PAUSE_SECONDS)
+                    page = self._advance(kind, WAIT_SECONDS)
+                except errors.MakereadyError as error:
+                    pause = pauses.after_failure(error)
+                    if on_retry:
+                        on_retry(error, pause)
+                else:
+                    pause = pauses.after_page(page) if page else 0.0
+                    if page and page.next_cursor is None and self._client.settings.allowance.is_short():
+                        pause = max(pause, PAUSE_SECONDS)  # others need the key, too
+                stopping.wait(pause)
+
+        def guarded(kind: str) -> None:
+            try:
+                work(kind)
+            except BaseException as error:  # raised again by the thread that waits
+                failed.put(error)
 
         for kind in self.kinds:
-            threading.Thread(target=work, args=[kind], daemon=True).start()
+            threading.Thread(target=guarded, args=[kind], daemon=True).start()
         try:
             raise failed.get()
         finally:
@@ -126,20 +136,25 @@ class Mirror:
 
     def step(self, kind: str, *, wait: int = 0) -> bool:
         """Brings one kind a page forward, or stores its snapshot. Returns whether more waits."""
+        page = self._advance(kind, wait)
+        return page is None or page.next_cursor is not None
+
+    def _advance(self, kind: str, wait: int) -> FeedPage[_Change] | None:
+        """The page by which one kind went forward; None after a snapshot, and where one has to follow."""
         cursor = self.cursors.get(kind)
         if cursor is None:
             self._keep(self._snapshot(kind))
-            return True
+            return None
         query = {"cursor": cursor, "limit": PAGE_RECORDS_MAX, "wait": wait}
         try:
             page = self._client.call(Request("GET", f"/changes/{kind}", query=query), FeedPage[_Change])
         except errors.CursorExpired:  # the API's database was restored: the copy may hold what that lost
             del self.cursors[kind]
-            return True
+            return None
         changes = [Change(one.entity_id, None if one.gone else bytes(one.record)) for one in page.data]
         if changes or page.resume_cursor != cursor:
             self._keep(Batch(kind, changes, page.resume_cursor, is_whole=False))
-        return page.next_cursor is not None
+        return page
 
     def _snapshot(self, kind: str) -> Batch:
         snapshot: Snapshot[_Id] = Snapshot(self._client, Request("GET", f"/snapshots/{kind}"), _Id)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-import msgspec
-
-from makeready_client.answers import Answer, Envelope
+from makeready_client.answers import Answer, Envelope, Model
 
 CONTRACT = "2026-11-27"
 """The date of the last change of the contract that this was made from."""
@@ -147,7 +145,7 @@ else:
     ) = str
 
 
-class Reference(msgspec.Struct, kw_only=True):
+class Reference(Model, kw_only=True):
     """Another record, named inside one that belongs to it."""
 
     id: int
@@ -158,7 +156,7 @@ class Reference(msgspec.Struct, kw_only=True):
     """Your own identifier of the record, where it was synced from your system; else null."""
 
 
-class Location(msgspec.Struct, kw_only=True):
+class Location(Model, kw_only=True):
     """Where an asset stands: a unit, or another place of the property such as a mechanical room."""
 
     id: int
@@ -220,7 +218,7 @@ class Asset(Answer, kw_only=True):
     """Link that opens the record for a person."""
 
 
-class AssetChange(msgspec.Struct, kw_only=True):
+class AssetChange(Model, kw_only=True):
     """The latest state of a record that has changed."""
 
     schema_version: Literal[1]
@@ -235,7 +233,7 @@ class AssetChange(msgspec.Struct, kw_only=True):
     """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
 
 
-class Assignee(msgspec.Struct, kw_only=True):
+class Assignee(Model, kw_only=True):
     """The member of staff who has the work."""
 
     id: int
@@ -244,7 +242,7 @@ class Assignee(msgspec.Struct, kw_only=True):
     """The person's name."""
 
 
-class Business(msgspec.Struct, kw_only=True):
+class Business(Model, kw_only=True):
     """The legal entity behind a vendor. Vendors with the same business are relationships with the same entity."""
 
     id: int
@@ -255,7 +253,7 @@ class Business(msgspec.Struct, kw_only=True):
     """The address of its website; null where none is known."""
 
 
-class Company(msgspec.Struct, kw_only=True):
+class Company(Model, kw_only=True):
     """The company that a key belongs to."""
 
     id: int
@@ -266,7 +264,7 @@ class Company(msgspec.Struct, kw_only=True):
     """The company's timezone, an IANA name such as America/Chicago."""
 
 
-class Floorplan(msgspec.Struct, kw_only=True):
+class Floorplan(Model, kw_only=True):
     """The plan that a unit is built to."""
 
     id: int
@@ -326,7 +324,7 @@ class Inspection(Answer, kw_only=True):
     """Link that opens the record for a person."""
 
 
-class InspectionChange(msgspec.Struct, kw_only=True):
+class InspectionChange(Model, kw_only=True):
     """The latest state of a record that has changed."""
 
     schema_version: Literal[1]
@@ -361,7 +359,7 @@ class InspectionStaleEvent(Envelope, kw_only=True):
     """Always null here."""
 
 
-class Key(msgspec.Struct, kw_only=True):
+class Key(Model, kw_only=True):
     """An API key, without its secret part."""
 
     id: int
@@ -376,7 +374,7 @@ class Key(msgspec.Struct, kw_only=True):
     """When the key was minted."""
 
 
-class Lease(msgspec.Struct, kw_only=True):
+class Lease(Model, kw_only=True):
     """The lease that a move-in created."""
 
     id: int
@@ -426,7 +424,7 @@ class Meter(Answer, kw_only=True):
     """Link that opens the record for a person."""
 
 
-class MeterChange(msgspec.Struct, kw_only=True):
+class MeterChange(Model, kw_only=True):
     """The latest state of a record that has changed."""
 
     schema_version: Literal[1]
@@ -485,7 +483,7 @@ class NewSubscription(Answer, kw_only=True):
     """The signing secret. Store it: replays and lists do not contain it."""
 
 
-class Party(msgspec.Struct, kw_only=True):
+class Party(Model, kw_only=True):
     """A party of a lease. Its e-mail address and phone number are stored, but not part of this record."""
 
     id: int
@@ -533,7 +531,7 @@ class OccupancyRecord(Answer, kw_only=True):
     """Link that opens the unit's transitions for a person."""
 
 
-class StalePmTask(msgspec.Struct, kw_only=True):
+class StalePmTask(Model, kw_only=True):
     """A preventive-maintenance task that is overdue. It has no id, and there is nothing to fetch afterwards."""
 
     task_name: str
@@ -610,7 +608,7 @@ class Property(Answer, kw_only=True):
     """Link that opens the record for a person."""
 
 
-class PropertyChange(msgspec.Struct, kw_only=True):
+class PropertyChange(Model, kw_only=True):
     """The latest state of a record that has changed."""
 
     schema_version: Literal[1]
@@ -625,7 +623,7 @@ class PropertyChange(msgspec.Struct, kw_only=True):
     """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
 
 
-class PropertyNotice(msgspec.Struct, kw_only=True):
+class PropertyNotice(Model, kw_only=True):
     """A notice to the residents of a property. It has no id, and there is nothing to fetch afterwards."""
 
     subject: str
@@ -693,7 +691,7 @@ class Reading(Answer, kw_only=True):
     """How the record was created, for example `import`."""
 
 
-class ReadingChange(msgspec.Struct, kw_only=True):
+class ReadingChange(Model, kw_only=True):
     """The latest state of a record that has changed."""
 
     schema_version: Literal[1]
@@ -708,7 +706,7 @@ class ReadingChange(msgspec.Struct, kw_only=True):
     """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
 
 
-class StaleTurnTask(msgspec.Struct, kw_only=True):
+class StaleTurnTask(Model, kw_only=True):
     """A make-ready task that is overdue. It has no id, and there is nothing to fetch afterwards."""
 
     task_type: str
@@ -721,7 +719,7 @@ class StaleTurnTask(msgspec.Struct, kw_only=True):
     """Link that opens the record for a person."""
 
 
-class Subscription(msgspec.Struct, kw_only=True):
+class Subscription(Model, kw_only=True):
     """A webhook subscription."""
 
     schema_version: Literal[1]
@@ -813,7 +811,7 @@ class Ticket(Answer, kw_only=True):
     """Link that opens the record for a person."""
 
 
-class TicketChange(msgspec.Struct, kw_only=True):
+class TicketChange(Model, kw_only=True):
     """The latest state of a record that has changed."""
 
     schema_version: Literal[1]
@@ -870,7 +868,7 @@ class TicketStaleEvent(Envelope, kw_only=True):
     """Always null here."""
 
 
-class TicketStatusChangedEventChange(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
+class TicketStatusChangedEventChange(Model, kw_only=True, rename={"from_": "from"}):
     """What moved."""
 
     field: Literal["status"]
@@ -948,7 +946,7 @@ class Turn(Answer, kw_only=True):
     """Link that opens the turn's own page for a person."""
 
 
-class TurnChange(msgspec.Struct, kw_only=True):
+class TurnChange(Model, kw_only=True):
     """The latest state of a record that has changed."""
 
     schema_version: Literal[1]
@@ -963,7 +961,7 @@ class TurnChange(msgspec.Struct, kw_only=True):
     """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
 
 
-class TurnScheduleChangedEventChange(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
+class TurnScheduleChangedEventChange(Model, kw_only=True, rename={"from_": "from"}):
     """What moved."""
 
     field: Literal["projected_ready_on"]
@@ -994,7 +992,7 @@ class TurnScheduleChangedEvent(Envelope, kw_only=True):
     """What moved."""
 
 
-class TurnStatusChangedEventChange(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
+class TurnStatusChangedEventChange(Model, kw_only=True, rename={"from_": "from"}):
     """What moved."""
 
     field: Literal["unit_status"]
@@ -1085,7 +1083,7 @@ class Unit(Answer, kw_only=True):
     """Link that opens the property's unit status view for a person."""
 
 
-class UnitChange(msgspec.Struct, kw_only=True):
+class UnitChange(Model, kw_only=True):
     """The latest state of a record that has changed."""
 
     schema_version: Literal[1]
@@ -1131,7 +1129,7 @@ class Vendor(Answer, kw_only=True):
     """The result of the last hourly check of its insurance and documents; `unknown` before the first check."""
 
 
-class VendorChange(msgspec.Struct, kw_only=True):
+class VendorChange(Model, kw_only=True):
     """The latest state of a record that has changed."""
 
     schema_version: Literal[1]
@@ -1146,7 +1144,7 @@ class VendorChange(msgspec.Struct, kw_only=True):
     """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
 
 
-class VendorHoldEventChange(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
+class VendorHoldEventChange(Model, kw_only=True, rename={"from_": "from"}):
     """What moved."""
 
     field: Literal["on_hold"]
@@ -1177,7 +1175,7 @@ class VendorHoldEvent(Envelope, kw_only=True):
     """What moved."""
 
 
-class WebhookAttempt(msgspec.Struct, kw_only=True):
+class WebhookAttempt(Model, kw_only=True):
     """One attempt of a delivery."""
 
     number: int
@@ -1200,7 +1198,7 @@ class WebhookAttempt(msgspec.Struct, kw_only=True):
     """Why it failed, for example `status`, `timeout` or `certificate`; null after a success."""
 
 
-class WebhookAttemptAnswer(msgspec.Struct, kw_only=True):
+class WebhookAttemptAnswer(Model, kw_only=True):
     """One attempt of a delivery, with the response to it."""
 
     number: int
@@ -1225,7 +1223,7 @@ class WebhookAttemptAnswer(msgspec.Struct, kw_only=True):
     """The first 4 KiB of the response's body."""
 
 
-class WebhookDelivery(msgspec.Struct, kw_only=True):
+class WebhookDelivery(Model, kw_only=True):
     """An event's delivery to a subscription, without the event itself."""
 
     schema_version: Literal[1]

@@ -31,6 +31,12 @@ class FeedPage(Page[T], Generic[T], kw_only=True):
 
     resume_cursor: str
     """The `cursor` of the next request, now or later. Store it together with what you made of the page."""
+
+    @property
+    def superseded(self) -> bool:
+        """Whether the page came before its `wait` was over, as too many other programs wait with this key."""
+        return bool(self.__dict__.get("_superseded", False))
+
     positions: list[int] = []  # noqa: RUF012 - msgspec copies it
     """The numbers of events: without filters each follows the one before. Changes have none."""
 

@@ -7,6 +7,9 @@ import msgspec
 
 from makeready_client.errors import BY_CODE, ApiError
 
+# What a proxy answers while nothing behind it does: a release comes, or a machine has gone.
+GATEWAY_FAULTS = frozenset({502, 503, 504})
+
 
 class _Error(msgspec.Struct):
     code: str
@@ -27,6 +30,9 @@ def error_of(response: httpx.Response, base_url: str) -> ApiError:
     try:
         found = msgspec.json.decode(response.content, type=_Body).error
     except (msgspec.DecodeError, UnicodeDecodeError):
+        if response.status_code in GATEWAY_FAULTS:
+            message = f"{response.reason_phrase}: a proxy did not reach the API at {base_url}"
+            return ApiError(response.status_code, "", message, **details)
         to = f" to {response.headers['Location']}" if response.has_redirect_location else ""
         message = f"{response.reason_phrase}{to}, not from the API itself; is base_url right? It is {base_url}"
         return ApiError(response.status_code, "", message, **details)

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from makeready_client.errors import SignatureInvalid
 from makeready_client.events import decoded
@@ -21,10 +21,14 @@ TOLERANCE_SECONDS = 300
 STANDARD_SECRET = re.compile("whsec_[A-Za-z0-9+/]{43}=")
 
 
-class Headers(Protocol):
-    """The headers of a request, as frameworks have them."""
+class HeaderItems(Protocol):
+    """The headers of a request, as most frameworks have them."""
 
     def items(self) -> Iterable[tuple[str, str]]: ...
+
+
+Headers: TypeAlias = HeaderItems | Iterable[tuple[str, str] | tuple[bytes, bytes]]
+"""A mapping, or pairs of text or of bytes, as ASGI has them."""
 
 
 def verify(
@@ -71,7 +75,7 @@ class _Signature:
 def _read(headers: Headers | str | None) -> _Signature:
     if headers is None or isinstance(headers, str):
         return _ours(headers or "")
-    values = {name.lower(): value for name, value in headers.items()}
+    values = _by_name(headers)
     if own := values.get("service-signature"):
         return _ours(own)
     webhook_id, timestamp = values.get("webhook-id"), values.get("webhook-timestamp", "")
@@ -79,6 +83,23 @@ def _read(headers: Headers | str | None) -> _Signature:
         raise SignatureInvalid("The request has no signature.")
     signatures = values.get("webhook-signature", "").split(" ")
     return _Signature(timestamp, [one[3:] for one in signatures if one.startswith("v1,")], webhook_id)
+
+
+def _by_name(headers: Any) -> dict[str, str]:
+    """The values by their names in lower case. Raises SignatureInvalid for what is no headers."""
+    try:
+        pairs = list(headers.items() if hasattr(headers, "items") else headers)
+        return {_text(name).lower(): _text(value) for name, value in pairs}
+    except (TypeError, ValueError, AttributeError):
+        raise SignatureInvalid("The headers are neither a mapping nor a list of pairs.") from None
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
 
 
 def _ours(header: str) -> _Signature:

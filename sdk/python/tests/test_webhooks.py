@@ -43,10 +43,15 @@ def test_headers_are_taken_as_frameworks_have_them_and_secrets_while_they_are_ro
     message = email.message.Message()
     for name, value in signed.items():
         message[name] = value
-    for headers in (signed, standard, message, httpx.Headers(signed)):
+    pairs = list(signed.items())
+    asgi = [(name.lower().encode(), value.encode()) for name, value in pairs]
+    for headers in (signed, standard, message, httpx.Headers(signed), pairs, asgi, iter(asgi)):
         assert webhooks.verify(body, headers, [other, secret]).raw == body
         with pytest.raises(errors.SignatureInvalid):
             webhooks.verify(body, headers, [other])
+    for no_headers in (7, [("a",)], [7], {"service-signature": 7}, [(b"a", None)], object()):
+        with pytest.raises(errors.SignatureInvalid, match="neither a mapping nor a list of pairs"):
+            webhooks.verify(body, no_headers, secret)  # type: ignore[arg-type]
     # One that was made with the text of the header is no signature of Standard Webhooks, and no other way round.
     with pytest.raises(errors.SignatureInvalid):
         webhooks.verify(body, standard | {"Service-Signature": "t=1,v1=0"}, secret)

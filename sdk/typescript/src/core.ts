@@ -4,11 +4,14 @@ import { ApiError, BY_CODE, ConnectionFailed, IdempotencyInProgress, RateLimited
 
 export const VERSION = "0.2.0";
 export const TIMEOUT_SECONDS = 120;
-export const RETRIES = 4;
+export const RETRIES = 8;
 const ANSWER_SECONDS = 35; // the slowest operation waits 30 s for a receiver of webhooks
 const REQUESTS_A_MINUTE = 120;
+// With the default of 8 retries they last 20 to 40 seconds: longer than a release or a restart of the API.
 const BACKOFF_SECONDS = 0.5;
 const BACKOFF_SECONDS_MAX = 8;
+// What a proxy answers while nothing behind it does: a release comes, or a machine has gone.
+const GATEWAY_FAULTS = [502, 503, 504];
 
 /** What a client is made with. */
 export interface Settings {
@@ -49,6 +52,8 @@ export type Answered<T> = T & {
   readonly requestId: string | null;
   /** Whether an earlier request with the same Idempotency-Key had the effect, and this is its answer again. */
   readonly replayed: boolean;
+  /** Whether a feed's page came before its `wait` was over, as too many other programs wait with this key. */
+  readonly superseded: boolean;
 };
 
 /** A path with its ids. Throws TypeError for an empty one, which would name another operation. */
@@ -108,6 +113,7 @@ export class Core {
     return Object.defineProperties(answer, {
       requestId: { value: response.headers.get("X-Request-Id") },
       replayed: { value: response.headers.get("X-Idempotent-Replay") === "1" },
+      superseded: { value: response.headers.get("Service-Wait") === "superseded" },
     });
   }
 
@@ -121,8 +127,8 @@ export class Core {
     return (await this.#sent(call, async () => "")).response;
   }
 
-  // Retried are 429 (after Retry-After), 503, 500 (once), 409 idempotency_in_progress and lost connections, and nothing
-  // else (section 7 of the API's specification).
+  // Retried are 429 (after Retry-After), 503, 500 (once), 409 idempotency_in_progress, lost connections (section 7 of
+  // the API's specification), and 502 and 504, which only proxies answer.
   async #sent(
     call: Call,
     read: (response: Response) => Promise<string>,
@@ -146,19 +152,21 @@ export class Core {
         if (call.method === "DELETE" && mayHaveHappened && response.status === 404) return { response, text };
         failure = refusal(response, text, this.#baseUrl);
         faults += response.status === 500 ? 1 : 0;
-        mayHaveHappened ||= response.status === 500;
-        isRetried = [429, 503].includes(response.status) || (response.status === 500 && faults === 1) ||
+        mayHaveHappened ||= [500, 502, 504].includes(response.status);
+        isRetried = [429, ...GATEWAY_FAULTS].includes(response.status) || (response.status === 500 && faults === 1) ||
           failure instanceof IdempotencyInProgress;
       } catch (error) {
         signal?.throwIfAborted();
         failure = new ConnectionFailed(`${call.method} ${this.#baseUrl}${call.path}: ${reason(error)}`, {
           cause: error,
         });
-        isRetried = mayHaveHappened = true;
+        mayHaveHappened = true;
+        isRetried = !isDistrust(error);
       } finally {
         limited.end();
       }
-      const backoff = Math.random() * Math.min(BACKOFF_SECONDS * 2 ** tried, BACKOFF_SECONDS_MAX);
+      const longest = Math.min(BACKOFF_SECONDS * 2 ** tried, BACKOFF_SECONDS_MAX);
+      const backoff = (1 + Math.random()) / 2 * longest;
       const pause = backoff + (failure instanceof ApiError ? failure.retryAfter ?? 0 : 0);
       // The API says when a refused request may come again, so those do not use up the retries.
       const isLimited = this.#retries > 0 && failure instanceof RateLimited;
@@ -228,15 +236,21 @@ function search(query: object = {}): string {
   return texts.length ? `?${new URLSearchParams(texts)}` : "";
 }
 
+/** Whether the server's certificate was refused, which the next attempt would do again. */
+function isDistrust(error: unknown): boolean {
+  const { code } = (error as { cause?: { code?: unknown } }).cause ?? {};
+  return typeof code === "string" && /^(ERR_TLS_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code);
+}
+
 function refusal(response: Response, text: string, baseUrl: string): ApiError {
   const after = response.headers.get("Retry-After") ?? "";
   const error = (parsed(text) as { error?: { code?: unknown; message?: unknown } } | undefined)?.error;
   const location = response.headers.get("Location");
-  const [code, words] = typeof error?.code === "string" ? [error.code, String(error.message)] : [
-    "",
-    `${response.statusText || "An answer"}${location ? ` to ${location}` : ""}, not from the API itself; ` +
-    `is baseUrl right? It is ${baseUrl}`,
-  ];
+  const elsewhere = GATEWAY_FAULTS.includes(response.status)
+    ? `${response.statusText || "An answer"}: a proxy did not reach the API at ${baseUrl}`
+    : `${response.statusText || "An answer"}${location ? ` to ${location}` : ""}, not from the API itself; ` +
+      `is baseUrl right? It is ${baseUrl}`;
+  const [code, words] = typeof error?.code === "string" ? [error.code, String(error.message)] : ["", elsewhere];
   const isElsewhere = code && response.status === 404 && !baseUrl.endsWith("/api/v1");
   const message = isElsewhere ? `${words} baseUrl is ${baseUrl}; most end with /api/v1.` : words;
   const kind = Object.hasOwn(BY_CODE, code) ? BY_CODE[code]! : ApiError;

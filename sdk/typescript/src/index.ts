@@ -20,6 +20,7 @@ export { Mirror } from "./mirror.ts";
 export type * from "./models.ts";
 export { CONTRACT, KINDS } from "./models.ts";
 export type { Feed, FeedPage, Page, Pages } from "./paging.ts";
+export type { OnRetry } from "./pauses.ts";
 export type { Snapshot } from "./snapshots.ts";
 export type { SqliteDatabase } from "./sqlite.ts";
 export { SqliteStore } from "./sqlite.ts";

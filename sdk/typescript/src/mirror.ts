@@ -1,16 +1,15 @@
 // A copy of a company's records, in step with the API (docs/sync of the API says why it is exact).
 
-import { type CallOptions, sleep } from "./core.ts";
-import { ApiError, ConnectionFailed, CursorExpired } from "./errors.ts";
+import { type Answered, type CallOptions, sleep } from "./core.ts";
+import { CursorExpired } from "./errors.ts";
 import { KINDS } from "./models.ts";
+import type { FeedPage } from "./paging.ts";
+import { type OnRetry, Pauses } from "./pauses.ts";
 import type { Api } from "./resources.ts";
 import type { Snapshot } from "./snapshots.ts";
 
 const WAIT_SECONDS = 25;
-/**
- * After an outage that the client's own retries have not outlasted, and where everything changes all the time: nine kinds
- * every 5 seconds are 108 of the key's 120 requests a minute.
- */
+/** Where everything changes all the time: nine kinds every 5 seconds are 108 of the key's 120 requests a minute. */
 const PAUSE_SECONDS = 5;
 
 /** tickets, units, … */
@@ -87,25 +86,30 @@ export class Mirror {
 
   /**
    * Keeps every kind in step until an error that repeating would not change, which it throws; outlasts outages. The
-   * signal ends it.
+   * signal ends it. onRetry is told of each failure, and in how many seconds the next request follows.
    */
-  async follow(options: CallOptions = {}): Promise<never> {
+  async follow(options: CallOptions & { onRetry?: OnRetry | undefined } = {}): Promise<never> {
     const stopping = new AbortController();
     const { signal } = stopping;
     const stop = (): void => stopping.abort(options.signal?.reason);
     options.signal?.addEventListener("abort", stop);
     if (options.signal?.aborted) stop();
     const work = async (kind: Kind): Promise<never> => {
+      const pauses = new Pauses(WAIT_SECONDS, options.onRetry);
       while (true) {
         signal.throwIfAborted();
+        pauses.ask();
+        let pause = 0;
         try {
-          const more = await this.step(kind, { wait: WAIT_SECONDS, signal });
-          if (!more && this.#client.isShort) await sleep(PAUSE_SECONDS, signal); // others need the key, too
+          const page = await this.#advance(kind, WAIT_SECONDS, signal);
+          if (page) pause = pauses.afterPage(page);
+          // Others need the key, too.
+          if (page?.next_cursor === null && this.#client.isShort) pause = Math.max(pause, PAUSE_SECONDS);
         } catch (error) {
           signal.throwIfAborted();
-          if (!mayPass(error)) throw error;
-          await sleep(PAUSE_SECONDS, signal);
+          pause = pauses.afterFailure(error);
         }
+        if (pause) await sleep(pause, signal);
       }
     };
     const working = this.kinds.map(work);
@@ -120,12 +124,21 @@ export class Mirror {
 
   /** Brings one kind a page forward, or stores its snapshot. Returns whether more waits. */
   async step(kind: Kind, options: CallOptions & { wait?: number | undefined } = {}): Promise<boolean> {
-    const { wait = 0, signal } = options;
+    const page = await this.#advance(kind, options.wait ?? 0, options.signal);
+    return page === undefined || page.next_cursor !== null;
+  }
+
+  /** The page by which one kind went forward; undefined after a snapshot, and where one has to follow. */
+  async #advance(
+    kind: Kind,
+    wait: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Answered<FeedPage<Change<unknown>>> | undefined> {
     await (this.#begun ??= this.#begin());
     const cursor = this.cursors[kind];
     if (!cursor) {
       await this.#snapshot(kind, signal);
-      return true;
+      return undefined;
     }
     let page;
     try {
@@ -133,12 +146,12 @@ export class Mirror {
     } catch (error) {
       if (!(error instanceof CursorExpired)) throw error;
       delete this.cursors[kind]; // the API's database was restored: the copy may hold what that lost
-      return true;
+      return undefined;
     }
     if (page.data.length || page.resume_cursor !== cursor) {
       await this.#keep(kind, each(page.data), page.resume_cursor, false);
     }
-    return page.next_cursor !== null;
+    return page;
   }
 
   async #begin(): Promise<void> {
@@ -189,9 +202,4 @@ export class Mirror {
 
 async function* each(changes: readonly Change<unknown>[]): AsyncGenerator<Change<RecordOf<Kind>>> {
   for (const { entity_id, record } of changes) yield { entity_id, record: record as RecordOf<Kind> | null };
-}
-
-/** Whether the same request may work a little later. */
-function mayPass(error: unknown): boolean {
-  return error instanceof ConnectionFailed || (error instanceof ApiError && (error.status === 429 || error.status >= 500));
 }

@@ -7,8 +7,13 @@ const TOLERANCE_SECONDS = 300;
 // 32 bytes in standard base64; secrets made before 2026-11-23 have another form, and no signature of Standard Webhooks.
 const STANDARD_SECRET = /^whsec_([A-Za-z0-9+/]{43}=)$/;
 
-/** The headers of a request: of fetch, of node:http, or the value of Service-Signature alone. */
-export type Signed = string | Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
+type Value = string | readonly string[] | undefined;
+
+/**
+ * The headers of a request: of any fetch, of node:http, a Map or pairs; or the value of Service-Signature alone. What is
+ * none of these bears no signature.
+ */
+export type Signed = string | Iterable<readonly [string, Value]> | Readonly<Record<string, Value>>;
 
 /**
  * The event of a delivery. Throws SignatureInvalid if it was not signed with the secret in the 300 seconds before or
@@ -72,12 +77,13 @@ function ours(header: string): Read {
 }
 
 function signatures(headers: Exclude<Signed, string>): Read {
-  const own = valueOf(headers, "service-signature");
-  if (own) return ours(own);
-  const id = valueOf(headers, "webhook-id");
-  const timestamp = valueOf(headers, "webhook-timestamp");
+  const values = byName(headers);
+  const signature = values.get("service-signature");
+  if (signature) return ours(signature);
+  const id = values.get("webhook-id");
+  const timestamp = values.get("webhook-timestamp") ?? "";
   if (!id || !/^[0-9]{1,12}$/.test(timestamp)) throw new SignatureInvalid("The request has no signature.");
-  const digests = valueOf(headers, "webhook-signature").split(" ").filter((one) => /^v1,[A-Za-z0-9+/]{43}=$/.test(one));
+  const digests = (values.get("webhook-signature") ?? "").split(" ").filter((one) => /^v1,[A-Za-z0-9+/]{43}=$/.test(one));
   const scheme = {
     prefix: `${id}.${timestamp}.`,
     key: (secret: string) => {
@@ -100,10 +106,16 @@ async function isSigned(
   return false;
 }
 
-function valueOf(headers: Exclude<Signed, string>, name: string): string {
-  if (headers instanceof Headers) return headers.get(name) ?? "";
-  const found = Object.entries(headers).find(([one]) => one.toLowerCase() === name)?.[1] ?? "";
-  return typeof found === "string" ? found : found.join(",");
+/** The headers by their names in lower case; empty for what is none. */
+function byName(headers: unknown): Map<string, string> {
+  const values = new Map<string, string>();
+  if (typeof headers !== "object" || headers === null) return values;
+  const pairs: unknown[] = Symbol.iterator in headers ? [...headers as Iterable<unknown>] : Object.entries(headers);
+  for (const pair of pairs) {
+    const [name, value] = Array.isArray(pair) ? pair as unknown[] : [];
+    if (typeof name === "string" && value !== undefined) values.set(name.toLowerCase(), String(value));
+  }
+  return values;
 }
 
 function bytesOf(body: Uint8Array | ArrayBuffer | string): Uint8Array {

@@ -55,6 +55,7 @@ for (
     "500 once": [failing(500, "internal_error")],
     "500 twice": [failing(500, "internal_error"), failing(500, "internal_error")],
     "503": [failing(503, "vault_unavailable"), failing(503, "receiver_busy"), new Response("<html>", { status: 503 })],
+    "502 and 504 of a proxy": [new Response("<html>", { status: 502 }), new Response("<html>", { status: 504 })],
     "503 for ever": Array.from({ length: 9 }, () => failing(503, "vault_unavailable")),
     "in progress": [failing(409, "idempotency_in_progress")],
     mismatch: [failing(409, "idempotency_mismatch")],
@@ -69,7 +70,7 @@ for (
     "the prototype": [failing(422, "toString")],
   })
 ) {
-  const [client, sent] = with_(answers, name.includes("more often") ? { retries: 2 } : {});
+  const [client, sent] = with_(answers, /more often|for ever/.test(name) ? { retries: 2 } : {});
   const started = performance.now();
   const error = await caught(client.whoami());
   const waits = answers.some((one) => one.headers.has("Retry-After"));
@@ -103,6 +104,23 @@ for (
     for await (const _ of events);
   })());
   results["ended by its signal"] = [nameOf(error), performance.now() - started < 10_000];
+}
+{
+  // A proxy without the API, then a wait that newer requests end, then an event.
+  const page = { data: [], next_cursor: null, resume_cursor: "c", limit: 200, positions: [] };
+  const event = { event_id: "e1", event: "ticket.created" };
+  const [client, sent] = with_([
+    new Response("<html>", { status: 502 }),
+    new Response(JSON.stringify(page), { headers: { "Service-Wait": "superseded" } }),
+    new Response(JSON.stringify({ ...page, data: [event], positions: [1] })),
+  ], { retries: 0 });
+  const retried: [string, number][] = [];
+  const started = performance.now();
+  const events = client.events.follow({ onRetry: (error, seconds) => retried.push([error.name, seconds]) });
+  for await (const { event_id } of events) {
+    results["following outlasts faults"] = [event_id, sent(), retried, performance.now() - started > 2900];
+    break;
+  }
 }
 {
   // The first answer breaks off within the second record; the second one goes on after the first.

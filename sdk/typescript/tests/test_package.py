@@ -131,10 +131,33 @@ def test_an_unknown_format_of_a_body_or_no_secret_is_a_mistake_of_the_program(tm
         "const of = (...given: any[]) =>\n"
         "  (webhooks.verify as any)(...given).then(String, (error: Error) => error.name);\n"
         'console.log(JSON.stringify([await of({}, "", "s"), await of("", "", ""), await of("", "", []), '
-        'await of("", {}, "s"), await of(new ArrayBuffer(0), new Headers(), "s")]));\n'
+        'await of("", {}, "s"), await of(new ArrayBuffer(0), new Headers(), "s"), await of("", null, "s"), '
+        'await of("", 7, "s"), await of("", [7, ["a"]], "s"), await of("", { "service-signature": 7 }, "s")]));\n'
     )
     done = node(tmp_path, program, runtime="the wheel's node")
-    assert json.loads(done.stdout) == ["TypeError", "TypeError", "TypeError", "SignatureInvalid", "SignatureInvalid"]
+    assert json.loads(done.stdout) == ["TypeError"] * 3 + ["SignatureInvalid"] * 6
+
+
+def test_headers_are_taken_as_programs_have_them(tmp_path: Path) -> None:
+    """A Map, pairs, those of another fetch, and those of node:http, whose values may be lists."""
+    vector = next(vector for vector in VECTORS["vectors"] if vector["accept"])
+    program = tmp_path / "headers.ts"
+    program.write_text(
+        'import { webhooks } from "@makeready/client";\n'
+        f"const vector = {json.dumps(vector)};\n"
+        "const pairs: [string, string][] = "
+        '[["Content-Type", "application/json"], ["Service-Signature", vector.header]];\n'
+        "class Foreign { *[Symbol.iterator]() { yield* pairs; } }\n"
+        "const taken = [new Headers(pairs), new Map(pairs), pairs, new Foreign(), Object.fromEntries(pairs), "
+        '{ "service-signature": [vector.header] }, vector.header];\n'
+        "for (const headers of taken) {\n"
+        "  const event = await webhooks.verify(vector.body, headers, vector.secret, vector.received_at);\n"
+        "  console.log(event.event);\n"
+        "}\n"
+    )
+    done = node(tmp_path, program, runtime="the wheel's node")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [json.loads(vector["body"])["event"]] * 7
 
 
 def test_the_environment_is_not_needed(tmp_path: Path) -> None:
