@@ -198,14 +198,14 @@ async def _searches(database: Database, company_id: int, deep: int) -> str:
         first = queries.beginning(search)
         start = {"company_id": company_id, "last_key": first.key, "last_id": first.id, "rows": ROWS + 1}
         plans, ways = [], []
-        if search.walks:
-            statement, own = queries.walked(search)
-            plans, ways = [await statement_plan(database, statement, **start, **own)], ["a walk"]
+        if search.scans:
+            statement, own = queries.scan(search)
+            plans, ways = [await statement_plan(database, statement, **start, **own)], ["an index scan"]
             found = [queries.Found(*row) for row in await database.rows(statement, **start, **own)]
-        if not search.walks or not queries.has_page(found, ROWS + 1):
-            statement, own = queries.gathered(search)
+        if not search.scans or not queries.has_page(found, ROWS + 1):
+            statement, own = queries.lookup(search)
             plans.append(await statement_plan(database, statement, **start, **own))
-            ways.append("gathering")
+            ways.append("an index look-up")
         rows = await queries.page(database, company_id, search, None, ROWS + 1, backwards=False)
         met, blocks = sum(plan.rows_met for plan in plans), sum(plan.buffers for plan in plans)
         named = ", ".join(f"`{name}`" for plan in plans for name in plan.indexes)

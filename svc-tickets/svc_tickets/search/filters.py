@@ -1,4 +1,4 @@
-"""A request for tickets as the statements take it: the filters' values and terms, the order, and the list to walk."""
+"""A request for tickets as the statements take it: the filters' values and terms, the order, and the list to scan."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LABELS = {"statuses": fields.STATUSES, "priorities": fields.PRIORITIES, "catego
 _LISTS = {"statuses": "s", "priorities": "p", "categories": "c", "sources": "o"}
 _IDS = {"property_id": "P", "unit_id": "U", "asset_id": "E", "assignee_id": "A", "vendor_id": "V"}
 _HAVING = {"has_assignee": "A", "has_vendor": "V"}
-# The lists to walk, the shortest first.
+# The lists to scan, the shortest first.
 _LEADS = ("unit_id", "asset_id", "vendor_id", "assignee_id", "property_id")
 _OPEN = frozenset(fields.STATUSES) - frozenset(CLOSED)
 Groups = list[list[tuple[str, object]]]
@@ -65,7 +65,7 @@ def search(
     if few or words:
         values["terms"] = terms
     lead, lead_value = _lead(values, order)
-    return Search(order, descending, values, lead, lead_value, terms, walks=not few)
+    return Search(order, descending, values, lead, lead_value, terms, scans=not few)
 
 
 def _of_one(request: Any, values: dict[str, Any]) -> Groups:
@@ -103,7 +103,7 @@ def _instant(request: Any, name: str) -> int:
 
 
 def _lead(values: Mapping[str, Any], order: str) -> tuple[str, Any]:
-    """The list to walk: the one of a filter's value that is likely the shortest. Only lists in the order of opening are
+    """The list to scan: the one of a filter's value that is likely the shortest. Only lists in the order of opening are
     led by a value."""
     if order != "opened":
         return "", None

@@ -1,9 +1,9 @@
 """The SQL statements that search, count and show tickets. Each one filters by company first.
 
-A page is found in one of two ways. A walk reads a list in its order, from the page's beginning, and drops the rows that
-do not fit; it ends after WALK_ROWS rows. If that did not fill the page, fitting tickets are rare there, and the page is
-gathered: an index finds all of them by the terms of the filters, and they are sorted. So a page costs a
-few thousand index entries, or the tickets that fit. `docs/plans.md` has what the statements read.
+A page is found in one of two ways. An index scan reads a list in its order, from the page's beginning, and leaves out
+the rows that do not fit; it ends after SCAN_ROWS rows. If that did not fill the page, fitting tickets are rare there.
+Then an index look-up finds all of them by the terms of the filters, and they are sorted. So a page costs a few thousand
+index entries, or the tickets that fit. `docs/plans.md` has what the statements read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _IDS = ARRAY(BigInteger)
 _company_id = param("company_id", BigInteger)
 
 PAGE_MAX = 200
-WALK_ROWS = 2000
+SCAN_ROWS = 2000
 
 # The filters, by name: conditions on one row of `ticket_search`.
 FILTERS: Mapping[str, Any] = {
@@ -52,7 +52,7 @@ FILTERS: Mapping[str, Any] = {
     "opened_to": _s.opened < param("opened_to", BigInteger),
     "terms": _s.terms.op("@@")(sa.cast(param("terms", Text), TSQUERY)),
 }
-# The values of the lists that a walk may follow, by name of the lead.
+# The values of the lists that a scan may follow, by name of the lead.
 _LEAD_VALUES: Mapping[str, Any] = {
     **{name: param(name, BigInteger) for name in LEADS if name.endswith("_id")},
     "source": param("lead", Text),
@@ -61,7 +61,8 @@ _LEAD_VALUES: Mapping[str, Any] = {
 
 
 class Found(NamedTuple):
-    """A ticket's place in the order. n: which row of the walk it is; fits: False for the row that ends a walk."""
+    """A ticket's place in the order. `n` says which row of the scan it is; `fits` is False for the row
+    that ends a scan."""
 
     key: int
     id: int
@@ -69,9 +70,9 @@ class Found(NamedTuple):
     fits: bool
 
 
-class Walk(NamedTuple):
-    """Which statement finds a page. order: a column of `tables.KEYS`; lead: of LEADS, or empty for the whole company;
-    filters: names of FILTERS."""
+class Variant(NamedTuple):
+    """What a statement that finds a page depends on. `order` is a column of `tables.KEYS`; `lead` is of LEADS, or empty
+    for the whole company; `filters` are names of FILTERS."""
 
     order: str
     lead: str
@@ -80,18 +81,18 @@ class Walk(NamedTuple):
 
 
 def _bounds(order: str, names: frozenset[str]) -> list[Any]:
-    """The filters that are stretches of the order itself: they begin and end a walk."""
+    """The filters that are stretches of the order itself: they begin and end a scan."""
     return [FILTERS[name] for name in ("opened_from", "opened_to") if order == "opened" and name in names]
 
 
-def _begins(one: Walk) -> Any:
-    place = sa.tuple_(_s[one.order], _s.id)
+def _begins(variant: Variant) -> Any:
+    place = sa.tuple_(_s[variant.order], _s.id)
     last = sa.tuple_(param("last_key", BigInteger), param("last_id", BigInteger))
-    return place < last if one.descending else place > last
+    return place < last if variant.descending else place > last
 
 
 def _same(column: Any, value: Any) -> Any:
-    """Equal, in a form after which the column counts in the order: see `chassis.lists.updated_since.stretch`."""
+    """Equal, in a variant after which the column counts in the order: see `chassis.lists.updated_since.stretch`."""
     return column == sa.any_(array([value]))
 
 
@@ -99,61 +100,61 @@ def _ordered(columns: Sequence[Any], descending: bool) -> list[Any]:
     return [column.desc() if descending else column for column in columns]
 
 
-def walk_statement(one: Walk) -> Statement:
+def scan_statement(variant: Variant) -> Statement:
     """Parameters: company_id, last_key, last_id, rows, lead if there is one, and the filters'."""
     having = [(_s.company_id, _company_id)]
-    if one.lead:
-        having.append((_s[one.lead], _LEAD_VALUES[one.lead]))
-    order = [*(column for column, _ in having), _s[one.order], _s.id]
-    bounds = _bounds(one.order, one.filters)
-    led = {one.lead} if one.lead in one.filters else set[str]()
-    checks = [FILTERS[name] for name in sorted(one.filters - led) if FILTERS[name] not in bounds]
+    if variant.lead:
+        having.append((_s[variant.lead], _LEAD_VALUES[variant.lead]))
+    order = [*(column for column, _ in having), _s[variant.order], _s.id]
+    bounds = _bounds(variant.order, variant.filters)
+    led = {variant.lead} if variant.lead in variant.filters else set[str]()
+    checks = [FILTERS[name] for name in sorted(variant.filters - led) if FILTERS[name] not in bounds]
     fits = sa.and_(sa.true(), *checks)
-    length = literal_column(str(WALK_ROWS), Integer)
-    numbered = func.row_number().over(order_by=_ordered(order, one.descending)).label("n")
+    length = literal_column(str(SCAN_ROWS), Integer)
+    numbered = func.row_number().over(order_by=_ordered(order, variant.descending)).label("n")
     leads = [column for column, _ in having]
     met = (
-        select(*leads, _s[one.order].label("key"), _s.id, func.coalesce(fits, sa.false()).label("fits"), numbered)
-        .where(*(_same(column, value) for column, value in having), *bounds, _begins(one))
-        .order_by(*_ordered(order, one.descending))
+        select(*leads, _s[variant.order].label("key"), _s.id, func.coalesce(fits, sa.false()).label("fits"), numbered)
+        .where(*(_same(column, value) for column, value in having), *bounds, _begins(variant))
+        .order_by(*_ordered(order, variant.descending))
         .limit(length)
         .subquery("met")
     )
     shown = select(met.c.key, met.c.id, met.c.n, met.c.fits).where(sa.or_(met.c.fits, met.c.n == length))
-    # By the walk's columns: the planner knows that it is in this order, and ends it with the page's last row.
+    # By the scan's columns: the planner knows that it is in this order, and ends it with the page's last row.
     known = [*(met.c[column.name] for column in leads), met.c.key, met.c.id]
-    return Statement(shown.order_by(*_ordered(known, one.descending)).limit(param("rows", Integer)))
+    return Statement(shown.order_by(*_ordered(known, variant.descending)).limit(param("rows", Integer)))
 
 
-def gather_statement(one: Walk) -> Statement:
-    """Parameters: those of `walk_statement`, without a lead. Without the filter `terms` it reads the tickets opened in
+def lookup_statement(variant: Variant) -> Statement:
+    """Parameters: those of `scan_statement`, without a lead. Without the filter `terms` it reads the tickets opened in
     a stretch of time."""
-    checks = [FILTERS[name] for name in sorted(one.filters)]
+    checks = [FILTERS[name] for name in sorted(variant.filters)]
     of_company = _s.company_id == _company_id
     # The terms name the company: no index of the company's is needed.
-    checks.append(of_company.is_(sa.true()) if "terms" in one.filters else of_company)
-    # Materialized, so that the planner takes no walk in the page's order instead.
-    fitting = select(_s[one.order].label("key"), _s.id).where(*checks, _begins(one))
+    checks.append(of_company.is_(sa.true()) if "terms" in variant.filters else of_company)
+    # Materialized, so that the planner scans no list in the page's order instead.
+    fitting = select(_s[variant.order].label("key"), _s.id).where(*checks, _begins(variant))
     found = fitting.cte("found").prefix_with("MATERIALIZED")
-    order = _ordered([found.c.key, found.c.id], one.descending)
+    order = _ordered([found.c.key, found.c.id], variant.descending)
     zero = literal_column("0", Integer).label("n")
     shown = select(found.c.key, found.c.id, zero, sa.true().label("fits"))
     return Statement(shown.order_by(*order).limit(param("rows", Integer)))
 
 
-_statements: dict[tuple[Callable[[Walk], Statement], Walk], Statement] = {}
+_statements: dict[tuple[Callable[[Variant], Statement], Variant], Statement] = {}
 
 
-def _statement(make: Callable[[Walk], Statement], one: Walk) -> Statement:
-    if (make, one) not in _statements:
-        _statements[make, one] = make(one)
-    return _statements[make, one]
+def _statement(make: Callable[[Variant], Statement], variant: Variant) -> Statement:
+    if (make, variant) not in _statements:
+        _statements[make, variant] = make(variant)
+    return _statements[make, variant]
 
 
 class Search(NamedTuple):
-    """A search as the statements take it. values: of the filters, by name of FILTERS; lead: the list to walk, and
+    """A search as the statements take it. values: of the filters, by name of FILTERS; lead: the list to scan, and
     lead_value its value if no filter has it. terms: a tsquery for the filters that have terms; empty if none has.
-    walks: False for filters that few tickets ever fit."""
+    `scans` is False for filters that few tickets ever fit."""
 
     order: str
     descending: bool
@@ -161,21 +162,21 @@ class Search(NamedTuple):
     lead: str
     lead_value: Any
     terms: str
-    walks: bool
+    scans: bool
 
 
-def walked(search: Search, *, backwards: bool = False) -> tuple[Statement, dict[str, Any]]:
-    """The statement that walks for a page, with the values of its filters and its lead."""
-    walk = Walk(search.order, search.lead, frozenset(search.values), search.descending != backwards)
+def scan(search: Search, *, backwards: bool = False) -> tuple[Statement, dict[str, Any]]:
+    """The statement that scans for a page, with the values of its filters and its lead."""
+    variant = Variant(search.order, search.lead, frozenset(search.values), search.descending != backwards)
     more = {"lead": search.lead_value} if search.lead_value is not None else {}
-    return _statement(walk_statement, walk), dict(search.values) | more
+    return _statement(scan_statement, variant), dict(search.values) | more
 
 
-def gathered(search: Search, *, backwards: bool = False) -> tuple[Statement, dict[str, Any]]:
-    """The statement that gathers a page, with the values of its filters."""
+def lookup(search: Search, *, backwards: bool = False) -> tuple[Statement, dict[str, Any]]:
+    """The statement that looks a page up, with the values of its filters."""
     values = dict(search.values) | ({"terms": search.terms} if search.terms else {})
-    gather = Walk(search.order, "", frozenset(values), search.descending != backwards)
-    return _statement(gather_statement, gather), values
+    variant = Variant(search.order, "", frozenset(values), search.descending != backwards)
+    return _statement(lookup_statement, variant), values
 
 
 def beginning(search: Search, *, backwards: bool = False) -> Cursor:
@@ -185,8 +186,8 @@ def beginning(search: Search, *, backwards: bool = False) -> Cursor:
 
 
 def has_page(found: Sequence[Found], rows: int) -> bool:
-    """Whether a walk has found the whole page: it is full, or the list ended before the walk did."""
-    return sum(one.fits for one in found) == rows or not found or found[-1].n < WALK_ROWS
+    """Whether a scan has found the whole page: it is full, or the list ended before the scan did."""
+    return sum(one.fits for one in found) == rows or not found or found[-1].n < SCAN_ROWS
 
 
 async def page(
@@ -195,12 +196,12 @@ async def page(
     """Up to `rows` tickets after the cursor, in the search's order; backwards: before it, in the reverse order."""
     last = after or beginning(search, backwards=backwards)
     place = {"company_id": company_id, "last_key": last.key, "last_id": last.id, "rows": rows}
-    if search.walks:
-        statement, values = walked(search, backwards=backwards)
+    if search.scans:
+        statement, values = scan(search, backwards=backwards)
         found = await _rows(database, statement, **place, **values)
         if has_page(found, rows):
             return [one for one in found if one.fits]
-    statement, values = gathered(search, backwards=backwards)
+    statement, values = lookup(search, backwards=backwards)
     return await _rows(database, statement, **place, **values)
 
 

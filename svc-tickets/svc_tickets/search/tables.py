@@ -35,7 +35,7 @@ ticket_search = Table(
     Column("waiting", BigInteger, nullable=False),
     Column("terms", TSVECTOR, nullable=False),
 )
-# The lists that a search may walk in the order of opening: of the company, and of one value each.
+# The lists that a search may scan in the order of opening: of the company, and of one value each.
 LEADS = ("unit_id", "asset_id", "vendor_id", "assignee_id", "property_id", "source", "is_open")
 # The columns of the orders' keys.
 KEYS = ("opened", "urgency", "waiting")

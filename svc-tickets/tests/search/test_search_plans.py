@@ -1,4 +1,4 @@
-"""A page of a search costs a walk, or the tickets that fit: never a company's other tickets, nor other companies'."""
+"""A page of a search costs a scan, or the tickets that fit: never a company's other tickets, nor other companies'."""
 
 from __future__ import annotations
 
@@ -71,46 +71,46 @@ async def plans(database: Database, **values: Any) -> list[tuple[str, Plan]]:
     first = queries.beginning(search)
     place = {"company_id": COMPANY, "last_key": first.key, "last_id": first.id, "rows": PAGE}
     found = []
-    if search.walks:
-        statement, own = queries.walked(search)
-        found.append(("walk", await statement_plan(database, statement, **place, **own)))
+    if search.scans:
+        statement, own = queries.scan(search)
+        found.append(("scan", await statement_plan(database, statement, **place, **own)))
         rows = [queries.Found(*row) for row in await database.rows(statement, **place, **own)]
         if queries.has_page(rows, PAGE):
             return found
-    statement, own = queries.gathered(search)
-    return [*found, ("gather", await statement_plan(database, statement, **place, **own))]
+    statement, own = queries.lookup(search)
+    return [*found, ("look-up", await statement_plan(database, statement, **place, **own))]
 
 
 OPEN = [1, 2, 3]
-# The most rows that a page may meet: a walk, or what fits, whichever finds it; and which way finds it.
+# The most rows that a page may meet: a scan, or what fits, whichever finds it; and which way finds it.
 SEARCHES: list[tuple[dict[str, Any], str, int]] = [
-    ({}, "walk", PAGE),
-    ({"order": 2}, "walk", PAGE),
-    ({"order": 3}, "walk", PAGE),
-    ({"order": 4}, "walk", PAGE),
-    ({"statuses": OPEN}, "walk", PAGE),
-    ({"statuses": OPEN, "order": 2}, "walk", PAGE),
-    ({"statuses": [4, 5]}, "walk", PAGE),
-    ({"property_id": 9_200_018}, "walk", PAGE),
-    ({"unit_id": 9_200_018}, "walk", PAGE),
-    ({"assignee_id": 9_200_018}, "walk", PAGE),
-    ({"sources": ["import"]}, "walk", PAGE),
-    ({"priorities": [4]}, "walk", PAGE * 4),
-    ({"has_assignee": False, "statuses": OPEN}, "walk", PAGE * 3),
-    ({"statuses": OPEN, "priorities": [3, 4], "order": 3}, "walk", queries.WALK_ROWS),
-    ({"property_id": 9_200_018, "statuses": OPEN}, "gather", queries.WALK_ROWS),
-    ({"stale": True, "order": 4}, "walk", queries.WALK_ROWS),
-    ({"words": "leak"}, "walk", queries.WALK_ROWS),
-    ({"words": "seldom"}, "gather", queries.WALK_ROWS + ROWS // 1000),
-    ({"words": "leak seldom", "statuses": [4]}, "gather", queries.WALK_ROWS + ROWS // 1000),
-    ({"categories": [17]}, "gather", queries.WALK_ROWS + ROWS // 10_000),
-    ({"ticket_number": 7}, "gather", 1),
-    ({"external_id": "x"}, "gather", 1),
+    ({}, "scan", PAGE),
+    ({"order": 2}, "scan", PAGE),
+    ({"order": 3}, "scan", PAGE),
+    ({"order": 4}, "scan", PAGE),
+    ({"statuses": OPEN}, "scan", PAGE),
+    ({"statuses": OPEN, "order": 2}, "scan", PAGE),
+    ({"statuses": [4, 5]}, "scan", PAGE),
+    ({"property_id": 9_200_018}, "scan", PAGE),
+    ({"unit_id": 9_200_018}, "scan", PAGE),
+    ({"assignee_id": 9_200_018}, "scan", PAGE),
+    ({"sources": ["import"]}, "scan", PAGE),
+    ({"priorities": [4]}, "scan", PAGE * 4),
+    ({"has_assignee": False, "statuses": OPEN}, "scan", PAGE * 3),
+    ({"statuses": OPEN, "priorities": [3, 4], "order": 3}, "scan", queries.SCAN_ROWS),
+    ({"property_id": 9_200_018, "statuses": OPEN}, "look-up", queries.SCAN_ROWS),
+    ({"stale": True, "order": 4}, "scan", queries.SCAN_ROWS),
+    ({"words": "leak"}, "scan", queries.SCAN_ROWS),
+    ({"words": "seldom"}, "look-up", queries.SCAN_ROWS + ROWS // 1000),
+    ({"words": "leak seldom", "statuses": [4]}, "look-up", queries.SCAN_ROWS + ROWS // 1000),
+    ({"categories": [17]}, "look-up", queries.SCAN_ROWS + ROWS // 10_000),
+    ({"ticket_number": 7}, "look-up", 1),
+    ({"external_id": "x"}, "look-up", 1),
 ]
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
-async def test_a_page_costs_a_walk_or_what_fits(crowd: Database, analyzed: bool) -> None:
+async def test_a_page_costs_a_scan_or_what_fits(crowd: Database, analyzed: bool) -> None:
     if analyzed:
         async with crowd.connection() as connection:
             await connection.raw.execute("ANALYZE ticket_search")
@@ -124,5 +124,5 @@ async def test_a_page_costs_a_walk_or_what_fits(crowd: Database, analyzed: bool)
         if os.environ.get("SEARCH_ROWS"):
             print(said)  # noqa: T201
         assert not [name for _, plan in found for name in plan.whole_tables], said
-        # Not exhausted lists are walked to the end of the walk at most; 2 rows more end it.
+        # Not exhausted lists are scanned to the end of the scan at most; 2 rows more end it.
         assert met <= 2 * most + 2 and (found[-1][0] == way or ROWS < 100_000), said

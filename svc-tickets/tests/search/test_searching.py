@@ -202,20 +202,20 @@ async def test_filters_together(views: Views, database: Database, company: Compa
     assert found > 50
 
 
-async def test_a_gathered_page_is_the_page_that_a_walk_finds(database: Database, company: Company) -> None:
+async def test_a_page_that_is_looked_up_is_the_page_that_a_scan_finds(database: Database, company: Company) -> None:
     choices, compared = _choices(company), 0
     for order in ORDERS.values():
         for name in ("statuses", "priorities", "sources", "assignee_id", "has_assignee", "has_vendor", "words"):
             given: dict[str, Any] = {"order": order, name: choices[name][-1]}
             request = pb.SearchTicketsRequest(**given)
             search = filters.search(request, company.id, NOW, datetime.timedelta(hours=72))
-            walked = await queries.page(database, company.id, search, None, 50, backwards=False)
+            scanned = await queries.page(database, company.id, search, None, 50, backwards=False)
             values = dict(search.values) | {"terms": search.terms}
-            gathered = await queries.page(
-                database, company.id, search._replace(walks=False, values=values), None, 50, backwards=False
+            looked_up = await queries.page(
+                database, company.id, search._replace(scans=False, values=values), None, 50, backwards=False
             )
-            assert [one[:2] for one in gathered] == [one[:2] for one in walked], request
-            compared += len(walked)
+            assert [one[:2] for one in looked_up] == [one[:2] for one in scanned], request
+            compared += len(scanned)
     assert compared > 200
 
 
