@@ -13,15 +13,16 @@ from svc_tickets.replicas.fetch import ReplicaFetcher
 from svc_tickets.schema import asset, property_, unit
 
 
-class _Place(NamedTuple):
-    """A property, and the ids of the requested unit and asset if they exist on it."""
+class Place(NamedTuple):
+    """A property, and the requested unit and asset if they exist on it."""
 
     property_id: int
     unit_id: int | None
+    unit_number: str | None
     asset_id: int | None
 
 
-def _place() -> Query[_Place]:
+def _place() -> Query[Place]:
     """The parameters unit_id and asset_id are 0 if the request names none."""
     here = property_.c.id
     its_unit = and_(unit.c.id == param("unit_id", BigInteger), unit.c.property_id == here, unit.c.version > 0)
@@ -30,9 +31,11 @@ def _place() -> Query[_Place]:
         asset.c.property_id == here,
         asset.c.version > 0,
     )
-    rows = select(here.label("property_id"), unit.c.id.label("unit_id"), asset.c.id.label("asset_id"))
+    rows = select(
+        here.label("property_id"), unit.c.id.label("unit_id"), unit.c.unit_number, asset.c.id.label("asset_id")
+    )
     return Query(
-        _Place,
+        Place,
         rows.select_from(property_.outerjoin(unit, its_unit).outerjoin(asset, its_asset)).where(
             here == param("property_id", BigInteger),
             property_.c.company_id == param("company_id", BigInteger),
@@ -44,17 +47,24 @@ def _place() -> Query[_Place]:
 _PLACE = _place()
 
 
+async def on_property(
+    database: Connection | Database, company_id: int, property_id: int, unit_id: int | None, asset_id: int | None
+) -> Place | None:
+    """The property, with the unit and the asset if they lie on it; None if the replicas lack the property."""
+    return await _PLACE.row(
+        database, company_id=company_id, property_id=property_id, unit_id=unit_id or 0, asset_id=asset_id or 0
+    )
+
+
 async def fault(
     database: Connection | Database, company_id: int, property_id: int, unit_id: int | None, asset_id: int | None
 ) -> Refusal | None:
     """The refusal 404 if the replicas lack the property, or the unit or asset on it; else None."""
-    found = await _PLACE.row(
-        database, company_id=company_id, property_id=property_id, unit_id=unit_id or 0, asset_id=asset_id or 0
-    )
-    if found is None:
+    place = await on_property(database, company_id, property_id, unit_id, asset_id)
+    if place is None:
         return Refusal(404, "not_found", "The company has no property with that id.", "property_id")
-    for kind, wanted, there in (("unit", unit_id, found.unit_id), ("asset", asset_id, found.asset_id)):
-        if wanted is not None and there is None:
+    for kind, requested_id, stored_id in (("unit", unit_id, place.unit_id), ("asset", asset_id, place.asset_id)):
+        if requested_id is not None and stored_id is None:
             message = f"The property has no {kind} with that id; check both ids."
             return Refusal(404, "not_found", message, f"{kind}_id")
     return None

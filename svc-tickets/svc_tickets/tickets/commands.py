@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
+import msgspec
 from asyncpg import Record
 from google.protobuf.message import Message
 
@@ -18,19 +19,17 @@ from chassis.writes.commands import fields as given_fields
 from chassis.writes.editing import EditableFields, LockedRecord, RecordEditor
 from makeready.common.v1.documents_pb2 import Document
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
-from svc_tickets.policy.queries import stale_after_hours
 from svc_tickets.replicas import places
 from svc_tickets.replicas.fetch import ReplicaFetcher
 from svc_tickets.tickets import inputs, records
-from svc_tickets.tickets.opening import NewTicket, TicketOpener
+from svc_tickets.tickets.opening import TicketOpener
 from svc_tickets.tickets.queries import read, write
-from svc_tickets.tickets.queries.numbering import take_number
 from svc_tickets.tickets.rules import fields, staleness, status
 from svc_tickets.tickets.status_change import StatusChanges
 
-_STATUS_LABELS = dict(enumerate(fields.STATUSES, start=1))
-_OPENERS = dict(enumerate(fields.SOURCES_OF_OPENERS, start=1))
-_AUTHORS = dict(enumerate(fields.AUTHORS, start=1))
+_STATUS_LABELS: dict[int, fields.Status] = dict(enumerate(get_args(fields.Status), start=1))
+_OPENERS: dict[int, fields.Author] = dict(enumerate(fields.SOURCES_OF_OPENERS, start=1))
+_AUTHORS: dict[int, fields.Author] = dict(enumerate(get_args(fields.Author), start=1))
 # The fields of an assignment, each with the one that says who the person saw there.
 _HANDS: tuple[tuple[str, Literal["from_assignee_id", "from_vendor_id"]], ...] = (
     ("assignee_id", "from_assignee_id"),
@@ -45,6 +44,7 @@ _CORRECTIONS = EditableFields(
 )
 
 Response = TypeVar("Response", bound=Message)
+Label = TypeVar("Label", bound=str)
 LockedTicket = LockedRecord[records.Ticket]
 # Returns the new column values. Arguments: the command, the locked ticket row and the instant of the change.
 Decide = Callable[[Command, Record, datetime.datetime], Awaitable[dict[str, Any]]]
@@ -77,29 +77,20 @@ class TicketCommandsService:
         )
 
     async def OpenTicket(self, request: pb.OpenTicketRequest, call: identity.Call) -> pb.OpenTicketResponse:
-        given = given_fields(request, *inputs.TicketOpening.__struct_fields__)
-        wanted = bodies.check(inputs.TicketOpening, given)
-        opener = _label(_OPENERS, request, "by")
-        source = fields.SOURCES_OF_OPENERS[opener]
-        if wanted.photo_url is not None:
-            fields.check_photo_url(wanted.photo_url)
-        place = (wanted.property_id, wanted.unit_id, wanted.asset_id)
-        await places.find(self.database, self.replicas, identity.company_id(call), *place)
-        values = {name: getattr(wanted, name) for name in wanted.__struct_fields__}
-        values["description"] = wanted.description or ""
+        sent = given_fields(request, *inputs.TicketOpening.__struct_fields__)
+        opening = bodies.check(inputs.TicketOpening, sent)
+        author = _label(_OPENERS, request, "by")
+        if opening.photo_url is not None:
+            fields.check_photo_url(opening.photo_url)
+        values = msgspec.structs.asdict(opening) | {"description": opening.description or ""}
+        source = fields.SOURCES_OF_OPENERS[author]
 
-        async def work(command: Command) -> pb.OpenTicketResponse:
-            # Like a sequence's value, the number is taken at once and for good, so no other opening on the property
-            # waits.
-            async with self.database.connection() as beside:
-                number = await take_number(beside, wanted.property_id)
-            hours = await stale_after_hours(command.connection, command.company_id)
-            new = NewTicket.of(command.company_id, source, command.now, values, hours)
-            return pb.OpenTicketResponse(
-                document=await self.opener.open(command.connection, command.call, new, number, opener)
-            )
+        def reply(opened: Document) -> bytes:
+            return pb.OpenTicketResponse(document=opened).SerializeToString()
 
-        return await self.commands.run(call, request, pb.OpenTicketResponse, work)
+        claim = claim_of_actor(call, request, identity.company_id(call))
+        written = await self.opener.open(call, claim, source, values, reply, author)
+        return pb.OpenTicketResponse.FromString(written.body)
 
     async def UpdateTicket(self, request: pb.UpdateTicketRequest, call: identity.Call) -> pb.UpdateTicketResponse:
         given = _CORRECTIONS.of(request)
@@ -280,7 +271,7 @@ def _staleness_after(locked: LockedTicket, author: str, at: datetime.datetime) -
     return {} if found is None else found._asdict()
 
 
-def _label(labels: Mapping[int, str], request: Any, name: str) -> str:
+def _label(labels: Mapping[int, Label], request: Any, name: str) -> Label:
     """An enum number's label; the first one if the field is absent. Raises Refusal 422 for an unknown number."""
     absent = request.DESCRIPTOR.fields_by_name[name].has_presence and not request.HasField(name)
     label = labels.get(1 if absent else getattr(request, name))

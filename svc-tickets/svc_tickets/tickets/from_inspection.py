@@ -6,7 +6,9 @@ from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Connection
 from chassis.schedule.instants import Clock
 from makeready.events.v1 import events_pb2 as pb
+from svc_tickets.replicas import places
 from svc_tickets.tickets.opening import NewTicket, TicketOpener
+from svc_tickets.tickets.queries import numbering, opening
 from svc_tickets.tickets.rules import fields
 
 PRODUCER = "svc-catalog"
@@ -19,21 +21,28 @@ class FailedInspectionRows:
         self._opener, self._clock = opener, clock
 
     async def open(self, connection: Connection, event: pb.Event) -> None:
-        """The replicas must have the places that the event names."""
+        """Does nothing if the row already has a ticket. The replicas must have the places that the event names; a unit
+        or an asset of another property is left out."""
         row = event.inspection_row_failed
+        mark = {"inspection_id": row.inspection_id, "row_id": row.row_id}
+        if await opening.ticket_of_row(connection, event.company_id, **mark) is not None:
+            return
+        place = await places.on_property(connection, event.company_id, row.property_id, row.unit_id, row.asset_id)
+        assert place is not None  # the event brings the property
         title, category, priority = fields.of_failed_row(row.title, row.category, row.priority)
-        given = {
+        values = {
             "title": title,
             "description": row.description,
             "category": category,
             "priority": priority,
             "photo_url": row.photo_url or None,
-            "property_id": row.property_id,
-            "unit_id": row.unit_id,
-            "asset_id": row.asset_id,
+            **place._asdict(),
+            "ticket_number": await numbering.take_number(connection, row.property_id),
         }
-        new = NewTicket.of(event.company_id, "inspection", self._clock(), given)
+        opened_at = self._clock()
+        ticket = NewTicket.of(
+            event.company_id, "inspection", opened_at, values, author=fields.STAFF, inspection_row=mark
+        )
         # The actor who failed the row opened the ticket. The audit log takes the actor of a call from its issuer.
         call = Call(Identity(SERVICE, row.actor or PRODUCER), event.request_id)
-        key = {"inspection_id": row.inspection_id, "row_id": row.row_id}
-        await self._opener.open_of_row(connection, call, new, key)
+        await self._opener.open_in(connection, call, [ticket], opened_at)

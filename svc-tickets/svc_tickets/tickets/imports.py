@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from asyncpg import Record
 
+from chassis.auth.identity import Call
 from chassis.db.database import Connection, Database
 from chassis.imports.importer import CHANGED, CREATED, Batch, ImportRow
 from chassis.messaging.outbox import Outbox
@@ -19,7 +21,7 @@ from svc_tickets.policy.queries import stale_after_hours
 from svc_tickets.replicas import named
 from svc_tickets.replicas.fetch import ReplicaFetcher
 from svc_tickets.tickets import inputs, records
-from svc_tickets.tickets.opening import NewTicket
+from svc_tickets.tickets.opening import NewTicket, TicketOpener
 from svc_tickets.tickets.queries import imports as q
 from svc_tickets.tickets.queries import read
 from svc_tickets.tickets.queries.numbering import take_numbers
@@ -72,18 +74,20 @@ class TicketImport:
         self,
         database: Database,
         replicas: ReplicaFetcher,
+        opener: TicketOpener,
         outbox: Outbox,
         renderer: records.TicketRenderer,
+        call: Call,
         *,
         events: bool,
-        request_id: str,
     ) -> None:
         self._database = database
         self._replicas = replicas
+        self._opener = opener
         self._outbox = outbox
         self._renderer = renderer
+        self._call = call
         self._events = events
-        self._request_id = request_id
         self._named: named.Named = {}
 
     async def prepare(self, batch: Batch[inputs.TicketRow]) -> None:
@@ -112,15 +116,14 @@ class TicketImport:
         batch.each(compare)
         await self._save_staleness(connection, batch, opened, changed)
         await _number(connection, opened, changed)
-        await q.TICKETS.insert(connection, [new.row for new in opened])
-        await q.TICKETS.update(connection, [one.after for one in changed])
-        moved = [made for one in changed if (made := one.status_change()) is not None]
-        await q.INSERT_CHANGES.run(connection, [made.entry(None, self._request_id) for made in moved])
+        await self._opener.open_in(connection, self._call, opened, batch.moment, events=self._events)
+        await q.TICKETS.update(connection, [ticket.after for ticket in changed])
+        moved = [change for ticket in changed if (change := ticket.status_change()) is not None]
+        await q.INSERT_CHANGES.run(connection, [change.entry(None, self._call.request_id) for change in moved])
         # Each ticket by its id: the search ignores the hint "several tickets".
-        saved = (*(new.row for new in opened), *(one.after for one in changed))
-        connection.changed.update((batch.company_id, "ticket", row["id"]) for row in saved)
-        if self._events:
-            await self._publish(connection, batch, opened, moved)
+        connection.changed.update((batch.company_id, "ticket", ticket.after["id"]) for ticket in changed)
+        if self._events and moved:
+            await self._publish(connection, batch, moved)
         return References()
 
     async def _save_staleness(
@@ -151,23 +154,13 @@ class TicketImport:
             line.values["unit_number"] = self._named["unit"][line.row.unit]["unit_number"]
 
     async def _publish(
-        self,
-        connection: Connection,
-        batch: Batch[inputs.TicketRow],
-        opened: Sequence[NewTicket],
-        moved: Sequence[StatusChange],
+        self, connection: Connection, batch: Batch[inputs.TicketRow], moved: Sequence[StatusChange]
     ) -> None:
-        """Publishes the events of opened tickets and of those whose status changed."""
-        ids = [*(new.row["id"] for new in opened), *(made.ticket_id for made in moved)]
-        rows = await read.tickets(connection, batch.company_id, ids) if ids else []
+        """Publishes the events of tickets whose status changed."""
+        rows = await read.tickets(connection, batch.company_id, [change.ticket_id for change in moved])
         data = {row[0]: self._renderer.json(row) for row in rows}
-        events: list[dict[str, Any]] = []
-        for new in opened:
-            ticket_id = new.row["id"]
-            events.append(new.created(self._outbox, ticket_id, batch.moment, data[ticket_id], self._request_id))
-        for made in moved:
-            events += made.events(self._outbox, data[made.ticket_id], self._request_id)
-        await self._outbox.add_many(connection, events)
+        events = (change.events(self._outbox, data[change.ticket_id], self._call.request_id) for change in moved)
+        await self._outbox.add_many(connection, list(itertools.chain.from_iterable(events)))
 
 
 def _check_move(line: TicketLine) -> None:

@@ -160,7 +160,8 @@ async def test_rows_of_several_properties_and_a_file_do_not_wait_for_each_other(
     places = pb.References(properties=[pb.PropertyReference(id=one, version=1, company_id=7, name="P") for one in ids])
     outbox, renderer = Outbox("svc-tickets", t.outbox), TICKET.renderer("https://x.test")
     audit = Audit(t.audit, database)
-    failed_rows = FailedInspectionRows(TicketOpener(outbox, audit, renderer), instants.now)
+    owners: Any = None  # none is asked: the places come with the events
+    failed_rows = FailedInspectionRows(TicketOpener(database, owners, outbox, renderer, instants.now), instants.now)
     applier = consumers.Applier(failed_rows, ForgottenPeople(audit, instants.now))
     events = [failed(property_id=one, inspection_id=one, places=places) for one in reversed(ids)]
     async with database.transaction() as connection:

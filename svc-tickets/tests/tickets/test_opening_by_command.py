@@ -68,6 +68,13 @@ async def test_the_event_is_what_the_get_serves_to_the_byte(client: Any, staff: 
         assert instants.printed(event.occurred_at.ToDatetime(datetime.UTC)) == ticket["created_at"]
 
 
+async def test_its_document_is_stored_as_that_of_the_api_is(client: Any, staff: Any, database: Database) -> None:
+    stored = "SELECT document IS NOT NULL AND document_shape IS NOT NULL FROM ticket WHERE id ="
+    for opener in ("OPENER_STAFF", "OPENER_RESIDENT"):
+        ticket = await open_ticket(client, staff, by=opener, unit_id=100, photo_url="https://photos.test/1.jpg")
+        assert await database.value(Statement(text(f"{stored} {ticket['entity_id']}")))
+
+
 async def test_the_audit_log_says_who_opened_it_with_what(client: Any, administrator: Any, staff: Any) -> None:
     ticket = await open_ticket(client, staff, unit_id=100, title="Tap drips")
     after: dict[str, Any] = {

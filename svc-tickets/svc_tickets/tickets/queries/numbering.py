@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Integer, Text, and_, func, select, text
+from sqlalchemy import BigInteger, FromClause, Integer, Text, and_, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.changes.tables import NAMES_SEEN
@@ -53,11 +53,11 @@ TOGETHER_WAIT, ALONE_WAIT = "50ms", "3s"
 
 
 class NumberedPlace(NamedTuple):
-    """A new ticket's place, its number there and its id. asset_id: null if the asset does not exist there."""
+    """A new ticket's place, its number there and its id. unit_id, asset_id: null if they do not exist there."""
 
     n: int
-    unit_id: int
-    unit_name: str
+    unit_id: int | None
+    unit_name: str | None
     unit_external_id: str | None
     unit_number: str | None
     property_id: int
@@ -69,18 +69,33 @@ class NumberedPlace(NamedTuple):
     ticket_id: int
 
 
-def _places_and_numbers() -> Query[NumberedPlace]:
-    """For each unit that exists: the unit, its property, its asset if that exists, and the ticket's number and id.
+def _requested(asked: Any, *, of_property: bool) -> FromClause:
+    """The requests joined with their places. The conditions force look-ups by primary key: a planner that knows few
+    rows takes the company's index for just as good."""
+    of_company = is_of([(unit.c.company_id, asked.c.company_id)])
+    its_unit = and_(unit.c.id == asked.c.unit_id, *of_company, unit.c.version > 0)
+    if of_property:
+        of_company = is_of([(property_.c.company_id, asked.c.company_id)])
+        its_property = and_(property_.c.id == asked.c.property_id, *of_company)
+        on_it = and_(its_unit, *is_of([(unit.c.property_id, property_.c.id)]))
+        here = asked.join(property_, its_property).outerjoin(unit, on_it)
+    else:
+        here = asked.join(unit, its_unit).join(property_, property_.c.id == unit.c.property_id)
+    on_property = is_of([(asset.c.property_id, property_.c.id), (asset.c.company_id, property_.c.company_id)])
+    return here.outerjoin(asset, and_(asset.c.id == asked.c.asset_id, *on_property, asset.c.version > 0))
+
+
+def _places_and_numbers(*, of_property: bool) -> Query[NumberedPlace]:
+    """For each request whose place exists: the unit, its property, its asset if that exists, and the ticket's number
+    and id. of_property: requests name the property, and a unit and an asset on it; else the unit alone.
 
     Numbers are taken as the sequence's ids are: at once, for good, and unused if the create is refused. Their commit
     does not wait for the disk: the later commit of the tickets makes it durable.
     """
-    keys = dict.fromkeys(("company_id", "unit_id", "asset_id"), BigInteger())
+    names = ("company_id", *(("property_id",) if of_property else ()), "unit_id", "asset_id")
+    keys = dict.fromkeys(names, BigInteger())
     asked = array_rows("given_asked", keys, prefix="asked_", numbered=True)
-    # Forces a lookup by primary key: a planner that knows few rows takes the company's index for just as good.
-    beside = is_of([(asset.c.property_id, unit.c.property_id), (asset.c.company_id, unit.c.company_id)])
-    its_asset = and_(asset.c.id == asked.c.asset_id, *beside, asset.c.version > 0)
-    own_unit = and_(unit.c.id == asked.c.unit_id, *is_of([(unit.c.company_id, asked.c.company_id)]))
+    here = _requested(asked, of_property=of_property)
     following = func.row_number().over(partition_by=property_.c.id, order_by=asked.c.n.desc())
     place = (
         select(
@@ -96,10 +111,8 @@ def _places_and_numbers() -> Query[NumberedPlace]:
             NAMES_SEEN,
             (following - text("1")).label("before_the_last"),
         )
-        .select_from(
-            asked.join(unit, own_unit).join(property_, property_.c.id == unit.c.property_id).outerjoin(asset, its_asset)
-        )
-        .where(unit.c.version > 0, property_.c.version > 0)
+        .select_from(here)
+        .where(property_.c.version > 0)
         .cte("place")
     )
     settings = select(
@@ -128,7 +141,8 @@ def _places_and_numbers() -> Query[NumberedPlace]:
     return Query(NumberedPlace, rows)
 
 
-PLACES_AND_NUMBERS = _places_and_numbers()
+PLACES_AND_NUMBERS = _places_and_numbers(of_property=False)
+PLACES_AND_NUMBERS_ON = _places_and_numbers(of_property=True)
 
 
 class _Asked(NamedTuple):
@@ -161,3 +175,19 @@ _COALESCER: Coalescer[_Asked, NumberedPlace | None] = Coalescer(_several, _alone
 async def place_and_number(database: Database, company_id: int, unit_id: int, asset_id: int) -> NumberedPlace | None:
     """The place and the number of a new ticket; None if the replica lacks the unit."""
     return await _COALESCER.ask(_Asked(database, company_id, unit_id, asset_id))
+
+
+async def place_and_number_on(
+    database: Database, company_id: int, property_id: int, unit_id: int | None, asset_id: int | None
+) -> NumberedPlace:
+    """The place and the number of a new ticket of a property that the replica has."""
+    place = await PLACES_AND_NUMBERS_ON.row(
+        database,
+        asked_company_id=[company_id],
+        asked_property_id=[property_id],
+        asked_unit_id=[unit_id or 0],
+        asked_asset_id=[asset_id or 0],
+        wait=ALONE_WAIT,
+    )
+    assert place is not None
+    return place

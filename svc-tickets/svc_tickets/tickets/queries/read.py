@@ -62,16 +62,6 @@ async def tickets(connection: Connection, company_id: int, ticket_ids: Sequence[
 
 
 SAME_TICKET = (t.ticket.c.company_id == _company_id, t.ticket.c.id == param("ticket_id", BigInteger))
-_SERVED = Statement(TICKETS.where(*SAME_TICKET))
-
-
-async def served(connection: Connection, company_id: int, ticket_id: int) -> Record:
-    """The columns of a rendered ticket, read within a transaction."""
-    row = await connection.row(_SERVED, company_id=company_id, ticket_id=ticket_id)
-    assert row is not None
-    return row
-
-
 _PROPERTY = Statement(select(t.ticket.c.property_id).where(*SAME_TICKET))
 
 

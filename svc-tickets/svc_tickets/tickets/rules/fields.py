@@ -61,7 +61,7 @@ Author = Literal["staff", "vendor", "resident"]
 AUTHORS: tuple[str, ...] = get_args(Author)
 STAFF: Author = "staff"  # the author of comments on status changes
 # The source of a ticket opened in the back office, by the person who requested it.
-SOURCES_OF_OPENERS: dict[str, Source] = {"staff": "staff", "resident": "resident_portal"}
+SOURCES_OF_OPENERS: dict[Author, Source] = {"staff": "staff", "resident": "resident_portal"}
 
 UNKNOWN_CATEGORY: Category = "Other"
 UNTITLED = "Failed at an inspection"
