@@ -289,7 +289,7 @@ class Shell:
     async def __call__(self, *words: str, stdin: bytes = b"") -> tuple[int, Any, str]:
         """Returns the exit status, the output of `--json`, and the line on standard error."""
         assert self.process.stdin is not None and self.process.stdout is not None
-        request = json.dumps({"words": words, "given": stdin.decode()}).encode() + b"\n"
+        request = json.dumps({"words": words, "input": stdin.decode()}).encode() + b"\n"
         self.process.stdin.write(request)
         self.process.stdin.flush()
         answer = json.loads(await asyncio.wait_for(asyncio.to_thread(self.process.stdout.readline), 60))

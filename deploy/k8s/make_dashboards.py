@@ -285,7 +285,7 @@ def dashboard(name: str) -> dict[str, Any]:
             {
                 "id": number + 1,
                 "type": "timeseries",
-                "title": one.title,
+                "title": panel.title,
                 "datasource": source,
                 "gridPos": {
                     "x": number % COLUMNS * WIDTH,
@@ -293,13 +293,16 @@ def dashboard(name: str) -> dict[str, Any]:
                     "w": WIDTH,
                     "h": HEIGHT,
                 },
-                "fieldConfig": {"defaults": {"unit": one.unit, "min": 0 if one.unit != "s" else None}, "overrides": []},
+                "fieldConfig": {
+                    "defaults": {"unit": panel.unit, "min": 0 if panel.unit != "s" else None},
+                    "overrides": [],
+                },
                 "targets": [
                     {"refId": chr(ord("A") + place), "expr": query, "legendFormat": legend, "datasource": source}
-                    for place, (query, legend) in enumerate(one.queries)
+                    for place, (query, legend) in enumerate(panel.queries)
                 ],
             }
-            for number, one in enumerate(panels)
+            for number, panel in enumerate(panels)
         ],
     }
 

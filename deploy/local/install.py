@@ -65,8 +65,8 @@ class InstallError(Exception):
 
 def main(purpose: str) -> None:
     """Installs for `purpose`. Raises InstallError."""
-    wanted, code, pages = digest(purpose), digest_of(CODE_FROM), digest_of(PAGES_FROM)
-    if is_installed(purpose, wanted) and has_code(purpose, code) and has_pages(pages):
+    stamp, code, pages = digest(purpose), digest_of(CODE_FROM), digest_of(PAGES_FROM)
+    if is_installed(purpose, stamp) and has_code(purpose, code) and has_pages(pages):
         return
     try:
         VENV.mkdir(exist_ok=True)
@@ -75,7 +75,7 @@ def main(purpose: str) -> None:
         raise InstallError(f"cannot write in {VENV}: {error.strerror}") from None
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not is_installed(purpose, wanted):  # by another process in the meantime
+        if not is_installed(purpose, stamp):  # by another process in the meantime
             install(purpose)
         if not has_code(purpose, code):
             make_code(purpose)
@@ -127,7 +127,7 @@ def projects_of(purpose: str) -> tuple[str, ...]:
 
 def digest(purpose: str) -> str:
     """A digest that changes with anything that the installation depends on."""
-    return digest_of([LOCKS[purpose], *(f"{one}/pyproject.toml" for one in projects_of(purpose)), INSTALLER])
+    return digest_of([LOCKS[purpose], *(f"{project}/pyproject.toml" for project in projects_of(purpose)), INSTALLER])
 
 
 def digest_of(patterns: Sequence[str]) -> str:
@@ -139,24 +139,24 @@ def digest_of(patterns: Sequence[str]) -> str:
     return total.hexdigest()
 
 
-def is_installed(purpose: str, wanted: str) -> bool:
-    """Whether .venv's stamp for the purpose is `wanted`."""
+def is_installed(purpose: str, stamp: str) -> bool:
+    """Whether .venv's stamp for the purpose is `stamp`."""
     with contextlib.suppress(OSError):
-        return PYTHON.exists() and (VENV / f"installed-{purpose}").read_text() == wanted
+        return PYTHON.exists() and (VENV / f"installed-{purpose}").read_text() == stamp
     return False
 
 
-def has_code(purpose: str, wanted: str) -> bool:
+def has_code(purpose: str, stamp: str) -> bool:
     """Whether the contracts' code is there, made from what is there now."""
     with contextlib.suppress(OSError):
-        return CODE.exists() and (VENV / f"made-code-{purpose}").read_text() == wanted
+        return CODE.exists() and (VENV / f"made-code-{purpose}").read_text() == stamp
     return False
 
 
-def has_pages(wanted: str) -> bool:
+def has_pages(stamp: str) -> bool:
     """Whether the reference's pages are there, made from what is there now."""
     with contextlib.suppress(OSError):
-        return FIRST_PAGE.exists() and (VENV / "made-pages").read_text() == wanted
+        return FIRST_PAGE.exists() and (VENV / "made-pages").read_text() == stamp
     return False
 
 

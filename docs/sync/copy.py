@@ -40,7 +40,7 @@ def step(kind: str, copy: sqlite3.Connection) -> bool:
     stored = copy.execute("SELECT cursor FROM position WHERE kind = ?", [kind]).fetchone()
     if stored is None:
         lines, cursor = ask(f"/snapshots/{kind}")
-        more, changes = True, ({"entity_id": one["entity_id"], "record": one} for one in map(json.loads, lines))
+        more, changes = True, ({"entity_id": row["entity_id"], "record": row} for row in map(json.loads, lines))
     else:
         page = json.load(ask(f"/changes/{kind}", cursor=stored[0], limit=200, wait=25)[0])
         more, changes, cursor = page["next_cursor"] is not None, page["data"], page["resume_cursor"]
@@ -80,9 +80,9 @@ def follow(kind: str) -> None:
 
 if __name__ == "__main__":
     _, BASE_URL, FILE = sys.argv
-    with sqlite3.connect(FILE) as made:
-        made.execute("CREATE TABLE IF NOT EXISTS record (kind TEXT, id INTEGER, json TEXT, PRIMARY KEY (kind, id))")
-        made.execute("CREATE TABLE IF NOT EXISTS position (kind TEXT PRIMARY KEY, cursor TEXT)")
+    with sqlite3.connect(FILE) as database:
+        database.execute("CREATE TABLE IF NOT EXISTS record (kind TEXT, id INTEGER, json TEXT, PRIMARY KEY (kind, id))")
+        database.execute("CREATE TABLE IF NOT EXISTS position (kind TEXT PRIMARY KEY, cursor TEXT)")
     followers = [threading.Thread(target=follow, args=[kind], daemon=True) for kind in KINDS]
     for follower in followers:
         follower.start()

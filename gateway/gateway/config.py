@@ -78,8 +78,8 @@ def read(environment: Environment) -> Config:
 
 def _ring(environment: Environment, name: str, id_characters_max: int = 64) -> dict[str, bytes]:
     keys: dict[str, bytes] = {}
-    for one in environment.text(name).split(","):
-        key_id, colon, encoded = one.strip().partition(":")
+    for pair in environment.text(name).split(","):
+        key_id, colon, encoded = pair.strip().partition(":")
         try:
             key = base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):

@@ -143,8 +143,8 @@ class Child:
 
     def last_words(self, mark: str = "") -> str:
         """The last line with `mark` in its log since its start; without one, the last that is not blank."""
-        found = last_line(self.log, self._log_start, mark) or last_line(self.log, self._log_start)
-        return found or "it wrote nothing"
+        line = last_line(self.log, self._log_start, mark) or last_line(self.log, self._log_start)
+        return line or "it wrote nothing"
 
     @property
     def missed_disk_space(self) -> bool:
@@ -212,13 +212,13 @@ def free_port() -> int:
 
 def processes_bearing(mark: str) -> list[int]:
     """Process ids whose command line contains `mark`, without this process."""
-    found = []
+    pids = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and int(folder.name) != os.getpid():
             with suppress(OSError):
                 if mark.encode() in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-    return found
+                    pids.append(int(folder.name))
+    return pids
 
 
 def end_leftovers(mark: str, patience_seconds: float = 10) -> None:

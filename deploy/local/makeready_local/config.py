@@ -56,12 +56,12 @@ def read(environment: Mapping[str, str]) -> Settings:
     if not _is_own(host):
         raise SettingsError("MAKEREADY_API_HOST must be an address or a name of this machine")
     local_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
-    shown = f"[{local_host}]" if ":" in local_host else local_host
+    host_in_urls = f"[{local_host}]" if ":" in local_host else local_host
     scheme = "https" if environment.get("MAKEREADY_TLS_CERT_FILE") else "http"
     # Passkeys need a name: browsers take none at an address.
-    name = "localhost" if is_loopback(local_host) else shown
+    name = "localhost" if is_loopback(local_host) else host_in_urls
     console_url = _console_url(environment) or f"{scheme}://{name}:{admin_port}"
-    local_api_url = f"{scheme}://{shown}:{api_port}/api/v1"
+    local_api_url = f"{scheme}://{host_in_urls}:{api_port}/api/v1"
     demo = environment.get("MAKEREADY_DEMO") or "1"
     if demo not in ("0", "1"):
         raise SettingsError("MAKEREADY_DEMO must be 0 or 1")
@@ -74,7 +74,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         api_url=_url(environment, "MAKEREADY_API_URL", "http", "https") or local_api_url,
         local_api_url=local_api_url,
         console_url=console_url,
-        local_console_url=f"{scheme}://{shown}:{admin_port}",
+        local_console_url=f"{scheme}://{host_in_urls}:{admin_port}",
         links_url=_url(environment, "MAKEREADY_LINKS_URL", "http", "https") or console_url,
         database_url=_url(environment, "MAKEREADY_DATABASE_URL", "postgresql", "postgres"),
         database_prefix=_prefix(environment, "MAKEREADY_DATABASE_PREFIX"),
@@ -105,12 +105,12 @@ def _nats(environment: Mapping[str, str]) -> dict[str, Any]:
             if environment.get(f"MAKEREADY_NATS_{name}"):
                 raise SettingsError(f"MAKEREADY_NATS_{name} is for the servers at MAKEREADY_NATS_URL, which is not set")
         return {"nats_url": None, "nats_replicas": None, "nats_tls": None}
-    given = service_settings.Environment(environment)
+    service_environment = service_settings.Environment(environment)
     try:
         return {
-            "nats_url": service_settings.nats_url(given),
-            "nats_replicas": service_settings.nats_replicas(given),
-            "nats_tls": given.nats_tls(),
+            "nats_url": service_settings.nats_url(service_environment),
+            "nats_replicas": service_settings.nats_replicas(service_environment),
+            "nats_tls": service_environment.nats_tls(),
         }
     except service_settings.SettingsError as error:
         raise SettingsError(str(error)) from None
@@ -122,12 +122,16 @@ def _nats_users(environment: Mapping[str, str]) -> dict[str, str]:
     text = environment.get("MAKEREADY_NATS_USERS")
     if not text:
         return {}
-    found = dict(one.strip().split(":", 1) for one in text.split(",") if ":" in one.strip())
-    if found.keys() - {CONSOLE} != set(SERVICES) or len(found) != text.count(",") + 1 or not all(found.values()):
+    passwords = dict(pair.strip().split(":", 1) for pair in text.split(",") if ":" in pair.strip())
+    if (
+        passwords.keys() - {CONSOLE} != set(SERVICES)
+        or len(passwords) != text.count(",") + 1
+        or not all(passwords.values())
+    ):
         raise SettingsError(f"MAKEREADY_NATS_USERS must be {','.join(f'{name}:PASSWORD' for name in SERVICES)}")
     if not environment.get("MAKEREADY_NATS_URL"):
         raise SettingsError("MAKEREADY_NATS_USERS is for the server at MAKEREADY_NATS_URL, which is not set")
-    return found
+    return passwords
 
 
 def _folder(environment: Mapping[str, str], name: str, default: str) -> Path:

@@ -81,10 +81,10 @@ def _check_name(name: str) -> None:
 async def _make_service_database(
     administrative_url: str, name: str, password: str, owner_password: str, connections: int, partitions: bool
 ) -> None:
-    made = roles.make_roles(name, password, owner_password, connections, partitions=partitions)
+    role_statements = roles.make_roles(name, password, owner_password, connections, partitions=partitions)
     connection = await _connect(administrative_url)
     try:
-        await _statements(connection, administrative_url, made)
+        await _statements(connection, administrative_url, role_statements)
         owner = await connection.fetchval(
             "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = $1::text", name
         )
@@ -136,12 +136,12 @@ async def _make_database(administrative_url: str, name: str, password: str) -> N
 async def _revision(url: str) -> str | None:
     connection = await _connect(url)
     try:
-        found: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
+        version: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
     except asyncpg.UndefinedTableError:
         return None
     finally:
         await connection.close()
-    return found
+    return version
 
 
 async def _execute(url: str, *statements: str) -> None:

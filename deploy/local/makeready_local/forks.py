@@ -178,7 +178,7 @@ def _become(job: dict[str, Any], log: int, parent: int) -> None:
 
 def _close_all_but(descriptor: int) -> None:
     """Closes the files of this process but the standard ones and the descriptor."""
-    for one in [int(file.name) for file in Path("/proc/self/fd").iterdir()]:
-        if one > 2 and one != descriptor:
+    for open_descriptor in [int(file.name) for file in Path("/proc/self/fd").iterdir()]:
+        if open_descriptor > 2 and open_descriptor != descriptor:
             with suppress(OSError):
-                os.close(one)
+                os.close(open_descriptor)

@@ -106,7 +106,10 @@ class Nats:
 def authorization(password: str, users: Mapping[str, str]) -> dict[str, Any]:
     """The users of a NATS server, as its settings spell them. The operator's user may do everything; for the others see
     `permissions`."""
-    services = [{"user": name, "password": own, "permissions": permissions(name)} for name, own in users.items()]
+    services = [
+        {"user": name, "password": user_password, "permissions": permissions(name)}
+        for name, user_password in users.items()
+    ]
     return {"users": [{"user": OPERATOR, "password": password}, *services]}
 
 
@@ -136,15 +139,15 @@ def url_of(url: str, service: str, users: Mapping[str, str]) -> str:
     if service not in users:
         return url
     user = f"{quote(service, safe='')}:{quote(users[service], safe='')}"
-    each = [urlsplit(one.strip()) for one in url.split(",")]
-    return ",".join(urlunsplit(one._replace(netloc=f"{user}@{one.netloc.rpartition('@')[2]}")) for one in each)
+    servers = [urlsplit(server.strip()) for server in url.split(",")]
+    return ",".join(urlunsplit(parts._replace(netloc=f"{user}@{parts.netloc.rpartition('@')[2]}")) for parts in servers)
 
 
 def is_there(url: str) -> bool:
     """Whether a server listens at one of the comma-separated URLs."""
-    for one in url.split(","):
+    for server_url in url.split(","):
         with suppress(OSError, ValueError):
-            parts = urlsplit(one.strip())
+            parts = urlsplit(server_url.strip())
             socket.create_connection((parts.hostname or LOOPBACK, parts.port or 4222), timeout=2).close()
             return True
     return False

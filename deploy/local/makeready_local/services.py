@@ -128,7 +128,7 @@ def _shared(services: Sequence[Service], settings: Settings) -> dict[str, str]:
     return environment | {
         "MAKEREADY_LINKS_URL": settings.links_url,
         "MAKEREADY_CONSOLE_URL": settings.console_url,
-        **{f"MAKEREADY_{one.context.upper()}_ADDRESS": one.grpc for one in services},
+        **{f"MAKEREADY_{service.context.upper()}_ADDRESS": service.grpc for service in services},
     }
 
 
@@ -188,11 +188,11 @@ def migrate(
 
 def migrations_digest(service: Service) -> str:
     """A digest that changes with the service's migrations, and with its role's privileges."""
-    found = importlib.util.find_spec(service.package)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(service.package)
+    if spec is None or not spec.submodule_search_locations:
         raise LocalError(f"the package {service.package} is not installed: run `make install`")
     digest = hashlib.sha256(roles.grant(urlsplit(service.database_url).username or "").encode())
-    for file in sorted(Path(found.submodule_search_locations[0], "migrations").rglob("*.py")):
+    for file in sorted(Path(spec.submodule_search_locations[0], "migrations").rglob("*.py")):
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 

@@ -63,10 +63,10 @@ def _accepted(accept: str) -> tuple[bool, bool]:
         return False, True
     weights: dict[str, float] = {}
     for part in accept.lower().split(","):
-        found = _CODING.fullmatch(part.strip(" \t"))
-        if found is not None:
-            coding = "gzip" if found[1] == "x-gzip" else found[1]
-            weights[coding] = max(weights.get(coding, 0.0), float(found[2] or 1))
+        match = _CODING.fullmatch(part.strip(" \t"))
+        if match is not None:
+            coding = "gzip" if match[1] == "x-gzip" else match[1]
+            weights[coding] = max(weights.get(coding, 0.0), float(match[2] or 1))
     every = weights.get("*")
     of_gzip = weights.get("gzip", every or 0.0)
     of_identity = weights.get("identity", _UNNAMED if every is None else every)

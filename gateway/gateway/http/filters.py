@@ -105,13 +105,13 @@ def _one_of(name: str, numbers: dict[str, int], text: str) -> int:
 
 
 def _instant(name: str, text: str) -> Timestamp:
-    found = date_time(_SPACE_FOR_PLUS.sub("+", text))
-    if found is None:
+    parsed = date_time(_SPACE_FOR_PLUS.sub("+", text))
+    if parsed is None:
         raise invalid_request(
             f"{name} must be a date-time in ISO 8601 with a UTC offset, such as 2026-01-31T08:00:00Z.", name
         )
     instant = Timestamp()
-    instant.FromDatetime(found)
+    instant.FromDatetime(parsed)
     return instant
 
 
@@ -123,23 +123,23 @@ def pairs(query: str, allowed: Sequence[str], may_be_empty: Collection[str] = ()
     if not query:
         return {}
     try:
-        given = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=PAIRS_MAX)
+        decoded = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=PAIRS_MAX)
     except ValueError:
         raise invalid_request(
             f"The query must be at most {PAIRS_MAX} key=value pairs in percent-encoded UTF-8."
         ) from None
-    found: dict[str, str] = {}
-    for name, text in given:
+    values: dict[str, str] = {}
+    for name, text in decoded:
         if name not in allowed:
             if not allowed:
                 raise invalid_request("This operation takes no query parameters; leave them out.")
             raise invalid_request(f"The query may hold these keys only: {', '.join(allowed)}.")
-        if name in found:
+        if name in values:
             raise invalid_request(f"{name} is given more than once; give it once.", name)
         if not text and name not in may_be_empty:
             raise invalid_request(f"{name} is empty; give it a value or leave it out.", name)
-        found[name] = text
-    return found
+        values[name] = text
+    return values
 
 
 def limit(text: str | None) -> int:
@@ -172,13 +172,19 @@ def after_id(name: str, text: str) -> int:
     return min(int(text), ID_MAX - 1)  # a statement adds 1 to it; no record has the last id
 
 
-def read_filters(filters: Sequence[Filter], given: dict[str, str]) -> dict[str, Any]:
+def read_filters(filters: Sequence[Filter], texts: dict[str, str]) -> dict[str, Any]:
     """The values of the filters in the query, by name, in the order of the list's contract. Raises Refusal."""
-    found = {one.name: one.read(given[one.name]) for one in filters if one.name in given}
-    for one in filters:
-        if one.requires and one.name in found and one.requires not in found:
-            raise invalid_request(f"{one.name} needs {one.requires} beside it; give both.", one.name)
-    return found
+    values = {
+        query_filter.name: query_filter.read(texts[query_filter.name])
+        for query_filter in filters
+        if query_filter.name in texts
+    }
+    for query_filter in filters:
+        if query_filter.requires and query_filter.name in values and query_filter.requires not in values:
+            raise invalid_request(
+                f"{query_filter.name} needs {query_filter.requires} beside it; give both.", query_filter.name
+            )
+    return values
 
 
 def canonical(filters: dict[str, Any]) -> str:

@@ -211,7 +211,7 @@ def _kind(method: MethodDescriptor) -> Kind:
 
 
 OPERATIONS = tuple(_operation(route) for route in ROUTES)
-_BY_NAME = {(one.route.method, one.route.path): one for one in OPERATIONS}
+_BY_NAME = {(operation.route.method, operation.route.path): operation for operation in OPERATIONS}
 
 
 def operation_at(method: str, path: str) -> Operation:
@@ -221,20 +221,22 @@ def operation_at(method: str, path: str) -> Operation:
 
 def _resources() -> dict[tuple[str | None, ...], Resource]:
     """Resources by the segments of the path below the prefix; None stands for an id."""
-    found: dict[tuple[str | None, ...], Resource] = {}
+    resources: dict[tuple[str | None, ...], Resource] = {}
     for operation in OPERATIONS:
         path = operation.route.path[1:].split("/")
-        segments = tuple(None if one.startswith("{") else one for one in path)
-        resource = found.get(segments) or Resource({}, "")
+        segments = tuple(None if segment.startswith("{") else segment for segment in path)
+        resource = resources.get(segments) or Resource({}, "")
         operations = resource.operations | {operation.route.method: operation}
-        found[segments] = Resource(operations, ", ".join(operations))
-    return found
+        resources[segments] = Resource(operations, ", ".join(operations))
+    return resources
 
 
 _RESOURCES = _resources()
 # Where paths of a length have their ids; none in the first place, so that a path without ids is found first.
 _PLACES = {
-    length: sorted({tuple(n for n, one in enumerate(key) if one is None) for key in _RESOURCES if len(key) == length})
+    length: sorted(
+        {tuple(n for n, segment in enumerate(key) if segment is None) for key in _RESOURCES if len(key) == length}
+    )
     for length in {len(key) for key in _RESOURCES}
 }
 _ROOT = PREFIX + "/"
@@ -247,7 +249,7 @@ def resource_of(path: str) -> tuple[Resource, tuple[str, ...]] | None:
     segments = path[len(_ROOT) :].split("/")
     for places in _PLACES.get(len(segments), ()):
         ids = tuple(segments[n] for n in places)
-        found = _RESOURCES.get(tuple(None if n in places else one for n, one in enumerate(segments)))
-        if found is not None and all(ids):
-            return found, ids
+        resource = _RESOURCES.get(tuple(None if n in places else segment for n, segment in enumerate(segments)))
+        if resource is not None and all(ids):
+            return resource, ids
     return None

@@ -141,8 +141,8 @@ async def lines(
     while answer is not None:
         if time.monotonic() > until:
             raise SnapshotLate(f"a snapshot took longer than {SECONDS_MAX / 60:.0f} minutes")
-        some = b"".join(part for record in _records(answer.page.data) for part in (record, b"\n"))
-        yield some if packing is None else packing.compress(some)
+        piece = b"".join(part for record in _records(answer.page.data) for part in (record, b"\n"))
+        yield piece if packing is None else packing.compress(piece)
         answer = await following(answer)
     if packing is not None:
         yield packing.flush()

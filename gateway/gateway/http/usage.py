@@ -177,9 +177,9 @@ class Usage:
             return None
         self._number += 1
         last = [
-            LastUse(one.caller.api_key_id, _instant(one.used_at), one.address, f"{one.method} {one.route}")
-            for one in hours
-            if one.used_at
+            LastUse(hour.caller.api_key_id, _instant(hour.used_at), hour.address, f"{hour.method} {hour.route}")
+            for hour in hours
+            if hour.used_at
         ]
         return Part(self._writer, self._number, list(map(_row, hours)), last, refused)
 

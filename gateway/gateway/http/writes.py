@@ -71,9 +71,9 @@ class Writes:
         failpoint("edge-after-call")
         return response
 
-    async def _take_several(self, asked: Sequence[Taking]) -> Sequence[_Lease]:
+    async def _take_several(self, takings: Sequence[Taking]) -> Sequence[_Lease]:
         by_key: dict[bytes, Taking] = {}
-        for taking in asked:
+        for taking in takings:
             before = by_key.get(taking.digest)
             if before is None:
                 by_key[taking.digest] = taking
@@ -82,7 +82,7 @@ class Writes:
                 by_key[taking.digest] = before._replace(seconds=seconds, requests=before.requests + 1)
         leases = await queries.take(self._database, list(by_key.values()))
         return [
-            leases.get(taking.digest) if by_key[taking.digest].service == taking.service else None for taking in asked
+            leases.get(taking.digest) if by_key[taking.digest].service == taking.service else None for taking in takings
         ]
 
     async def _take(self, taking: Taking) -> _Lease:

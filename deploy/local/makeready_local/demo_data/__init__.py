@@ -52,7 +52,7 @@ def load(state: State, settings: Settings, say: Callable[[str], None], check: Ca
         state.write(STORY, recorded)
         with Commands(state, check) as commands:
             if is_new:
-                done = _found(state, commands)
+                done = _make_company(state, commands)
             company, email = done["company_id"], done["administrator"]["email"]
             rejected = _import(state, commands, str(company), rows) if is_new or imported != version else []
             if rejected and is_new:
@@ -76,7 +76,7 @@ def load(state: State, settings: Settings, say: Callable[[str], None], check: Ca
     state.remove(PROGRESS)
 
 
-def _found(state: State, commands: Commands) -> dict[str, Any]:
+def _make_company(state: State, commands: Commands) -> dict[str, Any]:
     """Makes the company, its administrator and its keys if they are missing. Returns the content of demo.json."""
     progress = state.read(PROGRESS)
 
@@ -89,9 +89,9 @@ def _found(state: State, commands: Commands) -> dict[str, Any]:
         keep("password", secrets.token_urlsafe(12))
     if "company_id" not in progress:
         companies = commands.run("company", "list")["companies"] if resumed else []
-        known = [company for company in companies if company["name"] == COMPANY]
-        made = known[0] if known else commands.run("company", "create", COMPANY, "--timezone", story.TIMEZONE)
-        keep("company_id", made["company_id"])
+        earlier = next((company for company in companies if company["name"] == COMPANY), None)
+        demo = earlier or commands.run("company", "create", COMPANY, "--timezone", story.TIMEZONE)
+        keep("company_id", demo["company_id"])
     company = str(progress["company_id"])
     if "administrator" not in progress:
         keep("administrator", _administrator(company, progress, keep, commands))
@@ -119,7 +119,7 @@ def _administrator(
         keep("emails_tried", [*progress["emails_tried"], email])
         words = ("administrator", "create", company, email, "--name", "Demo Administrator", "--password-stdin")
         try:
-            commands.run(*words, given=progress["password"])
+            commands.run(*words, standard_input=progress["password"])
             return email
         except LocalError as error:
             if "with that email exists" not in str(error):
@@ -156,7 +156,7 @@ def _staff(state: State, commands: Commands, company: str, email: str) -> list[d
             commands.run("staff", "update", company, staff_id, "--email", address, "--as", email)
             commands.run(*invite)
         if not commands.run("account", "show", company, "--as", who)["has_password"]:
-            commands.run("account", "change-password", company, "--as", who, given=passwords[key])
+            commands.run("account", "change-password", company, "--as", who, standard_input=passwords[key])
         people.append({"name": member["name"], "email": address, "password": passwords[key]})
     return people
 
@@ -207,7 +207,7 @@ def greeting(state: State, settings: Settings) -> str:
     if done:
         administrator = done["administrator"]
         lines.append(f"                  {administrator['email']}  {administrator['password']}")
-        lines += [f"Staff             {one['email']}  {one['password']}" for one in done.get("staff", [])]
+        lines += [f"Staff             {member['email']}  {member['password']}" for member in done.get("staff", [])]
         lines += [f"Key {scope:<14}{key}" for scope, key in done["keys"].items()]
         lines += [
             "",

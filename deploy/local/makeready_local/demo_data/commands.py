@@ -54,11 +54,11 @@ class Commands:
         # Killing it is safe: between commands nothing runs, and within one an import counts as interrupted.
         self._end()
 
-    def run(self, *words: str, given: str = "") -> dict[str, Any]:
+    def run(self, *words: str, standard_input: str = "") -> dict[str, Any]:
         """The command's answer. Raises CommandError if it failed, and LocalError if a service has ended."""
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps({"words": words, "given": given}).encode() + b"\n")
+            self._process.stdin.write(json.dumps({"words": words, "input": standard_input}).encode() + b"\n")
             self._process.stdin.flush()
         except OSError:
             raise self._ended(words) from None

@@ -1,7 +1,7 @@
 """Runs the operator's command line many times in one process: each start of it would cost 0.6 s.
 
-Reads requests `{"words": […], "given": text}`, one a line, and answers each with one line `{"status", "out", "err"}`:
-the exit status of `makeready --json WORDS…` and its output, with `given` on its standard input.
+Reads requests `{"words": […], "input": text}`, one a line, and answers each with one line `{"status", "out", "err"}`:
+the exit status of `makeready --json WORDS…` and its output, with `input` on its standard input.
 """
 
 import io
@@ -14,10 +14,10 @@ from makeready_cli import program
 from makeready_cli.parsers import Parser
 
 
-def answer(tree: Parser, words: list[str], given: str) -> dict[str, Any]:
+def answer(tree: Parser, words: list[str], standard_input: str) -> dict[str, Any]:
     """Runs one command."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    sys.stdin = io.StringIO(given)
+    sys.stdin = io.StringIO(standard_input)
     with redirect_stdout(out), redirect_stderr(err):
         try:
             status = program.main(["--json", *words], tree)
@@ -33,7 +33,7 @@ def main() -> None:
     tree = program.parser()
     for line in requests:
         request = json.loads(line)
-        answers.write(json.dumps(answer(tree, request["words"], request["given"])) + "\n")
+        answers.write(json.dumps(answer(tree, request["words"], request["input"])) + "\n")
         answers.flush()
 
 

@@ -54,12 +54,12 @@ class Api:
 
     def ids(self) -> dict[str, int]:
         """The id of each record that has an external_id, by that; of one that stands twice, the newest's."""
-        found = {}
+        ids_by_external_id = {}
         for name in _LISTS:
             for record in self._rows(name):
                 if external_id := self._vendors.get(record["name"]) if name == "vendors" else record["external_id"]:
-                    found[external_id] = record["entity_id"]
-        return found
+                    ids_by_external_id[external_id] = record["entity_id"]
+        return ids_by_external_id
 
     def _rows(self, name: str) -> Iterator[dict[str, Any]]:
         cursor = ""

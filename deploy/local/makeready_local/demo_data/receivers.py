@@ -50,8 +50,8 @@ class Receivers(ThreadingHTTPServer):
     def added_to(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The environment of svc-webhooks with these hosts and their authority beside those that it names."""
         added = dict(environment)
-        own = [f"{host}={LOOPBACK}:{self.server_address[1]}" for host in HOSTS]
-        added["WEBHOOKS_EGRESS_HOSTS"] = ",".join([*filter(None, [environment.get("WEBHOOKS_EGRESS_HOSTS")]), *own])
+        hosts = [f"{host}={LOOPBACK}:{self.server_address[1]}" for host in HOSTS]
+        added["WEBHOOKS_EGRESS_HOSTS"] = ",".join([*filter(None, [environment.get("WEBHOOKS_EGRESS_HOSTS")]), *hosts])
         if others := environment.get("WEBHOOKS_EGRESS_CA_FILE"):
             try:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=others)

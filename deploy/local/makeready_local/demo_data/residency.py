@@ -40,15 +40,15 @@ def _lived_in(unit: Row) -> Iterator[Row]:
     chance = zlib.crc32(name.encode())
     moved_in = residents.MOVED_IN.get(name, 25 + chance % (longest - 50))
     if moved_in + 60 < longest and chance % _HAD_ANOTHER_ONE_IN == 0:
-        left = moved_in + 9 + chance % 23
-        came = left + 330 + chance % 500
+        moved_out = moved_in + 9 + chance % 23
+        came = moved_out + 330 + chance % 500
         yield {
             "external_id": f"R-{name[2:]}-1",
             "unit": name,
             "status": "Completed",
             "move_in_date": f"-{came}",
-            "move_out_date": f"-{left}",
-            "projected_ready_on": f"-{left - 7}" if chance % 2 else None,
+            "move_out_date": f"-{moved_out}",
+            "projected_ready_on": f"-{moved_out - 7}" if chance % 2 else None,
             "created_at": f"-{min(came + 14, longest)} 09:20",
             "updated_at": f"-{moved_in} 08:45",
         } | _fed(fed_by, moved_in)

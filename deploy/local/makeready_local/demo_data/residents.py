@@ -109,8 +109,8 @@ RESIDENCIES = (
     Residency("P-600-E01", "appfolio", 480, (_holder("Håkon", "Bjørnstad", "hakon.b"),)),
     Residency("P-600-F01", "appfolio", 212, (_holder("Xiomara", "Peña Ñáñez", "xiomara.pn"),)),
 )
-MOVED_IN = {one.unit: one.moved_in for one in RESIDENCIES}
-_BY_UNIT = {one.unit: one for one in RESIDENCIES}
+MOVED_IN = {residency.unit: residency.moved_in for residency in RESIDENCIES}
+_BY_UNIT = {residency.unit: residency for residency in RESIDENCIES}
 
 # By unit: in how many days its residents leave, why, where to, and what they said.
 NOTICES = {
@@ -150,19 +150,19 @@ class Move:
 
 def moves(day: datetime.date) -> Iterator[Move]:
     """The calls of the feeds about those who live there, in their order."""
-    for number, one in enumerate(RESIDENCIES):
-        yield Move(one.unit, "move-in", one.body(day, number), f"demo-move-in-{one.unit}")
-    for unit, said in NOTICES.items():
-        yield Move(unit, "notice", _notice(day, unit, *said), f"demo-notice-{unit}")
+    for number, residency in enumerate(RESIDENCIES):
+        yield Move(residency.unit, "move-in", residency.body(day, number), f"demo-move-in-{residency.unit}")
+    for unit, notice in NOTICES.items():
+        yield Move(unit, "notice", _notice(day, unit, *notice), f"demo-notice-{unit}")
 
 
 def moves_ahead(day: datetime.date) -> Iterator[Move]:
     """The calls of the feeds about those who come next, in their order."""
-    for number, one in enumerate(SUCCESSORS, len(RESIDENCIES)):
-        predecessor = _BY_UNIT[one.unit].external_id if one.unit in _BY_UNIT else ""
-        yield Move(one.unit, "move-in", one.body(day, number), f"demo-next-{one.unit}", predecessor)
-    for unit, said in CORRECTED.items():
-        yield Move(unit, "notice", _notice(day, unit, *said), f"demo-notice-again-{unit}")
+    for number, residency in enumerate(SUCCESSORS, len(RESIDENCIES)):
+        predecessor = _BY_UNIT[residency.unit].external_id if residency.unit in _BY_UNIT else ""
+        yield Move(residency.unit, "move-in", residency.body(day, number), f"demo-next-{residency.unit}", predecessor)
+    for unit, notice in CORRECTED.items():
+        yield Move(unit, "notice", _notice(day, unit, *notice), f"demo-notice-again-{unit}")
 
 
 def _notice(day: datetime.date, unit: str, days: int, reason: str, destination: str, notes: str) -> dict[str, Any]:

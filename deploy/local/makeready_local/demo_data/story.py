@@ -89,9 +89,9 @@ def _touched(ticket: Row) -> Row:
     return {"updated_at": moved, **ticket}
 
 
-def _by_age(found: list[Row]) -> list[Row]:
+def _by_age(records: list[Row]) -> list[Row]:
     """Sorted by age: ids follow the order of a file, so they are as if each record had been made when it says."""
-    return sorted(found, key=lambda row: str(row["created_at"]))
+    return sorted(records, key=lambda row: str(row["created_at"]))
 
 
 def fingerprint(tables: dict[str, list[Row]]) -> str:
@@ -114,17 +114,17 @@ def _value(kind: str, row: Row, name: str, day: datetime.date) -> Any:
         return value
     if name in _YEARS:
         return day.year + int(value)
-    found = _COUNTED.fullmatch(value) or _SEASON.fullmatch(value)
-    if found is None:
+    match = _COUNTED.fullmatch(value) or _SEASON.fullmatch(value)
+    if match is None:
         return value
-    date = (_last(found["date"], day) if "date" in found.groupdict() else day) + datetime.timedelta(
-        int(found["days"] or 0)
+    date = (_last(match["date"], day) if "date" in match.groupdict() else day) + datetime.timedelta(
+        int(match["days"] or 0)
     )
     if name in _DATES:
         return (_working_day(date) if kind == "inspections" else date).isoformat()
     # Real tickets are not opened on the full minute.
     second = zlib.crc32(f"{kind} {row['external_id']} {name}".encode()) % 60
-    return instant(date, f"{found['time'] or '09:00'}:{second:02}")
+    return instant(date, f"{match['time'] or '09:00'}:{second:02}")
 
 
 def _working_day(date: datetime.date) -> datetime.date:
@@ -140,5 +140,5 @@ def instant(date: datetime.date, time: str) -> str:
 
 def _last(month_and_day: str, day: datetime.date) -> datetime.date:
     """The last such date that lies at least three weeks before the story's day."""
-    found = datetime.date.fromisoformat(f"{day.year}-{month_and_day}")
-    return found if found <= day - datetime.timedelta(weeks=3) else found.replace(year=day.year - 1)
+    date = datetime.date.fromisoformat(f"{day.year}-{month_and_day}")
+    return date if date <= day - datetime.timedelta(weeks=3) else date.replace(year=day.year - 1)

@@ -101,8 +101,8 @@ def _willow_gardens() -> Iterator[Row]:
 
 def _kessler_block() -> Iterator[Row]:
     """Shops below, lofts above, and rooms without a number."""
-    made: Row = {"created_at": "-345 16:20"}
-    main: Row = {"building": "Main building", **made}
+    created: Row = {"created_at": "-345 16:20"}
+    main: Row = {"building": "Main building", **created}
     for number, name in (("R1", "Retail 1 — Café Crème"), ("R2", 'Retail 2 — "Kessler & Daughter" Shoe Repair')):
         yield _unit("P-700", number, name, number, **main, floor="Street level")
     yield _unit("P-700", "R3", "Retail 3 — vacant shell", "R3", **main, floor="Street level")
@@ -112,6 +112,6 @@ def _kessler_block() -> Iterator[Row]:
             plan = (f"Loft {letter}", None, 1.0, 1310 if letter == "A" else 1180)
             yield _unit("P-700", number, f"Loft {number}", number, plan, **main, floor=f"Floor {floor}")
     yield _unit("P-700", "5A", "Penthouse (rooms to be divided)", "5A", **main, floor="Floor 5")
-    yield _unit("P-700", "CH1", "Carriage house, ground", "CH-1", building="Carriage house", **made)
-    yield _unit("P-700", "CH2", "Carriage house, hayloft", "CH-2", ("Studio", 0, None, None), **made)
-    yield _unit("P-700", "BALL", "Old ballroom", None, **made)
+    yield _unit("P-700", "CH1", "Carriage house, ground", "CH-1", building="Carriage house", **created)
+    yield _unit("P-700", "CH2", "Carriage house, hayloft", "CH-2", ("Studio", 0, None, None), **created)
+    yield _unit("P-700", "BALL", "Old ballroom", None, **created)

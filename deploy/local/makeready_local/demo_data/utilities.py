@@ -18,6 +18,11 @@ READ_AFTER_DAYS = 3
 # that ran, a chiller that was left on).
 NEVER_READ = {("M-400-W", 8), ("M-300-3", 15)}
 MANIFOLD = {("M-100-W", 5): 2.7, ("M-100-S", 5): 2.7, ("M-500-E", 3): 1.9, ("M-300-2", 20): 0.1}
+# Of a row of an import, in the order of the file.
+_COLUMNS = (
+    *("external_id", "property", "name", "utility_type", "scope", "unit", "meter_number", "unit_of_measure"),
+    "is_active",
+)
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,7 @@ class Meter:
 
     def row(self) -> Row:
         """The meter as a row of an import."""
-        shown = ("external_id", "property", "name", "utility_type", "scope", "unit", "meter_number", "unit_of_measure")
-        return {name: getattr(self, name) for name in (*shown, "is_active")} | {"created_at": _since(self)}
+        return {name: getattr(self, name) for name in _COLUMNS} | {"created_at": _since(self)}
 
 
 def _since(meter: Meter) -> str:

@@ -105,8 +105,8 @@ class Work:
         for hours in (0.0, *map(float, ladder.split(","))):
             self._commands.run("sweep", "webhooks", "--now", (now + datetime.timedelta(hours=hours)).isoformat())
 
-    def _act(self, wanted: Iterable[acts.Act]) -> Iterator[str]:
-        for act in wanted:
+    def _act(self, act_sequence: Iterable[acts.Act]) -> Iterator[str]:
+        for act in act_sequence:
             if not self._ids:
                 self._learn()
             try:
@@ -122,20 +122,20 @@ class Work:
             words += ["--as", self._email]
         elif act.who != acts.OPERATOR:
             words += ["--as", f"staff:{self._ids.get(act.who, 0)}"]
-        made = self._commands.run(*words, "--idempotency-key", act.key)
+        record = self._commands.run(*words, "--idempotency-key", act.key)
         # A record that the act has made can be named by the acts after it.
         for name in ("entity_id", "pm_task_id", "notice_id"):
-            if made.get("external_id") and made.get(name):
-                self._ids[made["external_id"]] = made[name]
+            if record.get("external_id") and record.get(name):
+                self._ids[record["external_id"]] = record[name]
 
     def _word(self, word: str) -> str:
-        kind, _, rest = word.partition(":")
-        if kind == "row" and rest:
-            inspection, _, number = rest.rpartition(":")
+        kind, _, reference = word.partition(":")
+        if kind == "row" and reference:
+            inspection, _, number = reference.rpartition(":")
             rows = self._commands.run("inspection", "rows", self._company, self._word(inspection))["rows"]
             return str(rows[int(number) - 1]["row_id"])
-        if kind == "task" and rest:
-            turn, _, task_type = rest.rpartition(":")
+        if kind == "task" and reference:
+            turn, _, task_type = reference.rpartition(":")
             tasks = self._commands.run("turn", "tasks", self._company, self._word(turn))["tasks"]
             return str(next((task["task_id"] for task in tasks if task["task_type"] == task_type), 0) or word)
         return str(self._ids[word]) if word in self._ids else word
@@ -149,7 +149,7 @@ class Work:
 
     def _photo(self, name: str) -> str:
         """The address of a drawing that the console serves."""
-        found = importlib.util.find_spec("console")
-        folder = next(iter(found.submodule_search_locations or ())) if found else ""
+        spec = importlib.util.find_spec("console")
+        folder = next(iter(spec.submodule_search_locations or ())) if spec else ""
         content = Path(folder, "static", "demo", f"{name}.svg").read_bytes()
         return f"{self._settings.console_url}/static/{hashlib.sha256(content).hexdigest()[:16]}/demo/{name}.svg"

@@ -33,9 +33,11 @@ class Installation:
         self.folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         self.folder.chmod(0o711)  # PostgreSQL's own user must pass through if the demo runs as root
         self.state = self.folder / "state"
-        given = {name: value for name, value in os.environ.items() if not name.startswith(("MAKEREADY_", "WEBHOOKS_"))}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(("MAKEREADY_", "WEBHOOKS_"))
+        }
         ports = {f"MAKEREADY_{name}_PORT": str(free_port()) for name in ("API", "ADMIN")}
-        self._environment = given | ports | {"MAKEREADY_STATE_DIR": str(self.state)}
+        self._environment = inherited | ports | {"MAKEREADY_STATE_DIR": str(self.state)}
         self._child: Child | None = None
         self.demo: dict[str, Any] = {}
         """The content of `demo.json`: addresses and keys."""

@@ -22,10 +22,10 @@ class Screen:
     def text(self, text: str) -> None:
         say(text)
 
-    def step(self, what: str, outcome: str = "", kind: str = "") -> None:
+    def step(self, label: str, outcome: str = "", kind: str = "") -> None:
         """Prints a step and its result. kind: one of COLOURS, or none."""
         since = self.styled(f"{time.monotonic() - self._began:6.1f} s", "dim")
-        say(f"{since}  {self.styled(f'{what:<22}{outcome}'.rstrip(), kind)}")
+        say(f"{since}  {self.styled(f'{label:<22}{outcome}'.rstrip(), kind)}")
 
     def styled(self, text: str, kind: str) -> str:
         return f"\033[{COLOURS[kind]}m{text}\033[0m" if self._colours and kind else text

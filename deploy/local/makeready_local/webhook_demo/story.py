@@ -58,9 +58,9 @@ class Story:
     def _delete_other_subscriptions(self) -> None:
         """Deletes those of the demo company, so that what is on record is of this receiver alone."""
         _, listed = self._installation.call("GET", "/webhooks", "read")
-        for one in listed["data"]:
+        for subscription in listed["data"]:
             company_id = str(self._installation.demo["company_id"])
-            self._installation.makeready("webhooks", "delete", company_id, str(one["entity_id"]))
+            self._installation.makeready("webhooks", "delete", company_id, str(subscription["entity_id"]))
 
     def _tell(self, receiver: Receiver) -> tuple[dict[str, Any], int]:
         """Plays the steps; returns the ticket and the subscription's id."""
@@ -98,10 +98,10 @@ class Story:
         return ticket, subscription["entity_id"]
 
     def _call(self, method: str, path: str, scope: str, body: dict[str, Any]) -> Any:
-        status, found = self._installation.call(method, path, scope, body)
+        status, answer = self._installation.call(method, path, scope, body)
         named = " ".join(str(body.get(key, "")) for key in ("destination_url", "title", "status")).strip()
         self._screen.step(f"{method} {path}", f"{status}  {named}")
-        return found
+        return answer
 
     def _arrival(self, receiver: Receiver, event: str, answered: int) -> Arrival:
         """Waits for the next delivery and shows it. Raises LocalError if it is not the expected one."""

@@ -44,9 +44,11 @@ class KnownBrowsers:
         """The text that the browser keeps from now on: it is known for this account, and for others as before."""
         browser = self.browser_of(text, account, now) or secrets.token_bytes(16)
         ends_at = int((now + KNOWN_FOR).timestamp())
-        own = self._texts.sign(_PURPOSE, _CONTENT.pack(account["account_id"], browser, ends_at), _bound_to(account))
+        account_part = self._texts.sign(
+            _PURPOSE, _CONTENT.pack(account["account_id"], browser, ends_at), _bound_to(account)
+        )
         others = [part for part in _parts(text) if _account_id(part) not in (None, account["account_id"])]
-        return _SEPARATOR.join([own, *others][:PEOPLE_MAX])
+        return _SEPARATOR.join([account_part, *others][:PEOPLE_MAX])
 
 
 def _parts(text: str) -> list[str]:

@@ -73,7 +73,9 @@ class Passkeys:
                 require_resident_key=True,
                 user_verification=structs.UserVerificationRequirement.REQUIRED,
             ),
-            exclude_credentials=[structs.PublicKeyCredentialDescriptor(id=one["credential_id"]) for one in present],
+            exclude_credentials=[
+                structs.PublicKeyCredentialDescriptor(id=passkey["credential_id"]) for passkey in present
+            ],
         )
         return options.challenge, webauthn.options_to_json(options)
 
@@ -86,7 +88,9 @@ class Passkeys:
         options = webauthn.generate_authentication_options(
             rp_id=self._rp_id,
             timeout=_MILLISECONDS,
-            allow_credentials=[structs.PublicKeyCredentialDescriptor(id=one["credential_id"]) for one in present],
+            allow_credentials=[
+                structs.PublicKeyCredentialDescriptor(id=passkey["credential_id"]) for passkey in present
+            ],
             user_verification=structs.UserVerificationRequirement.REQUIRED,
         )
         return options.challenge, webauthn.options_to_json(options)
@@ -97,21 +101,23 @@ class Passkeys:
         from webauthn.helpers import exceptions, structs  # noqa: PLC0415
 
         try:
-            made = webauthn.verify_registration_response(
+            registration = webauthn.verify_registration_response(
                 credential=_object(credential_json),
                 expected_challenge=challenge,
                 expected_rp_id=self._rp_id,
                 expected_origin=self._origin,
                 require_user_verification=True,
             )
-            if not made.credential_id or len(made.credential_id) > CREDENTIAL_ID_BYTES_MAX:
+            if not registration.credential_id or len(registration.credential_id) > CREDENTIAL_ID_BYTES_MAX:
                 raise ValueError("an id of that length")
         except (exceptions.WebAuthnException, ValueError, TypeError, KeyError, AttributeError):
             raise invalid_request(
                 "The browser's answer is not a passkey for this console; try again.", "credential_json", status=422
             ) from None
-        synced = made.credential_device_type is structs.CredentialDeviceType.MULTI_DEVICE
-        return NewPasskey(made.credential_id, made.credential_public_key, made.sign_count, synced)
+        synced = registration.credential_device_type is structs.CredentialDeviceType.MULTI_DEVICE
+        return NewPasskey(
+            registration.credential_id, registration.credential_public_key, registration.sign_count, synced
+        )
 
     @staticmethod
     def credential_id(credential_json: str) -> bytes:
@@ -128,10 +134,10 @@ class Passkeys:
 
         try:
             answer = _object(credential_json)
-            said = answer["response"].get("userHandle")
-            if said and _bytes(said) != handle.bytes:
+            user_handle = answer["response"].get("userHandle")
+            if user_handle and _bytes(user_handle) != handle.bytes:
                 raise ValueError("another account's handle")
-            found = webauthn.verify_authentication_response(
+            assertion = webauthn.verify_authentication_response(
                 credential=answer,
                 expected_challenge=challenge,
                 expected_rp_id=self._rp_id,
@@ -142,7 +148,9 @@ class Passkeys:
             )
         except (exceptions.WebAuthnException, ValueError, TypeError, KeyError, AttributeError):
             raise rules.sign_in_failed() from None
-        return Used(found.new_sign_count, found.credential_device_type is structs.CredentialDeviceType.MULTI_DEVICE)
+        return Used(
+            assertion.new_sign_count, assertion.credential_device_type is structs.CredentialDeviceType.MULTI_DEVICE
+        )
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -150,12 +158,12 @@ def _object(text: str) -> dict[str, Any]:
     if len(text) > CREDENTIAL_CHARACTERS_MAX:
         raise ValueError("too long")
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except RecursionError:
         raise ValueError("too deep") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise ValueError("not an object")
-    return found
+    return parsed
 
 
 def _bytes(text: str) -> bytes:

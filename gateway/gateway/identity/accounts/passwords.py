@@ -45,17 +45,18 @@ class Passwords:
         return await self._turns.run(line, _matches, password, stored or NO_PASSWORD) and stored is not None
 
     async def new(
-        self, password: str, line: Line, *, has_second_factor: bool, known: Sequence[str], status: int = 422
+        self, password: str, line: Line, *, has_second_factor: bool, personal_texts: Sequence[str], status: int = 422
     ) -> tuple[str, bool]:
         """The text to store for a new password, and whether it is long enough without a second factor.
 
-        known: what others know of the person. Raises Refusal (status) for one that is too short or easily guessed.
+        personal_texts: what others know of the person. Raises Refusal (status) for a password that is too short or
+        easily guessed.
         """
         try:
             characters = rules.password_characters(password, has_second_factor=has_second_factor)
         except ValueError as error:
             raise invalid_request(str(error), "password", status=status) from None
-        words = _words([*_PRODUCT, *known])
+        words = _words([*_PRODUCT, *personal_texts])
         if rules.is_made_of(password, words) or await self._turns.run(line, _score, password, words) < SCORE_MIN:
             raise invalid_request(
                 "That password is easily guessed; choose another, for example four or five random words.",
@@ -83,7 +84,7 @@ def _matches_scrypt(password: str, stored: str) -> bool:
     """stored: `scrypt$N$r$p$salt$digest`."""
     _, cost, block_size, parallelism, salt, digest = stored.split("$")
     expected = base64.b64decode(digest)
-    found = hashlib.scrypt(
+    computed = hashlib.scrypt(
         password.encode(),
         salt=base64.b64decode(salt),
         n=int(cost),
@@ -92,12 +93,14 @@ def _matches_scrypt(password: str, stored: str) -> bool:
         maxmem=132 * int(cost) * int(block_size),
         dklen=len(expected),
     )
-    return hmac.compare_digest(found, expected)
+    return hmac.compare_digest(computed, expected)
 
 
-def _words(known: Sequence[str]) -> list[str]:
+def _words(texts: Sequence[str]) -> list[str]:
     """The texts and their words, those of three characters and more."""
-    parts = {part for one in known for part in (one, *one.replace("@", " ").replace(".", " ").split()) if len(part) > 2}
+    parts = {
+        part for text in texts for part in (text, *text.replace("@", " ").replace(".", " ").split()) if len(part) > 2
+    }
     return sorted(parts)
 
 
@@ -105,5 +108,5 @@ def _score(password: str, words: Sequence[str]) -> int:
     """zxcvbn's score of the password, for a guesser who knows these words of the person."""
     from zxcvbn import zxcvbn  # type: ignore[import-untyped]  # noqa: PLC0415 - 14 MB that few processes ever need
 
-    found: int = zxcvbn(password[:_SCORED_CHARACTERS], user_inputs=list(words))["score"]
-    return found
+    score: int = zxcvbn(password[:_SCORED_CHARACTERS], user_inputs=list(words))["score"]
+    return score

@@ -32,13 +32,13 @@ async def account_of_caller(on: Any, call: Call) -> Record:
     """The account of the person who calls. Raises Refusal 404 if they cannot sign in."""
     who = call.identity
     person_id = (who.administrator_id if who.kind == ADMINISTRATOR else who.staff_id) or 0
-    found = await queries.account_of(on, who.kind, who.company_id, person_id)
-    if found is None:
+    account = await queries.account_of(on, who.kind, who.company_id, person_id)
+    if account is None:
         raise rules.no_account()
-    return found
+    return account
 
 
-def known_of(account: Record) -> tuple[str, ...]:
+def personal_texts_of(account: Record) -> tuple[str, ...]:
     """What others know of the person, which therefore is no password."""
     return account["email"], account["name"], account["company_name"]
 

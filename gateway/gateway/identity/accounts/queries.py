@@ -145,7 +145,7 @@ async def new_account(
     now: datetime.datetime | None = None,
 ) -> int:
     """Raises UniqueViolationError `account_email`. now: when the password was set."""
-    found: int = await connection.value(
+    account_id: int = await connection.value(
         _NEW_ACCOUNT,
         company_id=company_id,
         administrator_id=administrator_id,
@@ -155,14 +155,14 @@ async def new_account(
         password_stands_alone=stands_alone,
         password_changed_at=now if password else None,
     )
-    return found
+    return account_id
 
 
 async def adopt_administrators(connection: Connection) -> int:
     """Makes the accounts of administrators without one, and moves their passwords there; returns how many."""
-    made = await connection.execute(_ADOPT)
+    status = await connection.execute(_ADOPT)
     await connection.execute(_FORGET_ADOPTED)
-    return int(made.split()[-1])
+    return int(status.split()[-1])
 
 
 _SET_PASSWORD = Statement(
@@ -266,8 +266,8 @@ async def use_code(connection: Connection, account_id: int, digest: bytes) -> bo
 
 
 async def codes_left(on: Connection, account_id: int) -> int:
-    found: int = await on.value(_CODES_LEFT, account_id=account_id)
-    return found
+    count: int = await on.value(_CODES_LEFT, account_id=account_id)
+    return count
 
 
 # Passkeys.
@@ -307,9 +307,9 @@ async def passkeys(on: Connection | Database, account_id: int) -> list[Record]:
 
 async def new_passkey(connection: Connection, account_id: int, **values: Any) -> Record:
     """Raises UniqueViolationError `passkey_credential`."""
-    found = await connection.row(_NEW_PASSKEY, account_id=account_id, **values)
-    assert found is not None
-    return found
+    row = await connection.row(_NEW_PASSKEY, account_id=account_id, **values)
+    assert row is not None
+    return row
 
 
 async def passkey_for_update(connection: Connection, credential_id: bytes) -> Record | None:
@@ -326,8 +326,8 @@ async def passkey_used(
 
 async def remove_passkey(connection: Connection, account_id: int, passkey_id: int) -> str | None:
     """The name of the passkey that was removed."""
-    found: str | None = await connection.value(_REMOVE_PASSKEY, account_id=account_id, passkey_id=passkey_id)
-    return found
+    name: str | None = await connection.value(_REMOVE_PASSKEY, account_id=account_id, passkey_id=passkey_id)
+    return name
 
 
 async def remove_second_factor(connection: Connection, account_id: int) -> None:

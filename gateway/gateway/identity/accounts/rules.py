@@ -59,12 +59,12 @@ def delay(failures: int) -> datetime.timedelta:
 def network(address: str) -> str:
     """The /24 or /64 of an address; "" if it is none."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return ""
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    return str(ipaddress.ip_network((found, 24 if found.version == 4 else 64), strict=False))
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
+    return str(ipaddress.ip_network((ip, 24 if ip.version == 4 else 64), strict=False))
 
 
 def idle_ends_at(kind: str, last_seen_at: datetime.datetime) -> datetime.datetime:
@@ -109,12 +109,12 @@ def password_characters(value: str, *, has_second_factor: bool) -> int:
     return len(value)
 
 
-def is_made_of(value: str, known: Collection[str]) -> bool:
+def is_made_of(value: str, words: Collection[str]) -> bool:
     """Whether a password has fewer than 8 letters and digits beside words that others know of its person."""
-    rest = value.lower()
-    for word in sorted(known, key=len, reverse=True):
-        rest = rest.replace(word.lower(), " ")
-    return sum(character.isalnum() for character in rest) < OWN_CHARACTERS_MIN
+    remainder = value.lower()
+    for word in sorted(words, key=len, reverse=True):
+        remainder = remainder.replace(word.lower(), " ")
+    return sum(character.isalnum() for character in remainder) < OWN_CHARACTERS_MIN
 
 
 def plain_code(value: str) -> str:
@@ -140,7 +140,7 @@ def digest(secret: str) -> bytes:
 def totp_steps(at: float, last_used: int) -> list[int]:
     """The steps of 30 s whose code is good: this one and its neighbours, after the last one used."""
     step = int(at) // TOTP_SECONDS
-    return [one for one in (step - 1, step, step + 1) if one > last_used]
+    return [candidate for candidate in (step - 1, step, step + 1) if candidate > last_used]
 
 
 def sign_in_failed() -> Refusal:
@@ -151,8 +151,8 @@ def sign_in_failed() -> Refusal:
 def sign_in_delayed(wait: datetime.timedelta) -> Refusal:
     seconds = max(1, -(-wait // datetime.timedelta(seconds=1)))
     number, unit = (seconds, "second") if seconds < 60 else (-(-seconds // 60), "minute")
-    some = f"{number} {unit}{'' if number == 1 else 's'}"
-    return Refusal(429, "sign_in_delayed", f"There were too many failures; wait {some}, then try again.")
+    duration = f"{number} {unit}{'' if number == 1 else 's'}"
+    return Refusal(429, "sign_in_delayed", f"There were too many failures; wait {duration}, then try again.")
 
 
 def sign_in_busy() -> Refusal:

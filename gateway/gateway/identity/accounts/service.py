@@ -51,27 +51,27 @@ class AccountsService:
     async def adopt(self) -> None:
         """Makes accounts of the administrators that release 0.2.0 made. It goes on doing so while it is replaced."""
         async with self.database.transaction() as connection:
-            made = await queries.adopt_administrators(connection)
-        if made:
-            log.info("administrators_adopted", accounts=made)
+            adopted = await queries.adopt_administrators(connection)
+        if adopted:
+            log.info("administrators_adopted", accounts=adopted)
 
     async def GetAccount(self, _request: pb.GetAccountRequest, call: Call) -> pb.GetAccountResponse:
         account = await account_of_caller(self.database, call)
         async with self.database.connection() as connection:
-            left = await queries.codes_left(connection, account["account_id"])
+            recovery_codes_left = await queries.codes_left(connection, account["account_id"])
             passkeys = await queries.passkeys(connection, account["account_id"])
-        found = pb.Account(
+        message = pb.Account(
             email=account["email"],
             name=account["name"],
             has_password=account["has_password"],
-            recovery_codes_left=left,
+            recovery_codes_left=recovery_codes_left,
             passkeys=map(_passkey, passkeys),
             second_factor_required=account["second_factor_required"] and account["kind"] == ADMINISTRATOR,
             password_characters_min=rules.password_characters_min(has_second_factor=account["totp_since"] is not None),
         )
-        _set(found.password_changed_at, account["password_changed_at"])
-        _set(found.totp_since, account["totp_since"])
-        return pb.GetAccountResponse(account=found)
+        _set(message.password_changed_at, account["password_changed_at"])
+        _set(message.totp_since, account["totp_since"])
+        return pb.GetAccountResponse(account=message)
 
     async def ChangePassword(self, request: pb.ChangePasswordRequest, call: Call) -> pb.ChangePasswordResponse:
         account = await account_of_caller(self.database, call)
@@ -79,7 +79,7 @@ class AccountsService:
             request.password,
             Line(call.identity.actor, is_known=True),
             has_second_factor=account["totp_since"] is not None,
-            known=people.known_of(account),
+            personal_texts=people.personal_texts_of(account),
         )
         async with self.database.transaction() as connection:
             locked = await self._locked(connection, call)
@@ -130,15 +130,15 @@ class AccountsService:
                     raise invalid_request(
                         f"An account has at most {rules.PASSKEYS_MAX} passkeys; remove one first.", status=422
                     )
-                made = self.passkeys.added(request.credential_json, ceremony["data"])
+                passkey = self.passkeys.added(request.credential_json, ceremony["data"])
                 row = await queries.new_passkey(
                     connection,
                     account["account_id"],
-                    credential_id=made.credential_id,
-                    public_key=made.public_key,
-                    sign_count=made.sign_count,
+                    credential_id=passkey.credential_id,
+                    public_key=passkey.public_key,
+                    sign_count=passkey.sign_count,
                     name=name,
-                    synced=made.synced,
+                    synced=passkey.synced,
                 )
                 after = {"passkey_id": row["id"], "name": name}
                 await self._note(connection, call, account, "account.passkey_added", after)
@@ -152,7 +152,7 @@ class AccountsService:
         async with self.database.transaction() as connection:
             account = await self._locked(connection, call)
             present = await queries.passkeys(connection, account["account_id"])
-            if [one["id"] for one in present] == [request.passkey_id] and not account["has_password"]:
+            if [passkey["id"] for passkey in present] == [request.passkey_id] and not account["has_password"]:
                 raise invalid_request(
                     "This passkey is the only way to sign in; set a password or add another passkey first.",
                     "passkey_id",
@@ -235,7 +235,7 @@ class AccountsService:
             times = {"last_seen_at": row["last_seen_at"], "ends_at": row["ends_at"]}
             if rules.has_ended(account["kind"], **times, now=now):
                 continue
-            found = answer.sessions.add(
+            session = answer.sessions.add(
                 session_id=row["id"],
                 address=row["address"],
                 user_agent=row["user_agent"],
@@ -243,7 +243,7 @@ class AccountsService:
                 current=row["id"] == call.identity.session_id,
             )
             for name in ("started_at", "last_seen_at", "ends_at"):
-                _set(getattr(found, name), row[name])
+                _set(getattr(session, name), row[name])
         return answer
 
     async def EndSession(self, request: pb.EndSessionRequest, call: Call) -> pb.EndSessionResponse:
@@ -301,7 +301,7 @@ def _set(field: Any, value: datetime.datetime | None) -> None:
 
 
 def _passkey(row: Record) -> pb.Passkey:
-    found = pb.Passkey(passkey_id=row["id"], name=row["name"], synced=row["synced"])
-    _set(found.created_at, row["created_at"])
-    _set(found.last_used_at, row["last_used_at"])
-    return found
+    message = pb.Passkey(passkey_id=row["id"], name=row["name"], synced=row["synced"])
+    _set(message.created_at, row["created_at"])
+    _set(message.last_used_at, row["last_used_at"])
+    return message

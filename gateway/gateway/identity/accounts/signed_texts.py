@@ -28,7 +28,7 @@ class SignedTexts:
         whole = _bytes(text)
         content, mac = whole[:-MAC_BYTES], whole[-MAC_BYTES:]
         macs = [_mac(key, purpose, content, bound_to) for key in self._keys]
-        return content if content and any(hmac.compare_digest(mac, one) for one in macs) else None
+        return content if content and any(hmac.compare_digest(mac, expected) for expected in macs) else None
 
 
 def unverified(text: str) -> bytes:

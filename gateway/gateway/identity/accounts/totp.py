@@ -42,12 +42,14 @@ class TotpSecrets:
 
     def open(self, account_id: int, sealed: bytes) -> str:
         """The secret. Raises TotpFault."""
-        key_id, _, rest = sealed.partition(b"\0")
+        key_id, _, nonce_and_secret = sealed.partition(b"\0")
         key = self._ring.get(key_id.decode("ascii", "replace"))
         if key is None:
             raise TotpFault(f"no key {key_id!r} in MAKEREADY_TOTP_KEYS")
         try:
-            return key.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], _bound_to(account_id)).decode()
+            return key.decrypt(
+                nonce_and_secret[:_NONCE_BYTES], nonce_and_secret[_NONCE_BYTES:], _bound_to(account_id)
+            ).decode()
         except (InvalidTag, ValueError):
             raise TotpFault(f"not sealed by key {key_id!r} for this account") from None
 

@@ -83,7 +83,7 @@ class Turns:
         """Whether the last one of the network with the most in line was evicted for this one."""
         if not self._strangers:
             return False
-        name = max(self._strangers, key=lambda one: len(self._strangers[one]))
+        name = max(self._strangers, key=lambda network: len(self._strangers[network]))
         most = self._strangers[name]
         if not line.is_known and len(most) <= len(self._strangers.get(line.name, ())) + 1:
             return False

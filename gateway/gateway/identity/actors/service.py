@@ -47,15 +47,15 @@ class ActorsService:
         if len(request.actors) > ACTORS_MAX:
             raise invalid_request(f"actors must be at most {ACTORS_MAX}.", "actors")
         of_company = company_id(call)
-        wanted = {actor: found for actor in request.actors if (found := _parsed(actor)) is not None}
+        keys_by_actor = {actor: parsed for actor in request.actors if (parsed := _parsed(actor)) is not None}
         ids: dict[str, list[int]] = {kind: [] for kind in _KINDS.values()}
-        for kind, one in wanted.values():
-            ids[kind].append(one)
+        for kind, actor_id in keys_by_actor.values():
+            ids[kind].append(actor_id)
         rows = await queries.actors(self.database, of_company, ids[ADMINISTRATOR], ids[STAFF], ids["key"])
-        known = {(row["kind"], row["id"]): row for row in rows}
+        rows_by_key = {(row["kind"], row["id"]): row for row in rows}
         answer = pb.BatchGetActorsResponse()
-        for actor, key in wanted.items():
-            if (row := known.get(key)) is not None:
+        for actor, key in keys_by_actor.items():
+            if (row := rows_by_key.get(key)) is not None:
                 answer.actors.add(
                     actor=actor,
                     name=row["name"],
@@ -68,14 +68,14 @@ class ActorsService:
     async def _administrator(self, company_id: int, email: str) -> Identity:
         address = email.strip().lower()
         # NUL can't be stored, so no email contains it.
-        found = None if "\0" in address else await administrators.administrator(self.database, address)
-        if found is None or not found["active"] or company_id not in (0, found["company_id"]):
+        row = None if "\0" in address else await administrators.administrator(self.database, address)
+        if row is None or not row["active"] or company_id not in (0, row["company_id"]):
             raise Refusal(404, "not_found", "No administrator of that company has that email; create one first.")
-        return self._confirmed(ADMINISTRATOR, found["company_id"], administrator_id=found["id"])
+        return self._confirmed(ADMINISTRATOR, row["company_id"], administrator_id=row["id"])
 
     async def _member(self, company_id: int, staff_id: int) -> Identity:
-        found = await staff.member(self.database, company_id, staff_id)
-        if found is None or not found["active"]:
+        row = await staff.member(self.database, company_id, staff_id)
+        if row is None or not row["active"]:
             raise Refusal(404, "not_found", "No member of that company's staff has that id.")
         return self._confirmed(STAFF, company_id, staff_id=staff_id)
 

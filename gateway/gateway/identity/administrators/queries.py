@@ -51,8 +51,8 @@ async def administrator_by_id(connection: Connection, administrator_id: int) -> 
 
 
 async def administrator_id(connection: Connection, company_id: int, email: str) -> int | None:
-    found = await administrator(connection, email)
-    return found["id"] if found is not None and found["company_id"] == company_id else None
+    row = await administrator(connection, email)
+    return row["id"] if row is not None and row["company_id"] == company_id else None
 
 
 _id = bindparam("administrator_id", type_=BigInteger)

@@ -58,13 +58,13 @@ class AdministratorsService:
             await command.audit("administrator.invited", "administrator", administrator_id, {}, values)
             return pb.InviteAdministratorResponse(administrator=await self._one(command, administrator_id))
 
-        made = await self.commands.run(call, request, pb.InviteAdministratorResponse, work)
+        response = await self.commands.run(call, request, pb.InviteAdministratorResponse, work)
         # The stored reply has no link, which is a secret: each request makes a new one, and the last one is good.
-        who = made.administrator.administrator_id
+        who = response.administrator.administrator_id
         async with self.database.transaction() as connection:
             account = await accounts.account_of(connection, ADMINISTRATOR, identity.company_id(call), who)
-            made.link.CopyFrom(await self._link(connection, call, account))
-        return made
+            response.link.CopyFrom(await self._link(connection, call, account))
+        return response
 
     async def UpdateAdministrator(
         self, request: pb.UpdateAdministratorRequest, call: Call
@@ -132,11 +132,11 @@ class AdministratorsService:
             else:
                 raise invalid_request("Name the person whose link it is: email, administrator_id or staff_id.", "email")
             # The operator's token may name no company; a person's always does.
-            own = call.identity.company_id
+            caller_company_id = call.identity.company_id
             if (
                 account is not None
-                and account["company_id"] != own
-                and not (call.identity.kind == OPERATOR and not own)
+                and account["company_id"] != caller_company_id
+                and not (call.identity.kind == OPERATOR and not caller_company_id)
             ):
                 account = None
             link = await self._link(connection, call, account, remove_second_factor=request.remove_second_factor)
@@ -152,10 +152,10 @@ class AdministratorsService:
         return await self.links.make(connection, call, account, remove_second_factor=remove_second_factor)
 
     async def _locked(self, command: Command, administrator_id: int) -> Record:
-        found = await queries.administrator_for_update(command.connection, command.company_id, administrator_id)
-        if found is None:
+        row = await queries.administrator_for_update(command.connection, command.company_id, administrator_id)
+        if row is None:
             raise Refusal(404, "not_found", "The company has no administrator with that id; check the id.")
-        return found
+        return row
 
     async def _set_active(self, command: Command, administrator_id: int, active: bool) -> None:
         before = await self._locked(command, administrator_id)
@@ -181,7 +181,7 @@ def _taken(fault: UniqueViolationError) -> Exception:
 
 
 def _shown(row: Record) -> pb.Administrator:
-    found = pb.Administrator(
+    message = pb.Administrator(
         administrator_id=row["id"],
         name=row["name"],
         email=row["email"],
@@ -190,7 +190,7 @@ def _shown(row: Record) -> pb.Administrator:
         has_totp=row["has_totp"],
         passkeys=row["passkeys"],
     )
-    found.created_at.FromDatetime(row["created_at"])
+    message.created_at.FromDatetime(row["created_at"])
     if row["last_sign_in_at"] is not None:
-        found.last_sign_in_at.FromDatetime(row["last_sign_in_at"])
-    return found
+        message.last_sign_in_at.FromDatetime(row["last_sign_in_at"])
+    return message

@@ -98,19 +98,19 @@ class CompaniesService:
             required = row["second_factor_required"]
             if request.HasField("second_factor_required"):
                 required = request.second_factor_required
-            wanted: dict[str, Any] = {
+            values: dict[str, Any] = {
                 "name": name or str(row["name"]),
                 "active": active,
                 "timezone": timezone or str(row["timezone"]),
                 "second_factor_required": required,
                 "external_id": external_id or row["external_id"],
             }
-            if row["external_id"] not in (None, wanted["external_id"]):
+            if row["external_id"] not in (None, values["external_id"]):
                 raise has_external_id()
-            changed = {field: value for field, value in wanted.items() if value != row[field]}
+            changed = {field: value for field, value in values.items() if value != row[field]}
             before = {field: row[field] for field in changed}
             if changed:
-                row = await queries.changed_company(connection, row["id"], **wanted)
+                row = await queries.changed_company(connection, row["id"], **values)
                 await self._publish_reference(connection, row, call)
                 await self._audit(connection, call, "company.updated", row["id"], before, changed)
                 await invalidation.notify(connection, f"company {row['id']}")
@@ -139,7 +139,7 @@ class CompaniesService:
                 request.password,
                 Line(call.identity.actor, is_known=True),
                 has_second_factor=False,
-                known=(email, name),
+                personal_texts=(email, name),
                 status=400,
             )
         try:
@@ -197,7 +197,7 @@ class CompaniesService:
 
 
 def _company(row: Record) -> pb.Company:
-    found = pb.Company(
+    message = pb.Company(
         id=row["id"],
         name=row["name"],
         active=row["active"],
@@ -205,5 +205,5 @@ def _company(row: Record) -> pb.Company:
         second_factor_required=row["second_factor_required"],
         external_id=row["external_id"] or "",
     )
-    found.created_at.FromDatetime(row["created_at"])
-    return found
+    message.created_at.FromDatetime(row["created_at"])
+    return message

@@ -68,10 +68,10 @@ _of_digest = note.c.digest == param("digest", LargeBinary)
 
 def _take() -> Statement:
     kinds = {"digest": LargeBinary(), "service": Text(), "seconds": Float(), "requests": Integer()}
-    asked = array_rows("asked", kinds)
-    rows = select(asked.c.digest, asked.c.service, asked.c.requests, _CLOCK + asked.c.seconds * _SECOND)
+    takings = array_rows("takings", kinds)
+    rows = select(takings.c.digest, takings.c.service, takings.c.requests, _CLOCK + takings.c.seconds * _SECOND)
     # All gateways lock notes in one order.
-    in_order = rows.select_from(asked.join(_UNHURRIED, _TRUE)).order_by(asked.c.digest)
+    in_order = rows.select_from(takings.join(_UNHURRIED, _TRUE)).order_by(takings.c.digest)
     form = insert(note).from_select(["digest", "service", "requests", "leased_until"], in_order)
     new = form.excluded
     return Statement(
@@ -89,12 +89,12 @@ def _take() -> Statement:
 _TAKE = _take()
 
 
-async def take(database: Database, asked: Sequence[Taking]) -> dict[bytes, datetime.datetime]:
-    """Notes that the requests go to their services, if no note says another one. asked: each digest once.
+async def take(database: Database, takings: Sequence[Taking]) -> dict[bytes, datetime.datetime]:
+    """Notes that the requests go to their services, if no note says another one. takings: each digest once.
 
     Returns, by digest, until when a request of the noted ones may be under way.
     """
-    rows = await database.rows(_TAKE, **columns_of_tuples(asked))
+    rows = await database.rows(_TAKE, **columns_of_tuples(takings))
     return {row["digest"]: row["leased_until"] for row in rows}
 
 
@@ -129,14 +129,14 @@ _TAKE_OVER = Statement(
 )
 
 
-async def take_over(database: Database, asked: Taking, old: Note) -> datetime.datetime | None:
+async def take_over(database: Database, taking: Taking, old: Note) -> datetime.datetime | None:
     """Notes the request in place of those of an old note. Returns until when it may be under way; None if the note has
     changed since."""
     taken: datetime.datetime | None = await database.value(
         _TAKE_OVER,
-        digest=asked.digest,
-        service=asked.service,
-        seconds=asked.seconds,
+        digest=taking.digest,
+        service=taking.service,
+        seconds=taking.seconds,
         old_service=old.service,
         old_leased_until=old.leased_until,
     )

@@ -84,8 +84,8 @@ async def unchecked_digests(database: Database, marks: Sequence[str]) -> bytes:
 
     marks: those of the keys whose check can. The others are of release 0.2.0, or of a ring that is not known here.
     """
-    found: bytes = await database.value(_UNCHECKED_DIGESTS, marks=list(marks))
-    return found
+    heads: bytes = await database.value(_UNCHECKED_DIGESTS, marks=list(marks))
+    return heads
 
 
 _NEW_KEY = Statement(

@@ -105,25 +105,25 @@ def no_administrator() -> Refusal:
     return Refusal(404, "not_found", "The company has no such administrator; list its administrators.")
 
 
-def end_after_mint(wanted: datetime.datetime | None, now: datetime.datetime) -> datetime.datetime | None:
+def end_after_mint(requested: datetime.datetime | None, now: datetime.datetime) -> datetime.datetime | None:
     """When a new key ends. Raises Refusal 422 for an instant that is past, or so far ahead that it is a slip."""
-    if wanted is not None and not now < wanted <= now + EXPIRY_MAX:
+    if requested is not None and not now < requested <= now + EXPIRY_MAX:
         raise invalid_request(
             f"expires_at must be in the future, at most {EXPIRY_YEARS_MAX} years ahead.", "expires_at", status=422
         )
-    return wanted
+    return requested
 
 
 def end_after_rotation(
-    wanted: datetime.datetime | None,
+    requested: datetime.datetime | None,
     created_at: datetime.datetime,
     expires_at: datetime.datetime | None,
     now: datetime.datetime,
 ) -> datetime.datetime | None:
-    """When the new key ends: as wanted, else after as long a time as the old one was minted for."""
-    if wanted is None and expires_at is not None:
+    """When the new key ends: as requested, else after as long a time as the old one was minted for."""
+    if requested is None and expires_at is not None:
         return now + (expires_at - created_at)
-    return end_after_mint(wanted, now)
+    return end_after_mint(requested, now)
 
 
 def check_overlap(days: int) -> None:

@@ -47,7 +47,7 @@ class KeysService:
         email = ""
         if request.administrator_email:
             email = checked(identity_rules.email, request.administrator_email, "administrator_email")
-        wanted = of_request(request, "expires_at")
+        requested_end = of_request(request, "expires_at")
         if not may_administer(call, request.company_id) or request.company_id <= 0:
             raise no_company()
 
@@ -55,7 +55,7 @@ class KeysService:
             connection = command.connection
             if await companies.company(connection, request.company_id) is None:
                 raise no_company()
-            expires_at = rules.end_after_mint(wanted, command.now)
+            expires_at = rules.end_after_mint(requested_end, command.now)
             administrator_id = await _minter(connection, request.company_id, email, call)
             recipe = self.checks.new_recipe()
             key_id = await self._new_key(command, recipe, administrator_id, name, scope, expires_at)
@@ -71,7 +71,7 @@ class KeysService:
 
     async def RotateKey(self, request: pb.RotateKeyRequest, call: Call) -> pb.RotateKeyResponse:
         rules.check_overlap(request.overlap_days)
-        wanted = of_request(request, "expires_at")
+        requested_end = of_request(request, "expires_at")
         company_id = (await self._one(request.key_id, call))["company_id"]
 
         async def work(command: Command) -> pb.RotateKeyResponse:
@@ -85,7 +85,7 @@ class KeysService:
             if call.identity.kind == ADMINISTRATOR:
                 administrator_id = call.identity.administrator_id
             recipe = self.checks.new_recipe()
-            expires_at = rules.end_after_rotation(wanted, old["created_at"], old["expires_at"], now)
+            expires_at = rules.end_after_rotation(requested_end, old["created_at"], old["expires_at"], now)
             new_id = await self._new_key(
                 command, recipe, administrator_id, old["name"], old["scope"], expires_at, replaces=old["id"]
             )
@@ -101,9 +101,9 @@ class KeysService:
                 after["revoked_at"] = await queries.key_revoked_at(connection, old["id"])
             await command.audit("key.rotated", "key", old["id"], before, after)
             await invalidation.notify(connection, f"key {old['id']}")
-            found = [await queries.key(connection, key_id) for key_id in (new_id, old["id"])]
-            shown = [_key(row) for row in found if row is not None]
-            return pb.RotateKeyResponse(new_key=shown[0], key=_stamped(now, recipe), old_key=shown[1])
+            rows = [await queries.key(connection, key_id) for key_id in (new_id, old["id"])]
+            messages = [_key(row) for row in rows if row is not None]
+            return pb.RotateKeyResponse(new_key=messages[0], key=_stamped(now, recipe), old_key=messages[1])
 
         response = await self.commands.run(_about(call, company_id), request, pb.RotateKeyResponse, work)
         response.key = self._key_of(response.key)
@@ -305,7 +305,7 @@ async def _taker(connection: Connection, company_id: int, email: str, call: Call
 
 
 def _key(row: Record) -> pb.Key:
-    found = pb.Key(
+    message = pb.Key(
         id=row["id"],
         company_id=row["company_id"],
         name=row["name"],
@@ -322,5 +322,5 @@ def _key(row: Record) -> pb.Key:
     )
     for name in ("created_at", "revoked_at", "expires_at", "last_used_at"):
         if row[name] is not None:
-            getattr(found, name).FromDatetime(row[name])
-    return found
+            getattr(message, name).FromDatetime(row[name])
+    return message

@@ -97,14 +97,14 @@ class StaffCommandsService:
                 await command.audit("staff.invited", "staff", row["id"], {}, {"email": row["email"]})
             return pb.InviteStaffResponse(staff=await self._shown(command, row["id"]))
 
-        made = await self.commands.run(call, request, pb.InviteStaffResponse, work)
+        response = await self.commands.run(call, request, pb.InviteStaffResponse, work)
         # The stored reply has no link, which is a secret: each request makes a new one, and the last one is good.
         async with self.database.transaction() as connection:
             account = await accounts.account_of(connection, STAFF, identity.company_id(call), request.staff_id)
             if account is None or not account["person_active"]:
                 raise no_account()
-            made.link.CopyFrom(await self.links.make(connection, call, account))
-        return made
+            response.link.CopyFrom(await self.links.make(connection, call, account))
+        return response
 
     async def EndStaff(self, request: pb.EndStaffRequest, call: identity.Call) -> pb.EndStaffResponse:
         async def work(command: Command) -> pb.EndStaffResponse:
@@ -119,10 +119,10 @@ class StaffCommandsService:
         return await self.commands.run(call, request, pb.ReinstateStaffResponse, work)
 
     async def _locked(self, command: Command, staff_id: int) -> Record:
-        found = await queries.member_for_update(command.connection, command.company_id, staff_id)
-        if found is None:
+        row = await queries.member_for_update(command.connection, command.company_id, staff_id)
+        if row is None:
             raise _no_member()
-        return found
+        return row
 
     async def _shown(self, command: Command, staff_id: int) -> pb.Staff:
         row = await queries.member(command.connection, command.company_id, staff_id)
@@ -160,7 +160,7 @@ class StaffCommandsService:
             raise invalid_request(
                 f"words must have {WORDS_MAX} characters at most, and not the character NUL.", "words"
             )
-        found = await queries.staff_page(
+        rows = await queries.staff_page(
             self.database,
             identity.company_id(call),
             request.after_id,
@@ -168,17 +168,17 @@ class StaffCommandsService:
             request.words.split(),
             request.active if request.HasField("active") else None,
         )
-        answer = pb.ListStaffResponse(staff=map(_shown, found[:limit]))
-        if len(found) > limit:
-            answer.next_after_id = found[limit - 1]["id"]
+        answer = pb.ListStaffResponse(staff=map(_shown, rows[:limit]))
+        if len(rows) > limit:
+            answer.next_after_id = rows[limit - 1]["id"]
         return answer
 
 
 def _given(request: Any) -> dict[str, Any]:
     """The request's fields by name; a cleared field is None. Raises Refusal 400."""
-    found = fields(request, *_SAID)
-    checked = bodies.check(MemberFields, found)
-    values = {name: getattr(checked, name) for name in found}
+    sent_fields = fields(request, *_SAID)
+    checked = bodies.check(MemberFields, sent_fields)
+    values = {name: getattr(checked, name) for name in sent_fields}
     if values.get("name", "") is None:
         raise invalid_request("name can't be cleared.", "name")
     if values.get("email") is not None:
@@ -209,14 +209,14 @@ def _reference(row: Record) -> References:
 
 
 def _shown(row: Record) -> pb.Staff:
-    found = pb.Staff(
+    message = pb.Staff(
         staff_id=row["id"],
         source=row["source"],
         active=row["active"],
         invited=row["account_id"] is not None,
         **_audited(row),
     )
-    found.created_at.FromDatetime(row["created_at"])
+    message.created_at.FromDatetime(row["created_at"])
     if row["last_sign_in_at"] is not None:
-        found.last_sign_in_at.FromDatetime(row["last_sign_in_at"])
-    return found
+        message.last_sign_in_at.FromDatetime(row["last_sign_in_at"])
+    return message

@@ -112,13 +112,13 @@ async def added_member(
     connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
 ) -> Record:
     row: dict[str, Any] = {**dict.fromkeys(_SET), **values}
-    found = await connection.row(_ADDED, company_id=company_id, created_at=at, source="staff", **row)
-    assert found is not None
-    return found
+    added = await connection.row(_ADDED, company_id=company_id, created_at=at, source="staff", **row)
+    assert added is not None
+    return added
 
 
 async def changed_member(connection: Connection, before: Record, values: Mapping[str, Any]) -> Record:
     new = {f"new_{name}": values[name] if name in values else before[name] for name in _SET}
-    found = await connection.row(_CHANGED, company_id=before["company_id"], staff_id=before["id"], **new)
-    assert found is not None
-    return found
+    changed = await connection.row(_CHANGED, company_id=before["company_id"], staff_id=before["id"], **new)
+    assert changed is not None
+    return changed

@@ -76,7 +76,7 @@ class Part(NamedTuple):
 
     @property
     def requests(self) -> int:
-        return sum(sum(one[3:]) for one in self.hours)
+        return sum(sum(hour[3:]) for hour in self.hours)
 
 
 # Gateways store one after the other: each sees how many refused requests of the day are stored, and none waits for a
@@ -232,8 +232,8 @@ _REFUSED_OF_KEY = _refused_page(_c.api_key_id == param("key_id", BigInteger))
 
 async def requested_at(database: Database, company_id: int, request_id: int) -> datetime.datetime | None:
     """When a stored request was refused; None if it is not stored any longer."""
-    found: datetime.datetime | None = await database.value(_ANCHOR, company_id=company_id, request_id=request_id)
-    return found
+    instant: datetime.datetime | None = await database.value(_ANCHOR, company_id=company_id, request_id=request_id)
+    return instant
 
 
 async def refused_requests(
@@ -270,8 +270,8 @@ async def delete_old(database: Database, now: datetime.datetime) -> int:
     """Deletes what is stored no longer as of `now`, in small batches; returns the number of rows."""
     deleted = 0
     for statement, retention in _DELETES:
-        some = DELETED_AT_ONCE
-        while some == DELETED_AT_ONCE:
-            some = int((await database.execute(statement, before=now - retention)).split()[-1])
-            deleted += some
+        rows = DELETED_AT_ONCE
+        while rows == DELETED_AT_ONCE:
+            rows = int((await database.execute(statement, before=now - retention)).split()[-1])
+            deleted += rows
     return deleted

@@ -76,13 +76,13 @@ class KeyUsageService:
 
 
 def _hour(row: Record) -> pb.KeyUsage:
-    found = pb.KeyUsage(key_id=row["api_key_id"], **{name: row[name] for name in OUTCOMES})
-    found.hour.FromDatetime(row["hour"])
-    return found
+    message = pb.KeyUsage(key_id=row["api_key_id"], **{name: row[name] for name in OUTCOMES})
+    message.hour.FromDatetime(row["hour"])
+    return message
 
 
 def _refused(row: Record) -> pb.RefusedRequest:
     names = ("id", "method", "route", "status", "code", "request_id")
-    found = pb.RefusedRequest(key_id=row["api_key_id"], **{name: row[name] for name in names})
-    found.requested_at.FromDatetime(row["requested_at"])
-    return found
+    message = pb.RefusedRequest(key_id=row["api_key_id"], **{name: row[name] for name in names})
+    message.requested_at.FromDatetime(row["requested_at"])
+    return message

@@ -94,7 +94,7 @@ async def new_session(
     address: str,
     user_agent: str,
 ) -> int:
-    found: int = await connection.value(
+    session_id: int = await connection.value(
         _NEW,
         account_id=account_id,
         digest=digest,
@@ -104,7 +104,7 @@ async def new_session(
         address=address,
         user_agent=user_agent,
     )
-    return found
+    return session_id
 
 
 async def session_by_digest(on: Connection | Database, digest: bytes) -> Record | None:

@@ -288,7 +288,7 @@ class SessionsService:
             request.password,
             Line(rules.network(request.client.address)),
             has_second_factor=has_second_factor,
-            known=people.known_of(account),
+            personal_texts=people.personal_texts_of(account),
         )
         async with self.database.transaction() as connection:
             locked = await accounts.account_for_update(connection, account["account_id"])
