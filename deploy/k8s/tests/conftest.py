@@ -45,8 +45,8 @@ secretGenerator:
 def with_secrets(folder: Path, *arguments: str) -> Path:
     shutil.copytree(K8S, folder, ignore=shutil.ignore_patterns("tests", "secrets", "__pycache__"))
     (folder / "ca.pem").write_text("-- some certificate --\n")
-    given = ["--database-host", "db.example:5432", "--database-ca", str(folder / "ca.pem"), *arguments]
-    done = make_secrets(folder / "overlays/example/settings/secrets", *given)
+    options = ["--database-host", "db.example:5432", "--database-ca", str(folder / "ca.pem"), *arguments]
+    done = make_secrets(folder / "overlays/example/settings/secrets", *options)
     assert done.returncode == 0, done.stderr
     ring = folder / "overlays/example/settings/secrets/identity/ring.jwks"
     shutil.copy(ring, folder / "overlays/example-external-secrets/settings")
@@ -94,5 +94,5 @@ def as_rendered(k8s: Path) -> Bundle:
 @pytest.fixture(scope="session", params=["as_read", "as_rendered", "ha"])
 def bundle(request: pytest.FixtureRequest) -> Bundle:
     """The example installation, both ways, and with three servers of NATS."""
-    found: Bundle = request.getfixturevalue(request.param)
-    return found
+    installation: Bundle = request.getfixturevalue(request.param)
+    return installation

@@ -50,8 +50,8 @@ class Workload:
     def container(self) -> Manifest:
         """The only container."""
         (container,) = self.pod["containers"]
-        found: Manifest = container
-        return found
+        only: Manifest = container
+        return only
 
     @property
     def package(self) -> str | None:
@@ -70,19 +70,19 @@ class Bundle:
         return [manifest for manifest in self.manifests if manifest["kind"] == kind]
 
     def one(self, kind: str, name: str) -> Manifest:
-        (found,) = [manifest for manifest in self.of(kind) if manifest["metadata"]["name"] == name]
-        return found
+        (manifest_of_name,) = [manifest for manifest in self.of(kind) if manifest["metadata"]["name"] == name]
+        return manifest_of_name
 
     def workloads(self, *kinds: str) -> list[Workload]:
-        found = []
+        workloads = []
         for manifest in self.manifests:
             kind, name = manifest["kind"], manifest["metadata"]["name"]
             if kind == "Pod":
-                found.append(Workload(kind, name, manifest["metadata"]["labels"], manifest["spec"], manifest))
+                workloads.append(Workload(kind, name, manifest["metadata"]["labels"], manifest["spec"], manifest))
             elif kind in ("Deployment", "StatefulSet", "Job"):
                 template = manifest["spec"]["template"]
-                found.append(Workload(kind, name, template["metadata"]["labels"], template["spec"], manifest))
-        return [workload for workload in found if not kinds or workload.kind in kinds]
+                workloads.append(Workload(kind, name, template["metadata"]["labels"], template["spec"], manifest))
+        return [workload for workload in workloads if not kinds or workload.kind in kinds]
 
     def servers(self) -> list[Workload]:
         """The services' Deployments."""
@@ -97,23 +97,23 @@ class Bundle:
 
     def environment(self, workload: Workload) -> dict[str, str]:
         """The environment of the container's process, without fields of the pod."""
-        found: dict[str, str] = {}
+        environment: dict[str, str] = {}
         for source in workload.container.get("envFrom", []):
-            found |= self.values("ConfigMap", source["configMapRef"]["name"])
+            environment |= self.values("ConfigMap", source["configMapRef"]["name"])
         for variable in workload.container.get("env", []):
             if "value" in variable:
-                found[variable["name"]] = variable["value"]
+                environment[variable["name"]] = variable["value"]
             elif "secretKeyRef" in variable["valueFrom"]:
                 reference = variable["valueFrom"]["secretKeyRef"]
                 values = self.values("Secret", reference["name"])
                 if reference["key"] in values or not reference.get("optional"):
-                    found[variable["name"]] = values[reference["key"]]
-        return found
+                    environment[variable["name"]] = values[reference["key"]]
+        return environment
 
     def files(self, workload: Workload) -> dict[str, str]:
         """The files that ConfigMaps and Secrets mount into the container, by path."""
         volumes = {volume["name"]: volume for volume in workload.pod.get("volumes", [])}
-        found: dict[str, str] = {}
+        files: dict[str, str] = {}
         for mount in workload.container.get("volumeMounts", []):
             volume = volumes.get(mount["name"], {})
             if "configMap" in volume:
@@ -123,8 +123,8 @@ class Bundle:
             else:
                 continue
             items = source.get("items") or [{"key": key, "path": key} for key in values]
-            found |= {f"{mount['mountPath']}/{item['path']}": values[item["key"]] for item in items}
-        return found
+            files |= {f"{mount['mountPath']}/{item['path']}": values[item["key"]] for item in items}
+        return files
 
 
 def selects(selector: Manifest, labels: dict[str, str]) -> bool:
@@ -139,8 +139,8 @@ def selects(selector: Manifest, labels: dict[str, str]) -> bool:
 
 
 def kustomization(folder: Path) -> Manifest:
-    found: Manifest = yaml.load((folder / "kustomization.yaml").read_text(), LOADER)
-    return found
+    settings: Manifest = yaml.load((folder / "kustomization.yaml").read_text(), LOADER)
+    return settings
 
 
 def documents(path: Path) -> list[Manifest]:
@@ -149,87 +149,87 @@ def documents(path: Path) -> list[Manifest]:
 
 def read(*folders: Path) -> Bundle:
     """The manifests that kustomizations list, and the ConfigMaps and Secrets that they generate, without patches."""
-    found: dict[tuple[str, str], Manifest] = {}
+    manifests: dict[tuple[str, str], Manifest] = {}
     for folder in folders:
         for manifest in _read(folder):
             key = (manifest["kind"], manifest["metadata"]["name"])
-            if key in found and key[0] in GENERATED:
+            if key in manifests and key[0] in GENERATED:
                 field = GENERATED[key[0]]
-                found[key] = {**manifest, field: found[key][field] | manifest[field]}
+                manifests[key] = {**manifest, field: manifests[key][field] | manifest[field]}
             else:
-                found[key] = manifest
-    return Bundle(tuple(found.values()))
+                manifests[key] = manifest
+    return Bundle(tuple(manifests.values()))
 
 
 def build(*folders: Path) -> Bundle:
     """As `read`, with components, patches and numbers of replicas applied, in kustomize's order. Names have no digests,
     and neither namespaces nor images are set."""
-    found: dict[tuple[str, str], Manifest] = {}
+    manifests: dict[tuple[str, str], Manifest] = {}
     for folder in folders:
-        _build(folder, found)
-    return Bundle(tuple(found.values()))
+        _build(folder, manifests)
+    return Bundle(tuple(manifests.values()))
 
 
-def _build(folder: Path, found: dict[tuple[str, str], Manifest]) -> None:
+def _build(folder: Path, manifests: dict[tuple[str, str], Manifest]) -> None:
     """Adds the folder's manifests to those found, and changes these as it says; a component sees its parent's."""
     settings = kustomization(folder)
     for entry in settings.get("resources", []):
         path = folder / entry
         if path.is_dir():
-            _build(path, found)
+            _build(path, manifests)
         else:
-            found |= {(one["kind"], one["metadata"]["name"]): one for one in documents(path)}
+            manifests |= {(document["kind"], document["metadata"]["name"]): document for document in documents(path)}
     for entry in settings.get("components", []):
         assert kustomization(folder / entry)["kind"] == "Component", entry
-        _build(folder / entry, found)
+        _build(folder / entry, manifests)
     for manifest in _generators(folder, settings):
         key, field = (manifest["kind"], manifest["metadata"]["name"]), GENERATED[manifest["kind"]]
-        found[key] = {**manifest, field: found.get(key, {}).get(field, {}) | manifest[field]}
+        manifests[key] = {**manifest, field: manifests.get(key, {}).get(field, {}) | manifest[field]}
     for patch in settings.get("patches", []):
         change: Any = documents(folder / patch["path"])[0]
         target = patch.get("target") or {"kind": change["kind"], "name": change["metadata"]["name"]}
-        keys = [key for key in found if key[0] == target["kind"] and re.fullmatch(target["name"], key[1])]
+        keys = [key for key in manifests if key[0] == target["kind"] and re.fullmatch(target["name"], key[1])]
         assert keys or "target" in patch, patch
         for key in keys:
             if isinstance(change, list):
-                found[key] = _with_operations(found[key], change)
+                manifests[key] = _with_operations(manifests[key], change)
             elif change.get("$patch") == "delete":
-                del found[key]
+                del manifests[key]
             else:
-                found[key] = merged(found[key], {"spec": change["spec"]})
+                manifests[key] = merged(manifests[key], {"spec": change["spec"]})
     for entry in settings.get("replicas", []):
-        found["Deployment", entry["name"]]["spec"]["replicas"] = entry["count"]
+        manifests["Deployment", entry["name"]]["spec"]["replicas"] = entry["count"]
 
 
 def merged(value: Any, change: Any) -> Any:
     """A strategic merge: mappings by key, lists of named parts by their name, everything else is replaced."""
     if isinstance(value, dict) and isinstance(change, dict):
-        return {**value, **{key: merged(value[key], one) if key in value else one for key, one in change.items()}}
+        return {**value, **{key: merged(value[key], part) if key in value else part for key, part in change.items()}}
     if isinstance(value, list) and isinstance(change, list) and change and isinstance(change[0], dict):
-        name = next(one for one in MERGE_KEYS if one in change[0])
+        name = next(merge_key for merge_key in MERGE_KEYS if merge_key in change[0])
         parts = {part[name]: part for part in value}
-        return list((parts | {one[name]: merged(parts.get(one[name], {}), one) for one in change}).values())
+        return list((parts | {part[name]: merged(parts.get(part[name], {}), part) for part in change}).values())
     return change
 
 
 def _with_operations(manifest: Manifest, operations: list[Manifest]) -> Manifest:
     """A JSON patch's `add`, `replace` and `remove`."""
     manifest = copy.deepcopy(manifest)
-    for one in operations:
-        assert one["op"] in ("add", "replace", "remove"), one
-        *steps, last = one["path"].strip("/").split("/")
+    for operation in operations:
+        assert operation["op"] in ("add", "replace", "remove"), operation
+        *steps, last = operation["path"].strip("/").split("/")
         place: Any = manifest
         for step in steps:
             place = place[int(step)] if isinstance(place, list) else place[step]
-        if one["op"] == "remove":
+        if operation["op"] == "remove":
             del place[int(last) if isinstance(place, list) else last]
         elif isinstance(place, dict):
-            assert one["op"] == "add" or last in place, one
-            place[last] = one["value"]
+            assert operation["op"] == "add" or last in place, operation
+            place[last] = operation["value"]
         elif last == "-":
-            place.append(one["value"])
+            place.append(operation["value"])
         else:
-            place[int(last)] = one["value"]
+            place[int(last)] = operation["value"]
     return manifest
 
 
@@ -266,22 +266,22 @@ def _generated(folder: Path, generator: Manifest) -> Iterator[tuple[str, str]]:
 
 def renderer() -> tuple[str, ...] | None:
     """The command that renders a kustomization; None if this machine has none."""
-    for one, verb in RENDERERS:
-        if path := shutil.which(one):
+    for command, verb in RENDERERS:
+        if path := shutil.which(command):
             return (path, verb)
     return None
 
 
 def render(command: tuple[str, ...], *folders: Path) -> Bundle:
     """The manifests as kubectl would apply them."""
-    found: dict[tuple[str, str], Manifest] = {}
+    manifests: dict[tuple[str, str], Manifest] = {}
     for folder in folders:
         done = subprocess.run([*command, str(folder)], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         assert not done.stderr, done.stderr  # warnings about deprecated fields
         for manifest in yaml.load_all(done.stdout, LOADER):
-            found[manifest["kind"], manifest["metadata"]["name"]] = manifest
-    return Bundle(tuple(found.values()))
+            manifests[manifest["kind"], manifest["metadata"]["name"]] = manifest
+    return Bundle(tuple(manifests.values()))
 
 
 def make_secrets(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -23,7 +23,7 @@ from referencing import Registry, Resource
 from .manifests import Manifest
 
 OLDEST, NEWEST = "1.31", "1.37"
-VERSIONS = [one for one in dict.fromkeys(all_versions()) if Version(major_minor(one)) >= Version(OLDEST)]
+VERSIONS = [version for version in dict.fromkeys(all_versions()) if Version(major_minor(version)) >= Version(OLDEST)]
 CUSTOM = {
     "Cluster": "CloudNativePG",
     "ExternalSecret": "External Secrets Operator",
@@ -67,8 +67,8 @@ def _validator(version: str, api_version: str, kind: str) -> Any:
 
 @functools.cache
 def _definitions(folder: str, version: str) -> Registry[Any]:
-    found: Registry[Any] = Registry()
-    return Resource.from_contents(schema_contents(f"{folder}/_definitions.json", version)) @ found
+    registry: Registry[Any] = Registry()
+    return Resource.from_contents(schema_contents(f"{folder}/_definitions.json", version)) @ registry
 
 
 def custom_schemas() -> dict[tuple[str, str], Any] | None:
@@ -76,17 +76,17 @@ def custom_schemas() -> dict[tuple[str, str], Any] | None:
     folder = os.environ.get("MAKEREADY_CRDS")
     if not folder:
         return None
-    found = {}
+    schemas = {}
     for path in sorted(Path(folder).rglob("*.yaml")):
-        for one in yaml.safe_load_all(path.read_text()):
-            if not isinstance(one, dict) or one.get("kind") != "CustomResourceDefinition":
+        for document in yaml.safe_load_all(path.read_text()):
+            if not isinstance(document, dict) or document.get("kind") != "CustomResourceDefinition":
                 continue
-            spec = one["spec"]
+            spec = document["spec"]
             for version in spec["versions"]:
                 schema = version["schema"]["openAPIV3Schema"]
                 schema["properties"]["metadata"] = {"type": "object"}
-                found[f"{spec['group']}/{version['name']}", spec["names"]["kind"]] = _strict(schema)
-    return found
+                schemas[f"{spec['group']}/{version['name']}", spec["names"]["kind"]] = _strict(schema)
+    return schemas
 
 
 def _strict(schema: Any, *, is_whole: bool = True) -> Any:
@@ -97,8 +97,8 @@ def _strict(schema: Any, *, is_whole: bool = True) -> Any:
     keeps_unknown = schema.get("x-kubernetes-preserve-unknown-fields")
     if is_whole and "properties" in schema and "additionalProperties" not in schema and not keeps_unknown:
         schema["additionalProperties"] = False
-    for one in schema.get("properties", {}).values():
-        _strict(one, is_whole=is_whole)
+    for field in schema.get("properties", {}).values():
+        _strict(field, is_whole=is_whole)
     for name in ("items", "additionalProperties"):
         _strict(schema.get(name), is_whole=is_whole)
     return schema

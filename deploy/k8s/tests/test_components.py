@@ -43,16 +43,16 @@ def overlay(k8s: Path, *components: str) -> Path:
     folder = k8s / "overlays" / f"with-{'-'.join(components)}"
     if not folder.exists():
         folder.mkdir()
-        text = OVERLAY.format(", ".join(f"../../components/{one}" for one in components))
-        (folder / "kustomization.yaml").write_text(text + "".join(GIVEN.get(one, "") for one in components))
+        text = OVERLAY.format(", ".join(f"../../components/{component}" for component in components))
+        (folder / "kustomization.yaml").write_text(text + "".join(GIVEN.get(component, "") for component in components))
     return folder
 
 
 @pytest.fixture(scope="module")
 def folders(k8s_ha: Path) -> dict[str, Path]:
     """By name: an overlay with each component, one with all, and those in the project."""
-    found = {one: overlay(k8s_ha, one) for one in COMPONENTS} | {"all": overlay(k8s_ha, *COMPONENTS)}
-    return found | {one: k8s_ha / "overlays" / one for one in OVERLAYS}
+    overlays = {name: overlay(k8s_ha, name) for name in COMPONENTS} | {"all": overlay(k8s_ha, *COMPONENTS)}
+    return overlays | {name: k8s_ha / "overlays" / name for name in OVERLAYS}
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def built(folders: dict[str, Path]) -> dict[str, Bundle]:
 def test_the_components_that_platforms_ask_for_are_there() -> None:
     assert {"autoscaling", "gateway-api", "nats-ha", "nats-tls"} <= set(COMPONENTS)
     handbook = (ROOT / "deploy/README.md").read_text()
-    assert [one for one in COMPONENTS if f"`components/{one}`" not in handbook] == []
+    assert [component for component in COMPONENTS if f"`components/{component}`" not in handbook] == []
 
 
 @pytest.mark.parametrize("name", [*COMPONENTS, "all", *OVERLAYS])
@@ -73,15 +73,15 @@ def test_kubectl_renders_what_is_built_here(folders: dict[str, Path], built: dic
     if command is None:
         lacks("kubectl", "neither kubectl nor kustomize is on this machine")
     rendered = render(command, folders[name])
-    generated = {one["metadata"]["name"] for kind in GENERATED for one in built[name].of(kind)}
-    ours = sorted(comparable(one, generated) for one in built[name].manifests)
-    assert ours == sorted(comparable(one, generated) for one in rendered.manifests)
+    generated = {manifest["metadata"]["name"] for kind in GENERATED for manifest in built[name].of(kind)}
+    ours = sorted(comparable(manifest, generated) for manifest in built[name].manifests)
+    assert ours == sorted(comparable(manifest, generated) for manifest in rendered.manifests)
 
 
 def after_a_restore(bundle: Bundle, commands: list[str]) -> dict[str, int]:
     """The number of pods that each Deployment stands at once docs/restore.md was followed. As Kubernetes does it: an
     `apply` sets the number if the manifest has one, and an autoscaler leaves 0 alone."""
-    manifests = {one.name: one.manifest["spec"] for one in bundle.workloads("Deployment")}
+    manifests = {workload.name: workload.manifest["spec"] for workload in bundle.workloads("Deployment")}
     pods = {name: spec.get("replicas", 1) for name, spec in manifests.items()}
     for command in commands:
         if scaled := re.search(r"scale deployment --all --replicas=(\d+)", command):
@@ -98,7 +98,7 @@ def test_after_a_restore_everything_runs_again(built: dict[str, Bundle]) -> None
     page = (ROOT / "docs/restore.md").read_text()
     commands = re.findall(r"`(kubectl [^`]+)`|^ *(kubectl .+)$", page, re.MULTILINE)
     steps = [inline or line for inline, line in commands]
-    assert "--replicas=0" in steps[0] and any("apply -k ." in one for one in steps)
+    assert "--replicas=0" in steps[0] and any("apply -k ." in step for step in steps)
     for name, bundle in built.items():
         normal = after_a_restore(bundle, [])
         assert after_a_restore(bundle, steps) == normal and all(normal.values()), name
@@ -114,13 +114,13 @@ def test_every_manifest_follows_the_schema_of_each_version(built: dict[str, Bund
 
 
 def test_kinds_of_other_projects_follow_their_schemas(built: dict[str, Bundle]) -> None:
-    custom = [one for one in every(built) if one["kind"] in schemas.CUSTOM]
-    names = sorted({one["kind"] for one in custom})
-    found = schemas.custom_schemas()
-    if found is None:
+    custom = [custom_resource for custom_resource in every(built) if custom_resource["kind"] in schemas.CUSTOM]
+    names = sorted({custom_resource["kind"] for custom_resource in custom})
+    schemas_by_kind = schemas.custom_schemas()
+    if schemas_by_kind is None:
         lacks("crds", f"not checked against their schemas, which are in no package: {', '.join(names)}")
     for manifest in custom:
-        schema = found[manifest["apiVersion"], manifest["kind"]]
+        schema = schemas_by_kind[manifest["apiVersion"], manifest["kind"]]
         jsonschema.Draft202012Validator(schema).validate(manifest)
 
 
@@ -132,9 +132,9 @@ def test_the_handbook_names_each_kind_that_kubernetes_does_not_have() -> None:
 def test_an_autoscaler_alone_says_how_many_pods_there_are(built: dict[str, Bundle]) -> None:
     for name in ("autoscaling", "all"):
         bundle = built[name]
-        scalers = {one["metadata"]["name"]: one["spec"] for one in bundle.of("HorizontalPodAutoscaler")}
-        deployments = {one.name: one for one in bundle.workloads("Deployment")}
-        scaled = {one.name for one in deployments.values() if one.component in ("server", "web")}
+        scalers = {scaler["metadata"]["name"]: scaler["spec"] for scaler in bundle.of("HorizontalPodAutoscaler")}
+        deployments = {workload.name: workload for workload in bundle.workloads("Deployment")}
+        scaled = {workload.name for workload in deployments.values() if workload.component in ("server", "web")}
         assert scalers.keys() == scaled
         for service, spec in scalers.items():
             assert spec["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": service}
@@ -142,7 +142,7 @@ def test_an_autoscaler_alone_says_how_many_pods_there_are(built: dict[str, Bundl
             assert 2 <= spec["minReplicas"] < spec["maxReplicas"]
         gateway = bundle.environment(deployments["gateway"])
         assert int(gateway["MAKEREADY_GATEWAY_PROCESSES"]) == scalers["gateway"]["maxReplicas"]
-        assert {one["metadata"]["name"] for one in bundle.of("PodDisruptionBudget")} >= scaled
+        assert {budget["metadata"]["name"] for budget in bundle.of("PodDisruptionBudget")} >= scaled
 
 
 def test_the_connections_of_the_most_pods_fit_the_limit_that_the_component_names(built: dict[str, Bundle]) -> None:
@@ -151,7 +151,7 @@ def test_the_connections_of_the_most_pods_fit_the_limit_that_the_component_names
     assert match and f"--role-connections {match[1]}`" in (ROOT / "deploy/README.md").read_text()
     bundle = built["autoscaling"]
     pool = int(bundle.values("ConfigMap", "makeready")["MAKEREADY_DATABASE_CONNECTIONS"]) + 1
-    most = max(one["spec"]["maxReplicas"] for one in bundle.of("HorizontalPodAutoscaler"))
+    most = max(scaler["spec"]["maxReplicas"] for scaler in bundle.of("HorizontalPodAutoscaler"))
     assert (most + 1) * pool <= int(match[1])
 
 
@@ -160,8 +160,8 @@ def test_routes_lead_from_tls_to_the_gateway_and_the_console(built: dict[str, Bu
         bundle = built[name]
         assert not bundle.of("Ingress")
         (gateway,) = bundle.of("Gateway")
-        listeners = {one["name"]: one for one in gateway["spec"]["listeners"]}
-        assert all((one["protocol"], one["port"]) == ("HTTPS", 443) for one in listeners.values())
+        listeners = {listener["name"]: listener for listener in gateway["spec"]["listeners"]}
+        assert all((listener["protocol"], listener["port"]) == ("HTTPS", 443) for listener in listeners.values())
         hosts = set()
         for route in bundle.of("HTTPRoute"):
             (parent,) = route["spec"]["parentRefs"]
@@ -171,22 +171,22 @@ def test_routes_lead_from_tls_to_the_gateway_and_the_console(built: dict[str, Bu
             (rule,) = route["spec"]["rules"]
             (backend,) = rule["backendRefs"]
             ports = bundle.one("Service", backend["name"])["spec"]["ports"]
-            assert backend["port"] in [one["port"] for one in ports]
+            assert backend["port"] in [port["port"] for port in ports]
         urls = bundle.values("ConfigMap", "console")
-        assert hosts == {urls[one].split("/")[2] for one in ("MAKEREADY_API_URL", "MAKEREADY_CONSOLE_URL")}
+        assert hosts == {urls[setting].split("/")[2] for setting in ("MAKEREADY_API_URL", "MAKEREADY_CONSOLE_URL")}
 
 
 def test_each_secret_of_an_installation_comes_from_the_store(built: dict[str, Bundle], as_read: Bundle) -> None:
     stored = built["example-external-secrets/store"]
-    names = {one["metadata"]["name"] for one in stored.of("ExternalSecret")}
-    assert names == {one["metadata"]["name"] for one in as_read.of("Secret")} - {"valkey"}
+    names = {secret["metadata"]["name"] for secret in stored.of("ExternalSecret")}
+    assert names == {secret["metadata"]["name"] for secret in as_read.of("Secret")} - {"valkey"}
     used = set()
     for part in (
         "example-external-secrets",
-        *(f"example-external-secrets/{one}" for one in ("migrations", "operator")),
+        *(f"example-external-secrets/{overlay_part}" for overlay_part in ("migrations", "operator")),
     ):
         assert not built[part].of("Secret")
-        used |= {reference for one in built[part].workloads() for reference in secrets_of(one.pod)}
+        used |= {reference for workload in built[part].workloads() for reference in secrets_of(workload.pod)}
     assert used == names
 
 
@@ -201,13 +201,13 @@ def test_pods_trust_and_reach_the_cluster_of_databases_alone(built: dict[str, Bu
     name = cluster["metadata"]["name"]
     for part in ("example-cloudnative-pg", "example-cloudnative-pg/migrations"):
         for workload in built[part].workloads("Deployment", "Job"):
-            volumes = {one["name"]: one for one in workload.pod.get("volumes", [])}
+            volumes = {volume["name"]: volume for volume in workload.pod.get("volumes", [])}
             if "database-ca" in volumes:
                 assert volumes["database-ca"]["secret"]["secretName"] == f"{name}-ca"
     policies = [
-        one
-        for one in built["example-cloudnative-pg"].of("NetworkPolicy")
-        if one["metadata"]["name"].endswith("-database")
+        policy
+        for policy in built["example-cloudnative-pg"].of("NetworkPolicy")
+        if policy["metadata"]["name"].endswith("-database")
     ]
     assert len(policies) == 6
     for policy in policies:
@@ -234,7 +234,10 @@ def test_no_folder_that_people_delete_has_the_namespace(k8s_ha: Path) -> None:
 def test_resources_that_components_add_are_ours(built: dict[str, Bundle]) -> None:
     """`kubectl get -l app.kubernetes.io/part-of=makeready` shows all of them."""
     added = {
-        path for one in COMPONENTS for path in (K8S / "components" / one).glob("*.yaml") if path.name in resources(one)
+        path
+        for component in COMPONENTS
+        for path in (K8S / "components" / component).glob("*.yaml")
+        if path.name in resources(component)
     }
     for path in added:
         for manifest in documents(path):
@@ -243,7 +246,7 @@ def test_resources_that_components_add_are_ours(built: dict[str, Bundle]) -> Non
 
 
 def resources(component: str) -> list[str]:
-    found: list[str] = yaml.safe_load((K8S / "components" / component / "kustomization.yaml").read_text()).get(
+    files: list[str] = yaml.safe_load((K8S / "components" / component / "kustomization.yaml").read_text()).get(
         "resources", []
     )
-    return found
+    return files

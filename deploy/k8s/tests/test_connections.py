@@ -19,12 +19,14 @@ def table() -> Mapping[str, list[int]]:
     """By pods, or "together": the numbers of each row, those of the second column added up."""
     part = (ROOT / "deploy/README.md").read_text().split("### Connections to PostgreSQL")[1].split("###")[0]
     rows = re.findall(r"^\| `?([a-z-]+)`? \|(.*?)\| (\d+) \| (\d+) \|$", part, re.MULTILINE)
-    return {name: [sum(map(int, re.findall(r"\d+", one))), int(two), int(more)] for name, one, two, more in rows}
+    return {
+        name: [sum(map(int, re.findall(r"\d+", numbers))), int(two), int(more)] for name, numbers, two, more in rows
+    }
 
 
 def test_the_table_is_what_the_pods_may_open(as_read: Bundle, tmp_path: Path) -> None:
     replicas = {entry["name"]: entry["count"] for entry in kustomization(K8S / "overlays/example").get("replicas", [])}
-    found = {}
+    opened = {}
     for workload in as_read.workloads("Deployment"):
         if workload.component not in ("server", "web"):
             continue
@@ -32,14 +34,14 @@ def test_the_table_is_what_the_pods_may_open(as_read: Bundle, tmp_path: Path) ->
         settings = importlib.import_module(f"{workload.name.replace('-', '_')}.config").read(environment)
         pool = getattr(settings, "service", settings).database.connections
         more = CONNECTIONS_OF_AN_IMPORT * getattr(settings, "import_tasks", 0)
-        one = pool + more + (workload.name in WITH_SESSIONS)
+        of_a_pod = pool + more + (workload.name in WITH_SESSIONS)
         surge = workload.manifest["spec"]["strategy"]["rollingUpdate"]["maxSurge"]
         count = replicas[workload.name]
-        found[workload.name] = [one, one * count, one * (count + surge)]
-    together = [sum(column) for column in zip(*found.values(), strict=True)][1:]
-    shown = dict(table())
-    assert shown.pop("together")[1:] == together
-    assert shown == found
+        opened[workload.name] = [of_a_pod, of_a_pod * count, of_a_pod * (count + surge)]
+    together = [sum(column) for column in zip(*opened.values(), strict=True)][1:]
+    documented = dict(table())
+    assert documented.pop("together")[1:] == together
+    assert documented == opened
 
 
 def test_no_other_pod_holds_a_session_of_its_own() -> None:

@@ -34,19 +34,19 @@ def test_the_table_of_secrets_is_what_the_example_makes(as_read: Bundle) -> None
         for name in re.findall(r"`([a-z-]+)`", names)
         if name not in ("base", "base/bootstrap", "base/migrations", "base/operator")
     }
-    made = {
+    of_the_example = {
         manifest["metadata"]["name"]: set(as_read.values("Secret", manifest["metadata"]["name"]))
         for manifest in as_read.of("Secret")
     }
     (ingress,) = as_read.of("Ingress")
-    given = {entry["secretName"]: {"tls.crt", "tls.key"} for entry in ingress["spec"]["tls"]}
-    assert environment == made | given
+    of_the_ingress = {entry["secretName"]: {"tls.crt", "tls.key"} for entry in ingress["spec"]["tls"]}
+    assert environment == of_the_example | of_the_ingress
 
 
 def blocks() -> list[str]:
     """The commands of each block, with continued lines as one."""
-    found = re.findall(r"^```\n(.*?)^```$", HANDBOOK, re.MULTILINE | re.DOTALL)
-    return [re.sub(r" \\\n *", " ", one) for one in found]
+    fenced = re.findall(r"^```\n(.*?)^```$", HANDBOOK, re.MULTILINE | re.DOTALL)
+    return [re.sub(r" \\\n *", " ", block) for block in fenced]
 
 
 def test_files_of_the_handbook_exist() -> None:
@@ -62,9 +62,9 @@ def test_files_of_the_handbook_exist() -> None:
 
 def test_the_handbooks_commands_about_secrets_are_understood() -> None:
     text = "\n".join([*blocks(), *re.findall(r"`(makeready [^`]+)`", HANDBOOK)])
-    given = [words.split("|")[0].split() for words in re.findall(r"makeready (secrets [a-z]+ [^\n#]+)", text)]
-    assert {line[1] for line in given} == {"init", "rotate", "manifests"}
-    for line in given:
+    commands = [words.split("|")[0].split() for words in re.findall(r"makeready (secrets [a-z]+ [^\n#]+)", text)]
+    assert {line[1] for line in commands} == {"init", "rotate", "manifests"}
+    for line in commands:
         words = ["cursor-keys" if word == "NAME" else word for word in line]
         assert program.parser().parse_args(words).command == "secrets", words
 
@@ -74,13 +74,13 @@ def test_the_handbook_says_of_each_name_how_it_is_rotated() -> None:
     named = set(re.findall(r"`([a-z-]+)`", rows))
     assert named <= set(rotation.names())
     groups = {"identity-", "database-g", "database-s", "database-c"}
-    rest = {one for one in set(rotation.names()) - named if not one.startswith(tuple(groups))}
-    assert rest == set()
+    unnamed = {name for name in set(rotation.names()) - named if not name.startswith(tuple(groups))}
+    assert unnamed == set()
     for ring in rotation.KEYS:
         assert HANDBOOK.count(f"| `{ring}` |") == 1, ring
 
 
 def test_the_secrets_of_the_store_are_the_table(as_read: Bundle) -> None:
-    (block,) = [one for one in blocks() if "vault kv put" in one]
+    (block,) = [command for command in blocks() if "vault kv put" in command]
     (names,) = re.findall(r"for name in (.*);", block)
-    assert set(names.split()) == {one["metadata"]["name"] for one in as_read.of("Secret")} - {"valkey"}
+    assert set(names.split()) == {secret["metadata"]["name"] for secret in as_read.of("Secret")} - {"valkey"}

@@ -35,21 +35,21 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def of(instruction: str) -> list[str]:
-    return [rest for name, rest in instructions() if name == instruction]
+    return [words for name, words in instructions() if name == instruction]
 
 
 def programs() -> list[list[str]]:
     """The commands of RUN, in the JSON form, which needs no shell."""
-    return [json.loads(rest) for rest in of("RUN")]
+    return [json.loads(words) for words in of("RUN")]
 
 
 def copied() -> list[str]:
     """The project's files that the image copies."""
-    found = []
-    for rest in of("COPY"):
-        *sources, _ = rest.split()
-        found += [] if sources[0].startswith("--from=") else [source.rstrip("/") for source in sources]
-    return found
+    files = []
+    for words in of("COPY"):
+        *sources, _ = words.split()
+        files += [] if sources[0].startswith("--from=") else [source.rstrip("/") for source in sources]
+    return files
 
 
 def projects() -> list[str]:
@@ -60,9 +60,9 @@ def projects() -> list[str]:
 
 def for_pages() -> list[str]:
     """What the reference's pages are made from, as the installation in place names it."""
-    found = runpy.run_path(str(ROOT / "deploy/local/install.py"))["PAGES_FROM"]
-    folders = [re.sub(r"/\*.*", "", one) for one in found]
-    return [one for one in folders if one.startswith(("docs/", "openapi/"))]
+    patterns = runpy.run_path(str(ROOT / "deploy/local/install.py"))["PAGES_FROM"]
+    folders = [re.sub(r"/\*.*", "", pattern) for pattern in patterns]
+    return [folder for folder in folders if folder.startswith(("docs/", "openapi/"))]
 
 
 def test_the_base_image_is_an_argument_with_a_pinned_default() -> None:
@@ -72,7 +72,7 @@ def test_the_base_image_is_an_argument_with_a_pinned_default() -> None:
     assert argument == "BASE_IMAGE"
     assert re.fullmatch(r"[a-z.]+/[a-z/]+:3\.\d+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?", default)
     assert "latest" not in DOCKERFILE.read_text()
-    assert [rest.split()[0] for rest in of("FROM")] == [
+    assert [words.split()[0] for words in of("FROM")] == [
         "${BASE_IMAGE}",
         "dependencies",
         "dependencies",
@@ -110,35 +110,35 @@ def last_stage() -> list[tuple[str, str]]:
 
 def test_packages_and_code_are_layers_of_their_own() -> None:
     """A release with the packages of the one before ships its code alone."""
-    layers = [rest for name, rest in last_stage() if name == "COPY"]
+    layers = [words for name, words in last_stage() if name == "COPY"]
     assert layers == [
         "--from=packages /opt/makeready /opt/makeready",
         "--from=code /opt/code /opt/makeready",
         "LICENSE deploy/sbom.cdx.json /opt/makeready/share/makeready/",
     ]
     stages: dict[str, list[tuple[str, str]]] = {}
-    for name, rest in instructions():
+    for name, words in instructions():
         if name == "FROM":
-            stage = stages.setdefault(rest.rpartition(" AS ")[2], [])
+            stage = stages.setdefault(words.rpartition(" AS ")[2], [])
         elif stages:
-            stage.append((name, rest))
-    of_code = {source for name, rest in stages["code"] if name == "COPY" for source in rest.split()[:-1]}
-    assert {one.rstrip("/") for one in of_code} == {*projects(), *for_pages()}
+            stage.append((name, words))
+    of_code = {source for name, words in stages["code"] if name == "COPY" for source in words.split()[:-1]}
+    assert {folder.rstrip("/") for folder in of_code} == {*projects(), *for_pages()}
     packages = stages["dependencies"] + stages["packages"]
-    assert [rest for name, rest in packages if name == "COPY"] == ["deploy/requirements.lock ./"]
+    assert [words for name, words in packages if name == "COPY"] == ["deploy/requirements.lock ./"]
     assert programs()[-1][-6:] == ["--yes", *sorted(NOT_KEPT), "pip"]
     assert dict(stages["packages"])["RUN"] == json.dumps(programs()[-1])
 
 
 def test_the_image_says_what_it_is() -> None:
     labels = dict(re.findall(r"([a-z.]+)=\"(.*)\"", "\n".join(of("LABEL"))))
-    arguments = {name: default for name, _, default in (rest.partition("=") for rest in of("ARG"))}
+    arguments = {name: default for name, _, default in (words.partition("=") for words in of("ARG"))}
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     named = {name.removeprefix("org.opencontainers.image."): value for name, value in labels.items()}
     assert {"title", "description", "version", "revision", "source", "base.name"} <= named.keys()
     assert (named["version"], arguments["VERSION"]) == ("${VERSION}", version)
     assert (named["revision"], named["source"]) == ("${REVISION}", "${SOURCE}")
-    (bill,) = [rest for name, rest in last_stage() if name == "COPY" and "sbom" in rest]
+    (bill,) = [words for name, words in last_stage() if name == "COPY" and "sbom" in words]
     *sources, folder = bill.split()
     assert sources == ["LICENSE", "deploy/sbom.cdx.json"]
     assert labels["makeready.sbom"] == f"{folder}{Path(sources[1]).name}"
@@ -154,8 +154,8 @@ def test_packages_come_with_their_hashes() -> None:
 
 
 def test_the_process_is_unprivileged_and_writes_nothing() -> None:
-    assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", next(rest for name, rest in last_stage() if name == "USER"))
-    environment = next(rest for name, rest in last_stage() if name == "ENV").split()
+    assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", next(words for name, words in last_stage() if name == "USER"))
+    environment = next(words for name, words in last_stage() if name == "ENV").split()
     assert {"PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "PYTHONSAFEPATH=1"} <= set(environment)
     assert not [name for name, _ in last_stage() if name in ("RUN", "ADD", "ENTRYPOINT")]
 
@@ -229,8 +229,8 @@ def make_pages(build: Path) -> None:
         (build / source).parent.mkdir(parents=True, exist_ok=True)
         copy(ROOT / source, build / source)
     run_in(build, "reference.served")
-    assert {one.name: one.read_bytes() for one in (build / PAGES).iterdir() if one.is_file()} == {
-        one.name: one.read_bytes() for one in (ROOT / PAGES).iterdir() if one.is_file()
+    assert {file.name: file.read_bytes() for file in (build / PAGES).iterdir() if file.is_file()} == {
+        file.name: file.read_bytes() for file in (ROOT / PAGES).iterdir() if file.is_file()
     }
 
 
@@ -301,8 +301,8 @@ def test_the_operators_command_works_as_installed(installed: Path, tmp_path: Pat
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert said("--version") == f"makeready {version}\n"
     (tmp_path / "ca.pem").write_text("")
-    given = ["--database-host", "db.example", "--database-ca", str(tmp_path / "ca.pem")]
-    said("secrets", "init", str(tmp_path / "secrets"), *given)
+    options = ["--database-host", "db.example", "--database-ca", str(tmp_path / "ca.pem")]
+    said("secrets", "init", str(tmp_path / "secrets"), *options)
     assert (tmp_path / "secrets/databases.sql").exists()
     code = "import makeready_cli; print(makeready_cli.__file__)"
     done = subprocess.run(
@@ -331,11 +331,11 @@ def test_the_image_builds() -> None:
     program = engine()
     if program is None:
         lacks("podman", "no container engine answers on this machine (docker, podman and buildah were asked)")
-    given = os.environ.get("MAKEREADY_BASE_IMAGE")
-    base = given or instructions()[0][1].partition("=")[2]
+    base_image = os.environ.get("MAKEREADY_BASE_IMAGE")
+    base = base_image or instructions()[0][1].partition("=")[2]
     if not any(answers(program, *words, base) for words in (("image", "inspect"), ("pull",))):
         lacks("base-image", f"not built: {program} can't get {base} (MAKEREADY_BASE_IMAGE may name another)")
-    arguments = ["--build-arg", f"BASE_IMAGE={given}"] if given else []
+    arguments = ["--build-arg", f"BASE_IMAGE={base_image}"] if base_image else []
     command = [program, "build", "-f", str(DOCKERFILE), "-t", "makeready:test", *arguments, str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

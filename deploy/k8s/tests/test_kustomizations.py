@@ -79,19 +79,23 @@ def test_patches_and_replicas_name_what_exists(k8s: Path, as_read: Bundle) -> No
             if (target := patch.get("target")) and isinstance(change, dict):
                 assert [m for m in as_read.of(target["kind"]) if re.fullmatch(target["name"], m["metadata"]["name"])]
             elif target:
-                found = [m for m in as_read.of(target["kind"]) if re.fullmatch(target["name"], m["metadata"]["name"])]
-                assert found, patch
+                manifests = [
+                    m for m in as_read.of(target["kind"]) if re.fullmatch(target["name"], m["metadata"]["name"])
+                ]
+                assert manifests, patch
                 for operation in change:
                     path = operation["path"]
                     there = path if operation["op"] == "replace" else path.rpartition("/")[0]
-                    for manifest in found:
+                    for manifest in manifests:
                         assert place(manifest, there) is not None, operation
             else:
                 workload = as_read.one(change["kind"], change["metadata"]["name"])
                 if "template" not in workload["spec"]:
                     continue
-                containers = {one["name"] for one in workload["spec"]["template"]["spec"]["containers"]}
-                assert {one["name"] for one in change["spec"]["template"]["spec"]["containers"]} <= containers
+                containers = {container["name"] for container in workload["spec"]["template"]["spec"]["containers"]}
+                assert {
+                    container["name"] for container in change["spec"]["template"]["spec"]["containers"]
+                } <= containers
         for entry in settings.get("replicas", []):
             assert as_read.one("Deployment", entry["name"])
 
@@ -130,17 +134,17 @@ def test_digests_that_the_release_writes_reach_every_pod(k8s: Path, tmp_path: Pa
     shutil.copy(Path(__file__).parents[3] / ".ci/version.py", script)
     words = [sys.executable, "-P", str(script), "images", *(f"{name}={digest}" for name, digest in digests.items())]
     subprocess.run(words, check=True, timeout=60)
-    overlays = [copied / "overlays" / one for one in ("example", "example-ha", "example-external-secrets")]
+    overlays = [copied / "overlays" / overlay for overlay in ("example", "example-ha", "example-external-secrets")]
     parts = [folder / part for folder in overlays for part in PARTS if (folder / part / "kustomization.yaml").exists()]
     assert len(parts) > len(overlays)
-    found = set()
+    images = set()
     for part in parts:
         for workload in render(command, part).workloads():
             image, _, digest = workload.container["image"].partition("@")
             name = image.rpartition("/")[2].partition(":")[0]
             assert digest == digests[name], (part, workload.name)
-            found.add(name)
-    assert found == digests.keys()
+            images.add(name)
+    assert images == digests.keys()
 
 
 @pytest.mark.parametrize("version", schemas.VERSIONS)
@@ -149,7 +153,7 @@ def test_every_manifest_follows_its_schema(bundle: Bundle, base: Bundle, version
 
 
 def test_the_versions_that_the_handbook_names_are_checked() -> None:
-    checked = [major_minor(one) for one in schemas.VERSIONS]
+    checked = [major_minor(version) for version in schemas.VERSIONS]
     assert checked == [f"1.{minor}" for minor in range(31, 38)]
     assert (checked[0], checked[-1]) == (schemas.OLDEST, schemas.NEWEST)
     handbook = " ".join((Path(__file__).parents[2] / "README.md").read_text().split())
@@ -172,9 +176,9 @@ def test_what_is_built_here_is_what_kubectl_renders(k8s_ha: Path) -> None:
     for overlay in ("example", "example-ha", "tls"):
         folder = k8s_ha / "overlays" / overlay
         built, rendered = build(folder), render(command, folder)
-        generated = {one["metadata"]["name"] for kind in GENERATED for one in built.of(kind)}
-        ours = {comparable(one, generated) for one in built.manifests}
-        assert ours == {comparable(one, generated) for one in rendered.manifests}, overlay
+        generated = {manifest["metadata"]["name"] for kind in GENERATED for manifest in built.of(kind)}
+        ours = {comparable(manifest, generated) for manifest in built.manifests}
+        assert ours == {comparable(manifest, generated) for manifest in rendered.manifests}, overlay
 
 
 def comparable(manifest: Manifest, generated: set[str]) -> str:
@@ -182,9 +186,9 @@ def comparable(manifest: Manifest, generated: set[str]) -> str:
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: plain(one) for key, one in sorted(value.items()) if key not in ("namespace", "image")}
+            return {key: plain(part) for key, part in sorted(value.items()) if key not in ("namespace", "image")}
         if isinstance(value, list):
-            parts = [plain(one) for one in value]
+            parts = [plain(part) for part in value]
             return sorted(parts, key=str) if parts and isinstance(parts[0], dict) else parts
         match = re.fullmatch(r"(.+)-[a-z0-9]{10}", value) if isinstance(value, str) else None
         return match[1] if match and match[1] in generated else value

@@ -48,7 +48,9 @@ def dashboards() -> dict[str, Any]:
 
 
 def queries() -> list[str]:
-    return [one["expr"] for board in dashboards().values() for panel in board["panels"] for one in panel["targets"]]
+    return [
+        target["expr"] for board in dashboards().values() for panel in board["panels"] for target in panel["targets"]
+    ]
 
 
 def run(*words: str | Path) -> None:
@@ -68,9 +70,9 @@ def test_every_alarm_fires_and_stays_silent(tmp_path: Path) -> None:
 def test_every_alarm_has_a_test_in_which_it_is_silent_at_first_and_then_fires_for_what_is_sick() -> None:
     tested: dict[str, set[int]] = {}
     for test in TESTS:
-        for one in test["promql_expr_test"]:
-            assert f'alertname="{test["name"]}"' in one["expr"]
-            tested.setdefault(test["name"], set()).add(len(one["exp_samples"]))
+        for expectation in test["promql_expr_test"]:
+            assert f'alertname="{test["name"]}"' in expectation["expr"]
+            tested.setdefault(test["name"], set()).add(len(expectation["exp_samples"]))
         assert len(test["input_series"]) > 1 or tested[test["name"]] > {0}, "something is well beside what is sick"
     assert tested.keys() == set(ALARMS)
     assert all(0 in counts and max(counts) > 0 for counts in tested.values()), tested
@@ -162,7 +164,7 @@ def overlay(k8s: Path, name: str, base: str, *components: str) -> Path:
         "kind": "Kustomization",
         "namespace": "makeready",
         "resources": [f"../{base}"],
-        "components": [f"../../components/{one}" for one in components],
+        "components": [f"../../components/{component}" for component in components],
     }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(settings))
     return folder
@@ -176,27 +178,31 @@ def monitored(tmp_path_factory: pytest.TempPathFactory, k8s_ha: Path) -> list[Bu
     alone = overlay(k8s, "monitored", "example", "monitoring")
     together = overlay(k8s, "monitored-ha", "example-ha", "autoscaling", "gateway-api", "nats-tls", "monitoring")
     command = renderer()
-    rendered = [render(command, one) for one in (alone, together)] if command else []
+    rendered = [render(command, folder) for folder in (alone, together)] if command else []
     return [build(alone), build(together), *rendered]
 
 
 def test_every_process_with_metrics_is_scraped_once(monitored: list[Bundle]) -> None:
     for bundle in monitored:
         serving = [
-            one
-            for one in bundle.workloads()
-            if any(port["name"] == "metrics" for port in one.container.get("ports", []))
+            workload
+            for workload in bundle.workloads()
+            if any(port["name"] == "metrics" for port in workload.container.get("ports", []))
         ]
         assert len(serving) == 6
         for monitor in bundle.of("PodMonitor"):
             assert monitor["spec"].keys() == POD_MONITOR
             (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
             assert endpoint.keys() <= ENDPOINT and endpoint["port"] == "metrics"
-            labels = {one["targetLabel"]: one["replacement"] for one in endpoint["relabelings"]}
+            labels = {relabeling["targetLabel"]: relabeling["replacement"] for relabeling in endpoint["relabelings"]}
             assert labels == {"service": monitor["metadata"]["name"], "part_of": "makeready"}
         for workload in bundle.workloads():
-            monitors = [one for one in bundle.of("PodMonitor") if selects(one["spec"]["selector"], workload.labels)]
-            assert [one["metadata"]["name"] for one in monitors] == ([workload.name] if workload in serving else [])
+            monitors = [
+                monitor for monitor in bundle.of("PodMonitor") if selects(monitor["spec"]["selector"], workload.labels)
+            ]
+            assert [monitor["metadata"]["name"] for monitor in monitors] == (
+                [workload.name] if workload in serving else []
+            )
         for workload in serving:
             assert admits(bundle, "Ingress", Peer(labels=workload.labels), Peer(namespace="monitoring"), 9091)
 
@@ -204,8 +210,8 @@ def test_every_process_with_metrics_is_scraped_once(monitored: list[Bundle]) -> 
 def test_grafana_finds_three_dashboards_and_the_operator_all_rules(monitored: list[Bundle]) -> None:
     for bundle in monitored:
         for name in ("calls", "events", "processes"):
-            found = bundle.values("ConfigMap", f"makeready-dashboard-{name}")
-            assert json.loads(found[f"{name}.json"])["uid"] == f"makeready-{name}"
+            models = bundle.values("ConfigMap", f"makeready-dashboard-{name}")
+            assert json.loads(models[f"{name}.json"])["uid"] == f"makeready-{name}"
             labels = bundle.one("ConfigMap", f"makeready-dashboard-{name}")["metadata"].get("labels")
             assert labels is None or labels["grafana_dashboard"] == "1"  # generators of `build` have none
         assert bundle.one("PrometheusRule", "makeready")["spec"] == documents(FOLDER / "rules.yaml")[0]["spec"]

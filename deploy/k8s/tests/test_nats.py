@@ -97,7 +97,7 @@ def make_certificates(folder: Path) -> None:
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")
     authority.cert_pem.write_to_path(folder / "ca.crt")
-    (folder / "tls.crt").write_bytes(b"".join(one.bytes() for one in issued.cert_chain_pems))
+    (folder / "tls.crt").write_bytes(b"".join(certificate.bytes() for certificate in issued.cert_chain_pems))
     issued.private_key_pem.write_to_path(folder / "tls.key")
 
 
@@ -125,9 +125,9 @@ async def test_the_server_starts_syncs_always_and_asks_for_the_password(
     for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
         probe = workload.container[kind]["httpGet"]
         assert await asyncio.to_thread(fetched, f"http://127.0.0.1:{monitor}{probe['path']}")
-    found = json.loads(await asyncio.to_thread(fetched, f"http://127.0.0.1:{monitor}/jsz?config=true"))
-    assert found["config"]["sync_always"] is True
-    assert found["config"]["max_storage"] == 8 * 1024**3
+    jetstream_state = json.loads(await asyncio.to_thread(fetched, f"http://127.0.0.1:{monitor}/jsz?config=true"))
+    assert jetstream_state["config"]["sync_always"] is True
+    assert jetstream_state["config"]["max_storage"] == 8 * 1024**3
     client = await nats.connect(f"nats://makeready:{PASSWORD}@127.0.0.1:{port}", allow_reconnect=False)
     try:
         jetstream = client.jetstream()
@@ -152,8 +152,8 @@ async def test_each_user_connects_and_may_do_what_it_may_elsewhere(server: tuple
     assert [name for name, _ in blocks] == list(USERS)
     for user, block in blocks:
         sides = re.findall(r"(publish|subscribe): \{\s*(allow|deny): \[(.*?)\]", block, re.DOTALL)
-        found = {side: {verb: re.findall(r'"(.*?)"', subjects)} for side, verb, subjects in sides}
-        assert found == permissions(user)
+        configured = {side: {verb: re.findall(r'"(.*?)"', subjects)} for side, verb, subjects in sides}
+        assert configured == permissions(user)
         url = f"nats://{user}:{PASSWORD}-{user}@127.0.0.1:{port}"
         client = await nats.connect(url, allow_reconnect=False, inbox_prefix=inbox_of(user))
         if user == CONSOLE:
@@ -216,8 +216,8 @@ async def test_each_service_publishes_its_own_events_alone_in_a_cluster(cluster:
     assert (await service.jetstream().consumer_info(STREAM, "svc-webhooks")).num_pending == 0
     for task in (keeping, running):
         task.cancel()
-    for one in (operator, service, tickets._client):
-        await one.end()
+    for connection in (operator, service, tickets._client):
+        await connection.end()
 
 
 async def replicas_and_consumers(operator: Connection) -> tuple[int | None, int]:
@@ -230,8 +230,11 @@ async def replicas_and_consumers(operator: Connection) -> tuple[int | None, int]
 
 def test_a_service_trusts_the_authority_of_the_servers_and_gets_no_key_of_theirs(tls: Bundle) -> None:
     streams_and_console = ("nats-streams", CONSOLE)
-    clients = [*tls.servers(), *(one for one in tls.workloads("Deployment") if one.name in streams_and_console)]
-    assert {one.name for one in clients} == {*USERS, "nats-streams"}
+    clients = [
+        *tls.servers(),
+        *(candidate for candidate in tls.workloads("Deployment") if candidate.name in streams_and_console),
+    ]
+    assert {candidate.name for candidate in clients} == {*USERS, "nats-streams"}
     for workload in clients:
         files = tls.files(workload)
         assert files[tls.environment(workload)["MAKEREADY_NATS_CA_FILE"]] == "3"
@@ -267,7 +270,7 @@ def as_text(bundle: Bundle) -> str:
 
 
 def test_routes_lead_from_server_to_server_alone(ha: Bundle) -> None:
-    environment = ha.environment(next(one for one in ha.workloads("StatefulSet") if one.name == "nats"))
+    environment = ha.environment(next(workload for workload in ha.workloads("StatefulSet") if workload.name == "nats"))
     routes = [environment[f"NATS_ROUTE_{number}"] for number in range(3)]
     assert routes == [f"nats://routes:$(NATS_ROUTES_PASSWORD)@nats-{number}.nats:6222" for number in range(3)]
     assert environment["NATS_ROUTES_PASSWORD"] not in {environment["NATS_PASSWORD"], ""}

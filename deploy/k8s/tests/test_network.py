@@ -70,7 +70,7 @@ def admits(bundle: Bundle, direction: str, pod: Peer, other: Peer, port: int, pr
     assert selecting, f"nothing confines {pod}"
     return any(
         any(matches(peer, other) for peer in rule[peers])
-        and any((one["port"], one["protocol"]) == (port, protocol) for one in rule["ports"])
+        and any((admitted["port"], admitted["protocol"]) == (port, protocol) for admitted in rule["ports"])
         for policy in selecting
         for rule in policy.get(word, [])
     )

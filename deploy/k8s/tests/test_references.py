@@ -48,17 +48,21 @@ def test_workloads_bear_the_labels_of_their_pods(bundle: Bundle) -> None:
 
 
 def test_every_workload_has_a_service_account_of_its_own_without_a_token(bundle: Bundle) -> None:
-    accounts = {one["metadata"]["name"]: one for one in bundle.of("ServiceAccount")}
-    assert {one.pod["serviceAccountName"] for one in bundle.workloads()} == accounts.keys()
+    accounts = {account["metadata"]["name"]: account for account in bundle.of("ServiceAccount")}
+    assert {workload.pod["serviceAccountName"] for workload in bundle.workloads()} == accounts.keys()
     for workload in bundle.workloads():
         assert workload.pod["serviceAccountName"] == workload.name
-    assert all(one["automountServiceAccountToken"] is False for one in accounts.values())
+    assert all(account["automountServiceAccountToken"] is False for account in accounts.values())
 
 
 def test_workloads_say_the_version_that_they_run(bundle: Bundle, k8s: Path) -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
-    images = [one for folder in ("base", "overlays/example") for one in kustomization(k8s / folder)["images"]]
-    tags = {one["name"]: re.split("-[a-z]", one["newTag"])[0] for one in images} | {"makeready": project["version"]}
+    images = [
+        named_image for folder in ("base", "overlays/example") for named_image in kustomization(k8s / folder)["images"]
+    ]
+    tags = {named_image["name"]: re.split("-[a-z]", named_image["newTag"])[0] for named_image in images} | {
+        "makeready": project["version"]
+    }
     for workload in bundle.workloads():
         image = re.split("[:@]", workload.container["image"].rpartition("/")[2])[0]
         assert workload.labels["app.kubernetes.io/version"] == tags[image], workload.name
@@ -123,13 +127,13 @@ def test_every_key_that_is_made_is_used(bundle: Bundle) -> None:
                     name = volume[field][word]
                     items = volume[field].get("items") or [{"key": key} for key in bundle.values(kind, name)]
                     used |= {(name, item["key"]) for item in items}
-    made = {
+    generated = {
         (manifest["metadata"]["name"], key)
         for kind in ("ConfigMap", "Secret")
         for manifest in bundle.of(kind)
         for key in bundle.values(kind, manifest["metadata"]["name"])
     }
-    assert made - used - patched_in(bundle) == set()
+    assert generated - used - patched_in(bundle) == set()
 
 
 def patched_in(bundle: Bundle) -> set[tuple[str, str]]:
@@ -150,9 +154,9 @@ def test_a_service_is_given_its_own_secrets_alone(bundle: Bundle) -> None:
             if "secretKeyRef" in variable.get("valueFrom", {})
         }
         names |= {volume["secret"]["secretName"] for volume in workload.pod.get("volumes", []) if "secret" in volume}
-        own = workload.labels["app.kubernetes.io/name"]
+        service = workload.labels["app.kubernetes.io/name"]
         # The password of the tables' owner is in no pod that serves.
-        own_secrets = {own, f"{own}-owner"} if workload.component == "migration" else {own}
+        own_secrets = {service, f"{service}-owner"} if workload.component == "migration" else {service}
         assert {without_digest(name) for name in names} - shared <= own_secrets, workload.name
         keys = [path for path in bundle.files(workload) if path.endswith(".jwk")]
         assert len(keys) == (1 if workload.component in ("server", "web", "operator") else 0)

@@ -74,7 +74,11 @@ def test_another_number_of_nats_servers_changes_the_urls_and_no_password(secrets
         for name, value in new.items():
             user, at, place = old[name].partition("@")
             assert place in ("", "nats:4222")
-            assert value == ",".join(f"{user}@nats-{one}.nats:4222" for one in range(3)) if at else value == old[name]
+            assert (
+                value == ",".join(f"{user}@nats-{number}.nats:4222" for number in range(3))
+                if at
+                else value == old[name]
+            )
     texts = [file.read_text() for file in files]
     users_without = {name: value for name, value in users.items() if not name.startswith("console")}
     files[1].write_text("".join(f"{name}={value}\n" for name, value in users_without.items()))
@@ -141,15 +145,15 @@ def long_words(secrets: Path) -> set[str]:
 
 def steps(secrets: Path, name: str, folder: Path) -> list[Path]:
     """The folder before, between and after the steps of a rotation."""
-    found = [shutil.copytree(secrets, folder / "0")]
+    folders = [shutil.copytree(secrets, folder / "0")]
     for number, words in enumerate(((), (), ("--drop-old",)), start=1):
         assert rotate(secrets, name, *words)[0] == 0
-        found.append(shutil.copytree(secrets, folder / str(number)))
-    return found
+        folders.append(shutil.copytree(secrets, folder / str(number)))
+    return folders
 
 
 def ring(secrets: Path, service: str, name: str) -> dict[str, bytes]:
-    keys = dict(one.split(":", 1) for one in values(secrets / f"{service}.env")[name].split(","))
+    keys = dict(pair.split(":", 1) for pair in values(secrets / f"{service}.env")[name].split(","))
     return {key_id: base64.b64decode(key) for key_id, key in keys.items()}
 
 
@@ -215,12 +219,12 @@ def test_processes_before_and_after_each_step_accept_each_other(secrets: Path, t
 
 def test_a_rotation_can_be_repeated_and_ends_only_when_told_to(secrets: Path) -> None:
     first = ring(secrets, "svc-webhooks", "vault-keys")
-    status, said = rotate(secrets, "vault-keys", "--drop-old")
-    assert status == 1 and "still in use" in said
+    status, output = rotate(secrets, "vault-keys", "--drop-old")
+    assert status == 1 and "still in use" in output
     assert "key is added" in rotate(secrets, "vault-keys")[1]
     assert "vault reseal" in rotate(secrets, "vault-keys")[1]
-    status, said = rotate(secrets, "vault-keys")
-    assert status == 1 and "still accepted" in said
+    status, output = rotate(secrets, "vault-keys")
+    assert status == 1 and "still accepted" in output
     assert list(ring(secrets, "svc-webhooks", "vault-keys")) == ["k2", "k1"]
     assert rotate(secrets, "vault-keys", "--drop-old")[0] == 0
     assert list(ring(secrets, "svc-webhooks", "vault-keys")) == ["k2"]
@@ -240,8 +244,8 @@ def test_a_stolen_key_goes_at_once(secrets: Path) -> None:
     assert rotate(secrets, "cursor-keys", "--at-once")[0] == 0
     assert list(ring(secrets, "gateway", "cursor-keys")) == ["k3"]
     before = values(secrets / "svc-webhooks.env")
-    status, said = rotate(secrets, "vault-keys", "--at-once")
-    assert status == 1 and "sealed anew first" in said and values(secrets / "svc-webhooks.env") == before
+    status, output = rotate(secrets, "vault-keys", "--at-once")
+    assert status == 1 and "sealed anew first" in output and values(secrets / "svc-webhooks.env") == before
 
 
 def test_a_key_signs_only_after_a_roll_out_of_the_ring_that_has_it(secrets: Path) -> None:
@@ -264,7 +268,7 @@ def test_passwords_change_in_every_place_that_has_them(secrets: Path) -> None:
     for name in ("nats", "valkey", "database-svc-tickets", "database-owners"):
         assert rotate(secrets, name)[0] == 0
     after = {path.name: values(path) for path in secrets.glob("*.env")}
-    changed = {name for name, found in after.items() if found != before[name]}
+    changed = {name for name, new_values in after.items() if new_values != before[name]}
     owners = {f"{name}-owner.env" for name in (*SERVICES, "console")}
     assert changed == {"nats.env", "nats-users.env", "valkey.env", "svc-tickets.env", *owners}
     url, old = urlsplit(after["svc-tickets.env"]["database-url"]), urlsplit(before["svc-tickets.env"]["database-url"])
@@ -274,9 +278,12 @@ def test_passwords_change_in_every_place_that_has_them(secrets: Path) -> None:
     assert f"PASSWORD '{old.password}'" not in new_sql
     valkey = after["valkey.env"]
     assert valkey["url"] == f"valkey://:{valkey['password']}@store.example:6380"
-    users, found = after["nats-users.env"], after["nats.env"]
+    users, nats_values = after["nats-users.env"], after["nats.env"]
     assert f":{users['gateway-password']}@" in users["gateway-url"]
-    assert f":{found['password']}@" in found["url"] and found["password"] != before["nats.env"]["password"]
+    assert (
+        f":{nats_values['password']}@" in nats_values["url"]
+        and nats_values["password"] != before["nats.env"]["password"]
+    )
 
 
 def test_what_a_folder_holds_becomes_manifests_only_when_asked(secrets: Path, as_read: Bundle, tmp_path: Path) -> None:
@@ -286,16 +293,16 @@ def test_what_a_folder_holds_becomes_manifests_only_when_asked(secrets: Path, as
     assert done.returncode == 0 and not long_words(secrets) & set(re.findall(r"[\w+/=-]{20,}", done.stdout))
     assert stat.S_IMODE(output.stat().st_mode) == 0o600
     bundle = Bundle(tuple(documents(output)))
-    names = {one["metadata"]["name"] for one in bundle.of("Secret")}
-    assert names == {one["metadata"]["name"] for one in as_read.of("Secret")}
+    names = {secret["metadata"]["name"] for secret in bundle.of("Secret")}
+    assert names == {secret["metadata"]["name"] for secret in as_read.of("Secret")}
     for name in names:
         assert bundle.values("Secret", name) == as_read.values("Secret", name)
     assert bundle.values("ConfigMap", "identity-ring") == as_read.values("ConfigMap", "identity-ring")
-    assert {one["metadata"]["namespace"] for one in bundle.manifests} == {"makeready"}
+    assert {manifest["metadata"]["namespace"] for manifest in bundle.manifests} == {"makeready"}
     again = run_secrets("manifests", str(secrets), "--output", str(output))
     assert (again.returncode, again.stderr) == (1, f"makeready: {output} exists already.\n")
-    one = run_secrets("manifests", str(secrets), "--name", "valkey")
-    assert json.loads(one.stdout) == as_read.values("Secret", "valkey")
+    valkey = run_secrets("manifests", str(secrets), "--name", "valkey")
+    assert json.loads(valkey.stdout) == as_read.values("Secret", "valkey")
 
 
 def migrate(name: str, log: Path, url: str, owner_url: str) -> None:
@@ -411,19 +418,19 @@ def test_a_prefix_is_in_the_names_of_databases_and_roles(tmp_path: Path) -> None
 def test_with_a_pooler_migrations_and_sessions_have_the_servers_own_address(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("")
     arguments = ["--database-host", "pooler.example:6432", "--database-ca", str(tmp_path / "ca.pem")]
-    made = make_secrets(tmp_path / "secrets", *arguments, "--database-direct-host", "db.example")
-    assert made.returncode == 0, made.stderr
+    done = make_secrets(tmp_path / "secrets", *arguments, "--database-direct-host", "db.example")
+    assert done.returncode == 0, done.stderr
     for name in (*SERVICES, "console"):
-        found = values(tmp_path / "secrets" / f"{name}.env")
-        url, direct_url = urlsplit(found["database-url"]), urlsplit(found["database-direct-url"])
+        secret = values(tmp_path / "secrets" / f"{name}.env")
+        url, direct_url = urlsplit(secret["database-url"]), urlsplit(secret["database-direct-url"])
         owner_url = urlsplit(values(tmp_path / "secrets" / f"{name}-owner.env")["database-url"])
         assert (url.hostname, url.port) == ("pooler.example", 6432)
         assert (direct_url.hostname, owner_url.hostname) == ("db.example", "db.example")
         assert direct_url._replace(netloc=url.netloc) == url and direct_url.password == url.password
-        given = {"MAKEREADY_DATABASE_POOLER": "transaction"} | {
-            f"MAKEREADY_{key.upper().replace('-', '_')}": value for key, value in found.items()
+        variables = {"MAKEREADY_DATABASE_POOLER": "transaction"} | {
+            f"MAKEREADY_{key.upper().replace('-', '_')}": value for key, value in secret.items()
         }
-        assert database_settings(Environment(given)).direct_url == found["database-direct-url"]
+        assert database_settings(Environment(variables)).direct_url == secret["database-direct-url"]
     before = (tmp_path / "secrets" / "gateway.env").read_text()
     assert make_secrets(tmp_path / "secrets", "--database-direct-host", "other.example").returncode == 0
     assert (tmp_path / "secrets" / "gateway.env").read_text() == before

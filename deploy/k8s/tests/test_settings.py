@@ -123,19 +123,19 @@ def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path
     from chassis.auth.identity import TokenSigner
 
     (pod,) = bundle.workloads("Pod")
-    found = system.runtime(process(bundle, pod, tmp_path))
+    runtime = system.runtime(process(bundle, pod, tmp_path))
     (gateway,) = [workload for workload in bundle.servers() if workload.name == "gateway"]
     environment = bundle.environment(gateway)
     addresses = {name: environment[f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS"] for name in CODE}
-    assert found.services == addresses
-    assert TokenSigner(tmp_path / str(found.operator_key_file).lstrip("/")).name == "operator"
+    assert runtime.services == addresses
+    assert TokenSigner(tmp_path / str(runtime.operator_key_file).lstrip("/")).name == "operator"
 
 
 def test_migrations_get_the_settings_of_the_database_alone_by_both_roles(bundle: Bundle) -> None:
     for job in bundle.workloads("Job"):
         if job.component != "migration":
             continue
-        (server,) = [one for one in bundle.workloads("Deployment") if f"{one.name}-migrate" == job.name]
+        (server,) = [workload for workload in bundle.workloads("Deployment") if f"{workload.name}-migrate" == job.name]
         environment = bundle.environment(job)
         assert environment.keys() == {"MAKEREADY_DATABASE_URL", "MAKEREADY_DATABASE_OWNER_URL"}
         assert environment["MAKEREADY_DATABASE_URL"] == bundle.environment(server)["MAKEREADY_DATABASE_URL"]

@@ -89,38 +89,38 @@ def system(
     }
     running = []
     for workload in workloads:
-        given = process(as_read, workload, tmp_path / workload.name)
-        context = urlsplit(given["MAKEREADY_DATABASE_URL"]).path.strip("/")
+        of_pod = process(as_read, workload, tmp_path / workload.name)
+        context = urlsplit(of_pod["MAKEREADY_DATABASE_URL"]).path.strip("/")
         urls = databases.environment(postgres_server.create_database(f"k8s_system_{context}"))
         (job,) = [job for job in as_read.workloads("Job") if job.name == f"{workload.name}-migrate"]
         of_job = process(as_read, job, tmp_path / job.name)
         assert of_job.keys() >= {"MAKEREADY_DATABASE_URL", "MAKEREADY_DATABASE_OWNER_URL"}
         program = [sys.executable, "-P", *job.container["command"][1:]]
         migrating = Process(program, tmp_path / f"{job.name}.log", early_variables() | of_job | urls, warm=True)
-        own = ports[workload.name]
+        own_ports = ports[workload.name]
         environment = early_variables()
-        environment |= {name: on_this_machine(name, value, own, ports) for name, value in given.items()}
+        environment |= {name: on_this_machine(name, value, own_ports, ports) for name, value in of_pod.items()}
         environment |= {name: value for name, value in urls.items() if name != "MAKEREADY_DATABASE_OWNER_URL"}
         environment["MAKEREADY_NATS_URL"] = nats_server.url
         environment["MAKEREADY_DRAIN_SECONDS"] = str(DRAIN_SECONDS)
         if "MAKEREADY_FILES_URL" in environment:
             environment["MAKEREADY_FILES_URL"] = (tmp_path / "files").as_uri()
-        running.append(Running(workload, environment, own, migrating, tmp_path / f"{workload.name}.log"))
+        running.append(Running(workload, environment, own_ports, migrating, tmp_path / f"{workload.name}.log"))
     try:
         yield running
     finally:
-        for one in running:
-            one.kill()
+        for pod in running:
+            pod.kill()
 
 
-def on_this_machine(name: str, value: str, own: dict[int, int], ports: dict[str, dict[int, int]]) -> str:
+def on_this_machine(name: str, value: str, own_ports: dict[int, int], ports: dict[str, dict[int, int]]) -> str:
     """A setting with its ports replaced by this machine's."""
     if target := re.fullmatch(r"dns:///([a-z-]+):(\d+)", value):
         return f"127.0.0.1:{ports[target[1]][int(target[2])]}"
     if listen := re.fullmatch(r"0\.0\.0\.0:(\d+)", value):
-        return f"127.0.0.1:{own[int(listen[1])]}"
+        return f"127.0.0.1:{own_ports[int(listen[1])]}"
     if value.isdigit() and name.endswith("_PORT"):
-        return str(own[int(value)])
+        return str(own_ports[int(value)])
     return "127.0.0.1" if value == "0.0.0.0" else value
 
 

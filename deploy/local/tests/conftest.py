@@ -48,9 +48,9 @@ def module_folder() -> Iterator[Path]:
         yield folder / NAME
 
 
-def ended(made: System) -> Iterator[System]:
+def ended(system: System) -> Iterator[System]:
     """The system; at the end, nothing of it runs."""
-    yield made
-    if made.runner is not None:
-        made.runner.kill()
-    wait_for(lambda: made.remains() == [], 30)
+    yield system
+    if system.runner is not None:
+        system.runner.kill()
+    wait_for(lambda: system.remains() == [], 30)

@@ -27,8 +27,8 @@ class System:
         self.folder = folder
         self._program = runner
         self.ports = free_port(), free_port()
-        given = ("MAKEREADY_", "WEBHOOKS_")
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(given)}
+        prefixes = ("MAKEREADY_", "WEBHOOKS_")
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
         self.environment |= {
             "MAKEREADY_STATE_DIR": str(folder),
             "MAKEREADY_API_PORT": str(self.ports[0]),
@@ -91,16 +91,16 @@ class System:
     def remains(self) -> list[str]:
         """The command lines of the processes that belong to this STATE_DIR: by their environment, command or log."""
         mark = os.fsencode(self.folder)
-        found = []
+        command_lines = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 files = [(process / name).read_bytes() for name in ("environ", "cmdline")]
                 outputs = [os.fsencode((process / "fd" / number).readlink()) for number in ("1", "2")]
-                if any(mark in one for one in (*files, *outputs)):
-                    found.append((process / "cmdline").read_text().replace("\0", " "))
+                if any(mark in text for text in (*files, *outputs)):
+                    command_lines.append((process / "cmdline").read_text().replace("\0", " "))
             except OSError:
                 continue
-        return found
+        return command_lines
 
     def one_line(self) -> str:
         """The runner's one error line; the output must have no stack trace."""

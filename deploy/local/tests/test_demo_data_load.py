@@ -30,12 +30,18 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
     assert [set(person) for person in demo["staff"]] == [{"name", "email", "password"}] * 2
     assert "Left as it is" not in system.terminal.read_text()
     worked = work_of(system, demo)
-    assert {one["health"] for one in worked["webhooks"]["subscriptions"]} == {"healthy", "dead_lettered", "paused"}
+    assert {subscription["health"] for subscription in worked["webhooks"]["subscriptions"]} == {
+        "healthy",
+        "dead_lettered",
+        "paused",
+    }
     assert {("parked", 6), ("waiting", 1), ("waiting", 0)} == states_of(system, worked, "dead_lettered")
     assert ("succeeded", 1) in states_of(system, worked, "healthy")
     for person in demo["staff"]:
         assert person["password"] in system.terminal.read_text()
-    photos = {one["after"]["photo_url"] for one in worked["audit"]["entries"] if one["action"] == "ticket.photographed"}
+    photos = {
+        entry["after"]["photo_url"] for entry in worked["audit"]["entries"] if entry["action"] == "ticket.photographed"
+    }
     assert len(photos) == 10
     for address in photos:  # the console's name for itself
         assert urlsplit(address).netloc == f"localhost:{system.ports[1]}"
@@ -48,8 +54,8 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
     for name in ("demo.json", "runtime.json", "secrets.json"):
         assert stat.S_IMODE((system.folder / name).stat().st_mode) == 0o600
     line = next(line for line in system.terminal.read_text().splitlines() if line.startswith("  curl "))
-    shown = subprocess.run(shlex.split(line), capture_output=True, text=True, check=True, timeout=20)
-    assert len(json.loads(shown.stdout)["data"]) == 3
+    page = subprocess.run(shlex.split(line), capture_output=True, text=True, check=True, timeout=20)
+    assert len(json.loads(page.stdout)["data"]) == 3
     titles = {ticket["title"] for ticket in system.get("/tickets?limit=200", demo["keys"]["read"])["data"]}
     assert {"Kitchen faucet drips", "台所の蛇口から水漏れ", "المكيف لا يعمل في غرفة النوم"} <= titles
     first = system.get("/tickets?limit=200", demo["keys"]["read"])["data"]
@@ -94,9 +100,9 @@ def work_of(system: System, demo: Any) -> dict[str, Any]:
 
 def states_of(system: System, worked: dict[str, Any], health: str) -> set[tuple[str, int]]:
     """The states of a subscription's deliveries, each with a number of attempts."""
-    (found,) = (one for one in worked["webhooks"]["subscriptions"] if one["health"] == health)
-    deliveries = system.makeready("webhooks", "deliveries", str(found["entity_id"]))["deliveries"]
-    return {(one["state"], len(one["attempts"])) for one in deliveries}
+    (subscription,) = (row for row in worked["webhooks"]["subscriptions"] if row["health"] == health)
+    deliveries = system.makeready("webhooks", "deliveries", str(subscription["entity_id"]))["deliveries"]
+    return {(delivery["state"], len(delivery["attempts"])) for delivery in deliveries}
 
 
 @pytest.mark.slow
@@ -104,7 +110,7 @@ def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(prep
     folder = prepared.folder.with_name("rows")
     folder.mkdir()
     alder_court = {"external_id": "P-100", "name": "Alder Court", "address": "1420 Alder Street", "city": "Portland"}
-    own = {"external_id": "Own", "name": "Somebody's own", "address": "1 Own Street"}
+    somebodys = {"external_id": "Own", "name": "Somebody's own", "address": "1 Own Street"}
     prepared.started(MAKEREADY_DEMO="0")
     company = prepared.makeready("company", "create", "Makeready Demo")["company_id"]
     email = "old@example.com"
@@ -115,7 +121,7 @@ def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(prep
     }
     # A unit with the external_id of a demo unit, in another property: the demo's own unit is rejected then.
     in_the_way = {"external_id": "P-100-101", "property": "Own", "name": "Somebody's own unit"}
-    for kind, rows in (("properties", (alder_court, own)), ("units", (in_the_way,))):
+    for kind, rows in (("properties", (alder_court, somebodys)), ("units", (in_the_way,))):
         (folder / f"{kind}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         prepared.makeready("import", str(company), kind, str(folder / f"{kind}.jsonl"))
     assert prepared.stop() == 0
@@ -155,9 +161,9 @@ def test_a_demo_of_another_database_is_loaded_anew_beside_the_one_that_is_there(
             assert prepared_demo.read("demo.json") == first
             second = prepared_demo.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
             assert second["keys"] != first["keys"] and second["administrator"]["email"] != email
-            found = prepared_demo.get("/whoami", second["keys"]["write"])["company"]
-            assert (found["id"], found["name"]) == (second["company_id"], "Makeready Demo")
-            assert prepared_demo.get("/whoami", key)["company"]["id"] == lost != found["id"]
+            company = prepared_demo.get("/whoami", second["keys"]["write"])["company"]
+            assert (company["id"], company["name"]) == (second["company_id"], "Makeready Demo")
+            assert prepared_demo.get("/whoami", key)["company"]["id"] == lost != company["id"]
             assert prepared_demo.stop() == 0
         finally:
             server.stop()
@@ -191,6 +197,6 @@ def test_an_interrupted_demo_load_is_finished_at_the_next_start(prepared: System
     assert len(worked["webhooks"]["subscriptions"]) == 3
     subjects = [notice["subject"] for notice in worked["notices"]["notices"]]
     assert len(subjects) == 8 and len(subjects) == len(set(subjects))
-    did = [(one["action"], one["subject_id"], str(one["after"])) for one in worked["audit"]["entries"]]
+    did = [(entry["action"], entry["subject_id"], str(entry["after"])) for entry in worked["audit"]["entries"]]
     assert len(did) == len(set(did)) > 60
     assert prepared.stop() == 0

@@ -37,8 +37,8 @@ KEY = re.compile(r"(?:row:|task:)?([PSVATIRNK]|PM)-[0-9A-Z-]+(?::.+)?")
 
 @pytest.fixture(params=DAYS, ids=str)
 def day(request: pytest.FixtureRequest) -> datetime.date:
-    found: datetime.date = request.param
-    return found
+    date: datetime.date = request.param
+    return date
 
 
 def test_a_day_always_has_the_same_story(day: datetime.date) -> None:
@@ -120,18 +120,18 @@ def all_acts(day: datetime.date) -> list[acts.Act]:
 
 def test_every_act_names_records_of_the_story_and_no_two_are_the_same(day: datetime.date) -> None:
     tables = story.rows(day)
-    known = {row["external_id"] for rows in tables.values() for row in rows}
-    known |= {one.external_id for one in residents.RESIDENCIES}
+    external_ids = {row["external_id"] for rows in tables.values() for row in rows}
+    external_ids |= {residency.external_id for residency in residents.RESIDENCIES}
     done = all_acts(day)
     assert len({act.key for act in done}) == len(done) and all(len(act.key) <= 64 for act in done)
     for act in done:
         named = [act.who] if act.who not in (acts.OPERATOR, acts.ADMINISTRATOR) else []
         for word, before in zip(act.words[2:], act.words[1:], strict=False):
             if before == "--external-id":
-                known.add(word)
+                external_ids.add(word)
             elif KEY.fullmatch(word):
                 named.append(word.split(":")[1] if ":" in word else word)
-        assert known.issuperset(named), act
+        assert external_ids.issuperset(named), act
     assert {act.who for act in done} >= {"S-02", "S-04", "S-05", acts.ADMINISTRATOR, acts.OPERATOR}
 
 
@@ -141,13 +141,13 @@ def test_residents_move_into_units_that_are_free_and_their_addresses_belong_to_n
     units = {row["external_id"] for row in tables["units"]}
     calls = [*residents.moves(day), *residents.moves_ahead(day)]
     lived_in = set(residents.MOVED_IN)
-    assert units - taken >= lived_in and len({one.key for one in calls}) == len(calls)
-    assert {one.unit for one in calls if one.verb == "notice"} <= lived_in
-    for one in residents.moves(day):
-        lease_ends = one.body.get("lease_end_date", "9999")
-        assert one.verb == "notice" or one.body["move_in_date"] < day.isoformat() <= lease_ends
-    for one in calls:
-        for party in one.body.get("parties", []):
+    assert units - taken >= lived_in and len({move.key for move in calls}) == len(calls)
+    assert {move.unit for move in calls if move.verb == "notice"} <= lived_in
+    for move in residents.moves(day):
+        lease_ends = move.body.get("lease_end_date", "9999")
+        assert move.verb == "notice" or move.body["move_in_date"] < day.isoformat() <= lease_ends
+    for move in calls:
+        for party in move.body.get("parties", []):
             assert party["email"].endswith("@example.com") and party["phone"].startswith("+1 555 01")
             assert len(party["phone"]) <= 20
 
@@ -160,19 +160,19 @@ def test_an_earlier_resident_left_before_the_next_one_came(day: datetime.date) -
     gaps = []
     for row in turns:
         if row["status"] == "Completed" and row["unit"] in came:
-            left, next_came = map(datetime.date.fromisoformat, (row["move_out_date"], came[row["unit"]]))
-            gaps.append((next_came - left).days)
+            moved_out, next_came = map(datetime.date.fromisoformat, (row["move_out_date"], came[row["unit"]]))
+            gaps.append((next_came - moved_out).days)
     assert len(gaps) > 20 and min(gaps) > 0 and max(gaps) < 60, sorted(gaps)
 
 
 def test_units_are_let_ahead_one_of_them_too_early_and_one_from_tomorrow(day: datetime.date) -> None:
     leaves: dict[str, str] = {}
     comes: dict[str, str] = {}
-    for one in (*residents.moves(day), *residents.moves_ahead(day)):
-        if one.verb == "notice":
-            leaves[one.unit] = one.body["move_out_date"]
-        elif one.body["move_in_date"] > day.isoformat():
-            comes[one.unit] = one.body["move_in_date"]
+    for move in (*residents.moves(day), *residents.moves_ahead(day)):
+        if move.verb == "notice":
+            leaves[move.unit] = move.body["move_out_date"]
+        elif move.body["move_in_date"] > day.isoformat():
+            comes[move.unit] = move.body["move_in_date"]
     ahead = {unit: comes[unit] >= leaves[unit] for unit in comes if unit in leaves}
     assert sorted(ahead.values()) == [False, True, True]
     tomorrow = (day + datetime.timedelta(1)).isoformat()
@@ -184,12 +184,12 @@ def test_units_are_let_ahead_one_of_them_too_early_and_one_from_tomorrow(day: da
 
 
 def test_meters_have_more_than_two_years_of_readings_with_a_gap_a_jump_and_estimates(day: datetime.date) -> None:
-    of: dict[str, list[dict[str, Any]]] = {}
+    readings: dict[str, list[dict[str, Any]]] = {}
     for reading in story.rows(day)["readings"]:
-        of.setdefault(reading["meter"], []).append(reading)
-    assert len(of["M-100-W"]) == 26 and sum(reading["is_estimated"] for reading in of["M-100-W"]) >= 1
-    used = [reading["consumption"] for reading in of["M-100-W"]]
+        readings.setdefault(reading["meter"], []).append(reading)
+    assert len(readings["M-100-W"]) == 26 and sum(reading["is_estimated"] for reading in readings["M-100-W"]) >= 1
+    used = [reading["consumption"] for reading in readings["M-100-W"]]
     assert max(used) > 2 * sorted(used)[-2]
-    ends = [reading["period_end"] for reading in of["M-400-W"][:-1]]
-    starts = [reading["period_start"] for reading in of["M-400-W"][1:]]
+    ends = [reading["period_end"] for reading in readings["M-400-W"][:-1]]
+    starts = [reading["period_start"] for reading in readings["M-400-W"][1:]]
     assert sum(end != start for end, start in zip(ends, starts, strict=True)) == 1

@@ -77,10 +77,10 @@ def test_a_program_has_its_own_words_variables_folder_log_and_exit_status(
     runner: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     assert runner.stdin is not None and runner.stdout is not None
-    left = runner.stdout.readline().strip()
-    found = json.loads((tmp_path / "say").read_text())
+    status = runner.stdout.readline().strip()
+    answer = json.loads((tmp_path / "say").read_text())
     log = str(tmp_path / "say")
-    assert found == {
+    assert answer == {
         "words": ["say", "two words"],
         "name": "words",
         "long": 300_000,
@@ -96,15 +96,15 @@ def test_a_program_has_its_own_words_variables_folder_log_and_exit_status(
     runner.stdin.write("\n")
     runner.stdin.flush()
     assert runner.stdout.readline() == f"{-signal.SIGKILL}\n", "the end of the forks ends what they forked"
-    wait_for(lambda: has_ended(left))
+    wait_for(lambda: has_ended(status))
 
 
 def test_a_killed_runner_takes_its_programs_along(runner: subprocess.Popen[str]) -> None:
     assert runner.stdout is not None
-    left = runner.stdout.readline().strip()
+    leftover = runner.stdout.readline().strip()
     os.kill(runner.pid, signal.SIGKILL)
     runner.wait(60)
-    wait_for(lambda: has_ended(left))
+    wait_for(lambda: has_ended(leftover))
 
 
 def has_ended(pid: str) -> bool:

@@ -115,10 +115,10 @@ def test_a_full_disk_of_the_databases_is_named_and_goes_away_with_room(prepared:
     # PostgreSQL's log of changes stays on the large disk: this one has tables alone.
     url = system.read("runtime.json")["database_url"]
     company = str(system.makeready("company", "create", "Maple Homes")["company_id"])
-    made = run(
+    company_row = run(
         system, "administrator", "create", company, "ada@elm.test", "--password-stdin", stdin="correct horse battery\n"
     )
-    assert made.returncode == 0, made.stderr
+    assert company_row.returncode == 0, company_row.stderr
     key = system.makeready("key", "mint", company, "--scope", "write", "--administrator", "ada@elm.test")["key"]
     house = system.makeready("property", "add", company, "--name", "Elm Court", "--address", "1 Elm St")["entity_id"]
     unit_id = system.makeready("unit", "add", company, "--property-id", str(house), "--name", "1A")["entity_id"]
@@ -143,11 +143,11 @@ def test_a_full_disk_of_the_databases_is_named_and_goes_away_with_room(prepared:
     assert healthy["processes"]["svc-catalog"]["database_bytes"] > 5_000_000
     assert healthy["deliveries"] == {"due": 0, "waiting": 0, "parked": 0}
 
-    own = urlsplit(url)._replace(path="/catalog").geturl()
-    asyncio.run(fill(own))
+    catalog_url = urlsplit(url)._replace(path="/catalog").geturl()
+    asyncio.run(fill(catalog_url))
     # status looks for itself: no write has failed yet.
-    status, found = system.run("--json", "status")
-    faults = json.loads(found)["faults"]
+    status, report = system.run("--json", "status")
+    faults = json.loads(report)["faults"]
     assert status == 1
     assert faults == ["the disk of svc-catalog's database is full", "the disk of svc-tickets's database is full"]
     assert "FAULT: the disk of svc-catalog's database is full" in system.run("status")[1]

@@ -17,24 +17,30 @@ def key_settings(state_dir: Path) -> dict[str, dict[str, str]]:
     settings = config.read({"MAKEREADY_STATE_DIR": str(state_dir)})
     state = State(state_dir)
     try:
-        return {one.name: environment_of(one, services, settings, "nats://127.0.0.1", state) for one in services}
+        return {
+            service.name: environment_of(service, services, settings, "nats://127.0.0.1", state) for service in services
+        }
     finally:
         os.close(state._lock)  # as when a process ends
 
 
 def rings(environments: dict[str, dict[str, str]]) -> dict[str, str]:
-    return {name: one["WEBHOOKS_VAULT_KEYS"] for name, one in environments.items() if "WEBHOOKS_VAULT_KEYS" in one}
+    return {
+        name: environment["WEBHOOKS_VAULT_KEYS"]
+        for name, environment in environments.items()
+        if "WEBHOOKS_VAULT_KEYS" in environment
+    }
 
 
 def test_the_vault_key_is_made_at_the_first_start_stays_and_is_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WEBHOOKS_VAULT_KEYS", raising=False)
-    made = rings(key_settings(tmp_path / "state"))
-    assert list(made) == ["svc-webhooks"]
+    first = rings(key_settings(tmp_path / "state"))
+    assert list(first) == ["svc-webhooks"]
     assert stat.S_IMODE((tmp_path / "state" / "secrets.json").stat().st_mode) == 0o600
-    assert rings(key_settings(tmp_path / "state")) == made
-    assert rings(key_settings(tmp_path / "other")) != made
+    assert rings(key_settings(tmp_path / "state")) == first
+    assert rings(key_settings(tmp_path / "other")) != first
 
 
 @pytest.mark.parametrize("ring", ["", "k2:given,k1:given"])

@@ -75,7 +75,7 @@ class User:
             assert line, "the server closed the connection"
             if line.startswith("-ERR"):
                 refused.append(line)
-        assert all("Permissions Violation" in one for one in refused), refused
+        assert all("Permissions Violation" in line_of_error for line_of_error in refused), refused
         return not refused
 
     def close(self) -> None:
@@ -92,9 +92,9 @@ async def user(request: pytest.FixtureRequest, server: Nats, operator: Client) -
 
 async def test_a_service_publishes_its_own_events_and_hints_and_no_others(user: User) -> None:
     for other in (*SERVICES, "makeready", ">"):
-        own = other == user.service
+        is_own = other == user.service
         for subject in (f"events.{other}.causes.of-a-test", f"hints.{other}.7.ticket.1"):
-            assert await user.may_publish(subject.replace(">", "strangers")) == own, subject
+            assert await user.may_publish(subject.replace(">", "strangers")) == is_own, subject
     for subject in ("events", "events.x", "hints.x", "elsewhere", "$SYS.REQ.SERVER.PING"):
         assert not await user.may_publish(subject), subject
 
@@ -125,10 +125,10 @@ async def test_the_console_listens_to_hints_and_publishes_nothing(server: Nats, 
 
 async def test_a_service_fetches_and_acknowledges_for_its_own_consumer_and_manages_nothing(user: User) -> None:
     for name in (*CONSUMERS, "gateway"):
-        own = name == user.service
+        is_own = name == user.service
         for api in ("INFO", "MSG.NEXT"):
-            assert await user.may_publish(f"$JS.API.CONSUMER.{api}.{STREAM}.{name}") == own, (api, name)
-        assert await user.may_publish(f"$JS.ACK.{STREAM}.{name}.1.1.1.1.0") == own
+            assert await user.may_publish(f"$JS.API.CONSUMER.{api}.{STREAM}.{name}") == is_own, (api, name)
+        assert await user.may_publish(f"$JS.ACK.{STREAM}.{name}.1.1.1.1.0") == is_own
         for api in ("DELETE", "CREATE", "DURABLE.CREATE", "PAUSE", "UNPIN"):
             assert not await user.may_publish(f"$JS.API.CONSUMER.{api}.{STREAM}.{name}"), (api, name)
         assert not await user.may_publish(f"$JS.API.CONSUMER.CREATE.{STREAM}.{name}.events.references")
@@ -178,16 +178,18 @@ def test_a_producer_tells_each_consumer_exactly_what_it_consumes() -> None:
     for producer in SERVICES:
         package = importlib.import_module(f"{producer.replace('-', '_')}.__main__")
         granted = {name: set(contents) for name, contents in getattr(package, "CONSUMERS", {}).items()}
-        consumed = {name: set(of[producer]) for name, of in CONSUMERS.items() if producer in of}
-        assert {name: {one.partition(".")[0] for one in some} for name, some in consumed.items()} == granted
+        consumed = {name: set(producers[producer]) for name, producers in CONSUMERS.items() if producer in producers}
+        assert {
+            name: {subject.partition(".")[0] for subject in subjects} for name, subjects in consumed.items()
+        } == granted
 
 
 async def test_a_password_of_another_user_opens_nothing(server: Nats) -> None:
-    own = Nats(server.directory, "x", log=server.log, users={name: f"p-{name}" for name in SERVICES})
-    assert len({url_of(server.url, name, own.users) for name in SERVICES}) == len(SERVICES)
+    stranger = Nats(server.directory, "x", log=server.log, users={name: f"p-{name}" for name in SERVICES})
+    assert len({url_of(server.url, name, stranger.users) for name in SERVICES}) == len(SERVICES)
     for name in SERVICES:
         with pytest.raises((nats.errors.Error, nats.js.errors.Error)):
-            await nats.connect(url_of(server.url, name, own.users), allow_reconnect=False, error_cb=_silent)
+            await nats.connect(url_of(server.url, name, stranger.users), allow_reconnect=False, error_cb=_silent)
 
 
 async def _silent(_error: Exception) -> None:
@@ -207,14 +209,14 @@ ALL = ",".join(f"{name}:pw-{number}" for number, name in enumerate(SERVICES))
 
 
 def test_users_of_a_given_server_come_from_a_setting() -> None:
-    found = read({"MAKEREADY_NATS_URL": "nats://op:x@nats:4222", "MAKEREADY_NATS_USERS": ALL}).nats_users
-    assert found == {name: f"pw-{number}" for number, name in enumerate(SERVICES)}
+    users = read({"MAKEREADY_NATS_URL": "nats://op:x@nats:4222", "MAKEREADY_NATS_USERS": ALL}).nats_users
+    assert users == {name: f"pw-{number}" for number, name in enumerate(SERVICES)}
     assert read({"MAKEREADY_NATS_URL": "nats://op:x@nats:4222"}).nats_users == {}
 
 
 def test_the_console_may_have_a_user_on_a_given_server() -> None:
-    found = read({"MAKEREADY_NATS_URL": "nats://op:x@nats:4222", "MAKEREADY_NATS_USERS": f"{ALL},console:x"})
-    assert found.nats_users == {name: f"pw-{number}" for number, name in enumerate(SERVICES)} | {"console": "x"}
+    settings = read({"MAKEREADY_NATS_URL": "nats://op:x@nats:4222", "MAKEREADY_NATS_USERS": f"{ALL},console:x"})
+    assert settings.nats_users == {name: f"pw-{number}" for number, name in enumerate(SERVICES)} | {"console": "x"}
 
 
 @pytest.mark.parametrize(
@@ -234,7 +236,7 @@ def test_settings_of_a_given_server_without_one_are_refused(name: str) -> None:
 
 def test_several_servers_may_be_given_with_replicas_of_the_stream() -> None:
     url = "nats://op:x@one:4222,nats://op:x@two:4222"
-    found = read({"MAKEREADY_NATS_URL": url, "MAKEREADY_NATS_REPLICAS": "3"})
-    assert (found.nats_url, found.nats_replicas, found.nats_tls) == (url, 3, None)
+    settings = read({"MAKEREADY_NATS_URL": url, "MAKEREADY_NATS_REPLICAS": "3"})
+    assert (settings.nats_url, settings.nats_replicas, settings.nats_tls) == (url, 3, None)
     with pytest.raises(SettingsError, match=r"^MAKEREADY_NATS_URL must have the same user"):
         read({"MAKEREADY_NATS_URL": url.replace("op:x@two", "op:y@two")})

@@ -94,18 +94,20 @@ def test_two_installations_share_a_server_by_their_prefixes(system: System) -> N
         server.start()
         other = System(folder / "south", runner=WARM_RUNNER)
         try:
-            for one, prefix in ((system, "north_"), (other, "south_")):
-                one.started(MAKEREADY_DEMO="0", MAKEREADY_DATABASE_URL=server.url, MAKEREADY_DATABASE_PREFIX=prefix)
+            for installation, prefix in ((system, "north_"), (other, "south_")):
+                installation.started(
+                    MAKEREADY_DEMO="0", MAKEREADY_DATABASE_URL=server.url, MAKEREADY_DATABASE_PREFIX=prefix
+                )
             assert system.makeready("company", "create", "Maple Homes")["company_id"] == 1
             assert other.makeready("company", "create", "Cedar Homes")["company_id"] == 1
-            for one, name in ((system, "Maple Homes"), (other, "Cedar Homes")):
-                assert [company["name"] for company in one.makeready("company", "list")["companies"]] == [name]
+            for installation, name in ((system, "Maple Homes"), (other, "Cedar Homes")):
+                assert [company["name"] for company in installation.makeready("company", "list")["companies"]] == [name]
             names, limits = asyncio.run(databases_and_limits(server.url))
             assert names == {f"{prefix}{name}" for prefix in ("north_", "south_") for name in (*CONTEXTS, "console")}
             assert {limits[name] for name in names} == {40}
             assert {limits[f"{name}_owner"] for name in names} == {10}
-            for one in (system, other):
-                assert one.stop() == 0
+            for installation in (system, other):
+                assert installation.stop() == 0
         finally:
             if other.runner is not None:
                 other.runner.kill()

@@ -28,8 +28,8 @@ from testkit.plugin import PostgresServer, Server, server_folder
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with server_folder() as made:
-        inner = made / "a folder"
+    with server_folder() as path:
+        inner = path / "a folder"
         inner.mkdir(mode=0o755)
         yield inner
 

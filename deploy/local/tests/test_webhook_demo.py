@@ -18,8 +18,8 @@ from .installation import System, wait_for
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """The folder in which the demo makes its own."""
-    with server_folder() as made:
-        place = made / "somewhere"
+    with server_folder() as path:
+        place = path / "somewhere"
         place.mkdir(mode=0o711)
         yield place
         wait_for(lambda: System(place).remains() == [], 60)
@@ -59,17 +59,17 @@ def test_the_tour_shows_deliveries_verified_a_failure_its_retry_and_the_record(f
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda parameter: parameter.name)
 def test_a_tour_that_is_stopped_takes_its_system_along(folder: Path, number: signal.Signals) -> None:
     demo = start(folder)
     assert demo.stdout
     next(line for line in demo.stdout if "Starting PostgreSQL" in line)
     demo.send_signal(number)
-    rest = demo.stdout.read()
+    output = demo.stdout.read()
     status = demo.wait(60)
     wait_for(lambda: System(folder).remains() == [], 60)
-    assert "Traceback" not in rest
-    assert status == (0 if number == signal.SIGINT else -signal.SIGKILL), rest
+    assert "Traceback" not in output
+    assert status == (0 if number == signal.SIGINT else -signal.SIGKILL), output
     if number == signal.SIGKILL:  # the next demo removes what a killed one could not
         subprocess.run([sys.executable, "-P", "-c", LEFT], env=os.environ | {"TMPDIR": str(folder)}, check=True)
     assert list(folder.iterdir()) == []

@@ -27,8 +27,8 @@ def test_a_cursor_contains_the_id_that_it_was_issued_for(
 @given(rings, ids, bindings, bindings)
 def test_a_cursor_is_bound(ring: dict[str, bytes], after_id: int, bound_to: bytes, other: bytes) -> None:
     cursors = Cursors(ring)
-    found = cursors.after_id(cursors.issue(after_id, bound_to), other)
-    assert found == (after_id if other == bound_to else None)
+    decoded = cursors.after_id(cursors.issue(after_id, bound_to), other)
+    assert decoded == (after_id if other == bound_to else None)
 
 
 @given(rings, ids, bindings, st.data())
@@ -38,7 +38,7 @@ def test_no_change_of_a_single_character_makes_another_cursor(
     cursors = Cursors(ring)
     issued = cursors.issue(after_id, bound_to)
     place = data.draw(st.integers(0, len(issued) - 1))
-    character = data.draw(st.characters().filter(lambda one: one != issued[place]))
+    character = data.draw(st.characters().filter(lambda other: other != issued[place]))
     changed = issued[:place] + character + issued[place + 1 :]
     assert cursors.after_id(changed, bound_to) is None
     assert cursors.after_id(issued[:place] + issued[place + 1 :], bound_to) is None
@@ -63,7 +63,7 @@ def test_keys_rotate(old: bytes, new: bytes, after_id: int, bound_to: bytes) -> 
 @given(ids, bindings)
 def test_a_cursor_fits_a_query_unencoded_and_shows_no_binding(after_id: int, bound_to: bytes) -> None:
     issued = Cursors({"1": b"k" * 32}).issue(after_id, bound_to)
-    assert all(one.isalnum() or one in "._-" for one in issued)
+    assert all(character.isalnum() or character in "._-" for character in issued)
     assert len(base64.urlsafe_b64decode(issued[2:])) == 24
 
 
@@ -75,7 +75,7 @@ def test_a_cursor_contains_the_position_that_it_was_issued_for(
     issued = cursors.issue_at(position, bound_to)
     assert cursors.position(issued, bound_to) == position
     assert cursors.position(issued, bound_to + b"x") is None
-    assert all(one.isalnum() or one in "._-" for one in issued)
+    assert all(character.isalnum() or character in "._-" for character in issued)
     # A list has no position but an id of 8 bytes.
     assert (cursors.after_id(issued, bound_to) is None) == (len(position) != 8)
     for changed in (issued + "=", issued[:-1] + chr(ord(issued[-1]) ^ 1), issued[:-1], issued + "A"):

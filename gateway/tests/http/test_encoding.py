@@ -122,8 +122,8 @@ async def test_documents_are_compressed_too_and_head_agrees(api: Api, path: str)
     assert len(packed.body) * 2 < len(plain.body)
     if path.startswith("//"):
         head = await api.request("HEAD", path, Accept_Encoding="gzip")
-        assert [one for one in head.headers if one[0] not in ("X-Request-Id", "Date")] == [
-            one for one in packed.headers if one[0] not in ("X-Request-Id", "Date")
+        assert [header for header in head.headers if header[0] not in ("X-Request-Id", "Date")] == [
+            header for header in packed.headers if header[0] not in ("X-Request-Id", "Date")
         ]
 
 

@@ -16,7 +16,7 @@ from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import Api, Response
 from testkit.stub_contexts import Contexts
 
-FEEDS = [one for one in OPERATIONS if one.kind == "feed"]
+FEEDS = [operation for operation in OPERATIONS if operation.kind == "feed"]
 PATH = FEEDS[0].route.path
 
 
@@ -42,7 +42,7 @@ def is_empty(response: Response, cursor: str) -> bool:
     return (page["data"], page["next_cursor"], page["resume_cursor"]) == ([], None, cursor)
 
 
-@pytest.mark.parametrize("path", [one.route.path for one in FEEDS])
+@pytest.mark.parametrize("path", [operation.route.path for operation in FEEDS])
 async def test_news_is_no_reason_to_wait_and_nothing_new_is_an_empty_page_at_last(
     api: Api, key: str, contexts: Contexts, path: str
 ) -> None:
@@ -52,7 +52,7 @@ async def test_news_is_no_reason_to_wait_and_nothing_new_is_an_empty_page_at_las
     response = await api.get(f"{path}?wait=1&cursor={cursor}", key)
     assert is_empty(response, cursor)
     assert 1 <= len(contexts.seen) <= 3
-    assert len({one.request_id for one in contexts.seen}) == 1
+    assert len({context.request_id for context in contexts.seen}) == 1
 
 
 async def test_newer_requests_of_the_key_end_the_oldest_one_of_its_path(api: Api, key: str, contexts: Contexts) -> None:

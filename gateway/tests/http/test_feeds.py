@@ -9,7 +9,7 @@ from testkit.gateways import Operator
 from testkit.raw_http import Api
 from testkit.stub_contexts import RECORDS, Contexts, first_id
 
-FEEDS = [one.route.path for one in OPERATIONS if one.kind == "feed"]
+FEEDS = [operation.route.path for operation in OPERATIONS if operation.kind == "feed"]
 
 
 async def test_a_page_is_laid_around_the_services_bytes(api: Api, key: str, company_id: int) -> None:
@@ -22,18 +22,18 @@ async def test_a_page_is_laid_around_the_services_bytes(api: Api, key: str, comp
 
 @pytest.mark.parametrize("path", FEEDS)
 async def test_a_feed_is_followed_to_its_end_and_beyond(api: Api, key: str, company_id: int, path: str) -> None:
-    found: list[int] = []
+    ids: list[int] = []
     query, first = "?limit=7", first_id(company_id)
     while True:
         page = (await api.get(path + query, key)).json
         numbers = ["positions"] if path == "/events" else []
         assert list(page) == ["data", *numbers, "next_cursor", "resume_cursor", "limit"] and page["limit"] == 7
-        found += [one["entity_id"] for one in page["data"]]
+        ids += [record["entity_id"] for record in page["data"]]
         query = f"?limit=7&cursor={page['resume_cursor']}"
         if page["next_cursor"] is None:
             break
         assert page["next_cursor"] == page["resume_cursor"]
-    assert found == list(range(first, first + RECORDS))
+    assert ids == list(range(first, first + RECORDS))
     later = (await api.get(path + query, key)).json
     assert (later["data"], later["next_cursor"], later["resume_cursor"]) == ([], None, page["resume_cursor"])
 
@@ -44,7 +44,7 @@ async def test_a_cursor_belongs_to_its_company_and_feed(api: Api, key: str, oper
     assert (await api.get(f"{path}?cursor={cursor}", key)).status == 200
     stranger = await operator.key(await operator.company())
     of_list = (await api.get("/tickets?limit=2", key)).json["next_cursor"]
-    for place, by, given in (
+    for place, by, foreign in (
         (path, stranger, cursor),
         ("/tickets", key, cursor),
         (path, key, of_list),
@@ -53,8 +53,8 @@ async def test_a_cursor_belongs_to_its_company_and_feed(api: Api, key: str, oper
         (path, key, "1."),
         *((other, key, cursor) for other in FEEDS if other != path),
     ):
-        refused = await api.get(f"{place}?cursor={given}", by)
-        assert (refused.status, refused.code) == (400, "invalid_cursor"), (place, given)
+        refused = await api.get(f"{place}?cursor={foreign}", by)
+        assert (refused.status, refused.code) == (400, "invalid_cursor"), (place, foreign)
 
 
 @pytest.mark.parametrize("path", FEEDS)

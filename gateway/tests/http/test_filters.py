@@ -30,10 +30,11 @@ def request_with(name: str, kind: Any) -> Descriptor:
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("false", False)])
 def test_a_boolean_is_true_or_false(text: str, value: bool) -> None:
     filters = filters_of(request_with("is_torn", KINDS.TYPE_BOOL))
-    assert [(one.name, one.is_boolean, one.labels) for one in filters] == [("is_torn", True, ())]
-    found = read_filters(filters, {"is_torn": text})
-    assert found == {"is_torn": value}
-    assert canonical(found) == f"is_torn={value}"
+    (query_filter,) = filters
+    assert (query_filter.name, query_filter.is_boolean, query_filter.labels) == ("is_torn", True, ())
+    values = read_filters(filters, {"is_torn": text})
+    assert values == {"is_torn": value}
+    assert canonical(values) == f"is_torn={value}"
 
 
 @pytest.mark.parametrize("text", ["True", "TRUE", "1", "0", "yes", "true ", "null"])

@@ -100,8 +100,8 @@ async def test_hostile_connections_take_little_memory_and_no_answer_from_known_k
     await gateway.ready(tls=tls)
     api = Api(gateway.api_port, tls)
     keys = [await operator.key(company_id) for _ in range(max(4, CONNECTIONS // 400))]
-    known = [await operator.key(company_id) for _ in range(4)]
-    for key in known:
+    known_keys = [await operator.key(company_id) for _ in range(4)]
+    for key in known_keys:
         assert (await api.get("/whoami", key)).status == 200
     metrics = gateway.environment["MAKEREADY_METRICS_LISTEN"]
     kinds = (
@@ -113,7 +113,7 @@ async def test_hostile_connections_take_little_memory_and_no_answer_from_known_k
     )
     at_rest = resident_bytes(pid(gateway))
 
-    beside = Beside(gateway, api, known)
+    beside = Beside(gateway, api, known_keys)
     started = time.monotonic()
     async with beside.running(), hostile_clients(gateway.api_port, authority, kinds) as failed:
         opened_in = time.monotonic() - started
@@ -148,5 +148,5 @@ async def test_hostile_connections_take_little_memory_and_no_answer_from_known_k
     # With TLS the budgets hold fewer: a connection without a known key takes 40 KiB.
     most = CONNECTIONS / 2 if scheme == "http" else min(CONNECTIONS / 2, Sizes().tls / TLS_BYTES * 0.8)
     assert beside.open_most >= most
-    assert (await api.get("/whoami", known[0])).status == 200
+    assert (await api.get("/whoami", known_keys[0])).status == 200
     assert await gateway.stop() == 0

@@ -410,7 +410,7 @@ async def test_requests_mutated_at_random_are_answered_and_never_a_fault(api: Ap
         async with asyncio.timeout(PATIENCE_SECONDS):
             answered = await connection.reader.read()
         connection.close()
-        statuses = [int(one) for one in re.findall(rb"HTTP/1\.1 (\d{3}) ", answered)]
-        assert [one for one in statuses if one >= 200], (bytes(sent), answered)
-        assert not [one for one in statuses if one >= 500], (bytes(sent), answered)
+        statuses = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", answered)]
+        assert [status for status in statuses if status >= 200], (bytes(sent), answered)
+        assert not [status for status in statuses if status >= 500], (bytes(sent), answered)
         assert b"Traceback" not in answered and b"<html" not in answered

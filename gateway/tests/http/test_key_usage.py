@@ -65,14 +65,14 @@ def usage(database: Database, clock: Clock) -> Usage:
 
 
 @pytest.fixture
-def one() -> Caller:
+def used_key() -> Caller:
     """A key of a company, both without rows."""
     return caller(next(_ids), next(_ids))
 
 
-def count(usage: Usage, who: Caller, status: int, times: int = 1, **asked: Any) -> None:
+def count(usage: Usage, who: Caller, status: int, times: int = 1, **parts: Any) -> None:
     for _ in range(times):
-        usage.count(who, Asked(**asked), "/tickets/{ticket_id}", status, "not_found" if status >= 400 else "")  # type: ignore[arg-type]
+        usage.count(who, Asked(**parts), "/tickets/{ticket_id}", status, "not_found" if status >= 400 else "")  # type: ignore[arg-type]
 
 
 async def stored_hours(database: Database, who: Caller) -> list[tuple[Any, ...]]:
@@ -130,12 +130,14 @@ async def test_a_gateway_that_stops_in_order_has_stored_every_request(
     assert await ask([revoked_id]) == {"succeeded": 0, "refused": 1, "rate_limited": 0, "failed": 0}
     assert await ask([]) == {"succeeded": 5, "refused": 3, "rate_limited": 0, "failed": 0}
     listed = await operator("ListRefusedRequests", key_usage_pb2.ListRefusedRequestsRequest(company_id=company_id))
-    assert [(one.key_id, one.method, one.route, one.status, one.code) for one in listed.requests] == [
+    assert [
+        (refused.key_id, refused.method, refused.route, refused.status, refused.code) for refused in listed.requests
+    ] == [
         (revoked_id, "GET", "/whoami", 401, "key_revoked"),
         (key_id, "GET", "/tickets", 400, "invalid_cursor"),
         (key_id, "GET", "/tickets/{ticket_id}", 404, "not_found"),
     ]
-    assert all(len(one.request_id) == 24 for one in listed.requests) and "secret" not in str(listed)
+    assert all(len(refused.request_id) == 24 for refused in listed.requests) and "secret" not in str(listed)
     key = (await operator("GetKey", identity_pb2.GetKeyRequest(key_id=key_id))).key
     assert key.last_used_address == "127.0.0.1" and key.last_used_for.startswith("GET /")
     age = datetime.datetime.now(datetime.UTC) - key.last_used_at.ToDatetime(datetime.UTC)
@@ -146,10 +148,10 @@ async def test_a_gateway_that_stops_in_order_has_stored_every_request(
 
 async def test_usage_of_another_company_is_not_there(operator: Operator, company_id: int) -> None:
     who = await operator.administrators_identity(await operator.company())
-    for wanted in (company_id, 2**62):
+    for absent_id in (company_id, 2**62):
         for rpc, request in (
-            ("ListKeyUsage", key_usage_pb2.ListKeyUsageRequest(company_id=wanted)),
-            ("ListRefusedRequests", key_usage_pb2.ListRefusedRequestsRequest(company_id=wanted)),
+            ("ListKeyUsage", key_usage_pb2.ListKeyUsageRequest(company_id=absent_id)),
+            ("ListRefusedRequests", key_usage_pb2.ListRefusedRequestsRequest(company_id=absent_id)),
         ):
             with pytest.raises(Refusal) as refusal:
                 await operator(rpc, request, who=who)
@@ -160,66 +162,66 @@ async def test_usage_of_another_company_is_not_there(operator: Operator, company
 
 
 async def test_requests_are_counted_by_hour_and_outcome(
-    usage: Usage, database: Database, clock: Clock, one: Caller
+    usage: Usage, database: Database, clock: Clock, used_key: Caller
 ) -> None:
     for hours, statuses in ((0, (200, 201, 304, 404, 429, 429, 500)), (1, (204, 503))):
         clock.now = NOON + hours * HOUR + 59 * HOUR / 60
         for status in statuses:
-            count(usage, one, status)
+            count(usage, used_key, status)
     await usage.store()
-    assert await stored_hours(database, one) == [(NOON, 3, 1, 2, 1), (NOON + HOUR, 1, 0, 0, 1)]
-    count(usage, one, 200, 10)
+    assert await stored_hours(database, used_key) == [(NOON, 3, 1, 2, 1), (NOON + HOUR, 1, 0, 0, 1)]
+    count(usage, used_key, 200, 10)
     await usage.store()
-    assert await stored_hours(database, one) == [(NOON, 3, 1, 2, 1), (NOON + HOUR, 11, 0, 0, 1)]
+    assert await stored_hours(database, used_key) == [(NOON, 3, 1, 2, 1), (NOON + HOUR, 11, 0, 0, 1)]
     assert usage.waiting == 0
 
 
 async def test_the_last_use_is_that_of_an_active_key(
-    usage: Usage, database: Database, clock: Clock, one: Caller
+    usage: Usage, database: Database, clock: Clock, used_key: Caller
 ) -> None:
-    count(usage, one, 200, address="10.0.0.1")
+    count(usage, used_key, 200, address="10.0.0.1")
     clock.now += datetime.timedelta(seconds=5)
-    count(usage, one, 403, address="10.0.0.2", method="POST")
+    count(usage, used_key, 403, address="10.0.0.2", method="POST")
     clock.now += datetime.timedelta(seconds=5)
-    count(usage, one, 401, address="10.0.0.3")
+    count(usage, used_key, 401, address="10.0.0.3")
     await usage.store()
     used_at = NOON + datetime.timedelta(seconds=5)
-    assert await last_use(database, one) == (used_at, "10.0.0.2", "POST /tickets/{ticket_id}")
+    assert await last_use(database, used_key) == (used_at, "10.0.0.2", "POST /tickets/{ticket_id}")
     # A gateway whose part arrives late changes nothing.
     clock.now = NOON - HOUR
-    count(usage, one, 200, address="10.0.0.4")
+    count(usage, used_key, 200, address="10.0.0.4")
     await usage.store()
-    assert (await last_use(database, one) or ())[0] == used_at
+    assert (await last_use(database, used_key) or ())[0] == used_at
 
 
 async def test_a_company_has_a_thousand_refused_requests_a_day_whichever_gateways_refuse_them(
-    database: Database, clock: Clock, one: Caller
+    database: Database, clock: Clock, used_key: Caller
 ) -> None:
     gateways = [Usage(database, clock=clock) for _ in range(3)]
     other = caller(next(_ids), next(_ids))
     for gateway in gateways:
-        count(gateway, one, 404, 450)
+        count(gateway, used_key, 404, 450)
     count(gateways[0], other, 404, 3)
     await asyncio.gather(*(gateway.store() for gateway in gateways))
-    assert len(await stored_refused(database, one)) == rules.REFUSED_A_DAY
+    assert len(await stored_refused(database, used_key)) == rules.REFUSED_A_DAY
     assert len(await stored_refused(database, other)) == 3
-    assert (await stored_hours(database, one))[0][2] == 3 * 450
+    assert (await stored_hours(database, used_key))[0][2] == 3 * 450
     clock.now += DAY
-    count(gateways[0], one, 404, 5)
+    count(gateways[0], used_key, 404, 5)
     await gateways[0].store()
-    assert len(await stored_refused(database, one)) == rules.REFUSED_A_DAY + 5
+    assert len(await stored_refused(database, used_key)) == rules.REFUSED_A_DAY + 5
 
 
-async def test_a_flood_of_refusals_waits_within_bounds(usage: Usage, database: Database, one: Caller) -> None:
-    count(usage, one, 429, 3000)
+async def test_a_flood_of_refusals_waits_within_bounds(usage: Usage, database: Database, used_key: Caller) -> None:
+    count(usage, used_key, 429, 3000)
     assert len(usage._refused) == rules.REFUSED_A_DAY
     await usage.store()
-    assert (await stored_hours(database, one))[0][3] == 3000
-    assert len(await stored_refused(database, one)) == rules.REFUSED_A_DAY
+    assert (await stored_hours(database, used_key))[0][3] == 3000
+    assert len(await stored_refused(database, used_key)) == rules.REFUSED_A_DAY
 
 
 async def test_a_part_whose_answer_was_lost_is_stored_once(
-    usage: Usage, database: Database, one: Caller, monkeypatch: pytest.MonkeyPatch
+    usage: Usage, database: Database, used_key: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = queries.store
 
@@ -227,33 +229,33 @@ async def test_a_part_whose_answer_was_lost_is_stored_once(
         await store(on, part)
         raise DatabaseUnavailable("the connection was lost")
 
-    count(usage, one, 200, 7)
-    count(usage, one, 404, 2)
+    count(usage, used_key, 200, 7)
+    count(usage, used_key, 404, 2)
     monkeypatch.setattr(queries, "store", store_and_lose_the_answer)
     with pytest.raises(DatabaseUnavailable):
         await usage.store()
     monkeypatch.setattr(queries, "store", store)
-    count(usage, one, 200, 5)
+    count(usage, used_key, 200, 5)
     await usage.store()
-    assert await stored_hours(database, one) == [(NOON, 12, 2, 0, 0)]
-    assert len(await stored_refused(database, one)) == 2
+    assert await stored_hours(database, used_key) == [(NOON, 12, 2, 0, 0)]
+    assert len(await stored_refused(database, used_key)) == 2
 
 
 async def test_while_the_database_is_away_counts_wait_within_bounds_and_nothing_waits_for_it(
-    postgres_server: PostgresServer, clock: Clock, one: Caller, monkeypatch: pytest.MonkeyPatch, database: Database
+    postgres_server: PostgresServer, clock: Clock, used_key: Caller, monkeypatch: pytest.MonkeyPatch, database: Database
 ) -> None:
     away = Database("postgresql://nobody@127.0.0.1:9/none", application="tests")
     usage = Usage(away, clock=clock)
     monkeypatch.setattr(usage_module, "HOURS_WAITING_MAX", 50)
     lost = usage_module.LOST._value.get()
-    for key in range(80):
-        count(usage, caller(one.identity.company_id, one.api_key_id + key), 200, 2)
+    for number in range(80):
+        count(usage, caller(used_key.identity.company_id, used_key.api_key_id + number), 200, 2)
     assert usage.waiting == 50 and usage_module.LOST._value.get() - lost == 60
     # Keys that are counted already are counted on.
-    count(usage, one, 200)
+    count(usage, used_key, 200)
     away._pool = database._pool
     await usage.store()
-    assert await stored_hours(database, one) == [(NOON, 3, 0, 0, 0)]
+    assert await stored_hours(database, used_key) == [(NOON, 3, 0, 0, 0)]
 
 
 async def test_more_keys_than_a_part_holds_are_stored_in_parts(
@@ -269,14 +271,14 @@ async def test_more_keys_than_a_part_holds_are_stored_in_parts(
         assert len(await stored_refused(database, who)) == 1
 
 
-async def test_what_is_older_is_deleted(usage: Usage, database: Database, clock: Clock, one: Caller) -> None:
+async def test_what_is_older_is_deleted(usage: Usage, database: Database, clock: Clock, used_key: Caller) -> None:
     for age in (91, 89, 8, 6, 0):
         clock.now = NOON - age * DAY
-        count(usage, one, 404)
+        count(usage, used_key, 404)
     await usage.store()
     await queries.delete_old(database, NOON + HOUR)
-    assert [hour for hour, *_ in await stored_hours(database, one)] == [NOON - age * DAY for age in (89, 8, 6, 0)]
-    assert [row["requested_at"] for row in await stored_refused(database, one)] == [NOON, NOON - 6 * DAY]
+    assert [hour for hour, *_ in await stored_hours(database, used_key)] == [NOON - age * DAY for age in (89, 8, 6, 0)]
+    assert [row["requested_at"] for row in await stored_refused(database, used_key)] == [NOON, NOON - 6 * DAY]
 
 
 # The lists
@@ -299,10 +301,9 @@ async def test_refused_requests_are_listed_newest_first_a_page_at_a_time(
         for name, minutes in instants.items():
             getattr(request, name).FromDatetime(NOON + minutes * HOUR / 60)
         answer = await operator("ListRefusedRequests", request)
-        found = [
-            int((one.requested_at.ToDatetime(datetime.UTC) - NOON).total_seconds() // 60) for one in answer.requests
-        ]
-        return found, answer.next_before_id if answer.HasField("next_before_id") else None
+        instants_of_requests = [request.requested_at.ToDatetime(datetime.UTC) for request in answer.requests]
+        minutes_of_requests = [int((instant - NOON).total_seconds() // 60) for instant in instants_of_requests]
+        return minutes_of_requests, answer.next_before_id if answer.HasField("next_before_id") else None
 
     pages, before_id = [], None
     while True:
@@ -373,13 +374,13 @@ async def test_a_page_costs_itself_however_much_other_keys_are_used(database: Da
 # What it costs
 
 
-def test_a_request_costs_a_microsecond(usage: Usage, one: Caller) -> None:
+def test_a_request_costs_a_microsecond(usage: Usage, used_key: Caller) -> None:
     """The bound is some ten times what was measured, in CPU time beside that of a plain loop of this machine;
     docs/decisions/api-keys.md has the figures."""
-    asked: Any = Asked()
+    request: Any = Asked()
     keys = [caller(1, number) for number in range(100)]
     for who in keys:
-        usage.count(who, asked, "/tickets", 200, "")
+        usage.count(who, request, "/tickets", 200, "")
     least = plain = float("inf")
     for _ in range(5):
         began = time.process_time()
@@ -389,6 +390,6 @@ def test_a_request_costs_a_microsecond(usage: Usage, one: Caller) -> None:
         began = time.process_time()
         for _ in range(100):
             for who in keys:
-                usage.count(who, asked, "/tickets", 200, "")
+                usage.count(who, request, "/tickets", 200, "")
         least = min(least, (time.process_time() - began) / 10_000)
     assert least < 100 * plain

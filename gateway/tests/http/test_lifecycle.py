@@ -90,10 +90,10 @@ async def test_without_its_migrations_it_answers_and_is_not_ready(
     api = Api(gateway.api_port)
     assert [(await api.get(path)).status for path in ("//healthz", "//readyz", "//docs")] == [200, 503, 200]
     assert (await api.get("/openapi.json")).status == 200
-    asked = time.monotonic()
+    sent_at = time.monotonic()
     early = await api.get("/tickets", "mk_" + "z" * 43)
     assert (early.status, early.code) == (500, "internal_error")
-    assert time.monotonic() - asked > 0.9 * OPENS_SECONDS_MAX, "a start that is soon over refuses nobody"
+    assert time.monotonic() - sent_at > 0.9 * OPENS_SECONDS_MAX, "a start that is soon over refuses nobody"
     assert (await api.get("/tickets")).status == 401
     await asyncio.to_thread(gateway.run_to_end, "migrate")
     # The gateway looks for them twice a second; a request that comes before it has looked waits.
@@ -340,10 +340,10 @@ async def test_probes_lie_outside_the_namespace_and_need_no_key(api: Api) -> Non
 @pytest.fixture
 async def at_rest(harness: GatewayHarness) -> Gateway:
     """A gateway that has served nothing: what checks passwords and passkeys is loaded when it is first used."""
-    made = harness.gateway(warm=False)
-    made.start()
-    await made.ready()
-    return made
+    gateway = harness.gateway(warm=False)
+    gateway.start()
+    await gateway.ready()
+    return gateway
 
 
 def test_a_gateway_at_rest_is_small(at_rest: Gateway) -> None:

@@ -37,14 +37,14 @@ async def test_the_121st_request_of_a_minute_is_refused_until_the_first_is_a_min
 async def test_a_key_is_limited_by_itself_and_whatever_it_asks_counts(
     api: Api, operator: Operator, company_id: int
 ) -> None:
-    one, other = await operator.key(company_id, "read"), await operator.key(company_id, "read")
+    key, other = await operator.key(company_id, "read"), await operator.key(company_id, "read")
     for number in range(120):
         path = ("/whoami", "/tickets?nonsense=1", "/tickets/0", "/webhooks")[number % 4]
-        assert (await api.get(path, one)).status != 429
+        assert (await api.get(path, key)).status != 429
     for method, path in (("GET", "/tickets"), ("POST", "/tickets"), ("DELETE", "/webhooks/1")):
-        assert (await api.request(method, path, one)).status == 429  # before scope, query and body
-    assert (await api.get("/nothing", one)).status == 404
-    assert (await api.request("PUT", "/tickets", one)).status == 405
+        assert (await api.request(method, path, key)).status == 429  # before scope, query and body
+    assert (await api.get("/nothing", key)).status == 404
+    assert (await api.request("PUT", "/tickets", key)).status == 405
     assert (await api.get("/whoami", other)).status == 200
 
 
@@ -116,9 +116,9 @@ async def test_gateways_with_a_shared_store_count_together(
     for counted in gateways:
         await answers(counted, 1)
     taken = [await gateways[number % 3].take(2) for number in range(125)]
-    assert [one.admitted for one in taken] == [True] * 120 + [False] * 5
-    assert [one.remaining for one in taken] == [*range(119, -1, -1)] + [0] * 5
-    assert all(55 <= one.reset_seconds <= 60 for one in taken)
+    assert [allowance.admitted for allowance in taken] == [True] * 120 + [False] * 5
+    assert [allowance.remaining for allowance in taken] == [*range(119, -1, -1)] + [0] * 5
+    assert all(55 <= allowance.reset_seconds <= 60 for allowance in taken)
 
 
 async def test_clocks_that_jump_neither_empty_nor_freeze_a_shared_window(
@@ -161,7 +161,7 @@ async def test_while_the_store_fails_each_process_counts_alone_and_says_so(store
     started = time.monotonic()
     taken = [await counted.take(3) for _ in range(125)]
     assert time.monotonic() - started < 20  # if each of the 125 waited for the store: 31 s
-    assert [one.admitted for one in taken] == [True] * 120 + [False] * 5
+    assert [allowance.admitted for allowance in taken] == [True] * 120 + [False] * 5
     assert REGISTRY.get_sample_value("makeready_rate_limit_store_connected") == 0
     assert (REGISTRY.get_sample_value("makeready_rate_limit_alone_total") or 0) >= alone + 125
     store.launch()
@@ -180,17 +180,17 @@ async def test_a_store_that_hangs_delays_no_request_for_long() -> None:
     started = time.monotonic()
     taken = [await counted.take(5) for _ in range(50)]
     assert time.monotonic() - started < 10  # if each of the 50 waited for the store: 12 s
-    assert all(one.admitted for one in taken)
+    assert all(allowance.admitted for allowance in taken)
     server.close()
 
 
 async def test_a_gateway_runs_with_a_store_that_is_down(
     harness: GatewayHarness, operator: Operator, company_id: int
 ) -> None:
-    made: Gateway = harness.gateway(MAKEREADY_RATE_LIMIT_URL=f"redis://127.0.0.1:{free_port()}")
-    made.start()
-    await made.ready()
+    gateway: Gateway = harness.gateway(MAKEREADY_RATE_LIMIT_URL=f"redis://127.0.0.1:{free_port()}")
+    gateway.start()
+    await gateway.ready()
     key = await operator.key(company_id)
-    statuses = [(await Api(made.api_port).get("/whoami", key)).status for _ in range(125)]
+    statuses = [(await Api(gateway.api_port).get("/whoami", key)).status for _ in range(125)]
     assert statuses == [200] * 120 + [429] * 5
-    assert await made.stop() == 0
+    assert await gateway.stop() == 0

@@ -34,20 +34,20 @@ async def test_a_page_is_laid_around_the_services_bytes(api: Api, key: str, comp
 async def test_every_page_of_a_list_is_reached_once(
     api: Api, key: str, company_id: int, path: str, limit: int | None
 ) -> None:
-    found: list[int] = []
+    ids: list[int] = []
     query = f"?limit={limit}" if limit else "?"
     cursor: str | None = ""
     first = first_id(company_id)
     path = path.replace("/1/", f"/{first}/")
-    while cursor is not None and len(found) < 100:
+    while cursor is not None and len(ids) < 100:
         response = await api.get(path + query + (f"&cursor={cursor}" if cursor else ""), key)
         assert response.json["limit"] == (limit or 50)
-        found += [record["entity_id"] for record in response.json["data"]]
+        ids += [record["entity_id"] for record in response.json["data"]]
         cursor = response.json["next_cursor"]
-        if limit == 1 and len(found) == 5:
+        if limit == 1 and len(ids) == 5:
             return
-    assert found == list(range(first, first + len(found)))
-    assert cursor is not None or len(found) == RECORDS
+    assert ids == list(range(first, first + len(ids)))
+    assert cursor is not None or len(ids) == RECORDS
 
 
 @pytest.mark.parametrize(("text", "applied"), [("1", 1), ("007", 7), ("200", 200), ("201", 200), ("9" * 5000, 200)])
@@ -67,8 +67,8 @@ async def test_a_limit_that_is_no_positive_integer_is_refused(api: Api, key: str
 async def seen_filters(api: Api, key: str, path: str) -> dict[str, Any]:
     response = await api.get(path, key)
     assert response.status == 200, response.body
-    found: dict[str, Any] = response.json["data"][0]["filters"]
-    return found
+    filters: dict[str, Any] = response.json["data"][0]["filters"]
+    return filters
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ async def test_ticket_number_needs_property_id(api: Api, key: str) -> None:
     response = await api.get("/tickets?ticket_number=5", key)
     assert (response.status, response.code) == (400, "invalid_request")
     assert "property_id" in response.message
-    found = await seen_filters(api, key, "/tickets?ticket_number=5&property_id=2")
-    assert found == {"property_id": "2", "ticket_number": "5"}
+    filters = await seen_filters(api, key, "/tickets?ticket_number=5&property_id=2")
+    assert filters == {"property_id": "2", "ticket_number": "5"}
 
 
 @pytest.mark.parametrize(
@@ -187,10 +187,10 @@ async def test_an_empty_filter_is_refused(api: Api, key: str, query: str) -> Non
 
 
 ENUM_FILTERS = {
-    f"{operation.route.path} {one.name}": (operation, one)
+    f"{operation.route.path} {query_filter.name}": (operation, query_filter)
     for operation in OPERATIONS
-    for one in operation.filters
-    if one.labels
+    for query_filter in operation.filters
+    if query_filter.labels
 }
 
 
@@ -222,8 +222,8 @@ async def test_a_query_of_very_many_pairs_is_refused(api: Api, key: str) -> None
 
 async def cursor_of(api: Api, key: str, path: str) -> str:
     response = await api.get(path, key)
-    found: str = response.json["next_cursor"]
-    return found
+    cursor: str = response.json["next_cursor"]
+    return cursor
 
 
 def refused(response: Response) -> bool:
@@ -234,8 +234,8 @@ async def test_a_cursor_works_in_its_own_company_list_and_filters_alone(
     api: Api, key: str, company_id: int, operator: Operator
 ) -> None:
     cursor = await cursor_of(api, key, "/tickets?property_id=7&limit=2")
-    own = await api.get(f"/tickets?property_id=7&cursor={cursor}", key)
-    assert own.json["data"][0]["entity_id"] == first_id(company_id) + 2
+    page = await api.get(f"/tickets?property_id=7&cursor={cursor}", key)
+    assert page.json["data"][0]["entity_id"] == first_id(company_id) + 2
     for path in (
         f"/tickets?cursor={cursor}",
         f"/tickets?property_id=8&cursor={cursor}",
@@ -246,7 +246,7 @@ async def test_a_cursor_works_in_its_own_company_list_and_filters_alone(
     ):
         assert refused(await api.get(path, key)), path
     another_key = await operator.key(company_id, "read")
-    assert (await api.get(f"/tickets?property_id=7&cursor={cursor}", another_key)).json == own.json
+    assert (await api.get(f"/tickets?property_id=7&cursor={cursor}", another_key)).json == page.json
     stranger = await operator.key(await operator.company())
     assert refused(await api.get(f"/tickets?property_id=7&cursor={cursor}", stranger))
 
@@ -254,9 +254,9 @@ async def test_a_cursor_works_in_its_own_company_list_and_filters_alone(
 async def test_a_cursor_of_readings_works_with_its_own_meter_alone(api: Api, key: str, company_id: int) -> None:
     first = first_id(company_id)
     cursor = await cursor_of(api, key, f"/meters/{first}/readings?limit=2")
-    own = await api.get(f"/meters/{first}/readings?cursor={cursor}", key)
-    assert [record["entity_id"] for record in own.json["data"]][:2] == [first + 2, first + 3]
-    assert (await api.get(f"/meters/00{first}/readings?cursor={cursor}", key)).json == own.json
+    page = await api.get(f"/meters/{first}/readings?cursor={cursor}", key)
+    assert [record["entity_id"] for record in page.json["data"]][:2] == [first + 2, first + 3]
+    assert (await api.get(f"/meters/00{first}/readings?cursor={cursor}", key)).json == page.json
     for path in (f"/meters/{first + 1}/readings", f"/meters/{2**63}/readings", "/meters/x/readings", "/meters"):
         assert refused(await api.get(f"{path}?cursor={cursor}", key)), path
 

@@ -24,17 +24,17 @@ PROJECT = Path(__file__).resolve().parents[3] / "chassis" / "pyproject.toml"
 
 def requirement() -> Requirement:
     """The requirement on aiohttp in pyproject.toml."""
-    given = map(Requirement, tomllib.loads(PROJECT.read_text())["project"]["dependencies"])
-    return next(one for one in given if one.name == "aiohttp")
+    requirements = map(Requirement, tomllib.loads(PROJECT.read_text())["project"]["dependencies"])
+    return next(candidate for candidate in requirements if candidate.name == "aiohttp")
 
 
 def oldest() -> str:
     """The requirement's lower bound."""
-    found: str = next(one.version for one in requirement().specifier if one.operator == ">=")
-    return found
+    version: str = next(bound.version for bound in requirement().specifier if bound.operator == ">=")
+    return version
 
 
-def install(wanted: str, folder: Path) -> None:
+def install(distribution: str, folder: Path) -> None:
     """Installs a distribution without its dependencies, which are installed already. Skips the test if the package
     registry can't be reached."""
     options = [
@@ -48,10 +48,10 @@ def install(wanted: str, folder: Path) -> None:
         "--timeout",
         "15",
     ]
-    command = [sys.executable, "-P", "-m", "pip", "install", *options, "--target", str(folder), wanted]
+    command = [sys.executable, "-P", "-m", "pip", "install", *options, "--target", str(folder), distribution]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode and "(from versions: none)" in done.stderr:
-        lacks("packages", f"the registry can't be reached, so {wanted} can't be installed")
+        lacks("packages", f"the registry can't be reached, so {distribution} can't be installed")
     assert done.returncode == 0, done.stderr
 
 
@@ -61,18 +61,18 @@ async def other(
 ) -> AsyncIterator[Gateway]:
     """A gateway that runs on another aiohttp than the installed one."""
     folder = tmp_path_factory.mktemp("aiohttp")
-    wanted = f"aiohttp=={oldest()}" if request.param == "oldest" else str(requirement())
-    await asyncio.to_thread(install, wanted, folder)
-    made = harness.gateway(PYTHONPATH=str(folder))
+    distribution = f"aiohttp=={oldest()}" if request.param == "oldest" else str(requirement())
+    await asyncio.to_thread(install, distribution, folder)
+    gateway = harness.gateway(PYTHONPATH=str(folder))
     program = [sys.executable, "-P", "-c", "import aiohttp; print(aiohttp.__version__, aiohttp.__file__)"]
-    output = await asyncio.to_thread(subprocess.check_output, program, env=made.environment, text=True)
+    output = await asyncio.to_thread(subprocess.check_output, program, env=gateway.environment, text=True)
     version, file = output.split()
     assert Path(file).is_relative_to(folder)
     assert version == oldest() if request.param == "oldest" else Version(version) in requirement().specifier
-    made.start()
-    await made.ready()
-    yield made
-    assert await made.stop() == 0, made.log.read_text()[-3000:]
+    gateway.start()
+    await gateway.ready()
+    yield gateway
+    assert await gateway.stop() == 0, gateway.log.read_text()[-3000:]
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_it_takes_a_body_in_one_piece_and_in_several(api: Api, key: str, c
     await connection.send(body[100_000:])
     response = await connection.receive()
     assert (response.status, response.interim) == (201, (100,))
-    assert [one.request.body for one in contexts.seen] == [b"x" * 200_000] * 2
+    assert [context.request.body for context in contexts.seen] == [b"x" * 200_000] * 2
 
 
 async def test_it_answers_a_client_that_has_half_closed(api: Api, key: str) -> None:

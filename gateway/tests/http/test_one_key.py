@@ -36,10 +36,10 @@ async def no_notes(database: Database) -> None:
 
 @pytest.fixture(scope="module")
 async def other_gateway(harness: GatewayHarness, gateway: Gateway) -> AsyncIterator[Gateway]:
-    made = harness.gateway()
-    made.start()
-    await made.ready()
-    yield made
+    second = harness.gateway()
+    second.start()
+    await second.ready()
+    yield second
 
 
 async def ticket(api: Api, key: str, idempotency_key: str = KEY) -> Response:
@@ -63,7 +63,7 @@ async def end_leases(database: Database) -> None:
 
 
 def sent(contexts: Contexts, rpc: str) -> int:
-    return sum(one.operation.route.rpc == rpc for one in contexts.seen)
+    return sum(context.operation.route.rpc == rpc for context in contexts.seen)
 
 
 # What a note says
@@ -157,12 +157,12 @@ async def test_a_mismatch_comes_after_the_checks_of_the_service(api: Api, key: s
 async def test_each_write_of_the_api_is_noted(
     api: Api, key: str, company_id: int, contexts: Contexts, database: Database
 ) -> None:
-    writes = [one for one in OPERATIONS if one.kind == "write"]
-    for number, one in enumerate(writes):
-        path = one.route.path.replace("{" + one.id_field + "}", str(first_id(company_id)))
-        answer = await api.request(one.route.method, path, key, b"{}", Idempotency_Key=f"of {number}")
+    writes = [operation for operation in OPERATIONS if operation.kind == "write"]
+    for number, operation in enumerate(writes):
+        path = operation.route.path.replace("{" + operation.id_field + "}", str(first_id(company_id)))
+        answer = await api.request(operation.route.method, path, key, b"{}", Idempotency_Key=f"of {number}")
         assert answer.status == 201
-    assert sorted(service for service, _ in await notes(database)) == sorted(one.service for one in writes)
+    assert sorted(service for service, _ in await notes(database)) == sorted(operation.service for operation in writes)
 
 
 # Leases
@@ -225,8 +225,8 @@ async def test_of_operations_at_once_through_two_gateways_exactly_one_has_an_eff
     apis = (api, Api(other_gateway.api_port))
     for number in range(12):
         idempotency_key = f"race {number}"
-        sent = [(write, of) for of in apis for write in (ticket, webhook)]
-        replies = await asyncio.gather(*(write(of, key, idempotency_key) for write, of in sent))
+        sent = [(write, through) for through in apis for write in (ticket, webhook)]
+        replies = await asyncio.gather(*(write(through, key, idempotency_key) for write, through in sent))
         winners = {write for (write, _), reply in zip(sent, replies, strict=True) if reply.status == 201}
         assert len(winners) == 1, [(reply.status, reply.body) for reply in replies]
         codes = {reply.code for reply in replies if reply.status != 201}
@@ -245,8 +245,8 @@ async def test_refusals_at_once_through_two_gateways_leave_no_note(
     contexts.behaviours[TICKET] = refuse
     for number in range(10):
         both = (api, Api(other_gateway.api_port))
-        replies = await asyncio.gather(*(ticket(of, key, f"{number}") for of in both * 3))
-        assert {one.status for one in replies} == {400}
+        replies = await asyncio.gather(*(ticket(through, key, f"{number}") for through in both * 3))
+        assert {reply.status for reply in replies} == {400}
     assert await notes(database) == []
 
 
@@ -292,10 +292,10 @@ async def test_a_request_that_outlived_its_lease_erases_nothing(database: Databa
 
 
 async def test_all_of_many_requests_that_are_refused_at_once_erase_their_note(database: Database) -> None:
-    one = taking("svc-tickets")
+    request = taking("svc-tickets")
     for _ in range(20):
-        leases = [(await queries.take(database, [one]))[one.digest] for _ in range(8)]
-        await asyncio.gather(*(queries.release(database, one.digest, one.service, until) for until in leases))
+        leases = [(await queries.take(database, [request]))[request.digest] for _ in range(8)]
+        await asyncio.gather(*(queries.release(database, request.digest, request.service, until) for until in leases))
         assert await notes(database) == []
 
 
@@ -315,8 +315,8 @@ async def test_notes_are_deleted_when_the_ledgers_forget(database: Database) -> 
 async def test_two_services_with_one_key_in_one_statement_are_one_note(database: Database) -> None:
     """Requests that arrive together share a statement."""
     writes = Writes(database, None, {})  # type: ignore[arg-type]
-    asked = [taking("svc-webhooks"), taking("svc-tickets"), taking("svc-webhooks", seconds=35.0)]
-    first, other, second = await asyncio.gather(*map(writes._notes.ask, asked))
+    takings = [taking("svc-webhooks"), taking("svc-tickets"), taking("svc-webhooks", seconds=35.0)]
+    first, other, second = await asyncio.gather(*map(writes._notes.ask, takings))
     assert first is not None and second is not None and other is None
     assert await notes(database) == [("svc-webhooks", 2)]
 

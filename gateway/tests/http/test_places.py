@@ -58,9 +58,9 @@ async def test_the_newest_requests_of_all_gateways_may_wait(store: ValkeyServer)
 
 
 async def test_a_company_has_one_snapshot_of_a_kind_under_way_in_all_gateways(store: ValkeyServer) -> None:
-    one, other = Snapshots(await on(store)), Snapshots(await on(store))
-    async with one.place(1, "/snapshots/x"):
-        for taken in (one, other):
+    first, other = Snapshots(await on(store)), Snapshots(await on(store))
+    async with first.place(1, "/snapshots/x"):
+        for taken in (first, other):
             with pytest.raises(ApiError) as refused:
                 async with taken.place(1, "/snapshots/x"):
                     pass
@@ -75,15 +75,15 @@ async def test_a_lease_is_renewed_while_its_gateway_lives_and_ends_soon_after_it
     store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "LEASE_SECONDS", 2.0)
-    one, other = await on(store), await on(store)
+    first, other = await on(store), await on(store)
     async with AsyncExitStack() as held:
-        assert await held.enter_async_context(one.held("snapshot:1:/x"))
+        assert await held.enter_async_context(first.held("snapshot:1:/x"))
         await asyncio.sleep(2.5)
         async with other.held("snapshot:1:/x") as is_free:
             assert not is_free
         # The gateway dies: it neither renews the lease nor leaves the place.
-        monkeypatch.setattr(one, "_store", Store("memory://"))
-        one._store.is_shared = True
+        monkeypatch.setattr(first, "_store", Store("memory://"))
+        first._store.is_shared = True
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 async with other.held("snapshot:1:/x") as is_free:
@@ -93,11 +93,11 @@ async def test_a_lease_is_renewed_while_its_gateway_lives_and_ends_soon_after_it
 
 
 async def test_while_the_store_fails_each_gateway_knows_its_own_snapshots(store: ValkeyServer) -> None:
-    one, other = Snapshots(await on(store)), Snapshots(await on(store))
+    first, other = Snapshots(await on(store)), Snapshots(await on(store))
     store.kill()
-    async with one.place(1, "/snapshots/x"), other.place(1, "/snapshots/x"):
+    async with first.place(1, "/snapshots/x"), other.place(1, "/snapshots/x"):
         with pytest.raises(ApiError):
-            async with one.place(1, "/snapshots/x"):
+            async with first.place(1, "/snapshots/x"):
                 pass
         store.launch()
         await asyncio.sleep(RETRY_STORE_SECONDS + 0.2)
@@ -107,14 +107,14 @@ async def test_while_the_store_fails_each_gateway_knows_its_own_snapshots(store:
 
 @pytest.fixture
 async def two(harness: GatewayHarness, store: ValkeyServer) -> AsyncIterator[list[Gateway]]:
-    made = [harness.gateway(MAKEREADY_RATE_LIMIT_URL=store.url) for _ in range(2)]
-    for one in made:
-        one.start()
-    for one in made:
-        await one.ready()
-    yield made
-    for one in made:
-        assert await one.stop() == 0
+    gateways = [harness.gateway(MAKEREADY_RATE_LIMIT_URL=store.url) for _ in range(2)]
+    for gateway in gateways:
+        gateway.start()
+    for gateway in gateways:
+        await gateway.ready()
+    yield gateways
+    for gateway in gateways:
+        assert await gateway.stop() == 0
 
 
 async def asked(contexts: Contexts, times: int) -> None:
@@ -130,7 +130,7 @@ async def test_two_gateways_count_waits_and_snapshots_together(
     two: list[Gateway], operator: Operator, company_id: int, contexts: Contexts
 ) -> None:
     key = await operator.key(company_id)
-    first, second = (Api(one.api_port) for one in two)
+    first, second = (Api(gateway.api_port) for gateway in two)
     end = (await first.get("/changes/tickets?limit=200", key)).json["resume_cursor"]
     contexts.seen.clear()
     oldest = asyncio.ensure_future(first.get(f"/changes/tickets?wait=25&cursor={end}", key))

@@ -47,21 +47,21 @@ async def harness(
     folder = tmp_path_factory.mktemp("random-keys")
     (folder / "keys").symlink_to(identity_keys)
     url = postgres_server.create_database("gateway_random_keys")
-    made = GatewayHarness(folder, url, nats_server.url, contexts)
+    prepared = GatewayHarness(folder, url, nats_server.url, contexts)
     program = [sys.executable, "-P", "-m", "gateway", "migrate"]
-    await asyncio.to_thread(subprocess.run, program, env=made.gateway().environment, check=True, timeout=60)
-    yield made
-    for one in made.gateways:
-        if one.process is not None:
-            assert await one.stop() == 0, one.log_tail()
+    await asyncio.to_thread(subprocess.run, program, env=prepared.gateway().environment, check=True, timeout=60)
+    yield prepared
+    for gateway in prepared.gateways:
+        if gateway.process is not None:
+            assert await gateway.stop() == 0, gateway.log_tail()
 
 
 @pytest.fixture(scope="module")
 async def gateway(harness: GatewayHarness) -> Gateway:
-    made = harness.gateway()
-    made.start()
-    await made.ready()
-    return made
+    started = harness.gateway()
+    started.start()
+    await started.ready()
+    return started
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,8 @@ async def scans(database: Database) -> int:
     await asyncio.sleep(11)
     async with database.connection() as connection:
         await connection.raw.execute("SELECT pg_stat_clear_snapshot()")
-        found: int = await connection.raw.fetchval(SCANS)
-        return found
+        number: int = await connection.raw.fetchval(SCANS)
+        return number
 
 
 async def key_of_release_0_2(database: Database, company_id: int) -> str:
@@ -119,13 +119,13 @@ async def flood(
 
     async def stranger() -> Counter[int]:
         connection = await api.connect()
-        found: Counter[int] = Counter()
+        statuses: Counter[int] = Counter()
         for _ in range(requests):
             if until is not None and until.is_set():
                 break
             await connection.send(api.bytes("GET", "/whoami", random_key()))
-            found[(await connection.receive()).status] += 1
-        return found
+            statuses[(await connection.receive()).status] += 1
+        return statuses
 
     return sum(await asyncio.gather(*(stranger() for _ in range(CONNECTIONS))), Counter())
 
@@ -147,11 +147,11 @@ async def test_keys_that_are_not_cached_are_answered_beside_a_flood(
     fresh = [await operator.key(company_id) for _ in range(20)]
     answered = asyncio.Event()
     forms = (old_form, new_form(key), partial(new_key, KeyChecks(OTHER_RING)))
-    floods = [asyncio.create_task(flood(api, one, 1000, until=answered)) for one in forms]
+    floods = [asyncio.create_task(flood(api, form, 1000, until=answered)) for form in forms]
     try:
-        for one in fresh:
+        for fresh_key in fresh:
 
-            async def is_answered(key: str = one) -> bool:
+            async def is_answered(key: str = fresh_key) -> bool:
                 answer = await api.get("/whoami", key)
                 assert answer.status in (200, 500)  # 500: the machine was too busy to read the key in time
                 return answer.status == 200
@@ -198,8 +198,8 @@ async def keys(database: Database) -> Keys:
 
 
 async def name_of(keys: Keys, key: str) -> str | None:
-    found: Caller | None = await keys.find(key)
-    return None if found is None else found.scope
+    caller: Caller | None = await keys.find(key)
+    return None if caller is None else caller.scope
 
 
 @pytest.fixture
@@ -239,10 +239,10 @@ async def test_requests_share_a_load_and_a_failed_one_is_tried_again(
 ) -> None:
     loads, load = 0, queries.unchecked_digests
 
-    async def counted(asked: Database, *arguments: Any) -> bytes:
+    async def counted(loaded_from: Database, *arguments: Any) -> bytes:
         nonlocal loads
-        loads += asked is database  # a load of the test before may still begin
-        return await load(asked, *arguments)
+        loads += loaded_from is database  # a load of the test before may still begin
+        return await load(loaded_from, *arguments)
 
     monkeypatch.setattr(queries, "unchecked_digests", counted)
     monkeypatch.setattr(bearer, "RELOAD_SECONDS", 0.2)

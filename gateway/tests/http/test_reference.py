@@ -26,7 +26,7 @@ async def test_the_document_needs_no_key_and_looks_at_none(api: Api, operator: O
 
 async def test_the_document_names_the_installation(api: Api) -> None:
     document = (await api.get("/openapi.json")).json
-    assert [one["url"] for one in document["servers"]] == [f"http://127.0.0.1:{api.port}/api/v1"]
+    assert [server["url"] for server in document["servers"]] == [f"http://127.0.0.1:{api.port}/api/v1"]
     assert BASE_URL not in (await api.get("/openapi.json")).body.decode()
 
 

@@ -32,40 +32,40 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def context(browser: Browser, gateway: Gateway) -> AsyncIterator[BrowserContext]:
-    made = await browser.new_context(
+    opened = await browser.new_context(
         base_url=f"http://127.0.0.1:{gateway.api_port}",
         viewport={"width": PHONE, "height": 844},
         permissions=["clipboard-read", "clipboard-write"],
     )
-    yield made
-    await made.close()
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture
 async def page(context: BrowserContext) -> Page:
     """A page that fails the test for anything in its console, such as what its policy refuses."""
-    made = await context.new_page()
-    said: list[str] = []
-    made.on("console", lambda message: said.append(message.text))
-    made.on("pageerror", lambda error: said.append(str(error)))
-    made.said = said  # type: ignore[attr-defined]
-    return made
+    opened = await context.new_page()
+    messages: list[str] = []
+    opened.on("console", lambda message: messages.append(message.text))
+    opened.on("pageerror", lambda error: messages.append(str(error)))
+    opened.said = messages  # type: ignore[attr-defined]
+    return opened
 
 
 def said(page: Page) -> list[str]:
-    found: list[str] = page.said  # type: ignore[attr-defined]
-    return found
+    messages: list[str] = page.said  # type: ignore[attr-defined]
+    return messages
 
 
 async def violations(page: Page, options: dict[str, Any] | None = None, place: str = "html") -> list[str]:
     """What axe finds below the element at `place`."""
     await page.evaluate(AXE.read_text())
-    asked = """async ([place, options]) => {
+    script = """async ([place, options]) => {
         const found = await axe.run(place, {...options, resultTypes: ['violations'], preload: false});
         return found.violations.map((one) => [one.id, one.nodes[0].html]);
     }"""
-    found: list[str] = await page.evaluate(asked, [place, options or {}])
-    return found
+    lines: list[str] = await page.evaluate(script, [place, options or {}])
+    return lines
 
 
 async def test_no_page_is_wider_or_longer_than_a_phone_bears_or_refused_by_its_policy(page: Page) -> None:
@@ -121,15 +121,15 @@ async def test_a_copied_example_is_the_one_that_is_shown_and_its_language_is_rem
     await page.goto("/docs/api/tickets#createTicket")
     article = page.locator("#createTicket")
     await article.get_by_text("Python", exact=True).click()
-    shown = article.locator(".sample pre:visible")
-    await expect(shown).to_have_count(1)
+    sample = article.locator(".sample pre:visible")
+    await expect(sample).to_have_count(1)
     await article.get_by_role("button", name="Copy").and_(page.locator(":visible")).first.click()
     await expect(article.get_by_role("button", name="Copied")).to_be_visible()
     copied = await page.evaluate("navigator.clipboard.readText()")
-    assert copied == await shown.text_content() and "client.tickets.create(" in copied
+    assert copied == await sample.text_content() and "client.tickets.create(" in copied
     await page.goto("/docs/api/units")
-    shown = page.locator("#recordNotice .sample pre:visible")
-    await expect(shown).to_contain_text("client.units.record_notice(")
+    sample = page.locator("#recordNotice .sample pre:visible")
+    await expect(sample).to_contain_text("client.units.record_notice(")
     assert said(page) == []
 
 

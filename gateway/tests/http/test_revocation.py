@@ -138,8 +138,8 @@ async def queries_of_a_round(database: Database, ask: Callable[[], Awaitable[Non
         await asyncio.sleep(1.5)  # statistics are flushed once a second
         async with database.connection() as connection:
             await connection.raw.execute("SELECT pg_stat_clear_snapshot()")
-            found: int = await connection.raw.fetchval(count)
-            return found
+            number: int = await connection.raw.fetchval(count)
+            return number
 
     before, started = await scans(), time.monotonic()
     for _ in range(30):
@@ -167,8 +167,8 @@ async def test_floods_of_random_keys_leave_known_keys_alone(api: Api, key: str) 
 
     async def flood(number: int) -> None:
         connection = await api.connect()
-        for one in range(200):
-            random = f"mk_{number:021}{one:022}"
+        for attempt in range(200):
+            random = f"mk_{number:021}{attempt:022}"
             await connection.send(api.bytes("GET", "/whoami", random))
             assert (await connection.receive()).status == 401
 
@@ -199,14 +199,14 @@ async def test_without_its_database_every_answer_is_an_envelope_and_the_gateway_
     await until(api, key, None)
     metrics = int(gateway.environment["MAKEREADY_METRICS_LISTEN"].rpartition(":")[2])
     kept = await api.connect()
-    asked = ("/whoami", key, 500), ("/tickets", key, 500), ("/whoami", None, 401), ("/openapi.json", None, 200)
+    expected = ("/whoami", key, 500), ("/tickets", key, 500), ("/whoami", None, 401), ("/openapi.json", None, 200)
     answers: Counter[tuple[str, int]] = Counter()
     postgres_server.stop()
     try:
         await eventually(lambda: hears_no_revocations(metrics))
         stopped = time.monotonic()
         while time.monotonic() - stopped < AWAY_SECONDS:
-            for path, bearer, status in asked:
+            for path, bearer, status in expected:
                 await kept.send(api.bytes("GET", path, bearer))
                 for response in (await kept.receive(), await api.get(path, bearer)):  # an old and a new connection
                     assert response.status == status, (path, response.status)

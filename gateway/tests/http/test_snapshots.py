@@ -24,7 +24,7 @@ from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import Api, Response
 from testkit.stub_contexts import RECORDS, Contexts, fail, first_id, hang
 
-PATHS = [one.route.path for one in OPERATIONS if one.kind == "snapshot"]
+PATHS = [operation.route.path for operation in OPERATIONS if operation.kind == "snapshot"]
 every_snapshot = pytest.mark.parametrize("path", PATHS)
 
 
@@ -52,10 +52,10 @@ async def test_a_snapshot_has_every_record_and_the_cursor_from_before_the_first(
     response = await api.get(path, key)
     first = first_id(company_id)
     assert ids(response) == list(range(first, first + RECORDS))
-    rpcs = [operation_at("GET", one).rpc_path for one in (path.replace(SNAPSHOTS, CHANGES), path)]
-    assert [one.operation.rpc_path for one in contexts.seen] == rpcs
+    rpcs = [operation_at("GET", route).rpc_path for route in (path.replace(SNAPSHOTS, CHANGES), path)]
+    assert [context.operation.rpc_path for context in contexts.seen] == rpcs
     assert contexts.seen[0].request.from_now
-    assert {one.request_id for one in contexts.seen} == {response.header("X-Request-Id")}
+    assert {context.request_id for context in contexts.seen} == {response.header("X-Request-Id")}
     cursor = response.header("Service-Resume-Cursor")
     changes = path.replace(SNAPSHOTS, CHANGES)
     assert (await api.get(f"{changes}?cursor={cursor}", key)).status == 200
@@ -114,7 +114,7 @@ async def test_readings_go_on_after_a_meter_and_a_reading(api: Api, key: str, co
         assert "after_meter_id and after_id go together" in refused.message
     assert not contexts.seen
     assert (await api.get(f"{path}?after_meter_id=7&after_id=0", key)).status == 200
-    assert [one.request.after_meter_id for one in contexts.seen] == [7]
+    assert [context.request.after_meter_id for context in contexts.seen] == [7]
 
 
 @every_snapshot
@@ -150,13 +150,13 @@ async def test_a_company_has_one_snapshot_of_a_kind_at_a_time(
 
 async def test_a_process_has_a_bounded_number_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "SNAPSHOTS_MAX", 1)
-    found = Snapshots(Places(Store("memory://")))
-    async with found.place(1, "/a"):
+    under_way = Snapshots(Places(Store("memory://")))
+    async with under_way.place(1, "/a"):
         for company_id, path in ((1, "/a"), (2, "/a")):
             with pytest.raises(ApiError, match="under way"):
-                async with found.place(company_id, path):
+                async with under_way.place(company_id, path):
                     pass
-    async with found.place(2, "/a"):
+    async with under_way.place(2, "/a"):
         pass
 
 
@@ -178,7 +178,7 @@ async def following(answer: Any) -> Any:
 
 
 async def collected(pieces: AsyncIterator[bytes]) -> bytes:
-    return b"".join([one async for one in pieces])
+    return b"".join([piece async for piece in pieces])
 
 
 async def test_records_of_many_pages_are_lines_to_the_byte() -> None:
@@ -188,17 +188,17 @@ async def test_records_of_many_pages_are_lines_to_the_byte() -> None:
 
 
 async def test_a_page_is_asked_for_when_the_one_before_is_taken() -> None:
-    asked: list[int] = []
+    positions: list[int] = []
 
     async def counted(answer: Any) -> Any:
-        asked.append(answer.page.next_after_id)
+        positions.append(answer.page.next_after_id)
         return await following(answer)
 
     pieces = lines(Answer(PAGES[0]), counted, is_compressed=False)
     await anext(pieces)
-    assert asked == []
+    assert positions == []
     await anext(pieces)
-    assert asked == [2]
+    assert positions == [2]
 
 
 async def _away(_answer: Any) -> Any:
@@ -215,7 +215,11 @@ async def test_a_snapshot_that_cannot_go_on_raises(
 
 
 def test_every_kind_that_can_be_followed_has_a_snapshot() -> None:
-    kinds = [one.route.path.removeprefix(CHANGES) for one in OPERATIONS if one.route.path.startswith(CHANGES)]
+    kinds = [
+        operation.route.path.removeprefix(CHANGES)
+        for operation in OPERATIONS
+        if operation.route.path.startswith(CHANGES)
+    ]
     assert sorted(kinds) == sorted(path.removeprefix(SNAPSHOTS) for path in PATHS) and len(kinds) == 9
     for path in PATHS:
         operation = operation_at("GET", path)

@@ -55,19 +55,19 @@ class Service:
 
 @pytest.fixture
 async def transport(nats_server: Server) -> AsyncIterator[Transport]:
-    made = Transport(nats_server.url, "gateway")
-    running = asyncio.create_task(made.run())
-    await made.connected()
-    yield made
+    connection = Transport(nats_server.url, "gateway")
+    running = asyncio.create_task(connection.run())
+    await connection.connected()
+    yield connection
     running.cancel()
-    await made.close()
+    await connection.close()
 
 
 @pytest.fixture
 async def service(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
-    found = Waiting(transport, Places(Store("memory://")))
-    running = asyncio.create_task(found.run())
-    yield Service(found)
+    waits = Waiting(transport, Places(Store("memory://")))
+    running = asyncio.create_task(waits.run())
+    yield Service(waits)
     running.cancel()
 
 
@@ -157,9 +157,9 @@ async def test_a_client_that_hangs_up_frees_everything(api: Api, service: Servic
         while REGISTRY.get_sample_value("makeready_http_waiting_requests"):  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.02)
     assert not service.waiting._places
-    asked = service.asked[8]
+    questions = service.asked[8]
     await asyncio.sleep(1.1)
-    assert service.asked[8] == asked
+    assert service.asked[8] == questions
 
 
 async def test_a_wait_outlasts_a_service_that_is_away_for_a_moment(api: Api, service: Service) -> None:

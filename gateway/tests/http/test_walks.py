@@ -14,7 +14,11 @@ from testkit.raw_http import Api, Response
 from testkit.stub_contexts import RECORDS, Contexts, first_id
 
 # All routes that need a key; test_reference.py tests the public one.
-ROUTES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.scope != PUBLIC}
+ROUTES = {
+    f"{operation.route.method} {operation.route.path}": operation
+    for operation in OPERATIONS
+    if operation.scope != PUBLIC
+}
 every_route = pytest.mark.parametrize("operation", ROUTES.values(), ids=ROUTES)
 VERBS = (
     "GET HEAD OPTIONS TRACE POST PUT PATCH DELETE PROPFIND COPY LOCK MKCOL MOVE PURGE REPORT SEARCH LINK NOTIFY QUERY "
@@ -71,7 +75,7 @@ async def keys(operator: Operator) -> Keys:
     closed = await operator.company("Closed Inc")
     key_id, revoked = await operator.minted(company_id)
     await operator.revoke(key_id)
-    found = Keys(
+    minted = Keys(
         company_id,
         {scope: await operator.key(company_id, scope) for scope in OPENED_BY["any"]},
         {(scheme, scope): await operator.key(company_id, scope) for scheme in SCHEMES for scope in OPENED_BY["any"]},
@@ -80,12 +84,12 @@ async def keys(operator: Operator) -> Keys:
     )
     await operator.set_active(closed, False)
     await asyncio.sleep(0.5)
-    return found
+    return minted
 
 
 def test_every_operation_allows_callers_and_no_path_is_named_twice() -> None:
-    assert len({(one.route.method, one.route.path) for one in OPERATIONS}) == len(OPERATIONS)
-    sentences = [one.route.key_sentence for one in OPERATIONS if one.kind == "write"]
+    assert len({(operation.route.method, operation.route.path) for operation in OPERATIONS}) == len(OPERATIONS)
+    sentences = [operation.route.key_sentence for operation in OPERATIONS if operation.kind == "write"]
     assert len(set(sentences)) == len(sentences)
     for sentence in sentences:
         assert "Idempotency-Key" in sentence and sentence.endswith(".") and ". " not in sentence
@@ -202,10 +206,10 @@ async def test_verbs_are_those_of_the_contract_and_a_browser_is_allowed_none(
 
 @pytest.mark.parametrize("path", sorted({operation.route.path for operation in OPERATIONS}))
 async def test_any_other_verb_is_answered_with_the_allowed_ones(api: Api, keys: Keys, path: str) -> None:
-    allowed = [one.route.method for one in OPERATIONS if one.route.path == path]
+    allowed = [operation.route.method for operation in OPERATIONS if operation.route.path == path]
     concrete = "/".join("1" if part.startswith("{") else part for part in path.split("/"))
-    found = resource_of("/api/v1" + concrete)
-    assert found is not None and list(found[0].operations) == allowed
+    resource = resource_of("/api/v1" + concrete)
+    assert resource is not None and list(resource[0].operations) == allowed
     for verb in [verb for verb in VERBS if verb not in allowed]:
         for key in (None, keys.by_scope["read"], "mk_nonsense"):
             response = await api.request(verb, concrete, key)
@@ -250,8 +254,8 @@ async def test_another_companys_record_answers_as_an_unknown_one(
 ) -> None:
     mine, theirs = await operator.company(), await operator.company()
     key = await operator.key(mine)
-    own = await ask(api, operation, key, first_id(mine))
-    assert own.status in (200, 201, 204)
+    answer = await ask(api, operation, key, first_id(mine))
+    assert answer.status in (200, 201, 204)
     nobodys = await ask(api, operation, key, 900_000_000)
     assert (nobodys.status, nobodys.code) == (404, "not_found")
     foreign = [first_id(theirs), first_id(theirs) + RECORDS - 1]

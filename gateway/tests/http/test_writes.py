@@ -15,7 +15,11 @@ from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts, fail, first_id, hang
 
-WRITES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.kind == "write"}
+WRITES = {
+    f"{operation.route.method} {operation.route.path}": operation
+    for operation in OPERATIONS
+    if operation.kind == "write"
+}
 every_write = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 
 

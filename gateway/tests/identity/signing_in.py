@@ -57,9 +57,9 @@ class Console:
 
     async def sign_in(self, email: str, password: str = GOOD) -> pb.NewSession:
         """A session of an account without a second factor."""
-        found = await self("SignIn", email=email, password=password)
-        assert found.WhichOneof("outcome") == "session"
-        session: pb.NewSession = found.session
+        answer = await self("SignIn", email=email, password=password)
+        assert answer.WhichOneof("outcome") == "session"
+        session: pb.NewSession = answer.session
         return session
 
     async def session(self, text: str) -> pb.Session | None:

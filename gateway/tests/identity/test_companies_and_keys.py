@@ -49,20 +49,20 @@ async def refused(operator: Operator, rpc: str, request: object) -> Refusal:
 
 async def rows(database: Database, sql: str, *values: object) -> list[asyncpg.Record]:
     async with database.connection() as connection:
-        found: list[asyncpg.Record] = await connection.raw.fetch(sql, *values)
-        return found
+        records: list[asyncpg.Record] = await connection.raw.fetch(sql, *values)
+        return records
 
 
 async def test_a_company_is_created_listed_and_changed(operator: Operator) -> None:
-    made = (await operator("CreateCompany", pb.CreateCompanyRequest(name="  Oak & Ash  "))).company
-    assert (made.name, made.active, made.timezone) == ("Oak & Ash", True, "UTC")
+    created = (await operator("CreateCompany", pb.CreateCompanyRequest(name="  Oak & Ash  "))).company
+    assert (created.name, created.active, created.timezone) == ("Oak & Ash", True, "UTC")
     listed = (await operator("ListCompanies", pb.ListCompaniesRequest())).companies
-    assert made in listed and [one.id for one in listed] == sorted(one.id for one in listed)
+    assert created in listed and [company.id for company in listed] == sorted(company.id for company in listed)
     changed = await operator(
-        "UpdateCompany", pb.UpdateCompanyRequest(company_id=made.id, active=False, timezone="America/Toronto")
+        "UpdateCompany", pb.UpdateCompanyRequest(company_id=created.id, active=False, timezone="America/Toronto")
     )
     assert (changed.company.active, changed.company.timezone) == (False, "America/Toronto")
-    unchanged = await operator("UpdateCompany", pb.UpdateCompanyRequest(company_id=made.id))
+    unchanged = await operator("UpdateCompany", pb.UpdateCompanyRequest(company_id=created.id))
     assert unchanged.company == changed.company
 
 
@@ -93,8 +93,8 @@ async def test_an_unknown_record_is_not_found(operator: Operator, company_id: in
         ("ListKeys", pb.ListKeysRequest(company_id=900_000)),
         ("RevokeKey", pb.RevokeKeyRequest(key_id=900_000)),
     ):
-        found = await refused(operator, rpc, request)
-        assert (found.status, found.code) == (404, "not_found"), rpc
+        refusal = await refused(operator, rpc, request)
+        assert (refusal.status, refusal.code) == (404, "not_found"), rpc
 
 
 async def test_an_email_names_one_administrator_whatever_its_case(operator: Operator, company_id: int) -> None:
@@ -121,8 +121,8 @@ async def test_a_password_is_stored_as_argon2id_alone(operator: Operator, compan
     request = pb.CreateAdministratorRequest(
         company_id=company_id, email=f"p{company_id}@example.com", password=password
     )
-    found = await operator("CreateAdministrator", request)
-    (row,) = await rows(database, "SELECT password FROM account WHERE administrator_id = $1", found.administrator_id)
+    response = await operator("CreateAdministrator", request)
+    (row,) = await rows(database, "SELECT password FROM account WHERE administrator_id = $1", response.administrator_id)
     assert row["password"].startswith("$argon2id$v=19$m=47104,t=1,p=1$")
     assert await Passwords().matches(password, row["password"], LINE)
     assert not await Passwords().matches(password + " ", row["password"], LINE)
@@ -158,7 +158,7 @@ async def test_keys_are_listed_and_revoked_once(operator: Operator, company_id: 
     first, key = await operator.minted(company_id, "read", email)
     second, _ = await operator.minted(company_id, "webhook_only")
     listed = (await operator("ListKeys", pb.ListKeysRequest(company_id=company_id))).keys
-    assert [(one.id, one.scope, one.administrator_email) for one in listed] == [
+    assert [(row.id, row.scope, row.administrator_email) for row in listed] == [
         (first, pb.SCOPE_READ, email),
         (second, pb.SCOPE_WEBHOOK_ONLY, ""),
     ]
@@ -202,8 +202,8 @@ async def test_other_contexts_get_each_version_of_a_company(
         Event.FromString(row["message"])
         for row in await rows(database, "SELECT message FROM outbox WHERE subject = 'events.gateway.references'")
     ]
-    published = [one.references.companies[0] for one in sent if one.company_id == company_id]
-    assert sorted((one.version, one.active, one.name) for one in published) == [
+    published = [event.references.companies[0] for event in sent if event.company_id == company_id]
+    assert sorted((reference.version, reference.active, reference.name) for reference in published) == [
         (1, True, "Maple Homes"),
         (2, False, "Maple Homes"),
         (3, True, "Maple Homes"),
@@ -222,9 +222,9 @@ async def test_changes_of_one_company_at_once_leave_the_versions_in_order(
         for row in await rows(database, "SELECT message FROM outbox WHERE subject = 'events.gateway.references'")
     ]
     names_by_version = {
-        one.references.companies[0].version: one.references.companies[0].timezone
-        for one in sent
-        if one.company_id == company_id
+        event.references.companies[0].version: event.references.companies[0].timezone
+        for event in sent
+        if event.company_id == company_id
     }
     assert sorted(names_by_version) == list(range(1, len(names_by_version) + 1))
     (row,) = await rows(database, "SELECT version, timezone FROM company WHERE id = $1", company_id)
@@ -242,7 +242,7 @@ def test_proto_rules_and_table_name_the_same_scopes() -> None:
         if value.number
     }
     assert labels == service.SCOPES == dict(enumerate(rules.SCOPES, start=1))
-    (check,) = [one for one in api_key.constraints if one.name == "api_key_scope"]
+    (check,) = [constraint for constraint in api_key.constraints if constraint.name == "api_key_scope"]
     assert re.findall(r"'(\w+)'", str(check.sqltext)) == list(rules.SCOPES)  # type: ignore[attr-defined]
 
 

@@ -42,19 +42,19 @@ def origin(gateway: Gateway) -> str:
 
 async def with_totp(console: Console, text: str) -> tuple[App, list[str]]:
     """Adds an authenticator app to a session's account, by the code of the step before: later ones are unused."""
-    made = await console.account(text, "EnrolTotp", accounts_pb2.EnrolTotpRequest())
-    assert made.uri.startswith("otpauth://totp/Makeready:") and f"secret={made.secret}" in made.uri
-    app = App(made.secret)
-    if (left := TOTP_SECONDS - time.time() % TOTP_SECONDS) < 10:  # the code is good until this step ends
-        await asyncio.sleep(left)
+    enrolment = await console.account(text, "EnrolTotp", accounts_pb2.EnrolTotpRequest())
+    assert enrolment.uri.startswith("otpauth://totp/Makeready:") and f"secret={enrolment.secret}" in enrolment.uri
+    app = App(enrolment.secret)
+    if (seconds_left := TOTP_SECONDS - time.time() % TOTP_SECONDS) < 10:  # the code is good until this step ends
+        await asyncio.sleep(seconds_left)
     request = accounts_pb2.ConfirmTotpRequest(code=app.code(time.time() - TOTP_SECONDS))
     return app, list((await console.account(text, "ConfirmTotp", request)).recovery_codes)
 
 
 async def step_of(console: Console, email: str, password: str = GOOD) -> str:
-    found = await console("SignIn", email=email, password=password)
-    assert found.WhichOneof("outcome") == "step"
-    step: str = found.step
+    answer = await console("SignIn", email=email, password=password)
+    assert answer.WhichOneof("outcome") == "step"
+    step: str = answer.step
     return step
 
 
@@ -71,10 +71,10 @@ async def test_a_code_signs_in_once_even_at_once(
     code = app.code(time.time())
     steps = [await step_of(console, email) for _ in range(3)]
     answers = await asyncio.gather(
-        *(console("SecondFactor", step=one, code=f" {code[:3]} {code[3:]} ") for one in steps), return_exceptions=True
+        *(console("SecondFactor", step=step, code=f" {code[:3]} {code[3:]} ") for step in steps), return_exceptions=True
     )
-    (made,) = [one for one in answers if isinstance(one, pb.SecondFactorResponse)]
-    assert made.session.session.has_totp and not made.HasField("recovery_codes_left")
+    (signed_in,) = [answer for answer in answers if isinstance(answer, pb.SecondFactorResponse)]
+    assert signed_in.session.session.has_totp and not signed_in.HasField("recovery_codes_left")
     assert (await refused(console("SecondFactor", step=await step_of(console, email), code=code))).status == 401
     stored = await execute(
         database,
@@ -82,7 +82,7 @@ async def test_a_code_signs_in_once_even_at_once(
         "FROM account WHERE email = $1",
         email,
     )
-    assert not any(one.replace("-", "").encode().hex() in str(stored) for one in codes)
+    assert not any(recovery_code.replace("-", "").encode().hex() in str(stored) for recovery_code in codes)
 
 
 async def test_a_step_needs_its_password_and_a_wrong_code_delays(
@@ -108,10 +108,10 @@ async def test_a_recovery_code_signs_in_once_and_new_ones_replace_it(
 ) -> None:
     email = await administrator(operator, company_id)
     _, codes = await with_totp(console, (await console.sign_in(email)).text)
-    made = await console("SecondFactor", step=await step_of(console, email), code=codes[0].lower())
-    assert made.recovery_codes_left == 9
+    signed_in = await console("SecondFactor", step=await step_of(console, email), code=codes[0].lower())
+    assert signed_in.recovery_codes_left == 9
     assert (await refused(console("SecondFactor", step=await step_of(console, email), code=codes[0]))).status == 401
-    text = made.session.text
+    text = signed_in.session.text
     new = (await console.account(text, "MakeRecoveryCodes", accounts_pb2.MakeRecoveryCodesRequest())).recovery_codes
     assert len(new) == 10 and not set(new) & set(codes)
     assert (await refused(console("SecondFactor", step=await step_of(console, email), code=codes[1]))).status == 401
@@ -130,8 +130,8 @@ async def test_with_a_second_factor_a_password_may_be_shorter_and_the_factor_the
     assert account.password_characters_min == 10
     short = "x7Kp-2mQv9w"
     await console.account(text, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=short))
-    found = await refused(console.account(text, "RemoveTotp", accounts_pb2.RemoveTotpRequest()))
-    assert found.status == 422 and "15 characters" in found.message
+    refusal = await refused(console.account(text, "RemoveTotp", accounts_pb2.RemoveTotpRequest()))
+    assert refusal.status == 422 and "15 characters" in refusal.message
     await console.account(text, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=BETTER))
     step = await step_of(console, email, BETTER)
     await console.account(text, "RemoveTotp", accounts_pb2.RemoveTotpRequest())
@@ -146,8 +146,8 @@ async def test_a_confirmation_asks_for_the_code_too(operator: Operator, company_
     assert (await refused(console("StepUp", session=text, password=GOOD))).code == "sign_in_failed"
     code = app.code(time.time())
     assert (await refused(console("StepUp", session=text, password="wrong", code=code))).code == "sign_in_failed"
-    made = await console("StepUp", session=text, password=GOOD, code=code)
-    again = console("StepUp", session=made.session.text, password=GOOD, code=code)
+    confirmed = await console("StepUp", session=text, password=GOOD, code=code)
+    again = console("StepUp", session=confirmed.session.text, password=GOOD, code=code)
     assert (await refused(again)).code == "sign_in_failed", "each code once"
 
 
@@ -194,13 +194,13 @@ async def test_an_account_adds_factors_only_after_a_confirmation(
 async def with_passkey(console: Console, text: str, origin: str, *, counts: bool = True) -> Authenticator:
     started = await console.account(text, "StartAddingPasskey", accounts_pb2.StartAddingPasskeyRequest())
     assert json.loads(started.options_json)["rp"] == {"id": "localhost", "name": "Makeready"}
-    made = Authenticator(origin, counts=counts)
+    authenticator = Authenticator(origin, counts=counts)
     request = accounts_pb2.FinishAddingPasskeyRequest(
-        ceremony=started.ceremony, credential_json=made.create(started.options_json), name="Phone"
+        ceremony=started.ceremony, credential_json=authenticator.create(started.options_json), name="Phone"
     )
     passkey = (await console.account(text, "FinishAddingPasskey", request)).passkey
     assert passkey.name == "Phone" and not passkey.HasField("last_used_at")
-    return made
+    return authenticator
 
 
 async def test_a_passkey_signs_in_in_one_step_and_confirms(
@@ -213,21 +213,21 @@ async def test_a_passkey_signs_in_in_one_step_and_confirms(
     started = await console("StartPasskey")
     assert "allowCredentials" not in started.options_json or not json.loads(started.options_json)["allowCredentials"]
     credential = key.get(started.options_json)
-    made = await console("FinishPasskey", ceremony=started.ceremony, credential_json=credential)
-    assert made.session.session.email == email and made.session.session.has_passkey
+    signed_in = await console("FinishPasskey", ceremony=started.ceremony, credential_json=credential)
+    assert signed_in.session.session.email == email and signed_in.session.session.has_passkey
     replayed = console("FinishPasskey", ceremony=started.ceremony, credential_json=credential)
     assert (await refused(replayed)).code == "sign_in_failed"
 
-    text = made.session.text
+    text = signed_in.session.text
     await age(database, text, minutes=11)
     started = await console("StartPasskey", session=text)
     assert len(json.loads(started.options_json)["allowCredentials"]) == 1
     confirmed = await console("FinishPasskey", ceremony=started.ceremony, credential_json=key.get(started.options_json))
-    assert confirmed.session.session.session_id == made.session.session.session_id
+    assert confirmed.session.session.session_id == signed_in.session.session.session_id
     assert confirmed.session.session.HasField("step_up_until") and confirmed.session.text != text
-    (shown,) = (await console.account(first.text, "GetAccount", accounts_pb2.GetAccountRequest())).account.passkeys
-    assert shown.HasField("last_used_at")
-    gone = accounts_pb2.RemovePasskeyRequest(passkey_id=shown.passkey_id)
+    (passkey,) = (await console.account(first.text, "GetAccount", accounts_pb2.GetAccountRequest())).account.passkeys
+    assert passkey.HasField("last_used_at")
+    gone = accounts_pb2.RemovePasskeyRequest(passkey_id=passkey.passkey_id)
     await console.account(first.text, "RemovePasskey", gone)
     assert (await refused(console.account(first.text, "RemovePasskey", gone))).status == 404
     started = await console("StartPasskey")
@@ -262,8 +262,8 @@ async def test_a_passkey_without_verification_of_another_origin_or_counted_back_
     assert await attempt() == "sign_in_failed"
     started = await console("StartPasskey")
     for bad in ("", "{}", "[]", "null", '{"rawId": 7}', "[" * 5000, '{"rawId": "AAAA", "id": "AAAA"}', "x" * 30_000):
-        found = await refused(console("FinishPasskey", ceremony=started.ceremony, credential_json=bad))
-        assert found.code == "sign_in_failed"
+        refusal = await refused(console("FinishPasskey", ceremony=started.ceremony, credential_json=bad))
+        assert refusal.code == "sign_in_failed"
 
 
 async def test_a_challenge_is_used_once_however_its_text_is_written(
@@ -387,8 +387,8 @@ async def test_a_recovery_code_of_many_requests_at_once_signs_in_one(
     step = await step_of(console, email)
     await console.account(text, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=BETTER))
     assert (await refused(console("SecondFactor", step=step, code=codes[1]))).code == "sign_in_failed", "its password"
-    made = await console("SecondFactor", step=await step_of(console, email, BETTER), code=codes[1])
-    assert made.recovery_codes_left == 8
+    signed_in = await console("SecondFactor", step=await step_of(console, email, BETTER), code=codes[1])
+    assert signed_in.recovery_codes_left == 8
 
 
 async def test_someone_elses_passkey_confirms_no_session(
@@ -413,15 +413,15 @@ async def test_a_company_that_requires_a_second_factor_lets_administrators_only_
     await operator(
         "UpdateCompany", identity_pb2.UpdateCompanyRequest(company_id=company_id, second_factor_required=True)
     )
-    made = await console.sign_in(email)
-    assert made.session.second_factor_due
+    session = await console.sign_in(email)
+    assert session.session.second_factor_due
     listed = identity_pb2.ListKeysRequest(company_id=company_id)
-    found = await refused(operator("ListKeys", listed, who=await console.identity(made.text)))
-    assert (found.status, found.code) == (403, "second_factor_required")
-    await with_passkey(console, made.text, origin)
-    assert await operator("ListKeys", listed, who=await console.identity(made.text)) is not None
-    found = await refused(console("SignIn", email=email, password=GOOD))
-    assert (found.status, found.code) == (403, "second_factor_required"), "the passkey is the second factor"
+    refusal = await refused(operator("ListKeys", listed, who=await console.identity(session.text)))
+    assert (refusal.status, refusal.code) == (403, "second_factor_required")
+    await with_passkey(console, session.text, origin)
+    assert await operator("ListKeys", listed, who=await console.identity(session.text)) is not None
+    refusal = await refused(console("SignIn", email=email, password=GOOD))
+    assert (refusal.status, refusal.code) == (403, "second_factor_required"), "the passkey is the second factor"
 
 
 # Links
@@ -441,7 +441,7 @@ async def test_an_invitation_sets_a_password_once_and_signs_in(
     assert first.link.url.startswith(f"{origin}/invitations/") and first.link.url != second.link.url
     lives = second.link.expires_at.ToSeconds() - time.time()
     assert 6.9 * 86400 < lives <= 7 * 86400
-    old, link = (one.link.url.rpartition("/")[2] for one in (first, second))
+    old, link = (invitation.link.url.rpartition("/")[2] for invitation in (first, second))
     assert (await refused(console("UseLink", link=old))).code == "link_not_valid"
     for _ in range(2):
         seen = await console("UseLink", link=link)
@@ -454,7 +454,7 @@ async def test_an_invitation_sets_a_password_once_and_signs_in(
     assert await console.sign_in(seen.email)
     for table in ("link", "idempotency", "audit"):
         rows = await execute(database, f"SELECT {table}::text FROM {table}")
-        assert not any(one in str(rows) or one.encode().hex() in str(rows) for one in (old, link))
+        assert not any(secret in str(rows) or secret.encode().hex() in str(rows) for secret in (old, link))
     taken = administrators_pb2.InviteAdministratorRequest(idempotency_key="j", email=seen.email, name="Other")
     assert (await refused(operator("InviteAdministrator", taken, who=who))).status == 422
 
@@ -497,7 +497,7 @@ async def test_a_link_used_at_once_sets_one_password(operator: Operator, company
     answers = await asyncio.gather(
         *(console("UseLink", link=link, password=f"{GOOD} {number}") for number in range(3)), return_exceptions=True
     )
-    assert len([one for one in answers if isinstance(one, pb.UseLinkResponse)]) == 1
+    assert len([answer for answer in answers if isinstance(answer, pb.UseLinkResponse)]) == 1
 
 
 async def test_links_are_for_people_of_the_own_company(operator: Operator, company_id: int) -> None:
@@ -510,8 +510,8 @@ async def test_links_are_for_people_of_the_own_company(operator: Operator, compa
         administrators_pb2.MakeLinkRequest(administrator_id=2**62),
         administrators_pb2.MakeLinkRequest(staff_id=2**62),
     ):
-        found = await refused(operator("MakeLink", request, who=who))
-        assert (found.status, found.code) == (404, "no_account")
+        refusal = await refused(operator("MakeLink", request, who=who))
+        assert (refusal.status, refusal.code) == (404, "no_account")
     assert (await refused(operator("MakeLink", administrators_pb2.MakeLinkRequest(), who=who))).status == 400
 
 
@@ -527,16 +527,16 @@ async def test_staff_are_invited_sign_in_and_end(operator: Operator, company_id:
         await refused(operator("MakeLink", administrators_pb2.MakeLinkRequest(staff_id=ada.staff_id), who=who))
     ).code
     invite = desk.InviteStaffRequest(idempotency_key="i", staff_id=ada.staff_id)
-    made = await operator("InviteStaff", invite, who=who)
-    assert made.staff.invited and made.link.purpose == pb.LINK_PURPOSE_INVITATION
-    used = await console("UseLink", link=made.link.url.rpartition("/")[2], password=GOOD)
+    invited = await operator("InviteStaff", invite, who=who)
+    assert invited.staff.invited and invited.link.purpose == pb.LINK_PURPOSE_INVITATION
+    used = await console("UseLink", link=invited.link.url.rpartition("/")[2], password=GOOD)
     session = used.session.session
     assert (session.kind, session.actor) == (options_pb2.KIND_STAFF, f"staff:{ada.staff_id}")
     assert session.ends_at.ToSeconds() - session.started_at.ToSeconds() == 30 * 86400
     assert session.idle_ends_at.ToSeconds() - session.started_at.ToSeconds() == 7 * 86400
     me = await console.identity(used.session.text)
     assert (me.kind, me.staff_id, me.company_id) == (STAFF, ada.staff_id, company_id)
-    assert [one.staff_id for one in (await operator("ListStaff", desk.ListStaffRequest(), who=me)).staff]
+    assert [member.staff_id for member in (await operator("ListStaff", desk.ListStaffRequest(), who=me)).staff]
     got = (await operator("GetStaff", desk.GetStaffRequest(staff_id=ada.staff_id), who=me)).staff
     assert got.HasField("last_sign_in_at")
 
@@ -566,7 +566,9 @@ async def test_staff_are_invited_sign_in_and_end(operator: Operator, company_id:
     assert await console.session(text) is None, "staff without an e-mail cannot sign in"
     again = desk.InviteStaffRequest(idempotency_key="n", staff_id=ada.staff_id)
     assert (await refused(operator("InviteStaff", again, who=who))).status == 422
-    actions = [one[1] for one in await operator.audit(company_id, "staff") if one[1].startswith(("staff", "account."))]
+    actions = [
+        entry[1] for entry in await operator.audit(company_id, "staff") if entry[1].startswith(("staff", "account."))
+    ]
     assert actions == [
         "staff.added",
         "staff.invited",
@@ -606,13 +608,13 @@ async def test_actors_have_names_within_their_company(operator: Operator, compan
     named = (
         await operator("BatchGetActors", actors_pb2.BatchGetActorsRequest(actors=actors + strange), who=who)
     ).actors
-    assert [(one.actor, one.active) for one in named] == [
+    assert [(actor.actor, actor.active) for actor in named] == [
         (actors[0], True),
         (actors[1], True),
         (actors[2], False),
         (actors[3], False),
     ]
-    assert [one.name for one in named] == [f"adm{named[0].name[3:]}", "Ada", "write", "write"]
+    assert [actor.name for actor in named] == [f"adm{named[0].name[3:]}", "Ada", "write", "write"]
     other = await operator.administrators_identity(await operator.company())
     assert not (await operator("BatchGetActors", actors_pb2.BatchGetActorsRequest(actors=actors), who=other)).actors
     many = actors_pb2.BatchGetActorsRequest(actors=["staff:1"] * 501)

@@ -53,8 +53,8 @@ async def until(ask: Callable[[], Awaitable[Response]], is_it: Callable[[Respons
 
 async def rows(database: Database, sql: str, *values: object) -> list[Any]:
     async with database.connection() as connection:
-        found: list[Any] = await connection.raw.fetch(sql, *values)
-        return found
+        records: list[Any] = await connection.raw.fetch(sql, *values)
+        return records
 
 
 async def key_ids(operator: Operator, company_id: int, **fields: Any) -> list[int]:
@@ -71,21 +71,21 @@ async def test_a_form_that_is_sent_twice_mints_one_key(operator: Operator, compa
     assert await key_ids(operator, company_id) == [first.key_id]
     other = mint(company_id, name="Other", idempotency_key="act-1")
     assert await refused(operator("MintKey", other, who=who)) == (409, "idempotency_mismatch")
-    assert len([one for one in await operator.audit(company_id) if one[1] == "key.minted"]) == 1
+    assert len([entry for entry in await operator.audit(company_id) if entry[1] == "key.minted"]) == 1
 
 
 async def test_forms_that_are_sent_at_once_mint_one_key(operator: Operator, company_id: int) -> None:
     request = mint(company_id, idempotency_key="act-2")
     answers = await asyncio.gather(*(operator("MintKey", request) for _ in range(8)), return_exceptions=True)
-    keys = {one.key for one in answers if not isinstance(one, BaseException)}
+    keys = {answer.key for answer in answers if not isinstance(answer, BaseException)}
     assert len(keys) == 1 and "" not in keys
-    assert {one.code for one in answers if isinstance(one, Refusal)} <= {"idempotency_in_progress"}
+    assert {answer.code for answer in answers if isinstance(answer, Refusal)} <= {"idempotency_in_progress"}
     assert len(await key_ids(operator, company_id)) == 1
 
 
 async def test_requests_without_a_key_of_their_own_mint_a_key_each(operator: Operator, company_id: int) -> None:
-    made = [await operator("MintKey", mint(company_id)) for _ in range(2)]
-    assert await key_ids(operator, company_id) == [one.key_id for one in made]
+    minted = [await operator("MintKey", mint(company_id)) for _ in range(2)]
+    assert await key_ids(operator, company_id) == [response.key_id for response in minted]
 
 
 async def test_the_database_holds_nothing_of_a_key_that_opens_anything(
@@ -174,7 +174,7 @@ async def test_a_rotation_makes_a_key_like_the_old_one_which_ends_after_the_over
     for key in (old_key, rotated.key):
         assert (await api.get("/whoami", key)).status == 200
     assert await key_ids(operator, company_id) == [old_id, new.id]
-    entries = {one[1]: one for one in await operator.audit(company_id, "key") if one[0] == who.actor}
+    entries = {entry[1]: entry for entry in await operator.audit(company_id, "key") if entry[0] == who.actor}
     assert entries["key.rotated"][2] == old_id and entries["key.rotated"][4]["replaced_by"] == new.id
     assert entries["key.minted"][2] == new.id and entries["key.minted"][4]["replaces"] == old_id
 
@@ -215,8 +215,9 @@ async def test_a_key_that_has_ended_or_was_replaced_is_not_rotated(operator: Ope
 async def test_of_two_rotations_at_once_one_is_made(operator: Operator, company_id: int) -> None:
     key_id, _ = await operator.minted(company_id)
     requests = [pb.RotateKeyRequest(idempotency_key=f"r{n}", key_id=key_id, overlap_days=1) for n in range(6)]
-    answers = await asyncio.gather(*(operator("RotateKey", one) for one in requests), return_exceptions=True)
-    assert sorted(one.status if isinstance(one, Refusal) else 0 for one in answers) == [0, 422, 422, 422, 422, 422]
+    answers = await asyncio.gather(*(operator("RotateKey", request) for request in requests), return_exceptions=True)
+    statuses = [answer.status if isinstance(answer, Refusal) else 0 for answer in answers]
+    assert sorted(statuses) == [0, 422, 422, 422, 422, 422]
     assert len(await key_ids(operator, company_id)) == 2
 
 
@@ -224,13 +225,13 @@ async def test_of_two_rotations_at_once_one_is_made(operator: Operator, company_
 
 
 async def test_keys_are_listed_a_page_at_a_time(operator: Operator, company_id: int) -> None:
-    made = [(await operator.minted(company_id))[0] for _ in range(5)]
-    await operator.revoke(made[1])
+    minted = [(await operator.minted(company_id))[0] for _ in range(5)]
+    await operator.revoke(minted[1])
     first = await operator("ListKeys", pb.ListKeysRequest(company_id=company_id, limit=3))
-    assert [key.id for key in first.keys] == made[:3] and first.next_after_id == made[2]
-    last = await operator("ListKeys", pb.ListKeysRequest(company_id=company_id, limit=3, after_id=made[2]))
-    assert [key.id for key in last.keys] == made[3:] and not last.HasField("next_after_id")
-    assert await key_ids(operator, company_id, active_only=True) == [made[0], *made[2:]]
+    assert [key.id for key in first.keys] == minted[:3] and first.next_after_id == minted[2]
+    last = await operator("ListKeys", pb.ListKeysRequest(company_id=company_id, limit=3, after_id=minted[2]))
+    assert [key.id for key in last.keys] == minted[3:] and not last.HasField("next_after_id")
+    assert await key_ids(operator, company_id, active_only=True) == [minted[0], *minted[2:]]
     for limit in (0, 201, -1):
         bad = pb.ListKeysRequest(company_id=company_id, limit=limit)
         assert await refused(operator("ListKeys", bad)) == (400, "invalid_request")
@@ -239,10 +240,10 @@ async def test_keys_are_listed_a_page_at_a_time(operator: Operator, company_id: 
 async def test_another_companys_key_is_not_there(operator: Operator, company_id: int) -> None:
     who = await operator.administrators_identity(await operator.company())
     key_id, _ = await operator.minted(company_id)
-    for wanted in (key_id, 2**62, 0):
-        get = operator("GetKey", pb.GetKeyRequest(key_id=wanted), who=who)
+    for absent_id in (key_id, 2**62, 0):
+        get = operator("GetKey", pb.GetKeyRequest(key_id=absent_id), who=who)
         assert await refused(get) == (404, "not_found")
-        rotate = pb.RotateKeyRequest(idempotency_key="x", key_id=wanted, overlap_days=1)
+        rotate = pb.RotateKeyRequest(idempotency_key="x", key_id=absent_id, overlap_days=1)
         assert await refused(operator("RotateKey", rotate, who=who)) == (404, "not_found")
     assert await key_ids(operator, company_id) == [key_id]
     key = (await operator("GetKey", pb.GetKeyRequest(key_id=key_id))).key
@@ -282,6 +283,6 @@ async def test_a_company_is_renamed_by_its_administrator_and_every_context_hears
 
 async def test_another_company_is_not_there(operator: Operator, company_id: int) -> None:
     who = await operator.administrators_identity(await operator.company())
-    for wanted in (company_id, 2**62, 0):
-        get = operator("GetCompany", pb.GetCompanyRequest(company_id=wanted), who=who)
+    for absent_id in (company_id, 2**62, 0):
+        get = operator("GetCompany", pb.GetCompanyRequest(company_id=absent_id), who=who)
         assert await refused(get) == (404, "not_found")

@@ -40,7 +40,7 @@ async def left_behind(operator: Operator, company_id: int, keys: int) -> tuple[I
     minted = [await operator("MintKey", request, who=who) for _ in range(keys)]
     email = (await listed(operator, company_id))[minted[0].key_id].administrator_email
     await deactivate(operator, who)
-    return who, email, [(one.key_id, one.key) for one in minted]
+    return who, email, [(response.key_id, response.key) for response in minted]
 
 
 def id_of(who: Identity) -> int:
@@ -60,8 +60,8 @@ async def listed(operator: Operator, company_id: int, **fields: Any) -> dict[int
 
 async def minter_of_a_write(api: Api, contexts: Contexts, key: str) -> int | None:
     """The administrator that a context is told when the key writes."""
-    made = await api.request("POST", "/tickets", key, b"{}", Idempotency_Key=str(time.monotonic_ns()))
-    assert made.status == 201
+    response = await api.request("POST", "/tickets", key, b"{}", Idempotency_Key=str(time.monotonic_ns()))
+    assert response.status == 201
     return contexts.seen[-1].identity.administrator_id
 
 
@@ -69,23 +69,24 @@ async def test_keys_go_on_and_say_that_their_administrator_is_deactivated(
     api: Api, operator: Operator, company_id: int, contexts: Contexts
 ) -> None:
     colleague = await operator.administrators_identity(company_id)
-    own = await operator("MintKey", pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_READ), who=colleague)
+    colleagues = await operator("MintKey", pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_READ), who=colleague)
     nobodys, _ = await operator.minted(company_id)
     who, _, ((key_id, key), *_) = await left_behind(operator, company_id, 2)
-    found = await listed(operator, company_id)
-    assert [found[one].HasField("administrator_active") for one in (own.key_id, nobodys, key_id)] == [True, False, True]
-    assert found[own.key_id].administrator_active and not found[key_id].administrator_active
-    assert set(await listed(operator, company_id, administrator_id=colleague.administrator_id)) == {own.key_id}
+    keys = await listed(operator, company_id)
+    says = [keys[number].HasField("administrator_active") for number in (colleagues.key_id, nobodys, key_id)]
+    assert says == [True, False, True]
+    assert keys[colleagues.key_id].administrator_active and not keys[key_id].administrator_active
+    assert set(await listed(operator, company_id, administrator_id=colleague.administrator_id)) == {colleagues.key_id}
     named = await operator(
         "BatchGetActors",
         actors_pb2.BatchGetActorsRequest(
-            actors=[f"caller:{key_id}", f"api_key:{own.key_id}", f"caller:{nobodys}", who.actor]
+            actors=[f"caller:{key_id}", f"api_key:{colleagues.key_id}", f"caller:{nobodys}", who.actor]
         ),
         who=colleague,
     )
-    left, kept, without, person = named.actors
-    assert left.administrator_name == person.name and left.HasField("administrator_active")
-    assert not left.administrator_active and kept.administrator_active
+    left_behind_key, kept, without, person = named.actors
+    assert left_behind_key.administrator_name == person.name and left_behind_key.HasField("administrator_active")
+    assert not left_behind_key.administrator_active and kept.administrator_active
     assert not without.HasField("administrator_active") and not person.HasField("administrator_active")
     assert await minter_of_a_write(api, contexts, key) == who.administrator_id
 
@@ -104,22 +105,22 @@ async def test_an_administrator_takes_over_one_key_whose_secret_and_rights_stay(
     assert after[key_id] == taken and after[other_id] == before[other_id]
     # What a use of the key changes is not of the act.
     for name in ("administrator_id", "administrator_email", "administrator_name", "administrator_active", *LAST_USE):
-        for one in (before[key_id], taken):
-            one.ClearField(name)  # type: ignore[arg-type]
+        for compared in (before[key_id], taken):
+            compared.ClearField(name)  # type: ignore[arg-type]
     assert taken == before[key_id]
 
     async def names_the_taker() -> bool:
         return await minter_of_a_write(api, contexts, key) == taker.administrator_id
 
     await eventually(names_the_taker)
-    entries = [one for one in await operator.audit(company_id, "key") if one[1] == "key.taken_over"]
+    entries = [entry for entry in await operator.audit(company_id, "key") if entry[1] == "key.taken_over"]
     old, new = {"administrator_id": who.administrator_id}, {"administrator_id": taker.administrator_id}
     assert entries == [(taker.actor, "key.taken_over", key_id, old, new)]
     # Sent again it is the same act; another one finds that its administrator works here.
     assert len((await operator("TakeOverKeys", request, who=taker)).keys) == 1
     request.idempotency_key = "another"
     assert await refused(operator("TakeOverKeys", request, who=taker)) == (422, "invalid_request")
-    assert [one for one in await operator.audit(company_id, "key") if one[1] == "key.taken_over"] == entries
+    assert [entry for entry in await operator.audit(company_id, "key") if entry[1] == "key.taken_over"] == entries
 
 
 async def test_all_working_keys_are_taken_over_in_one_act_and_each_is_on_record(
@@ -143,8 +144,8 @@ async def test_all_working_keys_are_taken_over_in_one_act_and_each_is_on_record(
     assert [key.id for key in taken] == [ids[0], *ids[2:]]
     assert {key.administrator_id for key in taken} == {taker.administrator_id}
     assert (await listed(operator, company_id))[ids[1]].administrator_id == who.administrator_id
-    entries = [one for one in await operator.audit(company_id, "key") if one[1] == "key.taken_over"]
-    assert [one[2] for one in entries] == [ids[0], *ids[2:]]
+    entries = [entry for entry in await operator.audit(company_id, "key") if entry[1] == "key.taken_over"]
+    assert [entry[2] for entry in entries] == [ids[0], *ids[2:]]
     # Whoever comes back finds them with their new administrator.
     back = ReactivateAdministratorRequest(idempotency_key="b", administrator_id=id_of(who))
     await operator("ReactivateAdministrator", back, company_id)
@@ -161,8 +162,8 @@ async def test_what_may_not_be_taken_over(operator: Operator, company_id: int) -
     await operator.revoke(revoked)
     nobodys, _ = await operator.minted(company_id)
     working = await operator.administrators_identity(company_id)
-    own = await operator("MintKey", pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_READ), who=working)
-    for number, key_id in enumerate((revoked, nobodys, own.key_id)):
+    working_key = await operator("MintKey", pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_READ), who=working)
+    for number, key_id in enumerate((revoked, nobodys, working_key.key_id)):
         request = pb.TakeOverKeysRequest(idempotency_key=f"k{number}", key_id=key_id)
         assert await refused(operator("TakeOverKeys", request, who=taker)) == (422, "invalid_request")
     request = pb.TakeOverKeysRequest(idempotency_key="w", of_administrator_id=id_of(working))
@@ -187,7 +188,7 @@ async def test_what_may_not_be_taken_over(operator: Operator, company_id: int) -
         "invalid_request",
     )
     assert await listed(operator, company_id) == before
-    assert {one[1] for one in await operator.audit(company_id, "key")} == {"key.minted", "key.revoked"}
+    assert {entry[1] for entry in await operator.audit(company_id, "key")} == {"key.minted", "key.revoked"}
 
 
 async def test_all_keys_of_an_administrator_are_revoked_in_one_act(
@@ -217,14 +218,14 @@ async def test_all_keys_of_an_administrator_are_revoked_in_one_act(
 
         await eventually(is_refused)
     assert (await api.get("/whoami", kept.key)).status == 200
-    entries = [one for one in await operator.audit(company_id, "key") if one[1] == "key.revoked"]
-    assert [(one[0], one[2]) for one in entries] == [(colleague.actor, key_id) for key_id, _ in minted]
+    entries = [entry for entry in await operator.audit(company_id, "key") if entry[1] == "key.revoked"]
+    assert [(entry[0], entry[2]) for entry in entries] == [(colleague.actor, key_id) for key_id, _ in minted]
     assert (await operator("RevokeKeys", request, who=colleague)).keys == revoked
     request.idempotency_key = "again"
     assert not (await operator("RevokeKeys", request, who=colleague)).keys
     # One that was revoked before is as it was.
-    one = pb.RevokeKeysRequest(idempotency_key="one", key_id=minted[0][0])
-    assert (await operator("RevokeKeys", one)).keys == [revoked[0]]
+    single = pb.RevokeKeysRequest(idempotency_key="one", key_id=minted[0][0])
+    assert (await operator("RevokeKeys", single)).keys == [revoked[0]]
     assert len([entry for entry in await operator.audit(company_id, "key") if entry[1] == "key.revoked"]) == 3
 
 
@@ -232,13 +233,13 @@ async def test_of_two_who_take_over_at_once_one_does(operator: Operator, company
     who, _, minted = await left_behind(operator, company_id, 5)
     takers = [await operator.administrators_identity(company_id) for _ in range(4)]
     request = pb.TakeOverKeysRequest(idempotency_key="t", of_administrator_id=id_of(who))
-    answers = await asyncio.gather(*(operator("TakeOverKeys", request, who=one) for one in takers))
-    assert sorted(len(one.keys) for one in answers) == [0, 0, 0, 5]
+    answers = await asyncio.gather(*(operator("TakeOverKeys", request, who=taker) for taker in takers))
+    assert sorted(len(answer.keys) for answer in answers) == [0, 0, 0, 5]
     (taker_id,) = {key.administrator_id for key in (await listed(operator, company_id)).values()}
-    (taken,) = [one.keys for one in answers if one.keys]
+    (taken,) = [answer.keys for answer in answers if answer.keys]
     assert taken[0].administrator_id == taker_id
-    entries = [one for one in await operator.audit(company_id, "key") if one[1] == "key.taken_over"]
-    assert sorted(one[2] for one in entries) == sorted(key_id for key_id, _ in minted)
+    entries = [entry for entry in await operator.audit(company_id, "key") if entry[1] == "key.taken_over"]
+    assert sorted(entry[2] for entry in entries) == sorted(key_id for key_id, _ in minted)
 
 
 async def test_both_acts_ask_for_a_confirmation(operator: Operator, company_id: int) -> None:

@@ -34,20 +34,20 @@ def console(gateway: Gateway, identity_keys: Path) -> Console:
 
 
 async def refused(call: Any) -> Refusal:
-    with pytest.raises(Refusal) as found:
+    with pytest.raises(Refusal) as raised:
         await call
-    assert found.value.message.endswith(".") and ". " not in found.value.message
-    return found.value
+    assert raised.value.message.endswith(".") and ". " not in raised.value.message
+    return raised.value
 
 
 async def execute(database: Database, sql: str, *arguments: Any) -> list[Any]:
     async with database.connection() as connection:
-        found: list[Any] = await connection.raw.fetch(sql, *arguments)
-        return found
+        rows: list[Any] = await connection.raw.fetch(sql, *arguments)
+        return rows
 
 
-def client(console: Console, known: str) -> pb.Client:
-    return pb.Client(address=console.client.address, user_agent="Firefox", known=known)
+def client(console: Console, text: str) -> pb.Client:
+    return pb.Client(address=console.client.address, user_agent="Firefox", known=text)
 
 
 async def fill_network(console: Console, email: str) -> None:
@@ -70,11 +70,11 @@ def test_a_browser_is_known_for_its_last_people_until_their_password_changes() -
     for account_id in range(1, PEOPLE_MAX + 1):
         text = browsers.text_for(text, account(account_id), NOON)
     assert len(text) <= 600 and "=" not in text
-    ids = {browsers.browser_of(text, account(one), NOON) for one in range(1, PEOPLE_MAX + 1)}
+    ids = {browsers.browser_of(text, account(number), NOON) for number in range(1, PEOPLE_MAX + 1)}
     assert len(ids) == PEOPLE_MAX and None not in ids
     # Who signs in again is the same browser, and nobody is lost.
     again = browsers.text_for(text, account(2), NOON + KNOWN_FOR / 2)
-    assert {browsers.browser_of(again, account(one), NOON) for one in range(1, PEOPLE_MAX + 1)} == ids
+    assert {browsers.browser_of(again, account(number), NOON) for number in range(1, PEOPLE_MAX + 1)} == ids
     # One person more, and the one who signed in longest ago is forgotten.
     more = browsers.text_for(again, account(9), NOON)
     assert browsers.browser_of(more, account(9), NOON) and browsers.browser_of(more, account(1), NOON) is None
@@ -109,26 +109,28 @@ async def test_failures_of_others_lock_out_no_browser_in_which_the_person_signed
     operator: Operator, company_id: int, console: Console, database: Database
 ) -> None:
     email, colleague = await administrator(operator, company_id), await administrator(operator, company_id)
-    made = await console.sign_in(email)
-    assert made.known
-    text = (await console("StepUp", session=made.text, password=GOOD, client=client(console, made.known))).session.text
+    session = await console.sign_in(email)
+    assert session.known
+    text = (
+        await console("StepUp", session=session.text, password=GOOD, client=client(console, session.known))
+    ).session.text
     await fill_network(console, email)
     # As strangers, both wait: the one for the account, the other for the network.
-    for one in (email, colleague):
-        assert (await refused(console("SignIn", email=one, password=GOOD))).code == "sign_in_delayed"
+    for person in (email, colleague):
+        assert (await refused(console("SignIn", email=person, password=GOOD))).code == "sign_in_delayed"
     assert (await refused(console("StepUp", session=text, password=GOOD))).code == "sign_in_delayed"
-    known = client(console, made.known)
-    confirmed = await console("StepUp", session=text, password=GOOD, client=known)
+    browser = client(console, session.known)
+    confirmed = await console("StepUp", session=text, password=GOOD, client=browser)
     assert confirmed.session.text and not confirmed.session.known
-    again = (await console("SignIn", email=email, password=GOOD, client=known)).session
+    again = (await console("SignIn", email=email, password=GOOD, client=browser)).session
     assert again.text and again.known
     # It is known for this person alone, and it opens nothing.
-    assert (await refused(console("SignIn", email=colleague, password=GOOD, client=known))).code == "sign_in_delayed"
-    assert await console.session(made.known) is None
-    assert (await refused(console("SignIn", email=email, password="", client=known))).status == 401
+    assert (await refused(console("SignIn", email=colleague, password=GOOD, client=browser))).code == "sign_in_delayed"
+    assert await console.session(session.known) is None
+    assert (await refused(console("SignIn", email=email, password="", client=browser))).status == 401
     # What the known browser failed is not the network's.
     (row,) = await execute(
-        database, "SELECT count(*) AS number FROM sign_in_failure WHERE network = $1", rules.network(known.address)
+        database, "SELECT count(*) AS number FROM sign_in_failure WHERE network = $1", rules.network(browser.address)
     )
     assert row["number"] == rules.NETWORK_FAILURES_MAX
 
@@ -137,7 +139,7 @@ async def test_guesses_in_a_known_browser_make_that_browser_wait(
     operator: Operator, company_id: int, console: Console, database: Database
 ) -> None:
     email = await administrator(operator, company_id)
-    stolen, own = [client(console, (await console.sign_in(email)).known) for _ in range(2)]
+    stolen, other = [client(console, (await console.sign_in(email)).known) for _ in range(2)]
 
     async def delayed() -> set[bytes]:
         rows = await execute(database, "SELECT email_digest FROM sign_in_delay WHERE failures >= 5")
@@ -145,13 +147,13 @@ async def test_guesses_in_a_known_browser_make_that_browser_wait(
 
     others = await delayed()  # of other tests
     guesses = [refused(console("SignIn", email=email, password=f"guess {n}", client=stolen)) for n in range(12)]
-    codes = [found.code for found in await asyncio.gather(*guesses)]
+    codes = [refusal.code for refusal in await asyncio.gather(*guesses)]
     assert rules.DELAY_FROM_FAILURES <= codes.count("sign_in_failed") <= rules.DELAY_FROM_FAILURES + 2
     await execute(database, "UPDATE sign_in_delay SET next_at = next_at + interval '60 s'")
-    found = await refused(console("SignIn", email=email, password=GOOD, client=stolen))
-    assert found.code == "sign_in_delayed"
+    refusal = await refused(console("SignIn", email=email, password=GOOD, client=stolen))
+    assert refusal.code == "sign_in_delayed"
     # Neither the person's other browser nor a stranger waits for it.
-    assert (await console("SignIn", email=email, password=GOOD, client=own)).session.text
+    assert (await console("SignIn", email=email, password=GOOD, client=other)).session.text
     assert await console.sign_in(email)
     # A sign-in in the browser itself ends its delay.
     assert len(await delayed() - others) == 1
@@ -162,19 +164,19 @@ async def test_guesses_in_a_known_browser_make_that_browser_wait(
 
 async def test_a_new_password_ends_what_is_known(operator: Operator, company_id: int, console: Console) -> None:
     email = await administrator(operator, company_id)
-    made = await console.sign_in(email)
-    known = client(console, made.known)
-    await console.account(made.text, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=BETTER))
+    session = await console.sign_in(email)
+    browser = client(console, session.known)
+    await console.account(session.text, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=BETTER))
     await fill_network(console, email)
-    found = await refused(console("SignIn", email=email, password=BETTER, client=known))
-    assert found.code == "sign_in_delayed"
+    refusal = await refused(console("SignIn", email=email, password=BETTER, client=browser))
+    assert refusal.code == "sign_in_delayed"
 
 
 @pytest.mark.parametrize("known", ["x", "." * 600, "A" * 86, "a.b.c.d.e.f", "\0", "é" * 99])
-async def test_a_made_up_text_is_as_none(operator: Operator, company_id: int, console: Console, known: str) -> None:
+async def test_a_made_up_text_is_as_none(operator: Operator, company_id: int, console: Console, text: str) -> None:
     email = await administrator(operator, company_id)
-    made = (await console("SignIn", email=email, password=GOOD, client=client(console, known))).session
-    assert made.text and made.known and len(made.known) <= 600
+    session = (await console("SignIn", email=email, password=GOOD, client=client(console, text))).session
+    assert session.text and session.known and len(session.known) <= 600
 
 
 # Passkeys
@@ -184,8 +186,8 @@ async def test_challenges_that_strangers_ask_for_are_stored_nowhere(
     operator: Operator, company_id: int, console: Console, database: Database, gateway: Gateway
 ) -> None:
     async def rows() -> int:
-        found: int = (await execute(database, "SELECT count(*) AS number FROM ceremony"))[0]["number"]
-        return found
+        number: int = (await execute(database, "SELECT count(*) AS number FROM ceremony"))[0]["number"]
+        return number
 
     origin = gateway.environment["MAKEREADY_CONSOLE_URL"]
     email = await administrator(operator, company_id)
@@ -200,22 +202,22 @@ async def test_challenges_that_strangers_ask_for_are_stored_nowhere(
     for _ in range(10):
         strangers = await asyncio.gather(*(console("StartPasskey") for _ in range(50)))
     assert await rows() == before
-    assert len({one.ceremony for one in strangers}) == 50
+    assert len({stranger.ceremony for stranger in strangers}) == 50
     # The first one is still good: nobody's challenge is pushed out.
     first = await console("StartPasskey")
     await asyncio.gather(*(console("StartPasskey") for _ in range(50)))
     credential = key.get(first.options_json)
-    made = await console("FinishPasskey", ceremony=first.ceremony, credential_json=credential)
-    assert made.session.session.email == email and made.session.known
+    signed_in = await console("FinishPasskey", ceremony=first.ceremony, credential_json=credential)
+    assert signed_in.session.session.email == email and signed_in.session.known
     assert await rows() == before + 1
     again = [console("FinishPasskey", ceremony=first.ceremony, credential_json=credential) for _ in range(4)]
-    assert {(await refused(one)).code for one in again} == {"sign_in_failed"}
+    assert {(await refused(call)).code for call in again} == {"sign_in_failed"}
     # One that is used at once signs in once.
     other = await console("StartPasskey")
     credential = key.get(other.options_json)
     both = [console("FinishPasskey", ceremony=other.ceremony, credential_json=credential) for _ in range(4)]
     answers = await asyncio.gather(*both, return_exceptions=True)
-    assert [isinstance(one, Refusal) for one in answers].count(False) == 1
+    assert [isinstance(answer, Refusal) for answer in answers].count(False) == 1
 
 
 async def test_a_challenge_is_good_for_its_session_and_its_time(
@@ -256,7 +258,7 @@ async def test_a_burst_of_sign_ins_keeps_nobody_else_waiting(
 ) -> None:
     """250 sign-ins at once from five networks. `test_turns.py` has the order in which they come."""
     email, stranger = await administrator(operator, company_id), await administrator(operator, company_id)
-    known = client(console, (await console.sign_in(email)).known)
+    browser = client(console, (await console.sign_in(email)).known)
     done: list[str] = []
 
     async def attack(number: int) -> str:
@@ -264,9 +266,9 @@ async def test_a_burst_of_sign_ins_keeps_nobody_else_waiting(
         address = pb.Client(address=f"172.16.{number % 5}.9", user_agent="x")
         try:
             await console("SignIn", email=f"burst{number}@example.com", password="wrong", client=address)
-        except Refusal as found:
-            done.append(found.code)
-            return found.code
+        except Refusal as refusal:
+            done.append(refusal.code)
+            return refusal.code
         raise AssertionError("a wrong password signed in")
 
     async def genuine(name: str, from_where: Console, **values: Any) -> None:
@@ -286,7 +288,7 @@ async def test_a_burst_of_sign_ins_keeps_nobody_else_waiting(
     await comes_true(lambda: done)  # from now on the line is as long as it gets
     fresh = Console(gateway.grpc_target, identity_keys)
     await asyncio.gather(
-        genuine("in a known browser", console, email=email, client=known),
+        genuine("in a known browser", console, email=email, client=browser),
         genuine("from another network", fresh, email=stranger),
     )
     codes = await asyncio.gather(*burst)
@@ -295,5 +297,7 @@ async def test_a_burst_of_sign_ins_keeps_nobody_else_waiting(
     digests = [hashlib.sha256(f"burst{number}@example.com".encode()).digest() for number in range(250)]
     rows = await execute(database, "SELECT failures FROM sign_in_delay WHERE email_digest = ANY($1)", digests)
     assert sum(row["failures"] for row in rows) == codes.count("sign_in_failed")
-    (left,) = await execute(database, "SELECT count(*) AS number FROM sign_in_failure WHERE network LIKE '172.16.%'")
-    assert left["number"] == codes.count("sign_in_failed")
+    (failures,) = await execute(
+        database, "SELECT count(*) AS number FROM sign_in_failure WHERE network LIKE '172.16.%'"
+    )
+    assert failures["number"] == codes.count("sign_in_failed")

@@ -29,8 +29,8 @@ async def refusal(call: Any) -> tuple[int, str, str]:
 
 async def member(operator: Operator, company_id: int) -> int:
     request = desk.AddStaffRequest(idempotency_key="m", name="Ada Byrne")
-    found: int = (await operator("AddStaff", request, company_id)).staff.staff_id
-    return found
+    staff_id: int = (await operator("AddStaff", request, company_id)).staff.staff_id
+    return staff_id
 
 
 # ActorsService.IssueActorToken
@@ -60,7 +60,7 @@ async def test_a_token_names_the_person_the_company_and_one_service(
 async def test_no_token_is_issued_for_a_person_of_another_company(operator: Operator, company_id: int) -> None:
     other_id = await operator.company()
     email, staff_id = await operator.administrator(other_id), await member(operator, other_id)
-    for unknown, known in (
+    for unknown, foreign in (
         ({"administrator_email": "nobody@example.com"}, {"administrator_email": email}),
         ({"administrator_email": "nobody\0@example.com"}, {"administrator_email": email}),
         ({"staff_id": UNKNOWN}, {"staff_id": staff_id}),
@@ -68,8 +68,8 @@ async def test_no_token_is_issued_for_a_person_of_another_company(operator: Oper
     ):
         request = actors_pb2.IssueActorTokenRequest
         answers = {
-            await refusal(operator("IssueActorToken", request(company_id=company_id, audience="svc-tickets", **one)))
-            for one in (unknown, known)
+            await refusal(operator("IssueActorToken", request(company_id=company_id, audience="svc-tickets", **person)))
+            for person in (unknown, foreign)
         }
         assert len(answers) == 1 and answers.pop()[0] == 404
     assert (
@@ -159,8 +159,8 @@ async def test_what_happens_to_a_company_its_administrators_and_keys_is_on_recor
     revoked = (await operator("RevokeKey", pb.RevokeKeyRequest(key_id=minted.key_id))).key
     await operator("RevokeKey", pb.RevokeKeyRequest(key_id=minted.key_id))
     entries = await operator.audit(company_id)
-    (administrator,) = [one for one in entries if one[1] == "administrator.created"]
-    assert [one for one in entries if one[1] not in ("administrator.created", "key.revoked")] == [
+    (administrator,) = [entry for entry in entries if entry[1] == "administrator.created"]
+    assert [entry for entry in entries if entry[1] not in ("administrator.created", "key.revoked")] == [
         ("operator", "company.created", company_id, {}, {"name": "Maple Homes", "timezone": "UTC"}),
         ("operator", "company.updated", company_id, {"active": True}, {"active": False}),
         (me, "company.updated", company_id, {"timezone": "UTC"}, {"timezone": "America/Denver"}),
@@ -174,7 +174,7 @@ async def test_what_happens_to_a_company_its_administrators_and_keys_is_on_recor
     ]
     assert administrator[:4] == ("operator", "administrator.created", who.administrator_id, {})
     assert set(administrator[4]) == {"email", "name"}
-    (revocation,) = [one for one in entries if one[1] == "key.revoked"]
+    (revocation,) = [entry for entry in entries if entry[1] == "key.revoked"]
     assert revocation[:4] == ("operator", "key.revoked", minted.key_id, {"revoked_at": None})
     assert revocation[4]["revoked_at"].startswith(revoked.revoked_at.ToDatetime().isoformat()[:19])
     assert minted.key not in str(entries)
@@ -204,14 +204,14 @@ async def test_staff_are_added_changed_listed_and_on_record(operator: Operator, 
     assert list(listed.staff) == [changed, bo] and not listed.HasField("next_after_id")
     first = await operator("ListStaff", desk.ListStaffRequest(limit=1), company_id)
     assert list(first.staff) == [changed] and first.next_after_id == ada.staff_id
-    rest = await operator("ListStaff", desk.ListStaffRequest(limit=1, after_id=first.next_after_id), company_id)
-    assert list(rest.staff) == [bo] and not rest.HasField("next_after_id")
+    second = await operator("ListStaff", desk.ListStaffRequest(limit=1, after_id=first.next_after_id), company_id)
+    assert list(second.staff) == [bo] and not second.HasField("next_after_id")
     for words, active, names in (
         ("ADA king", None, ["Ada King"]), ("s1", None, ["Ada King"]), ("b", True, ["Bo"]), ("ada bo", None, []),
         ("%", None, []), ("_", None, []), ("\\", None, []), ("", True, ["Ada King", "Bo"]), ("", False, []),
     ):  # fmt: skip
-        wanted = desk.ListStaffRequest(words=words, active=active)
-        assert [one.name for one in (await operator("ListStaff", wanted, who=who)).staff] == names, words
+        search = desk.ListStaffRequest(words=words, active=active)
+        assert [member.name for member in (await operator("ListStaff", search, who=who)).staff] == names, words
     assert await operator.audit(company_id, "staff") == [
         (
             who.actor,
@@ -236,9 +236,9 @@ async def test_a_member_with_an_external_id_is_found_by_a_later_import(operator:
     ada = (await operator("AddStaff", request, company_id)).staff
     row = ImportRow(line=2, json=b'{"external_id": "S1", "name": "Ada King"}')
     answer = await operator("ImportStaff", staff_pb2.ImportStaffRequest(rows=[row]), company_id)
-    assert [one.outcome for one in answer.results] == [IMPORT_OUTCOME_CHANGED]
-    (found,) = (await operator("ListStaff", desk.ListStaffRequest(), company_id)).staff
-    assert (found.staff_id, found.name, found.source) == (ada.staff_id, "Ada King", "staff")
+    assert [row_result.outcome for row_result in answer.results] == [IMPORT_OUTCOME_CHANGED]
+    (staff,) = (await operator("ListStaff", desk.ListStaffRequest(), company_id)).staff
+    assert (staff.staff_id, staff.name, staff.source) == (ada.staff_id, "Ada King", "staff")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ async def test_a_bad_member_is_refused_and_leaves_nothing(
     bo = (await operator("AddStaff", desk.AddStaffRequest(idempotency_key="b", name="Bo"), company_id)).staff
     changed = desk.UpdateStaffRequest(**({"idempotency_key": "y"} | values), staff_id=bo.staff_id)
     assert (await refusal(operator("UpdateStaff", changed, company_id)))[0] == status
-    assert [one.name for one in (await operator("ListStaff", desk.ListStaffRequest(), company_id)).staff] == [
+    assert [member.name for member in (await operator("ListStaff", desk.ListStaffRequest(), company_id)).staff] == [
         "Taken",
         "Bo",
     ]
@@ -278,8 +278,8 @@ async def test_a_member_of_another_company_and_an_unknown_company_are_not_there(
 ) -> None:
     staff_id = await member(operator, company_id)
     other_id = await operator.company()
-    for wanted in (staff_id, UNKNOWN, 0):
-        request = desk.UpdateStaffRequest(idempotency_key="u", staff_id=wanted, name="x")
+    for absent_id in (staff_id, UNKNOWN, 0):
+        request = desk.UpdateStaffRequest(idempotency_key="u", staff_id=absent_id, name="x")
         assert await refusal(operator("UpdateStaff", request, other_id)) == (
             404,
             "not_found",
@@ -298,9 +298,9 @@ async def test_members_added_at_once_with_one_key_are_one(operator: Operator, co
     answers = await asyncio.gather(
         *(operator("AddStaff", request, company_id) for _ in range(10)), return_exceptions=True
     )
-    made = {one.staff.staff_id for one in answers if not isinstance(one, BaseException)}
-    assert len(made) == 1
-    assert {one.code for one in answers if isinstance(one, Refusal)} <= {"idempotency_in_progress"}
+    staff_ids = {answer.staff.staff_id for answer in answers if not isinstance(answer, BaseException)}
+    assert len(staff_ids) == 1
+    assert {answer.code for answer in answers if isinstance(answer, Refusal)} <= {"idempotency_in_progress"}
     assert len((await operator("ListStaff", desk.ListStaffRequest(), company_id)).staff) == 1
 
 

@@ -34,16 +34,16 @@ def console(gateway: Gateway, identity_keys: Path) -> Console:
 
 
 async def refused(call: Any) -> Refusal:
-    with pytest.raises(Refusal) as found:
+    with pytest.raises(Refusal) as raised:
         await call
-    assert found.value.message.endswith(".") and ". " not in found.value.message
-    return found.value
+    assert raised.value.message.endswith(".") and ". " not in raised.value.message
+    return raised.value
 
 
 async def execute(database: Database, sql: str, *arguments: Any) -> list[Any]:
     async with database.connection() as connection:
-        found: list[Any] = await connection.raw.fetch(sql, *arguments)
-        return found
+        rows: list[Any] = await connection.raw.fetch(sql, *arguments)
+        return rows
 
 
 async def age(database: Database, text: str, **by: float) -> None:
@@ -62,8 +62,8 @@ async def test_an_administrator_signs_in_is_named_and_signs_out(
     operator: Operator, company_id: int, console: Console, database: Database
 ) -> None:
     email = await administrator(operator, company_id)
-    made = await console.sign_in(f" {email.upper()} ")
-    session = made.session
+    signed_in = await console.sign_in(f" {email.upper()} ")
+    session = signed_in.session
     assert (session.kind, session.name, session.email) == (options_pb2.KIND_ADMINISTRATOR, "Olga Petrov", email)
     assert (session.company_id, session.company_name, session.timezone) == (company_id, "Maple Homes", "UTC")
     assert session.actor == f"administrator:{session.person_id}"
@@ -71,59 +71,59 @@ async def test_an_administrator_signs_in_is_named_and_signs_out(
     length = session.ends_at.ToDatetime() - session.started_at.ToDatetime()
     idle = session.idle_ends_at.ToDatetime() - session.started_at.ToDatetime()
     assert (length, idle) == (datetime.timedelta(hours=24), datetime.timedelta(hours=8))
-    assert await console.session(made.text) == session
+    assert await console.session(signed_in.text) == session
     stored = await execute(database, "SELECT digest FROM session WHERE id = $1", session.session_id)
-    assert [row["digest"] for row in stored] == [hashlib.sha256(made.text.encode()).digest()]
-    assert len(base64.urlsafe_b64decode(made.text + "=")) == 32
+    assert [row["digest"] for row in stored] == [hashlib.sha256(signed_in.text.encode()).digest()]
+    assert len(base64.urlsafe_b64decode(signed_in.text + "=")) == 32
 
-    who = await console.identity(made.text, "svc-tickets")
+    who = await console.identity(signed_in.text, "svc-tickets")
     assert (who.kind, who.issuer, who.company_id) == (ADMINISTRATOR, "gateway", company_id)
     assert (who.administrator_id, who.session_id) == (session.person_id, session.session_id)
     assert 0 <= time.time() - who.stepped_up_at < 60
 
     for _ in range(2):
-        await console("SignOut", session=made.text)
-    assert await console.session(made.text) is None
-    assert (await refused(console("IssueToken", session=made.text, audience="x"))).code == "no_session"
+        await console("SignOut", session=signed_in.text)
+    assert await console.session(signed_in.text) is None
+    assert (await refused(console("IssueToken", session=signed_in.text, audience="x"))).code == "no_session"
     entries = await execute(
         database,
         "SELECT actor, action, after FROM audit WHERE company_id = $1 AND action ~ '^session' ORDER BY id",
         company_id,
     )
-    assert [(one["actor"], one["action"]) for one in entries] == [
+    assert [(entry["actor"], entry["action"]) for entry in entries] == [
         (session.actor, "session.started"),
         (session.actor, "session.ended"),
     ]
-    assert made.text not in str(entries) and console.client.address in str(entries[0]["after"])
+    assert signed_in.text not in str(entries) and console.client.address in str(entries[0]["after"])
 
 
 async def test_a_permit_outlives_its_session_and_ends_with_the_administrator(
     operator: Operator, company_id: int, console: Console, database: Database, identity_keys: Path
 ) -> None:
     email = await administrator(operator, company_id)
-    made = await console.sign_in(email)
-    permit = await console("MakePermit", session=made.text)
-    length = permit.expires_at.ToDatetime() - made.session.started_at.ToDatetime()
+    signed_in = await console.sign_in(email)
+    permit = await console("MakePermit", session=signed_in.text)
+    length = permit.expires_at.ToDatetime() - signed_in.session.started_at.ToDatetime()
     assert datetime.timedelta(hours=24) <= length < datetime.timedelta(hours=24, minutes=1)
-    await console("SignOut", session=made.text)
+    await console("SignOut", session=signed_in.text)
     token = (await console("IssueToken", permit=permit.permit, audience="svc-tickets")).token
     who = TokenVerifier(identity_keys / "ring.jwks", "svc-tickets").verify(token)
-    assert (who.kind, who.administrator_id, who.company_id) == (ADMINISTRATOR, made.session.person_id, company_id)
+    assert (who.kind, who.administrator_id, who.company_id) == (ADMINISTRATOR, signed_in.session.person_id, company_id)
     assert (who.stepped_up_at, who.session_id, who.only_service) == (0, None, "")
     stored = await execute(database, "SELECT digest FROM ceremony WHERE purpose = 'permit'")
     assert hashlib.sha256(permit.permit.encode()).digest() in [row["digest"] for row in stored]
 
     # It is no session, and no session is one.
     assert await console.session(permit.permit) is None
-    for values in ({"permit": made.text}, {"permit": "x" * 9000}, {"session": permit.permit}):
+    for values in ({"permit": signed_in.text}, {"permit": "x" * 9000}, {"session": permit.permit}):
         assert (await refused(console("IssueToken", audience="svc-tickets", **values))).code == "no_session"
     request = administrators_pb2.DeactivateAdministratorRequest(
-        idempotency_key="d", administrator_id=made.session.person_id
+        idempotency_key="d", administrator_id=signed_in.session.person_id
     )
     await administrator(operator, company_id)  # the last one stays
     await operator("DeactivateAdministrator", request, company_id)
     assert (await refused(console("IssueToken", permit=permit.permit, audience="x"))).code == "no_session"
-    assert (await refused(console("MakePermit", session=made.text))).code == "no_session"
+    assert (await refused(console("MakePermit", session=signed_in.text))).code == "no_session"
 
 
 async def test_all_failures_have_one_answer_and_are_on_record(
@@ -131,15 +131,15 @@ async def test_all_failures_have_one_answer_and_are_on_record(
 ) -> None:
     email, ended = await administrator(operator, company_id), await administrator(operator, company_id)
     listed = await operator("ListAdministrators", administrators_pb2.ListAdministratorsRequest(), company_id)
-    (ended_id,) = [one.administrator_id for one in listed.administrators if one.email == ended]
+    (ended_id,) = [colleague.administrator_id for colleague in listed.administrators if colleague.email == ended]
     request = administrators_pb2.DeactivateAdministratorRequest(idempotency_key="d", administrator_id=ended_id)
     await operator("DeactivateAdministrator", request, company_id)
     invited = await operator.administrator(company_id)
     answers = {
-        (found.status, found.code, found.message)
-        for found in [
-            await refused(console("SignIn", email=one, password=password))
-            for one, password in (
+        (refusal.status, refusal.code, refusal.message)
+        for refusal in [
+            await refused(console("SignIn", email=name, password=password))
+            for name, password in (
                 (email, "wrong"),
                 (email, ""),
                 (email, GOOD + "x" * 2000),
@@ -158,7 +158,7 @@ async def test_all_failures_have_one_answer_and_are_on_record(
         "SELECT actor, subject FROM audit WHERE company_id = $1 AND action = 'sign_in.failed'",
         company_id,
     )
-    assert [(one["actor"], one["subject"]) for one in entries] == [("console", "administrator")] * 5
+    assert [(entry["actor"], entry["subject"]) for entry in entries] == [("console", "administrator")] * 5
     assert await console.sign_in(email)
 
 
@@ -174,11 +174,11 @@ async def test_an_unknown_email_costs_the_same_hash(
 
     email = await administrator(operator, company_id)
     spent = {}
-    for one in (email, f"not-{email}"):
+    for name in (email, f"not-{email}"):
         before = cpu()
         for _ in range(4):
-            await refused(console("SignIn", email=one, password="wrong"))
-        spent[one] = cpu() - before
+            await refused(console("SignIn", email=name, password="wrong"))
+        spent[name] = cpu() - before
     assert spent[f"not-{email}"] > spent[email] / 3
 
 
@@ -186,12 +186,12 @@ async def test_a_delay_doubles_from_the_fifth_failure_for_known_and_unknown_emai
     operator: Operator, company_id: int, console: Console, database: Database
 ) -> None:
     email = await administrator(operator, company_id)
-    for one in (email, f"not-{email}"):
-        digest = hashlib.sha256(one.encode()).digest()
-        assert {(await refused(console("SignIn", email=one, password="wrong"))).status for _ in range(5)} == {401}
+    for name in (email, f"not-{email}"):
+        digest = hashlib.sha256(name.encode()).digest()
+        assert {(await refused(console("SignIn", email=name, password="wrong"))).status for _ in range(5)} == {401}
         await execute(database, "UPDATE sign_in_delay SET next_at = next_at + '40 s' WHERE email_digest = $1", digest)
-        found = await refused(console("SignIn", email=one, password=GOOD))
-        assert (found.status, found.code) == (429, "sign_in_delayed") and "seconds" in found.message
+        refusal = await refused(console("SignIn", email=name, password=GOOD))
+        assert (refusal.status, refusal.code) == (429, "sign_in_delayed") and "seconds" in refusal.message
         (row,) = await execute(database, "SELECT failures FROM sign_in_delay WHERE email_digest = $1", digest)
         assert row["failures"] == 5, "an attempt that has to wait does not count"
         await execute(
@@ -199,8 +199,8 @@ async def test_a_delay_doubles_from_the_fifth_failure_for_known_and_unknown_emai
             "UPDATE sign_in_delay SET next_at = clock_timestamp(), failures = 30 WHERE email_digest = $1",
             digest,
         )
-        assert (await refused(console("SignIn", email=one, password="wrong"))).status == 401
-        assert "15 minutes" in (await refused(console("SignIn", email=one, password=GOOD))).message
+        assert (await refused(console("SignIn", email=name, password="wrong"))).status == 401
+        assert "15 minutes" in (await refused(console("SignIn", email=name, password=GOOD))).message
         await execute(database, "UPDATE sign_in_delay SET next_at = clock_timestamp() WHERE email_digest = $1", digest)
     await console.sign_in(email)
     digest = hashlib.sha256(email.encode()).digest()
@@ -212,7 +212,7 @@ async def test_guesses_at_once_are_counted_before_they_are_checked(
 ) -> None:
     email = await administrator(operator, company_id)
     guesses = [refused(console("SignIn", email=email, password=f"guess {number}")) for number in range(12)]
-    codes = [found.code for found in await asyncio.gather(*guesses)]
+    codes = [refusal.code for refusal in await asyncio.gather(*guesses)]
     # One more may be let in when the first delay, of a second, is over.
     assert 5 <= codes.count("sign_in_failed") <= 7 and set(codes) == {"sign_in_failed", "sign_in_delayed"}
 
@@ -250,8 +250,8 @@ async def test_a_network_waits_after_twenty_failures_and_others_do_not(
     for number in range(20):
         unknown = f"n{number}-{email}"
         assert (await refused(console("SignIn", email=unknown, password="wrong"))).status == 401
-    found = await refused(console("SignIn", email=email, password=GOOD))
-    assert (found.status, found.code) == (429, "sign_in_delayed") and "minutes" in found.message
+    refusal = await refused(console("SignIn", email=email, password=GOOD))
+    assert (refusal.status, refusal.code) == (429, "sign_in_delayed") and "minutes" in refusal.message
     assert await Console(gateway.grpc_target, identity_keys).sign_in(email)
     await execute(database, "UPDATE sign_in_failure SET failed_at = failed_at - interval '5 minutes'")
     await console.sign_in(email)
@@ -294,17 +294,17 @@ async def test_step_up_renews_the_text_and_opens_acts_for_ten_minutes(
     await age(database, text, minutes=10)
     session = await console.session(text)
     assert session is not None and not session.HasField("step_up_until")
-    found = await refused(operator("MintKey", mint, who=await console.identity(text)))
-    assert (found.status, found.code) == (403, "step_up_required")
+    refusal = await refused(operator("MintKey", mint, who=await console.identity(text)))
+    assert (refusal.status, refusal.code) == (403, "step_up_required")
     listed = identity_pb2.ListKeysRequest(company_id=company_id)
     assert (await operator("ListKeys", listed, who=await console.identity(text))).keys, "reading asks for none"
 
     assert (await refused(console("StepUp", session=text, password="wrong"))).code == "sign_in_failed"
-    made = (await console("StepUp", session=text, password=GOOD)).session
-    assert made.text != text and made.session.session_id == session.session_id
-    assert made.session.HasField("step_up_until")
+    confirmed = (await console("StepUp", session=text, password=GOOD)).session
+    assert confirmed.text != text and confirmed.session.session_id == session.session_id
+    assert confirmed.session.HasField("step_up_until")
     assert await console.session(text) is None, "the text before is worth nothing"
-    assert await operator("MintKey", mint, who=await console.identity(made.text))
+    assert await operator("MintKey", mint, who=await console.identity(confirmed.text))
     assert (await refused(console("StepUp", session=text, password=GOOD))).code == "no_session"
 
 
@@ -327,7 +327,10 @@ async def test_a_changed_password_ends_the_other_sessions_at_once(
     email = await administrator(operator, company_id)
     here, there = [(await console.sign_in(email)).text for _ in range(2)]
     listed = (await console.account(here, "ListSessions", accounts_pb2.ListSessionsRequest())).sessions
-    assert [(one.current, one.method, one.address) for one in sorted(listed, key=lambda one: one.session_id)] == [
+    assert [
+        (session.current, session.method, session.address)
+        for session in sorted(listed, key=lambda session: session.session_id)
+    ] == [
         (True, "password", console.client.address),
         (False, "password", console.client.address),
     ]
@@ -340,8 +343,10 @@ async def test_a_changed_password_ends_the_other_sessions_at_once(
         "123456789012345",
         "a" * 1001,
     ):
-        found = await refused(console.account(here, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=bad)))
-        assert (found.status, found.code) == (422, "invalid_request")
+        refusal = await refused(
+            console.account(here, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=bad))
+        )
+        assert (refusal.status, refusal.code) == (422, "invalid_request")
     changed = await console.account(here, "ChangePassword", accounts_pb2.ChangePasswordRequest(password=BETTER))
     assert changed.sessions_ended == 1
     assert await console.session(there) is None and await console.session(here)
@@ -389,20 +394,20 @@ async def test_deactivation_ends_sessions_and_the_next_sign_in(
     operator: Operator, company_id: int, console: Console
 ) -> None:
     email = await administrator(operator, company_id)
-    made = await console.sign_in(email)
-    own = administrators_pb2.DeactivateAdministratorRequest(
-        idempotency_key="own", administrator_id=made.session.person_id
+    signed_in = await console.sign_in(email)
+    request = administrators_pb2.DeactivateAdministratorRequest(
+        idempotency_key="own", administrator_id=signed_in.session.person_id
     )
-    who = await console.identity(made.text)
-    assert (await refused(operator("DeactivateAdministrator", own, who=who))).status == 422
-    await operator("DeactivateAdministrator", own, company_id)
-    assert await console.session(made.text) is None
+    who = await console.identity(signed_in.text)
+    assert (await refused(operator("DeactivateAdministrator", request, who=who))).status == 422
+    await operator("DeactivateAdministrator", request, company_id)
+    assert await console.session(signed_in.text) is None
     assert (await refused(console("SignIn", email=email, password=GOOD))).code == "sign_in_failed"
     again = administrators_pb2.ReactivateAdministratorRequest(
-        idempotency_key="again", administrator_id=made.session.person_id
+        idempotency_key="again", administrator_id=signed_in.session.person_id
     )
     assert (await operator("ReactivateAdministrator", again, company_id)).administrator.active
-    assert await console.session(made.text) is None, "the old session stays ended"
+    assert await console.session(signed_in.text) is None, "the old session stays ended"
     second = await console.sign_in(email)
     await operator.set_active(company_id, False)
     assert await console.session(second.text) is None
@@ -419,7 +424,7 @@ async def test_a_password_of_release_0_2_0_signs_in_and_is_replaced(
 ) -> None:
     salt = b"0123456789abcdef"
     digest = hashlib.scrypt(b"ten letter", salt=salt, n=2**16, r=8, p=1, maxmem=132 * 2**16 * 8, dklen=32)
-    stored = "$".join(["scrypt", "65536", "8", "1", *(base64.b64encode(one).decode() for one in (salt, digest))])
+    stored = "$".join(["scrypt", "65536", "8", "1", *(base64.b64encode(part).decode() for part in (salt, digest))])
     email = f"old-{company_id}@example.com"
     await execute(
         database,
@@ -448,12 +453,12 @@ async def test_the_console_alone_opens_sessions_and_opens_nothing_else(
     listed = TokenSigner(identity_keys / "svc-tickets.jwk").token("gateway", Identity(SERVICE, "svc-tickets"))
     other = Console(gateway.grpc_target, identity_keys)
     other._token = listed
-    with pytest.raises(grpc.aio.AioRpcError) as found:
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
         await other("GetSession", session="x")
-    assert found.value.code() is grpc.StatusCode.PERMISSION_DENIED
-    with pytest.raises(grpc.aio.AioRpcError) as found:
+    assert raised.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
         await console._answer(accounts_pb2.GetAccountRequest(), console._token)
-    assert found.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    assert raised.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
 # How many sessions an account has
@@ -477,18 +482,18 @@ async def test_one_session_too_many_ends_the_idlest_one_and_says_so(
 ) -> None:
     email, colleague = await administrator(operator, company_id), await administrator(operator, company_id)
     theirs = await console.sign_in(colleague)
-    made = [await console.sign_in(email) for _ in range(5)]
-    await more_sessions(database, made[0], rules.SESSIONS_MAX - len(made), minutes=1)
-    for place, one in enumerate(made):
+    sessions = [await console.sign_in(email) for _ in range(5)]
+    await more_sessions(database, sessions[0], rules.SESSIONS_MAX - len(sessions), minutes=1)
+    for place, session in enumerate(sessions):
         # The first was used last, so the second is the idlest.
-        await age(database, one.text, minutes=5 if place == 0 else 60 - place)
+        await age(database, session.text, minutes=5 if place == 0 else 60 - place)
     newest = await console.sign_in(email)
-    assert await console.session(made[1].text) is None
-    answer = await console("GetSession", session=made[1].text)
+    assert await console.session(sessions[1].text) is None
+    answer = await console("GetSession", session=sessions[1].text)
     assert answer.displaced and not answer.HasField("session")
-    for one in (made[0], *made[2:], newest, theirs):
-        assert await console.session(one.text) is not None
-    assert (await refused(console("IssueToken", session=made[1].text, audience="x"))).code == "no_session"
+    for session in (sessions[0], *sessions[2:], newest, theirs):
+        assert await console.session(session.text) is not None
+    assert (await refused(console("IssueToken", session=sessions[1].text, audience="x"))).code == "no_session"
     listed = await console.account(newest.text, "ListSessions", accounts_pb2.ListSessionsRequest())
     assert len(listed.sessions) == rules.SESSIONS_MAX
     ended = await execute(
@@ -496,14 +501,14 @@ async def test_one_session_too_many_ends_the_idlest_one_and_says_so(
         "SELECT actor, after FROM audit WHERE company_id = $1 AND action = 'session.ended'",
         company_id,
     )
-    assert [one["actor"] for one in ended] == [newest.session.actor]
-    assert str(made[1].session.session_id) in str(ended[0]["after"])
+    assert [entry["actor"] for entry in ended] == [newest.session.actor]
+    assert str(sessions[1].session.session_id) in str(ended[0]["after"])
     # One that ended otherwise was not displaced.
-    await console("SignOut", session=made[2].text)
-    await age(database, made[3].text, hours=9)
-    await age(database, made[4].text, hours=25)
-    for one in (made[2], made[3], made[4]):
-        assert not (await console("GetSession", session=one.text)).displaced
+    await console("SignOut", session=sessions[2].text)
+    await age(database, sessions[3].text, hours=9)
+    await age(database, sessions[4].text, hours=25)
+    for session in (sessions[2], sessions[3], sessions[4]):
+        assert not (await console("GetSession", session=session.text)).displaced
     # They count as ended.
     gone = await console.account(newest.text, "EndSession", accounts_pb2.EndSessionRequest(others=True))
     assert gone.sessions_ended == rules.SESSIONS_MAX - 3  # without this one, made[2] and made[4]

@@ -81,5 +81,5 @@ def test_the_step_of_a_code_is_used_once_and_goes_only_forward() -> None:
     ],
 )
 def test_a_password_is_more_than_what_others_know(password: str, is_made_of: bool) -> None:
-    known = ["nia@example.com", "nia", "cole", "maple", "homes", "Nia Cole", "Maple Homes"]
-    assert rules.is_made_of(password, known) == is_made_of
+    personal_words = ["nia@example.com", "nia", "cole", "maple", "homes", "Nia Cole", "Maple Homes"]
+    assert rules.is_made_of(password, personal_words) == is_made_of

@@ -27,8 +27,8 @@ async def put(operator: Operator, company_id: int, *rows: Any, dry_run: bool = F
     sent = [ImportRow(line=line, json=json.dumps(row).encode()) for line, row in enumerate(rows, start=2)]
     answer = await operator("ImportStaff", pb.ImportStaffRequest(rows=sent, dry_run=dry_run), company_id)
     return [
-        f"{ImportOutcome.Name(one.outcome).removeprefix('IMPORT_OUTCOME_').lower()} {one.field}".strip()
-        for one in answer.results
+        f"{ImportOutcome.Name(row_result.outcome).removeprefix('IMPORT_OUTCOME_').lower()} {row_result.field}".strip()
+        for row_result in answer.results
     ]
 
 
@@ -44,15 +44,15 @@ async def published(database: Database, company_id: int) -> list[tuple[int, str,
         rows = await connection.raw.fetch("SELECT message FROM outbox ORDER BY event_id")
     events = [Event.FromString(row["message"]) for row in rows]
     return [
-        (one.version, one.external_id, one.name)
+        (reference.version, reference.external_id, reference.name)
         for event in events
         if event.company_id == company_id
-        for one in event.references.staff
+        for reference in event.references.staff
     ]
 
 
 @pytest.fixture
-async def asked(gateway: Gateway, identity_keys: Path) -> Any:
+async def batch_get_staff(gateway: Gateway, identity_keys: Path) -> Any:
     """Requests staff as svc-tickets does."""
 
     async def ask(company_id: int, ids: list[int], external_ids: list[str], token_company: int = 0) -> list[Any]:
@@ -117,34 +117,36 @@ async def test_a_dry_run_reports_the_same_and_changes_nothing(
 
 
 async def test_members_of_two_companies_may_bear_the_same_external_id(
-    operator: Operator, company_id: int, database: Database, asked: Any
+    operator: Operator, company_id: int, database: Database, batch_get_staff: Any
 ) -> None:
     other_id = await operator.company()
     assert await put(operator, company_id, ADA) == ["created"]
     assert await put(operator, other_id, ADA | {"name": "Bo"}) == ["created"]
-    (found,) = await asked(other_id, [], ["S1"])
-    assert (found.name, found.company_id) == ("Bo", other_id)
+    (member,) = await batch_get_staff(other_id, [], ["S1"])
+    assert (member.name, member.company_id) == ("Bo", other_id)
     mine = (await stored(database, company_id))["S1"]["id"]
-    assert await asked(other_id, [mine], []) == []
+    assert await batch_get_staff(other_id, [mine], []) == []
 
 
 async def test_a_service_is_given_those_who_exist(
-    operator: Operator, company_id: int, database: Database, asked: Any
+    operator: Operator, company_id: int, database: Database, batch_get_staff: Any
 ) -> None:
     await put(operator, company_id, ADA, ADA | {"external_id": "S2", "name": "Bo"}, ADA | {"external_id": "S3"})
     ids = {name: row["id"] for name, row in (await stored(database, company_id)).items()}
-    found = await asked(company_id, [ids["S1"], 2**62], ["S2", "nobody"])
-    assert {(one.id, one.external_id, one.name, one.version) for one in found} == {
+    members = await batch_get_staff(company_id, [ids["S1"], 2**62], ["S2", "nobody"])
+    assert {(member.id, member.external_id, member.name, member.version) for member in members} == {
         (ids["S1"], "S1", "Ada Byrne", 1),
         (ids["S2"], "S2", "Bo", 1),
     }
-    assert await asked(company_id, [], []) == []
+    assert await batch_get_staff(company_id, [], []) == []
 
 
-async def test_a_token_for_one_company_gives_no_others_staff(operator: Operator, company_id: int, asked: Any) -> None:
+async def test_a_token_for_one_company_gives_no_others_staff(
+    operator: Operator, company_id: int, batch_get_staff: Any
+) -> None:
     await put(operator, company_id, ADA)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await asked(company_id, [], ["S1"], token_company=company_id + 1)
+        await batch_get_staff(company_id, [], ["S1"], token_company=company_id + 1)
     assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED
 
 

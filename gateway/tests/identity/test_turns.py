@@ -48,10 +48,10 @@ class Bench:
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    made = Bench()
-    yield made
-    made.let_go.set()
-    await asyncio.gather(*made.tasks, return_exceptions=True)
+    line = Bench()
+    yield line
+    line.let_go.set()
+    await asyncio.gather(*line.tasks, return_exceptions=True)
 
 
 async def refusal_of(call: Awaitable[object]) -> str:
@@ -84,9 +84,9 @@ async def test_a_genuine_sign_in_waits_for_one_hash_of_each_network_at_most(benc
     for number in range(WAITING_MAX):
         await bench.wait(f"flood {number}", Line(f"10.0.{number % networks}.0/24"))
     stranger = await bench.wait("stranger", Line("10.9.9.0/24"))
-    known = await bench.wait("known", Line("browser", is_known=True))
+    browser = await bench.wait("known", Line("browser", is_known=True))
     bench.let_go.set()
-    assert (await stranger, await known) == ("stranger", "known")
+    assert (await stranger, await browser) == ("stranger", "known")
     # One more is the known one itself; two threads may note two neighbours the other way round.
     assert bench.ran.index("stranger") <= networks + 1 + AT_A_TIME
     assert bench.ran.index("known") <= 1 + AT_A_TIME
@@ -115,12 +115,12 @@ async def test_a_full_line_takes_from_the_network_with_the_most(bench: Bench) ->
     assert bench.turns.waiting == WAITING_MAX
     assert await refusal_of(await bench.wait("flood too", Line("10.0.0.0/24"))) == "sign_in_busy"
     genuine = await bench.wait("genuine", Line("10.9.9.0/24"))
-    known = await bench.wait("known", Line("browser", is_known=True))
+    browser = await bench.wait("known", Line("browser", is_known=True))
     for last in flood[-2:]:
         assert await refusal_of(last) == "sign_in_busy"
     assert bench.turns.waiting == WAITING_MAX
     bench.let_go.set()
-    assert (await genuine, await known) == ("genuine", "known")
+    assert (await genuine, await browser) == ("genuine", "known")
     assert max(bench.ran.index(name) for name in ("genuine", "known")) <= 3 + AT_A_TIME
 
 
@@ -130,7 +130,7 @@ async def test_who_has_waited_too_long_is_refused_and_costs_nothing(
     monkeypatch.setattr(turns, "WAIT_SECONDS_MAX", 0.01)
     await bench.hold()
     late = [await bench.wait(f"late {number}", Line("10.0.0.0/24")) for number in range(5)]
-    assert {await refusal_of(one) for one in late} == {"sign_in_busy"}
+    assert {await refusal_of(sign_in) for sign_in in late} == {"sign_in_busy"}
     assert bench.turns.waiting == 0
     bench.let_go.set()
     await asyncio.gather(*bench.tasks, return_exceptions=True)
