@@ -66,7 +66,6 @@ NAMES_TO_MEND: tuple[str, ...] = (
     "sdk/typescript/pack.py",
     "sdk/typescript/tests",
     "svc-catalog/tests",
-    "svc-occupancy/svc_occupancy",
     "svc-occupancy/tests",
     "svc-tickets/svc_tickets",
     "svc-tickets/tests",
@@ -98,7 +97,6 @@ TO_SPLIT: frozenset[str] = frozenset(
         "gateway/gateway/identity/usage/queries.py _store",
         "importing/importing/mapping_file.py _Loader",
         "importing/importing/run.py Import.__init__",
-        "svc-occupancy/svc_occupancy/board/queries.py _board",
         "svc-tickets/svc_tickets/replicas/fetch.py ReplicaFetcher.fetch",
         "svc-webhooks/svc_webhooks/dispatch/queries/recording.py _record_attempts",
     }

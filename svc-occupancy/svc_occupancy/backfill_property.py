@@ -1,5 +1,5 @@
 """Fills the property of rows that the release before wrote, which has no such column: while an installation is
-upgraded, its processes write beside this release's."""
+upgraded, its processes write as this release's do."""
 
 from __future__ import annotations
 

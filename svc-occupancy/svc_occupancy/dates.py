@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, Protocol
+
+from google.protobuf.message import Message
 
 from chassis.records import bodies
 from chassis.refusals import invalid_request
@@ -11,7 +13,7 @@ from chassis.refusals import invalid_request
 ROWS, ROWS_MAX = 50, 200
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """The last row of a page in a list by date. A row without a date has the last date of the calendar."""
 
     date: datetime.date
@@ -21,36 +23,52 @@ class Place(NamedTuple):
         return f"{self.date.isoformat()}.{self.id}"
 
 
-START = Place(datetime.date.min, 0)
+class Limited(Protocol):
+    """A request for so many rows."""
+
+    @property
+    def limit(self) -> int: ...
+    def HasField(self, field_name: Literal["limit"], /) -> bool: ...
 
 
-def place_of(date: datetime.date | None, record_id: int) -> Place:
-    return Place(date or datetime.date.max, record_id)
+class Following(Protocol):
+    """A request for the rows after a position."""
+
+    @property
+    def after(self) -> str: ...
+    def HasField(self, field_name: Literal["after"], /) -> bool: ...
 
 
-def place_after(request: Any) -> Place:
-    """The place in the request's `after`. Raises Refusal 400 for a text that no page had."""
+START = Position(datetime.date.min, 0)
+
+
+def position_of(date: datetime.date | None, record_id: int) -> Position:
+    return Position(date or datetime.date.max, record_id)
+
+
+def position_after(request: Following) -> Position:
+    """The position in the request's `after`. Raises Refusal 400 for a text that no page had."""
     if not request.HasField("after"):
         return START
     date, _, number = request.after.partition(".")
     try:
-        found = Place(datetime.date.fromisoformat(date), int(number))
+        position = Position(datetime.date.fromisoformat(date), int(number))
     except ValueError:
-        found = START
-    if str(found) != request.after or not 0 < found.id <= bodies.ID_MAX:
+        position = START
+    if str(position) != request.after or not 0 < position.id <= bodies.ID_MAX:
         raise invalid_request("after must be the next_after of an earlier page.", "after")
-    return found
+    return position
 
 
-def rows_of(request: Any, most: int = ROWS_MAX, default: int = ROWS) -> int:
+def rows_of(request: Limited, most: int = ROWS_MAX, default: int = ROWS) -> int:
     """The request's `limit`. Raises Refusal 400 for one that is out of bounds."""
-    rows: int = request.limit if request.HasField("limit") else default
+    rows = request.limit if request.HasField("limit") else default
     if not 1 <= rows <= most:
         raise invalid_request(f"limit must be from 1 to {most}.", "limit")
     return rows
 
 
-def date_of(request: Any, field: str) -> datetime.date | None:
+def date_of(request: Message, field: str) -> datetime.date | None:
     """The date in a request's field; None if it is absent. Raises Refusal 400."""
     if not request.HasField(field):
         return None

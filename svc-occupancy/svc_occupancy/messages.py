@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from asyncpg import Record
 from google.protobuf.message import Message
 
 Filled = TypeVar("Filled", bound=Message)
 
 
-def filled(kind: type[Filled], values: Mapping[str, Any]) -> Filled:
+def filled(message_type: type[Filled], values: Mapping[str, object] | Record) -> Filled:
     """The message, with fields filled by name: None leaves a field absent, a date becomes YYYY-MM-DD."""
-    message = kind()
+    message = message_type()
     for name in message.DESCRIPTOR.fields_by_name:
         value = values[name]
         if isinstance(value, datetime.datetime):

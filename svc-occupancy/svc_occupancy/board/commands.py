@@ -9,9 +9,10 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
+from google.protobuf.message import Message
 
 from chassis.auth import identity
 from chassis.db.database import Database
@@ -76,29 +77,29 @@ class TurnBoardService:
             raise invalid_request("clashes go with no status: they are of units with any.", "clashes")
         if request.HasField("after_id" if statuses else "after"):
             raise invalid_request("after_id belongs to the order of ids, and after to that of ready dates.", "after")
-        after, today = dates.place_after(request), await replica_queries.today(self.database, company_id)
+        after, today = dates.position_after(request), await replica_queries.today(self.database, company_id)
         if statuses:
-            of = (company_id, statuses, after, rows + 1, today)
-            found = await queries.under_way(self.database, *of, property_id)
+            search = (company_id, statuses, after, rows + 1, today)
+            units = await queries.under_way(self.database, *search, property_id)
         else:
             first_id = min(request.after_id, bodies.ID_MAX - 1) + 1
             from_id = (company_id, first_id, rows + 1, today, property_id)
-            found = await queries.board(self.database, *from_id, clashes=request.clashes)
-        shown = found[:rows]
-        tasks = await self._tasks(company_id, shown) if request.with_tasks else {}
-        response = pb.ListBoardResponse(units=[records.board_unit(unit, tasks.get(unit.unit_id, ())) for unit in shown])
-        if len(found) > rows and statuses:
-            response.next_after = str(dates.place_of(shown[-1].ready_on, shown[-1].unit_id))
-        elif len(found) > rows:
-            response.next_after_id = shown[-1].unit_id
+            units = await queries.board(self.database, *from_id, clashes=request.clashes)
+        page = units[:rows]
+        tasks = await self._tasks(company_id, page) if request.with_tasks else {}
+        response = pb.ListBoardResponse(units=[records.board_unit(unit, tasks.get(unit.unit_id, ())) for unit in page])
+        if len(units) > rows and statuses:
+            response.next_after = str(dates.position_of(page[-1].ready_on, page[-1].unit_id))
+        elif len(units) > rows:
+            response.next_after_id = page[-1].unit_id
         return response
 
     async def _tasks(self, company_id: int, units: Sequence[records.BoardUnit]) -> dict[int, list[StoredTask]]:
         """The units' tasks by their unit; see BoardUnit.tasks."""
-        found: dict[int, list[StoredTask]] = {}
+        tasks_of_units: dict[int, list[StoredTask]] = {}
         for task in await queries.tasks(self.database, company_id, units):
-            found.setdefault(task.unit_id, []).append(task)
-        return {unit_id: rules.shown_tasks(tasks, queries.TASKS_SHOWN) for unit_id, tasks in found.items()}
+            tasks_of_units.setdefault(task.unit_id, []).append(task)
+        return {unit_id: rules.shown_tasks(tasks, queries.TASKS_SHOWN) for unit_id, tasks in tasks_of_units.items()}
 
     async def GetBoardUnit(self, request: pb.GetBoardUnitRequest, call: identity.Call) -> pb.GetBoardUnitResponse:
         company_id = identity.company_id(call)
@@ -117,21 +118,21 @@ class TurnBoardService:
             before = turn = await turn_queries.stored_turn(self.database, company_id, unit.turn_id)
             if turn is not None and turn.move_out_date is not None:
                 response.notice.CopyFrom(records.notice(turn))
-        for one in planned:
-            clash = is_clash(before, one)
-            response.planned.append(records.planned_turn(one, residents[one.turn_id], is_clash=clash))
-            before = one
+        for following in planned:
+            clash = is_clash(before, following)
+            response.planned.append(records.planned_turn(following, residents[following.turn_id], is_clash=clash))
+            before = following
         return response
 
     async def CountBoard(self, request: pb.CountBoardRequest, call: identity.Call) -> pb.CountBoardResponse:
         company_id, property_id = identity.company_id(call), _property_of(request)
         today = await replica_queries.today(self.database, company_id)
-        counted = await queries.counts(self.database, company_id, property_id)
+        counts = await queries.counts(self.database, company_id, property_id)
         by_status: Counter[UnitStatus | None] = Counter()
         by_property: Counter[int] = Counter()
-        for one in counted:
-            by_status[one.unit_status] += one.units
-            by_property[one.property_id or 0] += one.units
+        for counted in counts:
+            by_status[counted.unit_status] += counted.units
+            by_property[counted.property_id or 0] += counted.units
         tasks = await queries.task_counts(self.database, company_id, today, property_id)
         response = pb.CountBoardResponse(
             statuses=[
@@ -149,7 +150,7 @@ class TurnBoardService:
         response.units = await queries.units(self.database, company_id)
         several = [place for place, _ in by_property.most_common(queries.PROPERTIES_MAX)]
         names = await queries.property_names(self.database, company_id, several)
-        for place, name in sorted(names.items(), key=lambda one: (one[1].casefold(), one[0])):
+        for place, name in sorted(names.items(), key=lambda named: (named[1].casefold(), named[0])):
             response.properties.add(property_id=place, property=name, units=by_property[place])
         return response
 
@@ -160,10 +161,10 @@ class TurnBoardService:
         if await turn_queries.place(self.database, company_id, request.unit_id) is None:
             raise not_of_company("unit")
         before = request.before_version if request.HasField("before_version") else bodies.ID_MAX
-        found = await queries.status_changes(self.database, company_id, request.unit_id, before, rows + 1)
-        response = pb.ListUnitStatusChangesResponse(changes=map(records.status_change, found[:rows]))
-        if len(found) > rows:
-            response.next_before_version = found[rows - 1].version
+        changes = await queries.status_changes(self.database, company_id, request.unit_id, before, rows + 1)
+        response = pb.ListUnitStatusChangesResponse(changes=map(records.status_change, changes[:rows]))
+        if len(changes) > rows:
+            response.next_before_version = changes[rows - 1].version
         return response
 
     async def SetUnitStatus(self, request: pb.SetUnitStatusRequest, call: identity.Call) -> pb.SetUnitStatusResponse:
@@ -176,15 +177,15 @@ class TurnBoardService:
                 status, is_lived_in=turn is not None, move_out_date=None if turn is None else turn.move_out_date
             )
             if status != before:
-                shown = turn or await turn_queries.turn_of_vacant_unit(command.connection, command.company_id, unit)
+                last_turn = turn or await turn_queries.turn_of_vacant_unit(command.connection, command.company_id, unit)
                 ready_on, turn_id = (None, None) if turn is None else (turn.projected_ready_on, turn.id)
                 await change_unit(command, unit, status, ready_on, "board", turn_id)
-                if shown is not None:
-                    changes: dict[str, Any] = {"planned_version": shown.next_planned_version}
+                if last_turn is not None:
+                    changes: dict[str, object] = {"planned_version": last_turn.next_planned_version}
                     if turn is not None:
                         changes["vacated_on"] = await departure_dealt_with(command, unit, turn, status)
-                    at, document = await self._touch(command, msgspec.structs.replace(shown, **changes))
-                    await publish_change(command, shown.id, at, document, "status", before, status)
+                    at, document = await self._touch(command, msgspec.structs.replace(last_turn, **changes))
+                    await publish_change(command, last_turn.id, at, document, "status", before, status)
             today = await replica_queries.today(command.connection, command.company_id)
             row = await queries.unit(command.connection, command.company_id, unit.id, today)
             assert row is not None
@@ -227,7 +228,7 @@ class TurnBoardService:
             if unit.turn.move_out_date is None:
                 return pb.CancelNoticeResponse(document=turn.document)
             check_notice_cancellation(None if unit.next is None else unit.next.move_in_date)
-            changes: list[tuple[Literal["status", "schedule"], Any, Any]] = []
+            changes: list[tuple[Literal["status", "schedule"], object, object]] = []
             if (status := unit.state.unit_status) != "Occupied":
                 changes.append(("status", status, "Occupied"))
             if (ready_on := unit.turn.projected_ready_on) is not None:
@@ -237,8 +238,8 @@ class TurnBoardService:
             document = await self.turns.change(command, turn, ended, action="notice_cancelled", at=moments[-1])
             await cancel_open_tasks(command, unit.turn.id)
             await change_unit(command, unit, "Occupied", None, "notice_cancelled", unit.turn.id)
-            for at, (what, before, after) in zip(moments, changes, strict=False):
-                await publish_change(command, unit.turn.id, at, document, what, before, after)
+            for at, (aspect, before, after) in zip(moments, changes, strict=False):
+                await publish_change(command, unit.turn.id, at, document, aspect, before, after)
             return pb.CancelNoticeResponse(document=document)
 
         return await run_on_unit(self.commands, self.fetcher, call, request, pb.CancelNoticeResponse, work)
@@ -280,7 +281,7 @@ class TurnBoardService:
         return at, document
 
 
-def _sent(request: Any, field: str) -> str | None:
+def _sent(request: Message, field: str) -> str | None:
     """The text of an optional field; None if it is absent."""
     return getattr(request, field) if request.HasField(field) else None
 

@@ -86,9 +86,9 @@ class Resident(NamedTuple):
 
 
 def board_unit(unit: BoardUnit, tasks: Sequence[StoredTask] = ()) -> turn_board_pb2.BoardUnit:
-    found = filled(turn_board_pb2.BoardUnit, unit._asdict() | {"tasks": None})
-    found.tasks.extend(map(turn_task, tasks))
-    return found
+    message = filled(turn_board_pb2.BoardUnit, unit._asdict() | {"tasks": None})
+    message.tasks.extend(map(turn_task, tasks))
+    return message
 
 
 def resident(party: Resident) -> turn_board_pb2.Resident:
@@ -96,9 +96,9 @@ def resident(party: Resident) -> turn_board_pb2.Resident:
 
 
 def planned_turn(turn: PlannedTurn, parties: Sequence[Resident], *, is_clash: bool) -> turn_board_pb2.PlannedTurn:
-    found = filled(turn_board_pb2.PlannedTurn, turn._asdict() | {"residents": None, "is_clash": is_clash})
-    found.residents.extend(map(resident, parties))
-    return found
+    message = filled(turn_board_pb2.PlannedTurn, turn._asdict() | {"residents": None, "is_clash": is_clash})
+    message.residents.extend(map(resident, parties))
+    return message
 
 
 def status_change(change: StatusChange) -> turn_board_pb2.UnitStatusChange:

@@ -45,11 +45,11 @@ def check_schedule(
 
 def asked_statuses(named: Iterable[str], *, under_way: bool) -> list[UnitStatus]:
     """The statuses whose units a list shows by their ready date; none: all units. Raises Refusal 422."""
-    wanted = set(named)
-    if not wanted.issubset(UNDER_WAY):
+    statuses = set(named)
+    if not statuses.issubset(UNDER_WAY):
         message = f"unit_statuses may name {', '.join(UNDER_WAY[:-1])} and {UNDER_WAY[-1]} only."
         raise invalid_request(message, "unit_statuses", 422)
-    return [status for status in UNDER_WAY if under_way or status in wanted]
+    return [status for status in UNDER_WAY if under_way or status in statuses]
 
 
 class ShownTask(Protocol):

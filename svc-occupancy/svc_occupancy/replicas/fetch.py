@@ -25,8 +25,8 @@ class ReplicaFetcher:
 
         Raises Unavailable if the owner does not answer.
         """
-        known = await queries.units(self._database, company_id, external_ids)
-        missing = [one for one in external_ids if one not in known]
+        stored = await queries.units(self._database, company_id, external_ids)
+        missing = [external_id for external_id in external_ids if external_id not in stored]
         if not missing:
             return
         await self._fetch(places_pb2.BatchGetReferencesRequest(company_id=company_id, unit_external_ids=missing))

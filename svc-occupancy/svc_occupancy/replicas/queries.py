@@ -48,8 +48,8 @@ async def units_for_update(connection: Connection, company_id: int, external_ids
 
 async def timezone(connection: Connection | Database, company_id: int) -> str | None:
     """The company's timezone; None if the company has not arrived."""
-    found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
-    return found
+    timezone: str | None = await connection.value(_TIMEZONE, company_id=company_id)
+    return timezone
 
 
 async def today(connection: Connection | Database, company_id: int) -> datetime.date:

@@ -33,7 +33,7 @@ from svc_occupancy.units.queries import status_before
 from svc_occupancy.units.rules import ActiveTurn
 
 _ADD_LEASE = InsertMany(tables.lease, tables.lease.c.keys())
-_ADD_PARTIES = InsertMany(tables.party, [one.name for one in tables.party.c if one.name != "forgotten_at"])
+_ADD_PARTIES = InsertMany(tables.party, [column.name for column in tables.party.c if column.name != "forgotten_at"])
 _NO_FEED = {"occupancy_source": None, "occupancy_fed_at": None}
 _MOVED = "move_in_changed"  # the action in the audit log
 
@@ -77,17 +77,15 @@ class ResidencyCommandsService:
         names = [name for name in StaffMoveIn.__struct_fields__ if name != "parties"]
         party_names = pb.NewParty.DESCRIPTOR.fields_by_name
         sent = [fields(party, *party_names) for party in request.parties]
-        wanted = bodies.check(StaffMoveIn, {**fields(request, *names), "parties": sent})
-        rules.check_lease(wanted.lease_start_date, wanted.lease_end_date)
-        rules.check_parties(wanted.parties)
+        new = bodies.check(StaffMoveIn, {**fields(request, *names), "parties": sent})
+        rules.check_lease(new.lease_start_date, new.lease_end_date)
+        rules.check_parties(new.parties)
         company_id = identity.company_id(call)
         await self.fetcher.fetch_company(company_id)
-        lease, parties = await self.leases.rows(
-            company_id, wanted.lease_start_date, wanted.lease_end_date, wanted.parties
-        )
+        lease, parties = await self.leases.rows(company_id, new.lease_start_date, new.lease_end_date, new.parties)
 
         async def work(command: Command, unit: HeldUnit) -> pb.AddMoveInResponse:
-            effect = effects.move_in(unit, wanted.move_in_date, wanted.predecessor_transition_id, _today(command, unit))
+            effect = effects.move_in(unit, new.move_in_date, new.predecessor_transition_id, _today(command, unit))
             if effect.begins and unit.turn is not None:
                 ended = await self.turns.lock(command, unit.turn.id)
                 await self.turns.change(command, ended, {"status": "completed"}, action="completed")
@@ -95,8 +93,8 @@ class ResidencyCommandsService:
                 "property_id": unit.property_id,
                 "unit_id": unit.id,
                 "status": "active",
-                "move_in_date": wanted.move_in_date,
-                "external_id": wanted.external_id,
+                "move_in_date": new.move_in_date,
+                "external_id": new.external_id,
                 **effect.columns,
             }
 
@@ -146,19 +144,19 @@ class ResidencyCommandsService:
         at = command.next_instant(row["updated_at"])
         planned = {"has_begun": False, "began_at": None, "vacated_on": None, "planned_version": row["version"] + 1}
         document = await self.turns.change(command, turn, {"move_in_date": date, **planned}, action=_MOVED, at=at)
-        shown_id, shown, current, ready_on = turn_id, document, None, None
+        changed_id, changed, current, ready_on = turn_id, document, None, None
         if row["predecessor_id"] is not None:
             ended = await self.turns.lock(command, row["predecessor_id"])
             if ended.row["status"] == "completed":
                 at = command.next_instant(max(at, ended.row["updated_at"]))
-                shown = await self.turns.change(command, ended, {"status": "active"}, action="reopened", at=at)
-                shown_id, ready_on = ended.row["id"], ended.row["projected_ready_on"]
-                current = ActiveTurn(shown_id, ended.row["move_out_date"], ready_on)
+                changed = await self.turns.change(command, ended, {"status": "active"}, action="reopened", at=at)
+                changed_id, ready_on = ended.row["id"], ended.row["projected_ready_on"]
+                current = ActiveTurn(changed_id, ended.row["move_out_date"], ready_on)
         stood = await status_before(command.connection, command.company_id, unit.id, turn_id)
         after = unit_rules.status_put_off(before, stood, current, today)
-        await change_unit(command, unit, after, ready_on, "move_in_changed", None if current is None else shown_id)
+        await change_unit(command, unit, after, ready_on, "move_in_changed", None if current is None else changed_id)
         if after != before:
-            await publish_change(command, shown_id, at, shown, "status", before, after)
+            await publish_change(command, changed_id, at, changed, "status", before, after)
         return document
 
 

@@ -26,8 +26,10 @@ def notice(unit: HeldUnit, notice: NoticeCreate | StaffNotice, today: datetime.d
     """Raises Refusal 422 if nobody in the unit could leave on the date. today: in the company's timezone."""
     current, following, date = unit.turn, unit.next, notice.move_out_date
     stored = None if current is None else current.move_out_date
-    said = rules.notice_date(date, stored, None if following is None else following.move_in_date, today)
-    outcome = rules.record_notice(rules.resident(current, unit.state.unit_status, is_next=following is not None), said)
+    notice_date = rules.notice_date(date, stored, None if following is None else following.move_in_date, today)
+    outcome = rules.record_notice(
+        rules.resident(current, unit.state.unit_status, is_next=following is not None), notice_date
+    )
     turn = following if outcome == "next_departs" else current
     assert turn is not None
     changes: dict[str, Any] = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import msgspec
 from asyncpg import Record
@@ -48,7 +47,7 @@ class PartiesService:
         place = None if turn is None else await turn_queries.place(self.database, company_id, turn.unit_id)
         if turn is None or place is None:
             raise turn_rules.not_of_company("party")
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             **{name: party[name] for name in ("first_name", "last_name", "role", "forgotten_at")},
             **place._asdict(),
             "party_id": party["id"],
@@ -61,10 +60,10 @@ class PartiesService:
             "has_notice_words": queries.has_notice_words(turn),
             "same_email": None,
         }
-        found = filled(pb.GetPartyResponse, values)
+        response = filled(pb.GetPartyResponse, values)
         same = await queries.same_email(self.database, company_id, party)
-        found.same_email.extend(filled(pb.SameAddress, one._asdict()) for one in same)
-        return found
+        response.same_email.extend(filled(pb.SameAddress, match._asdict()) for match in same)
+        return response
 
     async def ForgetParty(self, request: pb.ForgetPartyRequest, call: identity.Call) -> pb.ForgetPartyResponse:
         """Again for a person who is forgotten already: removes the further texts that are marked."""
@@ -72,12 +71,12 @@ class PartiesService:
         rules.check_ticket_texts(texts)
 
         async def work(command: Command) -> pb.ForgetPartyResponse:
-            known = await queries.party(command.connection, command.company_id, request.party_id)
-            if known is None:
+            stored = await queries.party(command.connection, command.company_id, request.party_id)
+            if stored is None:
                 raise turn_rules.not_of_company("party")
-            unit = await hold_unit_of(command, known["transition_id"])
+            unit = await hold_unit_of(command, stored["transition_id"])
             party = await queries.locked_party(command.connection, command.company_id, request.party_id)
-            turn = await turn_queries.stored_turn(command.connection, command.company_id, known["transition_id"])
+            turn = await turn_queries.stored_turn(command.connection, command.company_id, stored["transition_id"])
             assert party is not None and turn is not None
             response = pb.ForgetPartyResponse()
             response.forgotten_at.FromDatetime(party["forgotten_at"] or command.now)
@@ -142,14 +141,14 @@ async def removed_words(
     database: Database, company_id: int, entries: Sequence[Record]
 ) -> Mapping[int, Collection[str]]:
     """The words of notices that entries of the audit log quote, of people who were forgotten since: see `Removed`."""
-    quoting = [one for one in entries if one["subject"] == "turn" and _quotes(one)]
+    quoting = [entry for entry in entries if entry["subject"] == "turn" and _quotes(entry)]
     if not quoting:
         return {}
-    forgotten = await queries.forgotten_at(database, company_id, list({one["subject_id"] for one in quoting}))
+    forgotten = await queries.forgotten_at(database, company_id, list({entry["subject_id"] for entry in quoting}))
     return {
-        one["id"]: queries.NOTICE_WORDS
-        for one in quoting
-        if one["subject_id"] in forgotten and one["recorded_at"] <= forgotten[one["subject_id"]]
+        entry["id"]: queries.NOTICE_WORDS
+        for entry in quoting
+        if entry["subject_id"] in forgotten and entry["recorded_at"] <= forgotten[entry["subject_id"]]
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -13,7 +12,7 @@ from chassis.db.ids import Ids
 from svc_occupancy.residencies import rules, tables
 from svc_occupancy.residencies.inputs import PartyCreate
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 
 
 class Leases:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, Text, and_, cast, func, literal_column, null, select, update
@@ -18,6 +18,7 @@ from svc_occupancy import schema
 from svc_occupancy.residencies import rules, tables
 from svc_occupancy.turns import tables as turn_tables
 from svc_occupancy.turns.queries import LOOK
+from svc_occupancy.turns.tables import StoredTurn
 from svc_occupancy.units import tables as unit_tables
 from svc_occupancy.units.queries import put_states
 
@@ -140,23 +141,23 @@ class SameEmail(NamedTuple):
 
 def _same_email() -> Query[SameEmail]:
     conditions, order = stretch([(_party.c.company_id, _company_id), (tables.EMAIL_KEY, param("email", Text))], [])
-    found = (
+    matches = (
         select(_party.c.id, _party.c.transition_id, _party.c.first_name, _party.c.last_name)
         # A literal condition, because the index is partial.
         .where(*conditions, _party.c.email.is_not(None), _party.c.id != _party_id)
         .order_by(*(column.desc() for column in order), _party.c.id.desc())
         .limit(literal_column(str(SAME_EMAIL_ROWS)))
-        .subquery("found")
+        .subquery("matches")
     )
-    of_turn = and_(_turn.c.company_id == _company_id, _turn.c.id == found.c.transition_id)
+    of_turn = and_(_turn.c.company_id == _company_id, _turn.c.id == matches.c.transition_id)
     return Query(
         SameEmail,
         select(
-            found.c.id.label("party_id"), found.c.first_name, found.c.last_name, found.c.transition_id.label("turn_id"),
-            _turn.c.unit_id, schema.unit.c.name.label("unit"),
+            matches.c.id.label("party_id"), matches.c.first_name, matches.c.last_name,
+            matches.c.transition_id.label("turn_id"), _turn.c.unit_id, schema.unit.c.name.label("unit"),
         )
-        .select_from(found.join(_turn, of_turn).join(schema.unit, schema.unit.c.id == _turn.c.unit_id))
-        .order_by(found.c.id.desc()),
+        .select_from(matches.join(_turn, of_turn).join(schema.unit, schema.unit.c.id == _turn.c.unit_id))
+        .order_by(matches.c.id.desc()),
     )  # fmt: skip
 
 
@@ -217,7 +218,7 @@ async def forget(connection: Connection, company_id: int, party_id: int, at: dat
     await connection.execute(_FORGET, company_id=company_id, party_id=party_id, at=at)
 
 
-def has_notice_words(turn: Any) -> bool:
+def has_notice_words(turn: StoredTurn) -> bool:
     """Whether a turn has words of a notice."""
     return any(getattr(turn, name) is not None for name in NOTICE_WORDS)
 

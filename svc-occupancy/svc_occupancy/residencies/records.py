@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
+from asyncpg import Record
 from sqlalchemy import column
-from sqlalchemy.sql.elements import ColumnElement
 
+from chassis.db.statements import Expression
 from chassis.records.shapes import Computed, Link, Nested, Shape
 from makeready.occupancy.v1 import residencies_pb2
 from svc_occupancy.messages import filled
@@ -79,13 +80,13 @@ PARTY = Shape(Party, tables.party)
 _party = PARTY.renderer()
 
 
-def _parties(rows: Sequence[Mapping[str, Any]]) -> list[Party]:
-    known = [column for column in tables.party.c if column.name in rows[0]] if rows else []
-    return [_party.of_values({column: row[column.name] for column in known}) for row in rows]
+def _parties(rows: Sequence[Mapping[str, object]]) -> list[Party]:
+    columns = [column for column in tables.party.c if column.name in rows[0]] if rows else []
+    return [_party.of_values({column: row[column.name] for column in columns}) for row in rows]
 
 
 # The rows of a lease's parties, in their order. No statement selects them: they are a value for `Renderer.of_values`.
-PARTIES: ColumnElement[Any] = column("parties")
+PARTIES: Expression = column("parties")
 
 _URL = Link("/units/{unit_id}/transitions")
 # external_id is the one in the request: the turn stores its own and the notice's in two columns.
@@ -106,7 +107,7 @@ MOVE_IN = Shape(
 )
 
 
-def residency(row: Any, parties: Sequence[Any]) -> residencies_pb2.Residency:
+def residency(row: Record, parties: Sequence[Record]) -> residencies_pb2.Residency:
     """A residency for people, with contacts. row: of `queries.RESIDENCIES`."""
     values = {
         "turn_id": row["id"],
@@ -115,11 +116,11 @@ def residency(row: Any, parties: Sequence[Any]) -> residencies_pb2.Residency:
         "lease": None,
         "parties": None,
     }
-    found = filled(residencies_pb2.Residency, {**row, **values})
+    message = filled(residencies_pb2.Residency, {**row, **values})
     if row["lease_id"] is not None:
-        found.lease.id, found.lease.start_date = row["lease_id"], row["lease_start_date"].isoformat()
-        found.lease.lease_type = rules.lease_type(row["lease_end_date"])
+        message.lease.id, message.lease.start_date = row["lease_id"], row["lease_start_date"].isoformat()
+        message.lease.lease_type = rules.lease_type(row["lease_end_date"])
         if row["lease_end_date"] is not None:
-            found.lease.end_date = row["lease_end_date"].isoformat()
-    found.parties.extend(filled(residencies_pb2.Party, party) for party in parties)
-    return found
+            message.lease.end_date = row["lease_end_date"].isoformat()
+    message.parties.extend(filled(residencies_pb2.Party, party) for party in parties)
+    return message

@@ -263,9 +263,9 @@ def without_party(record: Any, turn_id: int, party_id: int) -> bool:
     """
     if not isinstance(record, dict) or (record.get("entity_type"), record.get("entity_id")) != ("occupancy", turn_id):
         return False
-    found = [one for one in record.get("parties", ()) if one["id"] == party_id]
+    parties = [party for party in record.get("parties", ()) if party["id"] == party_id]
     changed = False
-    for party in found:
+    for party in parties:
         for name in ("first_name", "last_name", "external_id"):
             changed = changed or party[name] is not None
             party[name] = None

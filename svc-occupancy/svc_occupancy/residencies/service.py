@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from asyncpg import Record
@@ -27,7 +27,7 @@ from svc_occupancy import dates, schema
 from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.residencies import effects, queries, records, rules, tables
 from svc_occupancy.residencies.inputs import MoveInCreate, NoticeCreate
-from svc_occupancy.residencies.leases import Leases
+from svc_occupancy.residencies.leases import Leases, Row
 from svc_occupancy.turns import events as turn_events
 from svc_occupancy.turns import queries as turn_queries
 from svc_occupancy.turns import rules as turn_rules
@@ -40,15 +40,13 @@ from svc_occupancy.units.queries import columns_of_states
 from svc_occupancy.units.rules import StatusCause, UnitStatus, status_change
 from svc_occupancy.units.tables import unit_status_change
 
-Row = Mapping[str, Any]
-
 
 class _ReplicaLacksError(Exception):
     """A replica lacks a row that its owner may have."""
 
-    def __init__(self, what: Literal["unit", "company"]) -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, noun: Literal["unit", "company"]) -> None:
+        super().__init__(noun)
+        self.noun = noun
 
 
 class ResidenciesService:
@@ -98,18 +96,18 @@ class ResidenciesService:
         )
 
     async def RecordMoveIn(self, request: pb.RecordMoveInRequest, call: identity.Call) -> pb.RecordMoveInResponse:
-        wanted, canonical = bodies.decode(MoveInCreate, request.body)
-        provider = turn_rules.provider(wanted.provider, "provider")
-        rules.check_lease(wanted.lease_start_date, wanted.lease_end_date)
-        rules.check_parties(wanted.parties)
+        new, canonical = bodies.decode(MoveInCreate, request.body)
+        provider = turn_rules.provider(new.provider, "provider")
+        rules.check_lease(new.lease_start_date, new.lease_end_date)
+        rules.check_parties(new.parties)
         claim = _claim(request, call, "move-in", canonical)
         turn_id = await self.turn_ids.next()
-        dates_of_lease = (wanted.lease_start_date, wanted.lease_end_date)
-        made = await self.leases.rows(claim.company_id, *dates_of_lease, wanted.parties)
-        lease, *parties = ({**row, "transition_id": turn_id} for row in (made[0], *made[1]))
+        dates_of_lease = (new.lease_start_date, new.lease_end_date)
+        rows_of_lease = await self.leases.rows(claim.company_id, *dates_of_lease, new.parties)
+        lease, *parties = ({**row, "transition_id": turn_id} for row in (rows_of_lease[0], *rows_of_lease[1]))
 
         def decide(unit: HeldUnit, today: datetime.date) -> idempotency.Decision:
-            effect = effects.move_in(unit, wanted.move_in_date, wanted.predecessor_transition_id, today)
+            effect = effects.move_in(unit, new.move_in_date, new.predecessor_transition_id, today)
             now = self.clock()
             turn = StoredTurn(
                 company_id=claim.company_id,
@@ -119,13 +117,13 @@ class ResidenciesService:
                 unit_id=unit.id,
                 status="active",
                 move_out_date=None,
-                move_in_date=wanted.move_in_date,
+                move_in_date=new.move_in_date,
                 projected_ready_on=None,
                 occupancy_source=provider,
                 occupancy_fed_at=now,
                 created_at=now,
                 updated_at=now,
-                external_id=wanted.external_id,
+                external_id=new.external_id,
                 source="api",
                 notice_external_id=None,
                 ntv_reason_code=None,
@@ -135,7 +133,7 @@ class ResidenciesService:
                 began_at=None,
                 **effect.columns,
             )
-            values: dict[str, Any] = {"completed_ids": [], "completed_at": now}
+            values: dict[str, object] = {"completed_ids": [], "completed_at": now}
             if effect.begins and unit.turn is not None:
                 # After the turn's own updated_at, which an import can set to any instant.
                 completed_at = instants.after(now, unit.turn.updated_at)
@@ -163,12 +161,12 @@ class ResidenciesService:
             place = await turn_queries.place(connection, company_id, request.unit_id)
             if place is None:
                 raise turn_rules.not_of_company("unit")
-            found = await queries.residencies(connection, company_id, request.unit_id, before, rows + 1)
-            shown = found[:rows]
-            parties: dict[int, list[Record]] = {row["id"]: [] for row in shown}
+            residencies = await queries.residencies(connection, company_id, request.unit_id, before, rows + 1)
+            page = residencies[:rows]
+            parties: dict[int, list[Record]] = {row["id"]: [] for row in page}
             for party in await queries.parties(connection, company_id, list(parties)):
                 parties[party["transition_id"]].append(party)
-            seen = [turn_id for turn_id, some in parties.items() if any(map(rules.has_contacts, some))]
+            seen = [turn_id for turn_id, rows_of_turn in parties.items() if any(map(rules.has_contacts, rows_of_turn))]
             if seen:
                 after = {"turn_ids": seen}
                 await self.audit.add(
@@ -177,10 +175,10 @@ class ResidenciesService:
                 # Nothing has changed: pages that show the unit need not be loaded anew.
                 connection.changed.clear()
         response = pb.ListResidenciesResponse(
-            residencies=[records.residency(row, parties[row["id"]]) for row in shown], **place._asdict()
+            residencies=[records.residency(row, parties[row["id"]]) for row in page], **place._asdict()
         )
-        if len(found) > rows:
-            response.next_before_turn_id = shown[-1]["id"]
+        if len(residencies) > rows:
+            response.next_before_turn_id = page[-1]["id"]
         return response
 
     async def _write(
@@ -194,15 +192,15 @@ class ResidenciesService:
     ) -> WriteReply:
         """Writes the decision for the unit, on today's date in the company's timezone. If a replica lacks a row,
         fetches it and retries in a new transaction. asks_the_day: whether the decision depends on the date."""
-        caller, asked = identity.caller(call), set[str]()
+        caller, fetched = identity.caller(call), set[str]()
 
         def look(row: Record | None) -> idempotency.Decision:
             if caller.administrator_id is None:
                 raise created_by_missing()
             if row is None:
-                raise not_found("unit") if "unit" in asked else _ReplicaLacksError("unit")
+                raise not_found("unit") if "unit" in fetched else _ReplicaLacksError("unit")
             unit = HeldUnit(claim.company_id, row)
-            if unit.timezone is None and "company" not in asked and asks_the_day(unit):
+            if unit.timezone is None and "company" not in fetched and asks_the_day(unit):
                 raise _ReplicaLacksError("company")
             return decide(unit, instants.local_date(self.clock(), unit.timezone or "UTC"))
 
@@ -212,8 +210,8 @@ class ResidenciesService:
                     self.database, claim, unit_id, look, company_id=claim.company_id, unit_id=unit_id
                 )
             except _ReplicaLacksError as lacking:
-                asked.add(lacking.what)
-                if lacking.what == "unit":
+                fetched.add(lacking.noun)
+                if lacking.noun == "unit":
                     await self.fetcher.fetch_unit(claim.company_id, unit_id)
                 else:
                     await self.fetcher.fetch_company(claim.company_id)
@@ -230,26 +228,32 @@ class ResidenciesService:
         status: UnitStatus | None,
         record: records.OccupancyRecord,
         rows: Mapping[Table, Sequence[Row]],
-        values: Mapping[str, Any],
+        values: Mapping[str, object],
     ) -> idempotency.Decision:
         """The write's rows and values, together with the unit's new state and the events. status: the unit's new one;
         None if the unit stays as it is."""
-        about: dict[str, Any] = {
-            "company_id": turn.company_id,
-            "occurred_at": turn.updated_at,
-            "request_id": call.request_id,
-        }
+        at, before = turn.updated_at, unit.state.unit_status
         state = None if status is None else unit.state.became(status, turn.projected_ready_on)
-        states = [] if state is None else [state]
-        how: dict[str, Any] = {"cause": cause, "actor": call.identity.actor, "turn_id": turn.id}
-        changes = [change for one in states for change in status_change(unit.state, one, at=turn.updated_at, **how)]
-        events = [self.outbox.references(references_of([one]), **about) for one in states]
-        before = unit.state.unit_status
-        if changes:
-            change = turn_events.change("unit_status", before, status)
-            shown = encode(self.turns.of_values(unit.shown(turn)))
+        changes, events, states = [], [], [] if state is None else [state]
+        if state is not None:
+            actor = call.identity.actor
+            changes = status_change(unit.state, state, at=at, cause=cause, actor=actor, turn_id=turn.id)
             events.append(
-                self.outbox.public("turn.status_changed", entity_id=turn.id, data=shown, change=change, **about)
+                self.outbox.references(
+                    references_of(states), company_id=turn.company_id, occurred_at=at, request_id=call.request_id
+                )
+            )
+        if changes:
+            events.append(
+                self.outbox.public(
+                    "turn.status_changed",
+                    company_id=turn.company_id,
+                    entity_id=turn.id,
+                    occurred_at=at,
+                    data=encode(self.turns.of_values(unit.shown(turn))),
+                    change=turn_events.change("unit_status", before, status),
+                    request_id=call.request_id,
+                )
             )
         return idempotency.Decision(
             201,

@@ -6,7 +6,6 @@ A task has no public record, so no `RecordEditor`: its message and its audit ent
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 import msgspec
 
@@ -92,22 +91,22 @@ class TurnTasksService:
         return pb.ListTasksResponse(tasks=map(records.turn_task, tasks))
 
     async def GetTask(self, request: pb.GetTaskRequest, call: identity.Call) -> pb.GetTaskResponse:
-        found = await queries.task(self.database, identity.company_id(call), request.task_id)
-        if found is None:
+        placed_task = await queries.task(self.database, identity.company_id(call), request.task_id)
+        if placed_task is None:
             raise not_of_company("task")
-        return pb.GetTaskResponse(task=records.placed_task(*found))
+        return pb.GetTaskResponse(task=records.placed_task(*placed_task))
 
     async def ListOpenTasks(self, request: pb.ListOpenTasksRequest, call: identity.Call) -> pb.ListOpenTasksResponse:
-        company_id, rows, after = identity.company_id(call), dates.rows_of(request), dates.place_after(request)
+        company_id, rows, after = identity.company_id(call), dates.rows_of(request), dates.position_after(request)
         until = dates.date_of(request, "due_by") or datetime.date.max
         if request.late:
             until = min(until, await replica_queries.today(self.database, company_id) - datetime.timedelta(days=1))
         property_id = request.property_id if request.HasField("property_id") else None
-        found = await queries.open_tasks(self.database, company_id, after, until, rows + 1, property_id)
-        response = pb.ListOpenTasksResponse(tasks=[records.placed_task(*one) for one in found[:rows]])
-        if len(found) > rows:
-            last = found[rows - 1][0]
-            response.next_after = str(dates.place_of(last.scheduled_date, last.id))
+        tasks = await queries.open_tasks(self.database, company_id, after, until, rows + 1, property_id)
+        response = pb.ListOpenTasksResponse(tasks=[records.placed_task(*task) for task in tasks[:rows]])
+        if len(tasks) > rows:
+            last = tasks[rows - 1][0]
+            response.next_after = str(dates.position_of(last.scheduled_date, last.id))
         return response
 
     async def ImportTurnTasks(
@@ -128,7 +127,7 @@ async def cancel_open_tasks(command: Command, turn_id: int) -> None:
         await _save(command, "cancel", task, msgspec.structs.replace(task, status="cancelled"))
 
 
-async def _act(command: Command, task_id: int, act: rules.TaskAct, values: dict[str, Any]) -> pb.TurnTask:
+async def _act(command: Command, task_id: int, act: rules.TaskAct, values: dict[str, object]) -> pb.TurnTask:
     """Applies a command to a task. Locking the task is enough: it does not matter whether its turn is over."""
     task = await queries.task_for_update(command.connection, command.company_id, task_id)
     if task is None:

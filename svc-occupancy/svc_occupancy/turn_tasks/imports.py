@@ -51,11 +51,11 @@ def _set_status(line: ImportRow[TurnTaskRow], moment: datetime.datetime) -> None
     status = (line.stored("status") or "open") if given_status is None else rules.stored_task_status(given_status)
     line.values["status"] = status
     for ending, column in _DONE.items():
-        given = line.values.pop(column, None)
-        if given is not None and status != ending:
+        ended_at = line.values.pop(column, None)
+        if ended_at is not None and status != ending:
             only = rules.public_task_status(ending)
             raise invalid_request(f"{column} belongs to status {only} alone.", column)
-        line.values[column] = (given or line.stored(column) or moment) if status == ending else None
+        line.values[column] = (ended_at or line.stored(column) or moment) if status == ending else None
 
 
 def _is_news(line: ImportRow[TurnTaskRow]) -> bool:

@@ -8,17 +8,17 @@ from typing import Any
 
 import msgspec
 from asyncpg import Record
-from sqlalchemy import BigInteger, Date, Integer, Select, Text, and_, func, literal_column, select, tuple_, update
+from sqlalchemy import BigInteger, Date, FromClause, Integer, Text, and_, func, literal_column, select, tuple_, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.rows import UpdateMany, array_rows
-from chassis.db.statements import Query, Statement, param
+from chassis.db.statements import Expression, Query, Selection, Statement, param
 from chassis.imports.importer import ImportTable
 from chassis.lists.updated_since import stretch
 from chassis.writes.editing import EditableTable
 from svc_occupancy import schema
-from svc_occupancy.dates import Place
+from svc_occupancy.dates import Position
 from svc_occupancy.turn_tasks import records, tables
 from svc_occupancy.turn_tasks.tables import StoredTask
 from svc_occupancy.turns import tables as turn_tables
@@ -43,21 +43,21 @@ TASKS = ImportTable(
 def _turns() -> Statement:
     named = array_rows("named", {"external_id": Text()})
     each = turn_tables.transition.alias("each")
-    one = (
+    newest = (
         select(each.c.id)
         .where(each.c.company_id == _company_id, each.c.external_id == named.c.external_id)
         .order_by(each.c.id.desc())
         .limit(literal_column("1"))
     )
     # Literals, so that PostgreSQL can use the partial index of each.
-    filed = one.where(each.c.source == literal_column("'import'")).correlate(named).scalar_subquery()
-    fed = one.where(each.c.source != literal_column("'import'")).correlate(named).scalar_subquery()
-    found = select(named.c.external_id, func.coalesce(filed, fed).label("id"))
-    wanted = found.offset(literal_column("0")).subquery("wanted")
+    filed = newest.where(each.c.source == literal_column("'import'")).correlate(named).scalar_subquery()
+    fed = newest.where(each.c.source != literal_column("'import'")).correlate(named).scalar_subquery()
+    ids = select(named.c.external_id, func.coalesce(filed, fed).label("id"))
+    turns = ids.offset(literal_column("0")).subquery("turns")
     turn = turn_tables.transition
-    here = and_(turn.c.company_id == _company_id, turn.c.id == wanted.c.id)
-    columns = (wanted.c.external_id, turn.c.id, turn.c.unit_id, turn.c.property_id)
-    return Statement(select(*columns).select_from(wanted.join(turn, here)))
+    here = and_(turn.c.company_id == _company_id, turn.c.id == turns.c.id)
+    columns = (turns.c.external_id, turn.c.id, turn.c.unit_id, turn.c.property_id)
+    return Statement(select(*columns).select_from(turns.join(turn, here)))
 
 
 TURNS = _turns()
@@ -113,12 +113,12 @@ async def open_tasks_for_update(connection: Connection, company_id: int, turn_id
 
 
 async def add_task(
-    connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
+    connection: Connection, company_id: int, values: Mapping[str, object], at: datetime.datetime
 ) -> StoredTask:
     """Inserts a task that staff add; columns without a value are null."""
     task_id = await _EDITABLE.insert(connection, company_id, values, at)
-    made = {"company_id": company_id, "id": task_id, "version": 1, "created_at": at, "updated_at": at}
-    row: dict[str, Any] = {**dict.fromkeys(_task.c.keys()), **values, **made, "source": "staff"}
+    stamps = {"company_id": company_id, "id": task_id, "version": 1, "created_at": at, "updated_at": at}
+    row: dict[str, Any] = {**dict.fromkeys(_task.c.keys()), **values, **stamps, "source": "staff"}
     return StoredTask(**row)
 
 
@@ -127,7 +127,7 @@ async def save_task(connection: Connection, task: StoredTask) -> None:
     await _EDITABLE.update(connection, msgspec.structs.asdict(task), task.updated_at)
 
 
-def overdue_tasks(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
+def overdue_tasks(day: Expression, _now: Expression) -> Sequence[ColumnElement[bool]]:
     """The condition for overdue tasks. day: in the company, dates before it are over."""
     return [_is_open, _task.c.stale_at.is_(None), _task.c.scheduled_date < day]
 
@@ -139,7 +139,7 @@ _PLACES = (
 )
 
 
-def _placed(task: Any) -> Select[tuple[object, ...]]:
+def _placed(task: FromClause) -> Selection:
     """The task's columns, then those of `records.PlacedTask`."""
     places = task.join(schema.unit, schema.unit.c.id == task.c.unit_id)
     places = places.join(schema.property_, schema.property_.c.id == schema.unit.c.property_id)
@@ -180,7 +180,7 @@ async def task(database: Database, company_id: int, task_id: int) -> tuple[Store
 async def open_tasks(
     database: Database,
     company_id: int,
-    after: Place,
+    after: Position,
     until: datetime.date,
     rows: int,
     property_id: int | None = None,

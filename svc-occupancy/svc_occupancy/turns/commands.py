@@ -69,18 +69,18 @@ async def run_on_unit(
     work: Callable[[Command, HeldUnit], Awaitable[Reply]],
 ) -> Reply:
     """Runs a command with the request's unit locked. If the replica lacks the unit, fetches it and tries once more."""
-    asked = False
+    is_fetched = False
 
     async def with_unit(command: Command) -> Reply:
         unit = await queries.held_unit(command.connection, command.company_id, request.unit_id)
         if unit is None:
-            raise not_of_company("unit") if asked else _ReplicaLacksError
+            raise not_of_company("unit") if is_fetched else _ReplicaLacksError
         return await work(command, unit)
 
     try:
         return await commands.run(call, request, reply, with_unit)
     except _ReplicaLacksError:
-        asked = True
+        is_fetched = True
         await fetcher.fetch_unit(identity.company_id(call), request.unit_id)
         return await commands.run(call, request, reply, with_unit)
 
@@ -129,10 +129,10 @@ async def publish_change(
     turn_id: int,
     at: datetime.datetime,
     document: Document,
-    what: Literal["status", "schedule"],
-    before: Any,
-    after: Any,
+    aspect: Literal["status", "schedule"],
+    before: object,
+    after: object,
 ) -> None:
-    """Publishes the event of a turn. what: `status` of its unit, or its `schedule`."""
-    change = events.change(_EVENTS[what], before, after)
-    await command.publish_event(f"turn.{what}_changed", turn_id, at, document.json, change)
+    """Publishes the event of a turn. aspect: `status` of its unit, or its `schedule`."""
+    change = events.change(_EVENTS[aspect], before, after)
+    await command.publish_event(f"turn.{aspect}_changed", turn_id, at, document.json, change)

@@ -43,21 +43,21 @@ TURNS = ImportTable(
 def _turns_named() -> Statement:
     named = array_rows("named", {"external_id": Text(), "unit_id": BigInteger()})
     each = tables.transition.alias("each")
-    one = (
+    newest = (
         select(each.c.id)
         .where(each.c.company_id == _company_id, each.c.external_id == named.c.external_id)
         .order_by(each.c.id.desc())
         .limit(literal_column("1"))
     )
     # Literals, so that PostgreSQL can use the partial index of each.
-    filed = one.where(each.c.source == literal_column("'import'")).correlate(named).scalar_subquery()
-    fed = one.where(each.c.source != literal_column("'import'"), each.c.unit_id == named.c.unit_id)
-    found = select(named.c.external_id, func.coalesce(filed, fed.correlate(named).scalar_subquery()).label("id"))
-    wanted = found.offset(literal_column("0")).subquery("wanted")
+    filed = newest.where(each.c.source == literal_column("'import'")).correlate(named).scalar_subquery()
+    fed = newest.where(each.c.source != literal_column("'import'"), each.c.unit_id == named.c.unit_id)
+    ids = select(named.c.external_id, func.coalesce(filed, fed.correlate(named).scalar_subquery()).label("id"))
+    turns = ids.offset(literal_column("0")).subquery("turns")
     turn = tables.transition
     columns = (turn.c[name] for name in ("id", "external_id", "version", "updated_at", *TURNS.changeable))
-    here = and_(turn.c.company_id == _company_id, turn.c.id == wanted.c.id)
-    return Statement(select(*columns).select_from(wanted.join(turn, here)))
+    here = and_(turn.c.company_id == _company_id, turn.c.id == turns.c.id)
+    return Statement(select(*columns).select_from(turns.join(turn, here)))
 
 
 TURNS_NAMED = _turns_named()
@@ -169,7 +169,10 @@ async def put_behind(connection: Connection, company_id: int, predecessors: Mapp
     """
     rows = [{"company_id": company_id, "id": turn_id, "predecessor_id": None} for turn_id in predecessors]
     await _PUT_BEHIND.run(connection, rows)
-    rows = [{"company_id": company_id, "id": turn_id, "predecessor_id": one} for turn_id, one in predecessors.items()]
+    rows = [
+        {"company_id": company_id, "id": turn_id, "predecessor_id": predecessor_id}
+        for turn_id, predecessor_id in predecessors.items()
+    ]
     await _PUT_BEHIND.run(connection, rows)
 
 

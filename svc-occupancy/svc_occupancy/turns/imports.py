@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chassis.auth.identity import Call
 from chassis.db.database import Connection
@@ -52,8 +52,8 @@ class TurnImport:
         day = instants.local_date(batch.moment, timezone)
         batch.each(lambda line: _check(line, property_ids, day, morning))
         unit_ids = {line.values["unit_id"] for line in batch.good.values()}
-        found = await import_queries.units_before(connection, batch.company_id, unit_ids)
-        units = {one.unit_id: _Unit(one, one.state(batch.company_id), day) for one in found}
+        units_before = await import_queries.units_before(connection, batch.company_id, unit_ids)
+        units = {before.unit_id: _Unit(before, before.state(batch.company_id), day) for before in units_before}
         batch.each(lambda line: units[line.values["unit_id"]].take(line))
         changed = [state for unit in units.values() if (state := unit.state()) is not None]
         replaced = [unit.replaced_id for unit in units.values() if unit.replaced_id is not None]
@@ -78,22 +78,22 @@ class TurnImport:
         return references_of(changed)
 
     async def _announce(self, connection: Connection, batch: Batch[TurnRow], happened: Sequence[Change]) -> None:
-        rows = await queries.turns(connection, batch.company_id, sorted({one.turn_id for one in happened}))
+        rows = await queries.turns(connection, batch.company_id, sorted({change.turn_id for change in happened}))
         turns = {row[0]: row for row in rows}
-        following = Counter(one.turn_id for one in happened)
+        following = Counter(change.turn_id for change in happened)
         rows_of_events = []
-        for one in happened:
-            following[one.turn_id] -= 1
+        for change in happened:
+            following[change.turn_id] -= 1
             # If the file changed the turn, its updated_at may be later than the batch's moment. It is the instant of
             # the turn's last event; the one before is a tick earlier.
-            last = max(batch.moment, turns[one.turn_id][_UPDATED_AT])
+            last = max(batch.moment, turns[change.turn_id][_UPDATED_AT])
             event = self._outbox.public(
-                one.event,
+                change.event,
                 company_id=batch.company_id,
-                entity_id=one.turn_id,
-                occurred_at=last - following[one.turn_id] * TICK,
-                data=self._turns.json(turns[one.turn_id]),
-                change=events.change(one.field, one.before, one.after),
+                entity_id=change.turn_id,
+                occurred_at=last - following[change.turn_id] * TICK,
+                data=self._turns.json(turns[change.turn_id]),
+                change=events.change(change.field, change.before, change.after),
                 request_id=self._request_id,
             )
             rows_of_events.append(event)
@@ -106,8 +106,8 @@ class Change(NamedTuple):
     event: str
     turn_id: int
     field: str
-    before: Any
-    after: Any
+    before: object
+    after: object
 
 
 def _is_scheduled(line: TurnLine) -> bool:
@@ -138,11 +138,11 @@ def _check(line: TurnLine, property_ids: Mapping[int, int], today: datetime.date
         values["occupancy_source"] = rules.provider(row.occupancy_source, "occupancy_source")
     names = ("move_out_date", "projected_ready_on", "occupancy_source", "occupancy_fed_at")
     rules.check_turn(*(line.after(name) for name in names))
-    left = line.after("move_out_date")
+    move_out_date = line.after("move_out_date")
     is_active_again = line.stored("status") != "active" and line.after("status") == "active"
-    if is_active_again or left != line.stored("move_out_date"):
+    if is_active_again or move_out_date != line.stored("move_out_date"):
         # If the departure is already over, the file itself sets the unit's status; no sweep changes it again.
-        values["vacated_on"] = left if rules.is_over(left, morning) else None
+        values["vacated_on"] = move_out_date if rules.is_over(move_out_date, morning) else None
 
 
 def _planned_version(line: TurnLine) -> int | None:
@@ -170,7 +170,7 @@ async def _put_in_row(connection: Connection, company_id: int, units: Sequence[_
         return
     unit_ids = [unit.id for unit in units]
     before = {
-        one.unit_id: one.current_id for one in await import_queries.units_before(connection, company_id, unit_ids)
+        unit.unit_id: unit.current_id for unit in await import_queries.units_before(connection, company_id, unit_ids)
     }
     predecessors: dict[int, int | None] = {}
     for turn in await import_queries.planned_turns(connection, company_id, unit_ids):
@@ -182,8 +182,8 @@ async def _put_in_row(connection: Connection, company_id: int, units: Sequence[_
 
 def _key(line: TurnLine) -> int | str:
     """The key of the row's turn: its id, or the external_id of a new turn."""
-    found: int | str = line.row.external_id if line.before is None else line.before["id"]
-    return found
+    key: int | str = line.row.external_id if line.before is None else line.before["id"]
+    return key
 
 
 class _Unit:

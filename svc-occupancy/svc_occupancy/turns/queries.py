@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Column, Select, and_, func, literal_column, or_, select, true, update
+from sqlalchemy import BigInteger, Column, FromClause, and_, func, literal_column, or_, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.selectable import LateralFromClause
 
 from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany, array_rows
-from chassis.db.statements import TIME, Query, Statement, param
+from chassis.db.statements import TIME, Expression, Query, Selection, Statement, param
 from chassis.lists.paging import Inside, Pages
 from chassis.lists.updated_since import is_of, stretch
 from chassis.records.shapes import Source
@@ -76,17 +77,17 @@ _PLACE_LABELS = {
 _TRANSITION_NAMES = {tables.transition.c[name]: name for name in StoredTurn.__struct_fields__}
 
 
-def first_planned(company_id: Any, unit_id: Any, name: str) -> Any:
+def first_planned(company_id: Expression, unit_id: Expression, name: str) -> LateralFromClause:
     """The first of a unit's planned turns, as a lateral table called `name`: the one behind no other planned turn."""
     return _end_of_row(company_id, unit_id, name, is_first=True)
 
 
-def planned_in(turn: Any, company_id: Any, unit_id: Any) -> list[ColumnElement[bool]]:
+def planned_in(turn: FromClause, company_id: Expression, unit_id: Expression) -> list[ColumnElement[bool]]:
     """The condition for a unit's planned turns, which are few. turn: `transition`, or an alias of it."""
     return [turn.c.unit_id == unit_id, tables.planned(turn), *is_of([(turn.c.company_id, company_id)])]
 
 
-def _end_of_row(company_id: Any, unit_id: Any, name: str, *, is_first: bool) -> Any:
+def _end_of_row(company_id: Expression, unit_id: Expression, name: str, *, is_first: bool) -> LateralFromClause:
     turn, other = (tables.transition.alias(f"{name}_{role}") for role in ("turn", "neighbour"))
     neighbour = select(other.c.id).where(
         *planned_in(other, turn.c.company_id, turn.c.unit_id),
@@ -102,15 +103,15 @@ def _end_of_row(company_id: Any, unit_id: Any, name: str, *, is_first: bool) -> 
     )
 
 
-def _look(unit_id: Any) -> Select[tuple[object, ...]]:
-    """The unit with this id, with its property, if both have arrived; with its current turn, its
-    first planned turn, the last one's id and move_out_date, its state and the company's timezone, each null if it does
-    not exist."""
+def _look(unit_id: Expression) -> Selection:
+    """The unit with this id, with its property, if both have arrived; with its current turn, its first
+    planned turn, the last one's id and move_out_date, its state and the company's timezone, each null if it does not
+    exist."""
     turn, state, company = tables.transition, unit_tables.unit_state, schema.company
     here = and_(turn.c.company_id == _company_id, turn.c.unit_id == schema.unit.c.id, tables.is_current)
     following = first_planned(_company_id, schema.unit.c.id, "following")
     last = _end_of_row(_company_id, schema.unit.c.id, "last", is_first=False)
-    known = and_(state.c.company_id == _company_id, state.c.unit_id == schema.unit.c.id)
+    has_state = and_(state.c.company_id == _company_id, state.c.unit_id == schema.unit.c.id)
     return (
         select(
             *(column.label(label) for column, label in _PLACE_LABELS.items()),
@@ -128,7 +129,7 @@ def _look(unit_id: Any) -> Select[tuple[object, ...]]:
             .outerjoin(turn, here)
             .outerjoin(following, true())
             .outerjoin(last, true())
-            .outerjoin(state, known)
+            .outerjoin(state, has_state)
             .outerjoin(company, and_(company.c.id == _company_id, company.c.version > 0))
         )
         .where(
@@ -145,15 +146,15 @@ def _look_at_several() -> Statement:
     """Each of the units `:unit_ids`, in that order. By keys only, whatever the statistics: OFFSET prevents joins of
     whole tables."""
     named = array_rows("named", {"ids": BigInteger()}, prefix="unit_", numbered=True)
-    found = _look(named.c.ids).offset(literal_column("0")).lateral("found")
-    return Statement(select(found).select_from(named.join(found, true())).order_by(named.c.n))
+    look = _look(named.c.ids).offset(literal_column("0")).lateral("look")
+    return Statement(select(look).select_from(named.join(look, true())).order_by(named.c.n))
 
 
 LOOK = _look(param("unit_id", BigInteger))
 LOOK_AT_SEVERAL = _look_at_several()
 
 
-def by_column(turn: StoredTurn) -> dict[Source, Any]:
+def by_column(turn: StoredTurn) -> dict[Source, object]:
     """A stored turn's values by column, for `Renderer.of_values`."""
     return {column: getattr(turn, name) for column, name in _TRANSITION_NAMES.items()}
 
@@ -184,7 +185,7 @@ class HeldUnit:
         self.timezone: str | None = row["timezone"]
         """The company's timezone; None if the company has not arrived."""
 
-    def shown(self, turn: StoredTurn) -> dict[Source, Any]:
+    def shown(self, turn: StoredTurn) -> dict[Source, object]:
         """The values of `records.TURN`'s columns for a turn of this unit."""
         return self._places | by_column(turn)
 
@@ -302,12 +303,12 @@ async def place(connection: Connection | Database, company_id: int, unit_id: int
     return await _PLACE.row(connection, company_id=company_id, unit_id=unit_id)
 
 
-def has_departed(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
+def has_departed(day: Expression, _now: Expression) -> Sequence[ColumnElement[bool]]:
     """The condition for current turns whose resident has left. day: in the company, dates before it are over."""
     return [tables.is_current, tables.leaves, tables.transition.c.move_out_date < day]
 
 
-def is_to_begin(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
+def is_to_begin(day: Expression, _now: Expression) -> Sequence[ColumnElement[bool]]:
     """The condition for planned turns that begin, as `rules.begins_on` says. day: today in the company."""
     turn, current, before = tables.transition, tables.transition.alias("current"), tables.transition.alias("before")
     stays = and_(
@@ -323,7 +324,7 @@ def is_to_begin(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
     in_the_way = (select(current.c.id).where(stays), select(before.c.id).where(is_behind))
     # By keys only, whatever the statistics: OFFSET prevents joins of whole tables.
     looked_up = (rows.correlate(turn, day.table).offset(literal_column("0")).exists() for rows in in_the_way)
-    return [tables.is_planned, turn.c.move_in_date <= day, *(~one for one in looked_up)]
+    return [tables.is_planned, turn.c.move_in_date <= day, *(~row for row in looked_up)]
 
 
 # The columns of a due turn, for the sweep.

@@ -200,14 +200,14 @@ def check_notice_cancellation(next_move_in: datetime.date | None) -> None:
 
 
 def check_date_seen(
-    seen: str | None, date: datetime.date | None, what: str, field: str, after: datetime.date | None
+    seen: str | None, date: datetime.date | None, date_name: str, field: str, after: datetime.date | None
 ) -> None:
     """Raises Refusal 422 if a date has changed since the person saw it, unless it is the one that the person sets.
 
     seen: the date that the person saw as YYYY-MM-DD, "" for none; None: not said. date: the stored one; after: the one
-    to set. what: the date in words, for example "ready date"; field: of the date to set.
+    to set. date_name: the date in words, for example "ready date"; field: of the date to set.
     """
     is_same = seen is None or seen == (date.isoformat() if date else "")
     if not is_same and date != after:
-        now = f"The {what} is {date.isoformat()} by now" if date else f"There is no {what} any more"
+        now = f"The {date_name} is {date.isoformat()} by now" if date else f"There is no {date_name} any more"
         raise invalid_request(f"{now}; look at it again before you change it.", field, 422)

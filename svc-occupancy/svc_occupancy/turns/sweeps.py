@@ -13,6 +13,7 @@ from asyncpg import Record
 
 from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Connection, Database
+from chassis.db.statements import Expression
 from chassis.messaging.outbox import Outbox
 from chassis.records.shapes import Renderer, encode
 from chassis.runtime.failpoints import failpoint
@@ -77,7 +78,7 @@ def begin(unit: HeldUnit, at: datetime.datetime) -> Taken:
 _STEPS = {"vacate": vacate, "begin": begin}
 
 
-def _changed(turn: StoredTurn, at: datetime.datetime, **values: Any) -> StoredTurn:
+def _changed(turn: StoredTurn, at: datetime.datetime, **values: object) -> StoredTurn:
     """The turn's next version."""
     at = instants.after(at, turn.updated_at)
     return msgspec.structs.replace(turn, **values, version=turn.version + 1, updated_at=at)
@@ -91,7 +92,7 @@ class Turnovers:
     ) -> None:
         turn = tables.transition.c
 
-        def overdue(due: Due, day_of: Day, date: Any) -> Overdue:
+        def overdue(due: Due, day_of: Day, date: Expression) -> Overdue:
             # Locks units before turns, as notices, move-ins, commands and imports do.
             return Overdue(
                 database,
@@ -123,9 +124,9 @@ class Turnovers:
             taken: list[Taken] = []
             for company_id, turns in itertools.groupby(rows, key=lambda row: int(row["company_id"])):
                 taken += await self._catch_up(connection, company_id, {row["unit_id"] for row in turns}, now, at)
-            done["unit.vacated"] += sum(one.cause == "vacated" and one.has_status for one in taken)
-            done["turn.begun"] += sum(one.cause == "move_in" for one in taken)
-            done["turn.status_changed"] += sum(one.has_status for one in taken)
+            done["unit.vacated"] += sum(step.cause == "vacated" and step.has_status for step in taken)
+            done["turn.begun"] += sum(step.cause == "move_in" for step in taken)
+            done["turn.status_changed"] += sum(step.has_status for step in taken)
 
         for due in (self._departures, self._arrivals):
             await due.each(now, work)
@@ -154,29 +155,29 @@ class Turnovers:
             if steps:
                 await self._save(connection, company_id, at, steps)
             taken += steps
-            unit_ids = {one.unit.id for one in steps}
+            unit_ids = {step.unit.id for step in steps}
             # A unit's next step may be of another turn: its event is later all the same.
-            at = max((instants.after(at, one.turn.updated_at) for one in steps), default=at)
+            at = max((instants.after(at, step.turn.updated_at) for step in steps), default=at)
         return taken
 
     async def _save(
         self, connection: Connection, company_id: int, at: datetime.datetime, steps: Sequence[Taken]
     ) -> None:
-        ended = [msgspec.structs.asdict(one.ended) for one in steps if one.ended is not None]
+        ended = [msgspec.structs.asdict(step.ended) for step in steps if step.ended is not None]
         # First those that end, because a unit can have only one turn that has begun.
         await queries.SAVE_TURNS.run(connection, ended)
         failpoint("sweep-under-way")
-        await queries.SAVE_TURNS.run(connection, [msgspec.structs.asdict(one.turn) for one in steps])
-        states = [one.state for one in steps if one.state is not None]
+        await queries.SAVE_TURNS.run(connection, [msgspec.structs.asdict(step.turn) for step in steps])
+        states = [step.state for step in steps if step.state is not None]
         if states:
             await unit_queries.save_states(
-                connection, states, [change for one in steps for change in self._changes(one)]
+                connection, states, [change for step in steps for change in self._changes(step)]
             )
             references = self._outbox.references(references_of(states), company_id=company_id, occurred_at=at)
             await self._outbox.add(connection, references)
-        for one in steps:
-            await self._record(connection, company_id, one)
-        await self._outbox.add_many(connection, [self._event(one) for one in steps if one.has_status])
+        for step in steps:
+            await self._record(connection, company_id, step)
+        await self._outbox.add_many(connection, [self._event(step) for step in steps if step.has_status])
 
     def _changes(self, taken: Taken) -> Sequence[StatusChange]:
         """The change of the unit's status, if it has another one."""
@@ -193,7 +194,7 @@ class Turnovers:
 
     async def _record(self, connection: Connection, company_id: int, taken: Taken) -> None:
         """Adds the step's entries to the audit log."""
-        entries: list[tuple[str, str, int, Mapping[str, Any], Mapping[str, Any]]] = []
+        entries: list[tuple[str, str, int, Mapping[str, object], Mapping[str, object]]] = []
         if taken.ended is not None:
             ends = {"status": "active"}, {"status": taken.ended.status}
             entries.append(("turn.completed", "turn", taken.ended.id, *ends))

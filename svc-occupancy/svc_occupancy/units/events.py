@@ -12,9 +12,9 @@ def references_of(states: Iterable[UnitState]) -> References:
     """The units' status and ready date, for svc-catalog's replica."""
     references = References()
     for state in states:
-        one = references.unit_occupancies.add(
+        reference = references.unit_occupancies.add(
             id=state.unit_id, version=state.version, company_id=state.company_id, unit_status=state.unit_status
         )
         if state.projected_ready_on is not None:
-            one.projected_ready_on = state.projected_ready_on.isoformat()
+            reference.projected_ready_on = state.projected_ready_on.isoformat()
     return references

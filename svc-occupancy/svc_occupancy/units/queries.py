@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import BigInteger, literal_column, select, update
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from chassis.db.database import Connection
 from chassis.db.rows import InsertMany, array_rows_of
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Expression, Statement, param
 from svc_occupancy import schema
 from svc_occupancy.units import tables
 from svc_occupancy.units.rules import StatusCause, StatusChange, UnitState, UnitStatus
@@ -30,7 +29,7 @@ def put_states(prefix: str = "") -> Insert:
     return put.on_conflict_do_update(index_elements=["company_id", "unit_id"], set_=changed)
 
 
-def columns_of_states(states: Sequence[UnitState], prefix: str = "") -> dict[str, list[Any]]:
+def columns_of_states(states: Sequence[UnitState], prefix: str = "") -> dict[str, list[object]]:
     """The parameters of `put_states`."""
     return {prefix + name: [getattr(state, name) for state in states] for name in _NAMES}
 
@@ -58,7 +57,7 @@ _newest = (
 )
 
 
-def _of_turn(column: Any, *causes: StatusCause) -> Statement:
+def _of_turn(column: Expression, *causes: StatusCause) -> Statement:
     """Of the unit's newest change with this turn and one of these causes."""
     is_cause = _newest.c.cause.in_([literal_column(f"'{cause}'") for cause in causes])
     return Statement(
@@ -75,10 +74,10 @@ LAST_DEPARTURE = _of_turn(_newest.c.cause, "notice", "vacated")
 
 async def status_before(connection: Connection, company_id: int, unit_id: int, turn_id: int) -> UnitStatus | None:
     """The unit's status before this turn's move-in changed it; None if it had none, or if it stayed the same."""
-    found: UnitStatus | None = await connection.value(
+    status: UnitStatus | None = await connection.value(
         STATUS_BEFORE, company_id=company_id, unit_id=unit_id, turn_id=turn_id
     )
-    return found
+    return status
 
 
 async def is_vacated_by_sweep(connection: Connection, company_id: int, unit_id: int, turn_id: int) -> bool:

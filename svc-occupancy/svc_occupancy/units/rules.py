@@ -85,8 +85,8 @@ def status_change(
     """The change between two states of a unit; empty if its status stays."""
     if after.unit_status is None or after.unit_status == before.unit_status:
         return []
-    whose = after.company_id, after.unit_id, after.version
-    return [StatusChange(*whose, at, before.unit_status, after.unit_status, cause, actor, turn_id)]
+    key = after.company_id, after.unit_id, after.version
+    return [StatusChange(*key, at, before.unit_status, after.unit_status, cause, actor, turn_id)]
 
 
 def unit_status(turn: ActiveTurn | None, day: datetime.date, before: UnitStatus | None) -> UnitStatus:
