@@ -68,7 +68,7 @@ soak-copies: install-test  ## Copies by /changes under kills: every record equal
 	@PYTHONPATH=. .venv/bin/python -m tests.chaos.mirror $(ARGS)
 
 soak-rolls: install-test  ## Replicas rolled, frozen, killed and lost, in the times of the Kubernetes manifests (4 minutes)
-	@MAKEREADY_ROLLS_SCALE=1 .venv/bin/python -P -m pytest -q tests/chaos/test_replicas_roll.py
+	@MAKEREADY_ROLLS_SCALE=1 .venv/bin/python -P -m pytest -q tests/chaos/test_pods_roll.py
 
 alarms: install-test  ## Fires every alarm once, in real processes (5 minutes; needs promtool, of the package prometheus)
 	@MAKEREADY_ALARMS=1 MAKEREADY_REQUIRE=alarms,promtool .venv/bin/python -P -m pytest -q deploy/k8s/tests/test_monitoring.py \

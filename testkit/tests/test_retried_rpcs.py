@@ -1,6 +1,6 @@
 """Which RPCs a client may send again: every RPC of the contracts.
 
-A replica that hangs may do a call after its client has sent it to another, so a repeat must be harmless however late it
+A pod that hangs may do a call after its client has sent it to another, so a repeat must be harmless however late it
 comes: a read; a write with a key, whose claim decides; one of `WITHOUT_A_KEY`. All others are sent once.
 """
 

@@ -69,10 +69,10 @@ class Names:
 
 
 class Node:
-    """The way to a replica: passes on bytes until it vanishes, and then neither bytes nor the end of a connection."""
+    """The way to a pod: passes on bytes until it vanishes, and then neither bytes nor the end of a connection."""
 
     def __init__(self, target: str) -> None:
-        """target: the replica's own address."""
+        """target: the pod's own address."""
         self._host, _, port = target.rpartition(":")
         self._port = int(port)
         self._is_there = asyncio.Event()

@@ -75,7 +75,7 @@ SERVER_OPTIONS = [
 
 log = structlog.stdlib.get_logger(__name__)
 CALLS = Counter("makeready_rpc_total", "RPCs answered", ["rpc", "outcome"])
-REPEATED = Counter("makeready_rpc_repeated_total", "RPCs that clients sent again after a replica went", ["rpc"])
+REPEATED = Counter("makeready_rpc_repeated_total", "RPCs that clients sent again after a pod went", ["rpc"])
 SECONDS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 SECONDS = Histogram("makeready_rpc_seconds", "Time to answer an RPC", ["rpc"], buckets=SECONDS_BUCKETS)
 
@@ -389,7 +389,7 @@ class App:
                     details = f"the disk of {full}'s database is full"
                     await context.abort(grpc.StatusCode.UNAVAILABLE, details, ((DISK_FULL, full), *NOT_AGAIN))
                 log.warning("unavailable", rpc=short_name, reason=str(error))
-                # Another replica needs the same, so a repeat would only be more load.
+                # Another pod needs the same, so a repeat would only be more load.
                 details = "something that this service needs is away"
                 await context.abort(grpc.StatusCode.UNAVAILABLE, details, NOT_AGAIN)
             except (asyncio.CancelledError, grpc.aio.AbortError):

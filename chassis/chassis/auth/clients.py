@@ -1,6 +1,6 @@
 """Calls to other services: one long-lived channel per target; a deadline and this service's token on every call.
 
-Replicas come and go unseen: see docs/decisions/rollouts.md.
+Pods come and go unseen: see docs/decisions/rollouts.md.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ NOT_AGAIN = (("grpc-retry-pushback-ms", "-1"),)
 def _retry_policy() -> str:
     """gRPC's service config: the RPCs that a channel sends again, by their contracts, and how often.
 
-    UNAVAILABLE: the replica went, or serves nothing yet. CANCELLED: it stopped before it took the call up. Within the
-    call's deadline four attempts follow the first, 1.5 s in all; each goes to the replica whose turn it is. When
+    UNAVAILABLE: the pod went, or serves nothing yet. CANCELLED: it stopped before it took the call up. Within the
+    call's deadline four attempts follow the first, 1.5 s in all; each goes to the pod whose turn it is. When
     failures exceed answers by 500, the channel stops repeating until answers come again.
     """
     names = (one.split("/") for one in RETRIED)
@@ -54,12 +54,12 @@ CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.lb_policy_name", "round_robin"),
-    # A lost connection makes the channel look the name up again. In gRPC's 30 s all replicas may have been replaced.
+    # A lost connection makes the channel look the name up again. In gRPC's 30 s all pods may have been replaced.
     ("grpc.dns_min_time_between_resolutions_ms", 1_000),
     ("grpc.service_config", _retry_policy()),
     # A larger request is sent once. No body of the API has more than 256 KiB, and no batch of an import more than 512.
     ("grpc.per_rpc_retry_buffer_size", 1024 * 1024),
-    # A replica that hangs or vanishes is given up 4 s later, and its calls are sent to another within their deadlines.
+    # A pod that hangs or vanishes is given up 4 s later, and its calls are sent to another within their deadlines.
     # gRPC answers pings in threads of its own, however busy Python is.
     ("grpc.keepalive_time_ms", 2_000),
     ("grpc.keepalive_timeout_ms", 2_000),

@@ -331,7 +331,7 @@ class ServiceSettings:
     log_level: str
     drain_seconds: int
     connection_age_seconds: int
-    """Then a client's connection ends, so that the client finds new replicas."""
+    """Then a client's connection ends, so that the client finds new pods."""
     relay_lease_seconds: int
     replica_check_seconds: int
     addresses: Mapping[str, str]

@@ -59,12 +59,12 @@ async def test_a_block_costs_one_statement_however_many_ask_at_once(
 async def test_a_process_at_rest_keeps_no_ids_for_later(database: Database) -> None:
     """An id that waited in an idle process would appear below those that a walk has passed."""
     seconds = 0.0
-    replicas = [Ids(database, SEQUENCE, clock=lambda: seconds) for _ in range(3)]
+    pods = [Ids(database, SEQUENCE, clock=lambda: seconds) for _ in range(3)]
     highest = 0
     for number in (0, 1, 2, 0, 0, 2, 1):
-        taken = [await replicas[number].next()]  # at rest: exactly one
+        taken = [await pods[number].next()]  # idle: exactly one
         for _ in range(13):
-            taken.append(await replicas[number].next())  # busy: from blocks
+            taken.append(await pods[number].next())  # busy: from blocks
         assert highest < min(taken) and taken == sorted(taken)
         highest = max(taken)
         seconds += LIFE_SECONDS

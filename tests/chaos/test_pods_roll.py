@@ -1,6 +1,6 @@
-"""Replicas of svc-tickets come and go under requests: rolled, added, frozen, killed, vanished. No request fails.
+"""Pods of svc-tickets come and go under requests: rolled, added, frozen, killed, vanished. No request fails.
 
-The replicas have addresses of their own on loopback, and a gateway finds them by a name of the test's DNS server. The
+The pods have addresses of their own on loopback, and a gateway finds them by a name of the test's DNS server. The
 times are a tenth of those in deploy/k8s; MAKEREADY_ROLLS_SCALE=1 takes them as they are (`make soak-rolls`).
 
 In these times a machine that is too busy fails requests too: gRPC looks a name up again after a second, whatever the
@@ -52,7 +52,7 @@ DEPLOYMENT = next(
     one for one in yaml.safe_load_all((BASE / "svc-tickets.yaml").read_text()) if one["kind"] == "Deployment"
 )
 REQUESTS_A_SECOND, READS_OF = 20, 4  # of so many requests all but one are reads
-FOUND_SECONDS = 4.0  # until a replica that hangs is given up: chassis.auth.clients
+FOUND_SECONDS = 4.0  # until a pod that hangs is given up: chassis.auth.clients
 LOADS = itertools.count(1)
 LATE_SECONDS = 0.25  # about ten times as late as a machine with nothing else to do
 UNDER_WAY_MAX = 40
@@ -68,12 +68,12 @@ class Times:
 
     @property
     def ready(self) -> float:
-        """From a replica's start until the next one of a roll is replaced."""
+        """From a pod's start until the next one of a roll is replaced."""
         return self.scale * float(DEPLOYMENT["spec"]["minReadySeconds"])
 
     @property
     def drain(self) -> int:
-        """From SIGTERM until a replica refuses calls."""
+        """From SIGTERM until a pod refuses calls."""
         return max(1, round(self.scale * int(SETTINGS["MAKEREADY_DRAIN_SECONDS"])))
 
     @property
@@ -163,8 +163,8 @@ def read(url: str) -> str:
         return str(answer.read().decode())
 
 
-class Replicas:
-    """The replicas behind the name, and their gateway."""
+class Pods:
+    """The pods behind the name, and their gateway."""
 
     def __init__(self, harness: Harness, names: Names, folder: Path) -> None:
         self.harness, self.names, self.folder = harness, names, folder
@@ -192,7 +192,7 @@ class Replicas:
         return f"http://127.0.0.1:{self.api_port}/api/v1"
 
     async def open(self) -> None:
-        """Two replicas, and the gateway once they serve."""
+        """Two pods, and the gateway once they serve."""
         for _ in range(2):
             await self.add()
         await self._start_gateway()
@@ -207,7 +207,7 @@ class Replicas:
             await asyncio.sleep(0.05)
 
     async def add(self, address: str = "") -> str:
-        """Starts a replica; the name has it once it serves. address: of an earlier one."""
+        """Starts a pod; the name has it once it serves. address: of an earlier one."""
         address = address or next(self._addresses)
         own = self.harness.services["svc-tickets"]
         target = f"{address}:{self.port}"
@@ -243,7 +243,7 @@ class Replicas:
             self.drop(address)
 
     async def take(self, times: Times) -> None:
-        """Rolls the replicas into other times."""
+        """Rolls the pods into other times."""
         if times != self.times:
             self.times = times
             await self.roll()
@@ -263,7 +263,7 @@ class Replicas:
         self._stopping.clear()
 
     async def counted(self, metric: re.Pattern[str]) -> dict[str, float]:
-        """The metric of each replica, summed over the RPCs."""
+        """The metric of each pod, summed over the RPCs."""
         found = {}
         for address in self.running:
             text = await asyncio.to_thread(read, f"http://{self._metrics[address]}/metrics")
@@ -271,7 +271,7 @@ class Replicas:
         return found
 
     async def share(self, address: str, seconds: float) -> float:
-        """The replica's share of the calls of the next seconds."""
+        """The pod's share of the calls of the next seconds."""
         before = await self.counted(SERVED)
         await asyncio.sleep(seconds)
         made = Counter(await self.counted(SERVED))
@@ -290,8 +290,8 @@ def names() -> Iterator[Names]:
 
 
 @pytest.fixture(scope="module")
-async def replicas(harness: Harness, names: Names, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Replicas]:
-    made = Replicas(harness, names, tmp_path_factory.mktemp("replicas"))
+async def pods(harness: Harness, names: Names, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pods]:
+    made = Pods(harness, names, tmp_path_factory.mktemp("pods"))
     try:
         await made.open()
         yield made
@@ -301,15 +301,15 @@ async def replicas(harness: Harness, names: Names, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture
-def judged(replicas: Replicas, caller: Caller, records: Records, harness: Harness) -> Judged:
-    return Judged(replicas, caller, records, harness)
+def judged(pods: Pods, caller: Caller, records: Records, harness: Harness) -> Judged:
+    return Judged(pods, caller, records, harness)
 
 
 @dataclass
 class Judged:
     """Rounds of a disturbance under load."""
 
-    replicas: Replicas
+    pods: Pods
     caller: Caller
     records: Records
     harness: Harness
@@ -320,35 +320,35 @@ class Judged:
         self, what: str, disturb: Callable[[], Awaitable[object]], is_good: Callable[[Load], bool]
     ) -> None:
         """Fails where a round is not good in the longest times either, although each request was sent in time."""
-        await self.replicas.take(Times(SCALE))
+        await self.pods.take(Times(SCALE))
         while True:
-            self.load = load = Load(f"Load {next(LOADS)}", self.replicas.base_url, self.caller, self.records)
+            self.load = load = Load(f"Load {next(LOADS)}", self.pods.base_url, self.caller, self.records)
             async with load.during():
                 await disturb()
-                await self.replicas.all_stopped()
+                await self.pods.all_stopped()
             add_to_summary(what, load)
             await each_create_happened_once(load, self.harness)
             if is_good(load):
                 return
-            if self.replicas.times.scale >= SCALE_MAX:
+            if self.pods.times.scale >= SCALE_MAX:
                 break
-            await self.replicas.take(self.replicas.times.longer())
+            await self.pods.take(self.pods.times.longer())
         assert load.late > LATE_SECONDS, load.statuses
-        SUMMARY["replicas"].append(f"{what}: not judged, the machine was too busy")
+        SUMMARY["pods"].append(f"{what}: not judged, the machine was too busy")
 
 
 def add_to_summary(what: str, load: Load) -> None:
     """A line of the summary."""
     answers = ", ".join(f"{count} {verb} {status}" for (verb, status), count in sorted(load.statuses.items()))
     span = max(load.failed_at) - min(load.failed_at) if load.failed_at else 0.0
-    SUMMARY.setdefault("replicas", []).append(
+    SUMMARY.setdefault("pods", []).append(
         f"{what}: {answers}; {len(load.failed_at)} failed within {span:.1f} s; slowest {load.slowest:.1f} s; "
         f"sent {load.late:.2f} s late at most"
     )
 
 
 async def each_create_happened_once(load: Load, harness: Harness) -> None:
-    """A ticket and an event for each create that was acknowledged, whichever replicas took it up; none has two."""
+    """A ticket and an event for each create that was acknowledged, whichever pods took it up; none has two."""
     sql = "SELECT id, title FROM ticket WHERE title LIKE $1"
     rows = await harness.query("svc-tickets", sql, f"{load.name} %")
     tickets = [row["id"] for row in rows]
@@ -368,54 +368,52 @@ def no_failure(load: Load) -> bool:
 
 
 def no_long_failure(load: Load) -> bool:
-    """Creates have time for another replica; reads may fail for two seconds at most."""
+    """Creates have time for another pod; reads may fail for two seconds at most."""
     created = {status for verb, status in load.statuses if verb == "POST"}
     return created == {201} and (not load.failed_at or max(load.failed_at) - min(load.failed_at) <= 2)
 
 
-async def test_four_rolls_back_to_back_fail_no_request(replicas: Replicas, judged: Judged) -> None:
+async def test_four_rolls_back_to_back_fail_no_request(pods: Pods, judged: Judged) -> None:
     async def roll() -> None:
         for _ in range(4):
-            await replicas.roll()
+            await pods.roll()
 
     await judged("rolled 4 times", roll, no_failure)
 
 
-async def test_rolls_under_a_stale_name_fail_no_request(replicas: Replicas, judged: Judged) -> None:
+async def test_rolls_under_a_stale_name_fail_no_request(pods: Pods, judged: Judged) -> None:
     async def roll() -> None:
-        replicas.names.cache(replicas.times.stale)
+        pods.names.cache(pods.times.stale)
         for _ in range(2):
-            await replicas.roll(replicas.times.ready)
-        await replicas.all_stopped()
+            await pods.roll(pods.times.ready)
+        await pods.all_stopped()
         await asyncio.sleep(1)
-        replicas.names.cache(0)
+        pods.names.cache(0)
 
     try:
         await judged("rolled twice under a stale name", roll, no_failure)
     finally:
-        replicas.names.cache(0)
+        pods.names.cache(0)
 
 
-async def test_a_third_replica_gets_its_share(replicas: Replicas, judged: Judged) -> None:
+async def test_a_third_pod_gets_its_share(pods: Pods, judged: Judged) -> None:
     share = 0.0
 
     async def add() -> None:
         nonlocal share
-        started, share, third = time.monotonic(), 0.0, await replicas.add()
-        while share < 0.2 and time.monotonic() < started + replicas.times.age + 15:
-            share = await replicas.share(third, seconds=1 + 2 * replicas.times.scale)
-        told_share = f"a third replica: {100 * share:.0f} % of the calls after {time.monotonic() - started:.1f} s"
-        SUMMARY.setdefault("replicas", []).append(told_share)
-        replicas.drop(third)
+        started, share, third = time.monotonic(), 0.0, await pods.add()
+        while share < 0.2 and time.monotonic() < started + pods.times.age + 15:
+            share = await pods.share(third, seconds=1 + 2 * pods.times.scale)
+        told_share = f"a third pod: {100 * share:.0f} % of the calls after {time.monotonic() - started:.1f} s"
+        SUMMARY.setdefault("pods", []).append(told_share)
+        pods.drop(third)
 
-    await judged("a third replica", add, lambda load: share >= 0.2 and not load.failed_at)
+    await judged("a third pod", add, lambda load: share >= 0.2 and not load.failed_at)
 
 
-async def test_a_frozen_replica_is_given_up_and_does_nothing_twice_when_it_goes_on(
-    replicas: Replicas, judged: Judged
-) -> None:
+async def test_a_frozen_pod_is_given_up_and_does_nothing_twice_when_it_goes_on(pods: Pods, judged: Judged) -> None:
     async def freeze() -> None:
-        frozen = next(iter(replicas.running.values()))
+        frozen = next(iter(pods.running.values()))
         await asyncio.sleep(1)
         frozen.send(signal.SIGSTOP)
         await asyncio.sleep(FOUND_SECONDS + 1.5)
@@ -423,25 +421,25 @@ async def test_a_frozen_replica_is_given_up_and_does_nothing_twice_when_it_goes_
         await asyncio.sleep(1)
 
     await judged("one of two frozen", freeze, no_long_failure)
-    assert any((await replicas.counted(REPEATED)).values())
+    assert any((await pods.counted(REPEATED)).values())
 
 
-async def test_a_killed_replica_fails_no_request(replicas: Replicas, judged: Judged) -> None:
+async def test_a_killed_pod_fails_no_request(pods: Pods, judged: Judged) -> None:
     async def kill() -> None:
-        address, killed = next(iter(replicas.running.items()))
+        address, killed = next(iter(pods.running.items()))
         await asyncio.sleep(0.5)
         await asyncio.to_thread(killed.kill)
         await asyncio.sleep(1)
-        del replicas.running[address]
-        replicas.names.live.remove(address)
-        await replicas.add()
+        del pods.running[address]
+        pods.names.live.remove(address)
+        await pods.add()
         await asyncio.sleep(0.5)
 
     await judged("one of two killed", kill, no_failure)
 
 
-async def test_a_node_that_vanishes_is_given_up(replicas: Replicas, judged: Judged) -> None:
-    """Bytes to and from one of two replicas are lost, and nothing says so."""
+async def test_a_node_that_vanishes_is_given_up(pods: Pods, judged: Judged) -> None:
+    """Bytes to and from one of two pods are lost, and nothing says so."""
     address = "127.0.0.254"
     nodes: list[Node] = []
 
@@ -452,16 +450,16 @@ async def test_a_node_that_vanishes_is_given_up(replicas: Replicas, judged: Judg
 
     async def vanish() -> None:
         await stop()
-        last = list(replicas.running)[-1]
-        nodes.append(node := Node(f"{last}:{replicas.port}"))
-        await node.start(address, replicas.port)
-        replicas.names.live[replicas.names.live.index(last)] = address
+        last = list(pods.running)[-1]
+        nodes.append(node := Node(f"{last}:{pods.port}"))
+        await node.start(address, pods.port)
+        pods.names.live[pods.names.live.index(last)] = address
         while not node.is_used:  # noqa: ASYNC110 - until a connection has reached its age
             await asyncio.sleep(0.1)
         await asyncio.sleep(1)
         node.vanish()
         await asyncio.sleep(FOUND_SECONDS + 1.5)
-        replicas.names.live[replicas.names.live.index(address)] = last
+        pods.names.live[pods.names.live.index(address)] = last
         await asyncio.sleep(0.5)
 
     try:
@@ -470,17 +468,17 @@ async def test_a_node_that_vanishes_is_given_up(replicas: Replicas, judged: Judg
         await stop()
 
 
-async def test_the_gateways_key_is_rotated_and_no_request_fails(replicas: Replicas, judged: Judged) -> None:
+async def test_the_gateways_key_is_rotated_and_no_request_fails(pods: Pods, judged: Judged) -> None:
     """The three steps of `makeready secrets rotate`. All pods of a step roll at the same time, in any order."""
-    key = replicas.keys.folder / "gateway.jwk"
+    key = pods.keys.folder / "gateway.jwk"
     first = key.read_text()
 
     async def rotate() -> None:
         for words in ((), (), ("--drop-old",)):
-            command = ("secrets", "rotate", str(replicas.secrets), "identity-gateway", *words)
+            command = ("secrets", "rotate", str(pods.secrets), "identity-gateway", *words)
             assert await asyncio.to_thread(makeready, command) == 0
-            await asyncio.gather(replicas.replace_gateway(judged.load), replicas.roll())
-            await replicas.all_stopped()
+            await asyncio.gather(pods.replace_gateway(judged.load), pods.roll())
+            await pods.all_stopped()
 
     await judged("the gateway's key rotated", rotate, no_failure)
     kid = json.loads(key.read_text())["kid"]
