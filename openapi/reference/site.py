@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from html import escape, unescape
 from typing import Any
 
@@ -23,6 +24,11 @@ GUIDES = {
     "docs/events": "Event catalogue",
     "docs/changes": "Changes of the API",
 }
+
+# What integrators ask for, by the section that answers in other words.
+ALSO_SAID = {"docs#introduction": ("pagination", "paging", "throttling", "authentication")}
+# A word in a larger share of the sections tells none of them apart.
+COMMON_SHARE = 0.25
 
 
 def base_url(document: Schema) -> str:
@@ -111,28 +117,77 @@ def operations(document: Schema, tag: str) -> list[tuple[str, str, Schema]]:
 
 
 def search_index(document: Schema, pages: Mapping[str, str]) -> str:
-    """The script that holds what the search knows: [title, kind, where, words] of each entry."""
-    found: list[tuple[str, str, str, str]] = []
-    for tag in document["tags"]:
-        for path, verb, one in operations(document, tag["name"]):
-            where = f"{place_of_tag(tag['name'])}#{one['operationId']}"
-            found.append((one["summary"], f"{verb.upper()} {path}", where, one["operationId"]))
-    found += [(code, "Error", f"{ERRORS}#{code}", "") for code in errors.ERRORS]
-    for place, text in pages.items():
-        found += [
-            (_text(inside), GUIDES.get(place) or "Object", f"{place}#{anchor}", _words(text, anchor))
-            for anchor, inside in re.findall(r'<h[23] id="([^"]+)">(.*?)</h[23]>', text)
-            if anchor not in ("guides", "reference")
-        ]
-    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in found)
+    """The script that holds what the search knows: [title, kind, where, names, text] of each entry.
+
+    names: those of an operation or of an object's fields. text: the other words of its section, each once.
+    """
+    headings = [
+        (_text(inside), GUIDES.get(place) or "Object", f"{place}#{anchor}", _fields(text, anchor))
+        for place, text in pages.items()
+        for anchor, inside in re.findall(r'<h[23] id="([^"]+)">(.*?)</h[23]>', text)
+        if anchor not in ("guides", "reference")
+    ]
+    entries = [
+        (
+            one["summary"],
+            f"{verb.upper()} {path}",
+            f"{place_of_tag(tag['name'])}#{one['operationId']}",
+            one["operationId"],
+        )
+        for tag in document["tags"]
+        for path, verb, one in operations(document, tag["name"])
+    ]
+    entries += [
+        (code, "Error", f"{ERRORS}#{code}", " ".join(map(str, error.statuses))) for code, error in errors.ERRORS.items()
+    ]
+    # Of sections that have a word in their text, guides come first.
+    entries = sorted(headings, key=lambda entry: entry[1] == "Object") + entries
+    entries.sort(key=lambda entry: entry[1] == "Object")
+    words_of = {where: _split(text) for where, text in _sections(pages, [entry[2] for entry in entries]).items()}
+    counts = Counter(word for words in words_of.values() for word in set(words))
+    common = {word for word, count in counts.items() if count > COMMON_SHARE * len(words_of)}
+    lines = ",\n".join(
+        json.dumps([*entry, " ".join(_further_words(entry, words_of[entry[2]], common))], ensure_ascii=False)
+        for entry in entries
+    )
     return f"// Made by `make openapi`: what the search of the pages finds.\nconst INDEX = [\n{lines}\n];\n"
 
 
+def _sections(pages: Mapping[str, str], places: list[str]) -> dict[str, str]:
+    """The text of each place, to the next one on its page."""
+    starts: dict[str, dict[str, int]] = {}
+    for where in places:
+        page_of, _, anchor = where.partition("#")
+        starts.setdefault(page_of, {})[where] = pages[page_of].index(f'id="{anchor}"')
+    sections = {}
+    for page_of, starts_of in starts.items():
+        text = pages[page_of].partition("</main>")[0]
+        ends = [*sorted(starts_of.values()), len(text)]
+        for where, start in starts_of.items():
+            section = text[start : ends[ends.index(start) + 1]]
+            # Samples repeat each other, and what they show stands in the text.
+            sections[where] = _text(re.sub("<pre>.*?</pre>", " ", section, flags=re.DOTALL).partition(">")[2])
+    return sections
+
+
+def _further_words(entry: tuple[str, str, str, str], words: Sequence[str], common: Collection[str]) -> list[str]:
+    """The words of a section that its title and names do not have."""
+    title, kind, where, names = entry
+    named = set(_split(f"{title} {kind} {names}"))
+    distinct = dict.fromkeys([*words, *ALSO_SAID.get(where, ())])
+    return [word for word in distinct if len(word) > 2 and word not in named and word not in common]
+
+
+def _split(text: str) -> list[str]:
+    """The words, as the search's script splits them."""
+    return re.findall("[a-z0-9]+", text.lower())
+
+
 def _text(html: str) -> str:
-    return unescape(re.sub("<.*?>", "", html))
+    return unescape(re.sub("<.*?>", "", html, flags=re.DOTALL))
 
 
-def _words(page: str, anchor: str) -> str:
+def _fields(page: str, anchor: str) -> str:
     """The names of fields below a heading of an object."""
     if not anchor.startswith("schema-"):
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import posixpath
 import re
@@ -84,20 +85,38 @@ def test_every_link_leads_somewhere(path: str) -> None:
 def test_the_search_finds_every_operation_object_error_and_heading() -> None:
     script = site.search_index(DOCUMENT, PAGES)
     found = json.loads(script.partition("const INDEX = ")[2].rstrip().removesuffix(";"))
-    for _, _, where, _ in found:
+    for _, _, where, *_ in found:
         place, _, anchor = where.partition("#")
         assert anchor in READ[place].ids, where
-    places = {where for _, _, where, _ in found}
+    places = {where for _, _, where, *_ in found}
     for tag in DOCUMENT["tags"]:
         place = site.place_of_tag(tag["name"])
         assert {f"{place}#{one['operationId']}" for _, _, one in site.operations(DOCUMENT, tag["name"])} <= places
     assert {where.partition("#")[2] for where in places} >= {
         f"schema-{one}" for one in DOCUMENT["components"]["schemas"]
     }
-    assert {title for title, _, where, _ in found if where.startswith("docs/events")} >= set(DOCUMENT["webhooks"])
+    assert {title for title, _, where, *_ in found if where.startswith("docs/events")} >= set(DOCUMENT["webhooks"])
     assert {title for title, *_ in found} >= set(ERRORS)
-    (ticket,) = (more for title, kind, _, more in found if (title, kind) == ("Ticket", "Object"))
+    (ticket,) = (names for title, kind, _, names, _ in found if (title, kind) == ("Ticket", "Object"))
     assert "permission_to_enter" in ticket.split()
+
+
+@pytest.mark.parametrize(
+    ("word", "place"),
+    [
+        ("pagination", "docs#introduction"),
+        ("429", "docs/api/errors#rate_limited"),
+        ("cors", "docs#introduction"),
+        ("timeout", "docs/webhooks#when-deliveries-arrive"),
+        ("resident", "docs/api/units#recordNotice"),
+        ("backup", "docs/sync#changes"),
+    ],
+)
+def test_the_search_knows_the_words_of_each_section(word: str, place: str) -> None:
+    script = site.search_index(DOCUMENT, PAGES)
+    index = json.loads(script.partition("const INDEX = ")[2].rstrip().removesuffix(";"))
+    assert word in next(f"{names} {text}" for _, _, where, names, text in index if where == place).split()
+    assert len(gzip.compress(script.encode(), 7)) < 24_000  # a page that is read for the first time brings it
 
 
 def test_the_guide_to_a_copy_has_the_program_as_the_tests_run_it() -> None:

@@ -87,21 +87,33 @@
   box.hidden = false;
 
   const wordsOf = (text) => text.toLowerCase().split(/[^a-z0-9]+/).filter(Boolean);
-  const entries = INDEX.map(([title, kind, where, more]) => ({ title, kind, where, words: wordsOf(`${title} ${kind} ${more}`), first: wordsOf(title), more: more.split(" ") }));
+  const entries = INDEX.map(([title, kind, where, names, text]) => ({
+    title,
+    kind,
+    where,
+    names: names.split(" "),
+    inTitle: wordsOf(title),
+    inNames: wordsOf(`${kind} ${names}`),
+    inText: text.split(" "),
+  }));
 
-  // Every word of the query begins a word of the entry; those of the title count most.
+  // Every word of the query begins a word of the entry; those of the title count most, those of its text least.
   const search = (query) => {
     const asked = wordsOf(query);
     if (!asked.length) return [];
     return entries
       .map((entry) => {
         const points = asked.map((word) => {
-          if (entry.first.includes(word)) return 3;
-          if (entry.first.some((one) => one.startsWith(word))) return 2;
-          return entry.words.some((one) => one.startsWith(word)) ? 1 : 0;
+          const begins = (whole) => whole.startsWith(word);
+          if (entry.inTitle.includes(word)) return 30;
+          if (entry.inTitle.some(begins)) return 20;
+          if (entry.inNames.some(begins)) return 10;
+          if (entry.inText.includes(word)) return 2;
+          return entry.inText.some(begins) ? 1 : 0;
         });
         const sum = points.reduce((a, b) => a + b, 0);
-        return { entry, points: points.includes(0) ? 0 : sum + 1 / (1 + entry.first.length) };
+        const short = Math.max(...points) > 2 ? 1 / (1 + entry.inTitle.length) : 0;
+        return { entry, points: points.includes(0) ? 0 : sum + short };
       })
       .filter((one) => one.points)
       .sort((a, b) => b.points - a.points)
@@ -120,11 +132,11 @@
 
   const show = (found, query) => {
     list.replaceChildren(
-      ...found.map(({ title, kind, where, more }, n) => {
+      ...found.map(({ title, kind, where, names }, n) => {
         const option = document.createElement("li");
         const link = document.createElement("a");
         const about = document.createElement("small");
-        const named = more.filter((one) => wordsOf(query).some((word) => one.startsWith(word) || one.includes(`_${word}`)));
+        const named = names.filter((one) => wordsOf(query).some((word) => one.startsWith(word) || one.includes(`_${word}`)));
         option.setAttribute("role", "none");
         link.id = `found-${n}`;
         link.setAttribute("role", "option");
