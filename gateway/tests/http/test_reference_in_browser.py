@@ -110,7 +110,11 @@ async def test_the_search_finds_an_operation_by_the_keyboard_alone(page: Page) -
     await page.fill("#search", "idempotency_mismatch")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/docs/api/errors#idempotency_mismatch")
-    for word, title in (("pagination", "What holds everywhere"), ("429", "rate_limited"), ("restored backup", "Changes")):
+    for word, title in (
+        ("pagination", "What holds everywhere"),
+        ("429", "rate_limited"),
+        ("restored backup", "Changes"),
+    ):
         await page.fill("#search", word)
         await expect(page.get_by_role("option").first).to_contain_text(title)
     await page.fill("#search", "no such thing")
