@@ -53,8 +53,6 @@ NAMES_TO_MEND: tuple[str, ...] = (
     "chassis/tests",
     "cli/makeready_cli",
     "cli/tests",
-    "console/console",
-    "console/tests",
     "deploy/local/makeready_local",
     "gateway/gateway",
     "openapi/reference",

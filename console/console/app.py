@@ -194,7 +194,11 @@ class Console:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         traces.enter(request.headers.getall(traces.HEADER, ()))
         page = _page_of(request)
-        name = page.path if page else next((one for one in FREE if request.path.startswith(one)), "none").rstrip("/")
+        name = (
+            page.path
+            if page
+            else next((prefix for prefix in FREE if request.path.startswith(prefix)), "none").rstrip("/")
+        )
         visit = request[VISIT] = Visit(request, self.site, page, request_id)
         if request.path == streaming.PATH and request.method == "GET":
             name = streaming.PATH
@@ -206,12 +210,12 @@ class Console:
                     raise
                 response = web.Response(status=error.status, text=f"{error.reason}\n")
         ANSWERS.labels(name, str(response.status)).inc()
-        own = response.headers.copy()
+        headers_before = response.headers.copy()
         response.headers.update(HEADERS)
         if self._secure:
             response.headers["Strict-Transport-Security"] = STRICT_TRANSPORT
         if request.path.startswith(photos.PREFIX) and response.status == 200:
-            response.headers.update(own)
+            response.headers.update(headers_before)
         elif not request.path.startswith(PREFIX):
             response.headers["Cache-Control"] = "no-store"
         for cookie, (value, age) in visit.cookies.items():
@@ -313,8 +317,8 @@ class Console:
         with self._uploads.place(visit.who.actor) as has_place:
             if not has_place:
                 return _error_page(visit, 503, "busy")
-            found, visit.uploads = await begin(request[REQUEST], visit.page.uploads)
-            visit.form = MultiDictProxy(found)
+            form_fields, visit.uploads = await begin(request[REQUEST], visit.page.uploads)
+            visit.form = MultiDictProxy(form_fields)
             return await self._sent(visit, request, handler)
 
     async def _sent(self, visit: Visit, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -353,8 +357,8 @@ def _runner(page: Page) -> Handler:
 
 
 def _page_of(request: web.Request) -> Page | None:
-    found: Page | None = getattr(request.match_info.handler, "page", None)
-    return found
+    page: Page | None = getattr(request.match_info.handler, "page", None)
+    return page
 
 
 def _too_large(visit: Visit, error: web.HTTPException) -> str:
@@ -372,10 +376,10 @@ def _not_for(visit: Visit, page: Page) -> web.Response:
         why = DISPLACED if visit.was_displaced else ""
         if page.method == "POST":
             return _error_page(visit, 401, "signed_out", why)
-        wanted = visit.request.rel_url.raw_path_qs
+        wanted_path = visit.request.rel_url.raw_path_qs
         if visit.was_displaced:
             visit.cookies[SESSION_COOKIE] = "", 0  # it is told once
-        return visit.redirect("/sign-in" + (f"?next={quote(wanted, safe='/')}" if wanted != "/" else ""), why)
+        return visit.redirect("/sign-in" + (f"?next={quote(wanted_path, safe='/')}" if wanted_path != "/" else ""), why)
     if NOBODY in page.kinds:  # the sign-in, for one who is signed in
         return visit.redirect("/")
     return _error_page(visit, 403, "kind")

@@ -49,7 +49,7 @@ def read(environment: Environment) -> Config:
     """Raises SettingsError."""
     place = settings.listening(environment, "passwords")
     port = environment.integer("MAKEREADY_ADMIN_PORT", 8081, 1, 65535)
-    found = environment.addresses()
+    addresses = environment.addresses()
     return Config(
         host=place.host,
         port=port,
@@ -70,5 +70,5 @@ def read(environment: Environment) -> Config:
         database=settings.database_settings(environment, connections=4),
         import_tasks=environment.integer("MAKEREADY_IMPORT_TASKS", 2, 0, 16),
         identity_key_file=environment.file("MAKEREADY_IDENTITY_KEY_FILE"),
-        addresses={name: settings.address_of(name, found) for name in SERVICES},
+        addresses={name: settings.address_of(name, addresses) for name in SERVICES},
     )

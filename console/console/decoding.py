@@ -97,17 +97,17 @@ def _flat(image: Image.Image) -> Image.Image:
 def _in_srgb(image: Image.Image, profile: bytes) -> Image.Image:
     """The colours of a telephone's wider space in the one that all screens have. Another kind's profile is no loss."""
     try:
-        of = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        return ImageCms.profileToProfile(image, of, ImageCms.createProfile("sRGB")) or image
+        own_profile = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        return ImageCms.profileToProfile(image, own_profile, ImageCms.createProfile("sRGB")) or image
     except (ImageCms.PyCMSError, OSError, ValueError):
         return image
 
 
 def _jpeg(image: Image.Image) -> bytes:
     image.info = {}  # comments, places, names of cameras
-    made = io.BytesIO()
-    image.save(made, "JPEG", quality=QUALITY, optimize=True, progressive=True)
-    return made.getvalue()
+    encoded = io.BytesIO()
+    image.save(encoded, "JPEG", quality=QUALITY, optimize=True, progressive=True)
+    return encoded.getvalue()
 
 
 def _confine() -> None:
@@ -126,8 +126,8 @@ def main() -> None:
     _confine()
     try:
         content = sys.stdin.buffer.read(BYTES_MAX + 1)
-        for made in photos(content):
-            sys.stdout.buffer.write(LENGTH.pack(len(made)) + made)
+        for photo in photos(content):
+            sys.stdout.buffer.write(LENGTH.pack(len(photo)) + photo)
         sys.stdout.buffer.flush()
     except _RefusedError as error:
         sys.stderr.write(str(error))

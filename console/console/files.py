@@ -138,10 +138,10 @@ def at(url: str) -> Files:
 def _forget_unfinished(folder: Path) -> None:
     """Removes what killed processes have left. Files that another process is saving now are younger."""
     oldest = time.time() - UNFINISHED_SECONDS
-    for one in folder.iterdir():
+    for file in folder.iterdir():
         with contextlib.suppress(FileNotFoundError):
-            if one.stat().st_mtime < oldest:
-                one.unlink()
+            if file.stat().st_mtime < oldest:
+                file.unlink()
 
 
 def _create(place: Path) -> BinaryIO:
@@ -156,9 +156,9 @@ def _open(place: Path) -> BinaryIO | None:
 
 
 def _write(file: BinaryIO, part: bytes) -> None:
-    rest = memoryview(part)
-    while rest:
-        rest = rest[file.write(rest) :]
+    unwritten = memoryview(part)
+    while unwritten:
+        unwritten = unwritten[file.write(unwritten) :]
 
 
 def _finish(file: BinaryIO) -> None:

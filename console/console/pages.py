@@ -84,7 +84,7 @@ PAGES = (
     Page("POST", "/tickets/{ticket_id}/edit", acts.edit, PEOPLE, (acts.GET, acts.UPDATE)),
     Page("GET", "/tickets/panel", tickets.panel, PEOPLE, tickets.PARTS, panel="Tickets"),
     Page("GET", "/tickets/home", tickets.home, PEOPLE, tickets.LISTS, panel="Tickets"),
-    Page("GET", "/tickets/found", tickets.found, PEOPLE, (tickets.SEARCH,), panel="Tickets"),
+    Page("GET", "/tickets/found", tickets.search_hits, PEOPLE, (tickets.SEARCH,), panel="Tickets"),
     # photos of tickets
     Page("GET", "/tickets/{ticket_id}/photos", ticket_photos.show, PEOPLE, ticket_photos.SHOWS),
     Page("POST", "/tickets/{ticket_id}/photos", ticket_photos.add, PEOPLE, (ticket_photos.ADD, *ticket_photos.SHOWS),
@@ -177,7 +177,7 @@ PAGES = (
     Page("GET", "/notices/{notice_id}/print", composing.show_print, PEOPLE, (notices.GET,)),
     # Portfolio
     # places
-    Page("GET", "/places/found", places.found, PEOPLE, (places.SEARCH,), panel="Places"),
+    Page("GET", "/places/found", places.search_hits, PEOPLE, (places.SEARCH,), panel="Places"),
     Page("GET", places_picking.PATH, places_picking.pick, PEOPLE, places_picking.RPCS, panel="Places"),
     Page("GET", "/properties", properties.list_properties, PEOPLE, (places.SEARCH_PROPERTIES, places.COUNT),
          menu=(PORTFOLIO, properties.HERE, "building")),
@@ -227,7 +227,7 @@ PAGES = (
          menu=(PORTFOLIO, vendors.HERE, "truck")),
     Page("GET", "/vendors/panel", vendors.panel, PEOPLE, (vendors.GET,), panel="Vendor"),
     Page("GET", "/vendors/home", vendors.home, PEOPLE, (vendors.SEARCH, vendors.COUNT), panel="Vendors"),
-    Page("GET", "/vendors/found", vendors.found, PEOPLE, (vendors.SEARCH,), panel="Vendors"),
+    Page("GET", "/vendors/found", vendors.search_hits, PEOPLE, (vendors.SEARCH,), panel="Vendors"),
     Page("GET", vendors_picking.PATH, vendors_picking.pick, PEOPLE, vendors_picking.RPCS, panel="Vendors"),
     Page("GET", "/vendors/{vendor_id}", vendors.show_vendor, PEOPLE, (vendors.GET, vendors.NAMES)),
     Page("GET", "/vendors/new", vendor_acts.show_add, ADMINISTRATORS),
@@ -247,7 +247,7 @@ PAGES = (
     Page("POST", "/vendors/{vendor_id}/resume", vendor_acts.resume, ADMINISTRATORS, (vendor_acts.UPDATE, vendors.GET)),
     # people
     Page("GET", people.PATH, people.list_staff, PEOPLE, (people.LIST,), menu=(PORTFOLIO, people.HERE, "people")),
-    Page("GET", "/people/found", people.found, PEOPLE, (people.LIST,), panel="Staff"),
+    Page("GET", "/people/found", people.search_hits, PEOPLE, (people.LIST,), panel="Staff"),
     Page("GET", people_picking.PATH, people_picking.pick, PEOPLE, people_picking.RPCS, panel="Staff"),
     Page("GET", "/staff/new", people_forms.show_add, ADMINISTRATORS),
     Page("POST", "/staff/new", people_forms.add, ADMINISTRATORS, (people_forms.ADD,)),
@@ -311,7 +311,7 @@ PAGES = (
          menu=(INTEGRATIONS, events.HERE, "pulse")),
     Page("GET", "/events/panel", events.panel, PEOPLE, (events.LIST, events.OF_RECORD), panel="Integrations notified"),
     Page("GET", "/events/home", events.home, ADMINISTRATORS, (events.SUBSCRIPTIONS,), panel="Webhooks"),
-    Page("GET", "/events/found", events.found, ADMINISTRATORS, (events.LIST, events.GET), panel="Events"),
+    Page("GET", "/events/found", events.search_hits, ADMINISTRATORS, (events.LIST, events.GET), panel="Events"),
     Page("GET", "/events/{event_id}", events.show_event, ADMINISTRATORS, events.SHOWS),
     # imports
     Page("GET", imports.PATH, imports.list_imports, ADMINISTRATORS, menu=(INTEGRATIONS, imports.HERE, "down")),

@@ -31,8 +31,8 @@ def _who(page: Page) -> str:
 
 def with_table(text: str) -> str:
     """The document with the table as it is now."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    before, _, remainder = text.partition(BEGIN)
+    _, _, after = remainder.partition(END)
     return f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
 
 

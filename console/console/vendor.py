@@ -42,12 +42,12 @@ def fetch(name: str, package: Mapping[str, Any], npm: str) -> dict[str, bytes]:
         if integrity != package["integrity"]:
             raise SystemExit(f"vendor: {name} {package['version']} has the integrity {integrity}")
         with tarfile.open(archive) as files:
-            found = {}
+            contents = {}
             for file, source in package["files"].items():
                 member = files.extractfile(f"package/{source['path']}")
                 assert member is not None
-                found[file] = member.read()
-    return found
+                contents[file] = member.read()
+    return contents
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ class Outcome(TypedDict):
 def body_of(attack: Attack) -> bytes:
     size, end = attack["form_bytes"], b"--b--\r\n"
     sizes = (min(FIELD_BYTES_MAX, size - start) for start in range(0, size, FIELD_BYTES_MAX))
-    fields = (FIELD % bytes(one) for one in sizes)
+    fields = (FIELD % bytes(field_size) for field_size in sizes)
     if not attack["is_compressed"]:
         return b"".join((*fields, end)) if size else b""
     packer = zlib.compressobj(9, wbits=31)
@@ -64,8 +64,8 @@ async def attack_once(attack: Attack, number: int, sent: bytes, answers: Counter
         for _ in range(attack["requests"]):
             head = (await reader.readuntil(HEAD_END)).decode("latin-1").lower()
             answers[head.split(" ", 2)[1]] += 1
-            _, found, length = head.partition("content-length: ")
-            if found:
+            _, separator, length = head.partition("content-length: ")
+            if separator:
                 await reader.readexactly(int(length.partition("\r\n")[0]))
         while attack["missing_bytes"] and await reader.read(65536):
             pass

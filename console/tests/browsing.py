@@ -23,8 +23,8 @@ class Reply:
     @property
     def title(self) -> str:
         """The text of the page's h1."""
-        found = re.search(r"<h1[^>]*>(.*?)</h1>", self.text, re.DOTALL)
-        return html.unescape(re.sub(r"<[^>]+>", "", found[1])).strip() if found else ""
+        heading = re.search(r"<h1[^>]*>(.*?)</h1>", self.text, re.DOTALL)
+        return html.unescape(re.sub(r"<[^>]+>", "", heading[1])).strip() if heading else ""
 
     @property
     def words(self) -> str:
@@ -121,7 +121,7 @@ class Browser:
         for method, path, values in parser.forms:
             if method == "post" and path == action:
                 return dict(values)
-        raise AssertionError(f"{self.page.path} has no form for {action}: {[one[1] for one in parser.forms]}")
+        raise AssertionError(f"{self.page.path} has no form for {action}: {[form[1] for form in parser.forms]}")
 
     async def send(self, action: str, **values: str) -> Reply:
         """Fills the last page's form for this path in, and sends it."""

@@ -42,7 +42,7 @@ def _reset(stubs: Stubs) -> None:
         stubs.sessions,
         stubs.displaced,
         stubs.slow,
-        stubs.asked,
+        stubs.session_requests,
         stubs.clients,
     ):
         part.clear()
@@ -76,10 +76,10 @@ async def _started(
         **{f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS": at for name, at in stubs.addresses.items()},
     }
     settings = config.read(Environment(environment))
-    made = Console(settings, lambda: NOW)
-    server = Server(made.application(), settings)
+    console = Console(settings, lambda: NOW)
+    server = Server(console.application(), settings)
     await server.open()
-    opening = asyncio.create_task(made.open())
+    opening = asyncio.create_task(console.open())
     try:
         if is_migrated:
             await opening

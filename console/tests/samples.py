@@ -108,10 +108,10 @@ def of_company(request: Any, who: Identity) -> None:
 
 
 def _list_keys(request: Any, who: Identity) -> Any:
-    found = keys() if who.company_id == 1 == request.company_id else []
+    own_keys = keys() if who.company_id == 1 == request.company_id else []
     if request.HasField("administrator_id"):
-        found = [key for key in found if key.administrator_id == request.administrator_id]
-    return pb.ListKeysResponse(keys=found)
+        own_keys = [key for key in own_keys if key.administrator_id == request.administrator_id]
+    return pb.ListKeysResponse(keys=own_keys)
 
 
 def _get_key(request: Any, who: Identity) -> Any:
@@ -195,8 +195,8 @@ def administrators() -> Sequence[administrators_pb.Administrator]:
 
 
 def _administrators(_request: Any, who: Identity) -> Any:
-    found = administrators() if who.company_id == 1 else []
-    return administrators_pb.ListAdministratorsResponse(administrators=found)
+    own_administrators = administrators() if who.company_id == 1 else []
+    return administrators_pb.ListAdministratorsResponse(administrators=own_administrators)
 
 
 def members() -> Sequence[staff_pb.Staff]:
@@ -213,19 +213,26 @@ def members() -> Sequence[staff_pb.Staff]:
     ]  # fmt: skip
 
 
+def _has_words(member: staff_pb.Staff, words: str) -> bool:
+    text = f"{member.name} {member.email} {member.external_id}".lower()
+    return all(word.lower() in text for word in words.split())
+
+
 def _staff(request: Any, who: Identity) -> Any:
-    found = [
-        one for one in members()
-        if who.company_id == 1 and (not request.HasField("active") or one.active == request.active)
-        and all(word.lower() in f"{one.name} {one.email} {one.external_id}".lower() for word in request.words.split())
-    ]  # fmt: skip
-    return staff_pb.ListStaffResponse(staff=found)
+    fitting = [
+        member
+        for member in members()
+        if who.company_id == 1
+        and (not request.HasField("active") or member.active == request.active)
+        and _has_words(member, request.words)
+    ]
+    return staff_pb.ListStaffResponse(staff=fitting)
 
 
 def _member(request: Any, who: Identity) -> Any:
-    for one in members():
-        if one.staff_id == request.staff_id and who.company_id == 1:
-            return staff_pb.GetStaffResponse(staff=one)
+    for member in members():
+        if member.staff_id == request.staff_id and who.company_id == 1:
+            return staff_pb.GetStaffResponse(staff=member)
     raise Refusal(404, "not_found", "The company has no member of staff with that id; check the id.")
 
 
@@ -250,8 +257,8 @@ def entries() -> Sequence[audit_pb.AuditEntry]:
 
 
 def _audit(request: Any, who: Identity) -> Any:
-    found = [one for one in entries() if not request.HasField("before_id") or one.id < request.before_id]
-    return audit_pb.ListAuditResponse(entries=found[: request.limit] if who.company_id == 1 else [])
+    fitting = [entry for entry in entries() if not request.HasField("before_id") or entry.id < request.before_id]
+    return audit_pb.ListAuditResponse(entries=fitting[: request.limit] if who.company_id == 1 else [])
 
 
 def _actors(request: Any, who: Identity) -> Any:
@@ -263,19 +270,21 @@ def _actors(request: Any, who: Identity) -> Any:
         "staff:8": "DeShawn Whitfield",
         "staff:9": HOSTILE,
     }
-    found = [actors_pb.NamedActor(actor=one, name=names[one], active=True) for one in request.actors if one in names]
-    found += [
+    actors = [
+        actors_pb.NamedActor(actor=actor, name=names[actor], active=True) for actor in request.actors if actor in names
+    ]
+    actors += [
         actors_pb.NamedActor(
-            actor=one,
+            actor=actor,
             name="Meter readings",
             active=True,
             administrator_name=HOSTILE,
             administrator_active=False,
         )
-        for one in ("caller:5", "api_key:5")
-        if one in request.actors
+        for actor in ("caller:5", "api_key:5")
+        if actor in request.actors
     ]
-    return actors_pb.BatchGetActorsResponse(actors=found if who.company_id == 1 else [])
+    return actors_pb.BatchGetActorsResponse(actors=actors if who.company_id == 1 else [])
 
 
 def _link(request: Any, _who: Identity) -> Any:
@@ -334,31 +343,31 @@ def _closed() -> views_pb.TicketSummary:
 
 
 def _search(request: Any, who: Identity) -> Any:
-    found = list(tickets())
+    fitting = list(tickets())
     if request.HasField("unit_id"):
-        found = [one for one in found if one.unit_id == request.unit_id]
-        found.append(_closed())
+        fitting = [ticket for ticket in fitting if ticket.unit_id == request.unit_id]
+        fitting.append(_closed())
     if request.HasField("asset_id"):
-        found = [one for one in found if one.asset_id == request.asset_id]
+        fitting = [ticket for ticket in fitting if ticket.asset_id == request.asset_id]
     if request.HasField("ticket_number"):
-        found = [one for one in found if one.ticket_number == request.ticket_number]
+        fitting = [ticket for ticket in fitting if ticket.ticket_number == request.ticket_number]
     if request.HasField("external_id"):
-        found = [one for one in found if one.external_id == request.external_id]
+        fitting = [ticket for ticket in fitting if ticket.external_id == request.external_id]
     if request.HasField("words"):
-        found = [one for one in found if request.words.lower() in one.title.lower()]
+        fitting = [ticket for ticket in fitting if request.words.lower() in ticket.title.lower()]
     if request.HasField("assignee_id"):
-        found = [one for one in found if one.assignee_id == request.assignee_id]
+        fitting = [ticket for ticket in fitting if ticket.assignee_id == request.assignee_id]
     if who.company_id != 1:
-        found = []
-    found = found[: request.limit or 50]
-    more: dict[str, Any] = {"next": "7.9"} if found and not request.HasField("after") and len(found) > 5 else {}
-    return views_pb.SearchTicketsResponse(tickets=found, **more)
+        fitting = []
+    fitting = fitting[: request.limit or 50]
+    more: dict[str, Any] = {"next": "7.9"} if fitting and not request.HasField("after") and len(fitting) > 5 else {}
+    return views_pb.SearchTicketsResponse(tickets=fitting, **more)
 
 
 def _count(_request: Any, who: Identity) -> Any:
     if who.company_id != 1:
         return views_pb.CountTicketsResponse(stale_after_hours=72)
-    made = views_pb.CountTicketsResponse(
+    counts = views_pb.CountTicketsResponse(
         open=74, stale=9, soon_stale=3, unassigned=20, urgent_unassigned=12, emergencies=1, stale_after_hours=72
     )
     ages = (
@@ -370,23 +379,25 @@ def _count(_request: Any, who: Identity) -> Any:
         ("older", 5, 672, 0),
     )
     for name, number, first, last in ages:
-        made.by_age.add(name=name, tickets=number, hours_from=first, hours_to=last, on_hold=3 if name == "older" else 0)
-    for one, name, number in (
+        counts.by_age.add(
+            name=name, tickets=number, hours_from=first, hours_to=last, on_hold=3 if name == "older" else 0
+        )
+    for record_id, name, number in (
         (7, "Nguyễn Thị Hồng Hạnh", 6),
         (8, "DeShawn Whitfield", 5),
         (9, HOSTILE, 1),
         (0, "", 20),
     ):
-        made.by_assignee.add(id=one, name=name, tickets=number, stale=1)
-    for one, name in ((4, "Alder Court"), (5, "Willow Gardens"), (9, HOSTILE)):
-        made.by_property.add(id=one, name=name, tickets=20)
-    return made  # fmt: skip
+        counts.by_assignee.add(id=record_id, name=name, tickets=number, stale=1)
+    for record_id, name in ((4, "Alder Court"), (5, "Willow Gardens"), (9, HOSTILE)):
+        counts.by_property.add(id=record_id, name=name, tickets=20)
+    return counts  # fmt: skip
 
 
 def _details(request: Any, who: Identity) -> Any:
-    known = [*tickets(), _closed(), _ticket(3, "Fence leans", ticket_number=1)] if who.company_id == 1 else []
-    one = next((one for one in known if one.ticket_id == request.ticket_id), None)
-    if one is None:
+    own_tickets = [*tickets(), _closed(), _ticket(3, "Fence leans", ticket_number=1)] if who.company_id == 1 else []
+    ticket = next((other for other in own_tickets if other.ticket_id == request.ticket_id), None)
+    if ticket is None:
         raise Refusal(404, "not_found", "The company has no ticket with that id.")
     hostile = request.ticket_id == 103
     heater = "javascript:alert(3)" if hostile else "https://photos.example/heater.jpg"
@@ -397,7 +408,7 @@ def _details(request: Any, who: Identity) -> Any:
     ]
     return views_pb.GetTicketDetailsResponse(
         photos=photos,
-        ticket=one, description=HOSTILE if hostile else LONG, room=HOSTILE if hostile else "Mechanical closet",
+        ticket=ticket, description=HOSTILE if hostile else LONG, room=HOSTILE if hostile else "Mechanical closet",
         permission_to_enter=True, preferred_access_time=HOSTILE if hostile else "weekdays after 5 pm",
         photo_url=heater, other_tickets_of_asset=2,
         photo_required=True, inspection_id=12 if hostile else None, inspection_row_id=3 if hostile else None,
@@ -454,13 +465,15 @@ def _timeline(request: Any, who: Identity) -> Any:
             ),
             entry(kind=1, occurred_at=ago(hours=5), source="api", actor="administrator:1"),
         ]
-    shown = [one for one in rows if not request.kinds or one.kind in request.kinds]
-    return views_pb.ListTicketTimelineResponse(entries=shown, next="1.1.1" if not request.after else None)  # fmt: skip
+    fitting = [row for row in rows if not request.kinds or row.kind in request.kinds]
+    return views_pb.ListTicketTimelineResponse(entries=fitting, next="1.1.1" if not request.after else None)
 
 
 def _several(request: Any, who: Identity) -> Any:
-    known = {one.ticket_id: one for one in (*tickets(), _closed())} if who.company_id == 1 else {}
-    return views_pb.BatchGetTicketsResponse(tickets=[known[one] for one in request.ticket_ids if one in known])
+    own_tickets = {ticket.ticket_id: ticket for ticket in (*tickets(), _closed())} if who.company_id == 1 else {}
+    return views_pb.BatchGetTicketsResponse(
+        tickets=[own_tickets[ticket_id] for ticket_id in request.ticket_ids if ticket_id in own_tickets]
+    )
 
 
 def _place(request: Any, who: Identity) -> Any:
@@ -476,7 +489,7 @@ def _opened(_request: Any, _who: Identity) -> Any:
 
 
 def _of_inspection(_request: Any, who: Identity) -> Any:
-    rows = [views_pb.TicketOfRow(row_id=3, ticket=one) for one in tickets()[:2]] if who.company_id == 1 else []
+    rows = [views_pb.TicketOfRow(row_id=3, ticket=ticket) for ticket in tickets()[:2]] if who.company_id == 1 else []
     return views_pb.ListTicketsOfInspectionResponse(tickets=rows)
 
 
@@ -505,19 +518,21 @@ def _list_tasks(_request: Any, who: Identity) -> Any:
 
 
 def _task(request: Any, who: Identity) -> Any:
-    wanted = 31 if request.pm_task_id in (4, 27, 28) else request.pm_task_id
-    one = next((one for one in pm_tasks() if one.pm_task_id == wanted and who.company_id == 1), None)
-    if one is None:
+    pm_task_id_of_sample = 31 if request.pm_task_id in (4, 27, 28) else request.pm_task_id
+    pm_task = next(
+        (other for other in pm_tasks() if other.pm_task_id == pm_task_id_of_sample and who.company_id == 1), None
+    )
+    if pm_task is None:
         raise Refusal(404, "not_found", "The company has no preventive-maintenance task with that id.")
     earlier = []
     for pm_task_id, due, days in ((27, "2026-09-23", 61), (28, "2026-10-23", 30)):
         past = pm_pb.PmTask(status="Completed", completed_at=ago(days=days), due_date=due, pm_task_id=pm_task_id)
-        made = pm_pb.PmTask()
-        made.CopyFrom(one)
-        made.MergeFrom(past)
-        earlier.append(made)
+        copy = pm_pb.PmTask()
+        copy.CopyFrom(pm_task)
+        copy.MergeFrom(past)
+        earlier.append(copy)
     of_asset = "Fire panel FP-1" if request.pm_task_id != 32 else None
-    return pm_pb.GetPmTaskResponse(task=one, earlier=earlier if one.repeat_months else [], asset_name=of_asset)
+    return pm_pb.GetPmTaskResponse(task=pm_task, earlier=earlier if pm_task.repeat_months else [], asset_name=of_asset)
 
 
 def _changed_task(request: Any, who: Identity) -> Any:

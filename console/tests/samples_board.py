@@ -30,31 +30,34 @@ def day(days: int) -> str:
 
 
 def task(task_id: int, name: str, on: int | None, status: str = "Open", turn_id: int = 5, unit_id: int = 15) -> Any:
-    found = tasks_pb.TurnTask(
+    sample = tasks_pb.TurnTask(
         task_id=task_id, turn_id=turn_id, unit_id=unit_id, task_type=name, status=status, created_at=ago(days=12),
         updated_at=ago(days=1), source="staff")  # fmt: skip
     if on is not None:
-        found.scheduled_date = day(on)
+        sample.scheduled_date = day(on)
     if status == "Completed":
-        found.completed_at.CopyFrom(ago(days=4))
+        sample.completed_at.CopyFrom(ago(days=4))
     if status == "Cancelled":
-        found.cancelled_at.CopyFrom(ago(days=3))
+        sample.cancelled_at.CopyFrom(ago(days=3))
     if status == "Open" and on is not None and on < 0:
-        found.stale_at.CopyFrom(ago(hours=9))
-    return found
+        sample.stale_at.CopyFrom(ago(hours=9))
+    return sample
 
 
 def units(hostile: str) -> Sequence[pb.BoardUnit]:
     def unit(number: int, name: str, place: int, status: str, **more: Any) -> pb.BoardUnit:
-        some = more.pop("tasks", [])
-        late = sum(one.status == "Open" and bool(one.scheduled_date) and one.scheduled_date < day(0) for one in some)
-        left = sum(one.status == "Open" for one in some)
+        unit_tasks = more.pop("tasks", [])
+        late = sum(
+            unit_task.status == "Open" and bool(unit_task.scheduled_date) and unit_task.scheduled_date < day(0)
+            for unit_task in unit_tasks
+        )
+        open_tasks = sum(unit_task.status == "Open" for unit_task in unit_tasks)
         if status != "Notice" and more.get("move_out_date", 0) < 0:
             more["empty_since"] = more["move_out_date"]
         dates = {key: day(value) for key, value in more.items() if type(value) is int and key not in FLAGS}
         where = 3 if number == 3 else PROPERTY_IDS.get(place, 1)
         return pb.BoardUnit(unit_id=number, name=name, property_id=where, property=PLACES[place], unit_status=status,
-                            tasks=some, tasks_open=left, tasks_late=late, **{**more, **dates})  # fmt: skip
+                            tasks=unit_tasks, tasks_open=open_tasks, tasks_late=late, **{**more, **dates})  # fmt: skip
 
     notice, empty, ready, down = UNDER_WAY
     return [
@@ -133,45 +136,47 @@ def answers(hostile: str) -> dict[str, Any]:
     return {**_board(hostile, every, one), **_of_units(hostile, one), **_of_turns(hostile, every)}
 
 
-def _board(hostile: str, every: Sequence[pb.BoardUnit], one: Any) -> dict[str, Any]:
+def _board(hostile: str, every: Sequence[pb.BoardUnit], own_unit: Any) -> dict[str, Any]:
 
     def board(request: Any, who: Identity) -> Any:
-        wanted = UNDER_WAY if request.under_way else request.unit_statuses
+        statuses = UNDER_WAY if request.under_way else request.unit_statuses
         place = request.property_id if request.HasField("property_id") else 0
-        found = [u for u in every if place in (0, u.property_id) and who.company_id == 1]
-        found = [u for u in found if u.is_clash] if request.clashes else [u for u in found if u.unit_status in wanted]
-        found.sort(key=lambda unit: unit.projected_ready_on or "9")
+        fitting = [u for u in every if place in (0, u.property_id) and who.company_id == 1]
+        fitting = (
+            [u for u in fitting if u.is_clash] if request.clashes else [u for u in fitting if u.unit_status in statuses]
+        )
+        fitting.sort(key=lambda unit: unit.projected_ready_on or "9")
         last = 0 if not request.HasField("after") else int(request.after.partition(".")[2])
-        more: Any = {"next_after": f"2026-11-26.{last + request.limit}"} if len(found) > last + request.limit else {}
-        return pb.ListBoardResponse(units=found[last : last + request.limit], **more)
+        more: Any = {"next_after": f"2026-11-26.{last + request.limit}"} if len(fitting) > last + request.limit else {}
+        return pb.ListBoardResponse(units=fitting[last : last + request.limit], **more)
 
     def get_unit(request: Any, who: Identity) -> Any:
         names = [pb.Resident(first_name="Marguerite", last_name="Okafor-Lindqvist", role="leaseholder"),
                  pb.Resident(first_name=hostile, role="guarantor")]  # fmt: skip
-        unit = one(request.unit_id, who)
+        unit = own_unit(request.unit_id, who)
         row = planned(unit, hostile)
-        found = pb.GetBoardUnitResponse(unit=unit, residents=names if unit.turn_id else [], planned=row)
-        if found.unit.move_out_date:
-            found.notice.CopyFrom(
-                pb.NoticeToVacate(move_out_date=found.unit.move_out_date, ntv_reason_code="NEW_JOB", notes=hostile)
+        answer = pb.GetBoardUnitResponse(unit=unit, residents=names if unit.turn_id else [], planned=row)
+        if answer.unit.move_out_date:
+            answer.notice.CopyFrom(
+                pb.NoticeToVacate(move_out_date=answer.unit.move_out_date, ntv_reason_code="NEW_JOB", notes=hostile)
             )
-        return found
+        return answer
 
     def count(request: Any, who: Identity) -> Any:
         if who.company_id != 1:
             return pb.CountBoardResponse()
         place = request.property_id if request.HasField("property_id") else 0
-        found = [unit for unit in every if place in (0, unit.property_id)]
-        by_status = {word: sum(unit.unit_status == word for unit in found) for word in UNDER_WAY}
+        fitting = [unit for unit in every if place in (0, unit.property_id)]
+        by_status = {word: sum(unit.unit_status == word for unit in fitting) for word in UNDER_WAY}
         places = {unit.property_id: unit.property for unit in reversed(every)}
         by_place = {number: sum(unit.property_id == number for unit in every) for number in places}
         statuses = [pb.StatusCount(unit_status=word, units=units) for word, units in by_status.items() if units]
         return pb.CountBoardResponse(
-            units=130 if not place else len(found) + 12, statuses=statuses, days_empty=19,
-            tasks_open=sum(unit.tasks_open for unit in found), tasks_late=sum(unit.tasks_late for unit in found),
+            units=130 if not place else len(fitting) + 12, statuses=statuses, days_empty=19,
+            tasks_open=sum(unit.tasks_open for unit in fitting), tasks_late=sum(unit.tasks_late for unit in fitting),
             properties=[] if place else [
                 pb.PropertyCount(property_id=number, property=name, units=by_place[number])
-                for number, name in sorted(places.items(), key=lambda one: one[1])])  # fmt: skip
+                for number, name in sorted(places.items(), key=lambda own_unit: own_unit[1])])  # fmt: skip
 
     return {
         "occupancy.TurnBoardService/ListBoard": board,
@@ -180,41 +185,41 @@ def _board(hostile: str, every: Sequence[pb.BoardUnit], one: Any) -> dict[str, A
     }
 
 
-def _of_units(hostile: str, one: Any) -> dict[str, Any]:
+def _of_units(hostile: str, own_unit: Any) -> dict[str, Any]:
     def changes(request: Any, who: Identity) -> Any:
-        one(request.unit_id, who)
+        own_unit(request.unit_id, who)
         words = ("Notice", "Occupied", "Vacant Ready", "Vacant Not Ready")
         causes = (pb.UNIT_STATUS_CAUSE_VACATED, pb.UNIT_STATUS_CAUSE_NOTICE, pb.UNIT_STATUS_CAUSE_MOVE_IN,
                   pb.UNIT_STATUS_CAUSE_BOARD)  # fmt: skip
         actors, days = ("svc-occupancy", "caller:3", "caller:3", "administrator:1"), (6, 40, 700, 702)
-        found = [
+        changed = [
             pb.UnitStatusChange(version=9 - place, changed_at=ago(days=days[place]), from_status=words[place],
                                 to_status=("Vacant Not Ready", *words)[place], cause=causes[place],
                                 actor=actors[place], turn_id=5)
             for place in range(4)
         ]  # fmt: skip
-        return pb.ListUnitStatusChangesResponse(changes=found)
+        return pb.ListUnitStatusChangesResponse(changes=changed)
 
     def lived(request: Any, who: Identity) -> Any:
-        unit = one(request.unit_id, who)
+        unit = own_unit(request.unit_id, who)
         party = residencies.Party
-        found = []
-        for place, (came, left) in enumerate(((-730, -7), (-1900, -733), (None, -1905), (None, -2400))):
+        residents = []
+        for place, (came, move_out) in enumerate(((-730, -7), (-1900, -733), (None, -1905), (None, -2400))):
             one_of = residencies.Residency(
                 turn_id=5 - place, status=("Active", "Completed", "Cancelled", "Completed")[place],
                 source=("api", "api", "import", "import")[place], occupancy_source="yardi",
                 occupancy_fed_at=ago(days=1), created_at=ago(days=740), updated_at=ago(days=2),
-                external_id=f"R-100-403-{4 - place}", move_out_date=day(left))  # fmt: skip
+                external_id=f"R-100-403-{4 - place}", move_out_date=day(move_out))  # fmt: skip
             if came is not None:
                 one_of.move_in_date = day(came)
-            found.append(one_of)
-        first, second, *_ = found  # two without names have one heading
+            residents.append(one_of)
+        first, second, *_ = residents  # two without names have one heading
         if unit.next_turn_id:
             ahead = residencies.Residency(
                 turn_id=unit.next_turn_id, status="Active", source="staff", created_at=ago(days=3),
                 updated_at=ago(days=3), move_in_date=unit.next_move_in, is_planned=True, predecessor_id=5,
                 parties=[party(id=9, first_name="Ana", last_name="Ortiz", role="leaseholder")])  # fmt: skip
-            found.insert(0, ahead)
+            residents.insert(0, ahead)
         first.lease.CopyFrom(residencies.Lease(id=1, lease_type="fixed_term", start_date=day(-730), end_date=day(-1)))
         second.lease.CopyFrom(residencies.Lease(id=2, lease_type="month_to_month", start_date=day(-1900)))
         first.parties.extend([
@@ -228,7 +233,7 @@ def _of_units(hostile: str, one: Any) -> dict[str, Any]:
         first.ntv_reason_code, first.departure_destination_code = "NEW_JOB", "OUT_OF_STATE"
         first.notes = f"Wants the deposit sent on.\nKeys are with the office. {hostile}"
         where: Any = {"property_id": unit.property_id, "property": unit.property}
-        return residencies.ListResidenciesResponse(residencies=found, unit_id=unit.unit_id, unit=unit.name, **where)
+        return residencies.ListResidenciesResponse(residencies=residents, unit_id=unit.unit_id, unit=unit.name, **where)
 
     return {
         "occupancy.TurnBoardService/ListUnitStatusChanges": changes,
@@ -257,42 +262,44 @@ def _of_turns(hostile: str, every: Sequence[pb.BoardUnit]) -> dict[str, Any]:
         raise refuse("turn")
 
     def list_turns(request: Any, who: Identity) -> Any:
-        found = [turn(unit) for unit in every if unit.turn_id and who.company_id == 1]
-        page = documents_pb2.Page(data=json.dumps(found[: request.limit]).encode())
+        own_turns = [turn(unit) for unit in every if unit.turn_id and who.company_id == 1]
+        page = documents_pb2.Page(data=json.dumps(own_turns[: request.limit]).encode())
         return turns_pb2.ListTurnsResponse(page=page)
 
     def list_tasks(request: Any, who: Identity) -> Any:
         for unit in every:
             if request.turn_id in (unit.next_turn_id or None, 4, 21) and who.company_id == 1:
-                left = [one for one in unit.tasks if one.turn_id == request.turn_id]
-                if left or request.turn_id != 4:
-                    return tasks_pb.ListTasksResponse(tasks=left)
+                of_turn = [unit_task for unit_task in unit.tasks if unit_task.turn_id == request.turn_id]
+                if of_turn or request.turn_id != 4:
+                    return tasks_pb.ListTasksResponse(tasks=of_turn)
             if unit.turn_id == request.turn_id and who.company_id == 1:
                 return tasks_pb.ListTasksResponse(tasks=[*unit.tasks, *others] if unit.tasks else [])
         raise refuse("turn")
 
     def placed(who: Identity) -> Sequence[tasks_pb.PlacedTask]:
-        found = []
+        own_tasks = []
         for unit in every:
-            for some in (*unit.tasks, *(others if unit.turn_id == 5 else ())):
+            for sample in (*unit.tasks, *(others if unit.turn_id == 5 else ())):
                 if who.company_id == 1:
                     copied = tasks_pb.PlacedTask(unit=unit.name, property_id=unit.property_id, property=unit.property)
-                    copied.task.CopyFrom(some)
+                    copied.task.CopyFrom(sample)
                     copied.task.unit_id = unit.unit_id
-                    copied.task.turn_id = some.turn_id if some.turn_id == 4 else unit.turn_id or 5
-                    found.append(copied)
-        return sorted(found, key=lambda one: one.task.scheduled_date or "9")
+                    copied.task.turn_id = sample.turn_id if sample.turn_id == 4 else unit.turn_id or 5
+                    own_tasks.append(copied)
+        return sorted(own_tasks, key=lambda unit_task: unit_task.task.scheduled_date or "9")
 
     def get_task(request: Any, who: Identity) -> Any:
-        for some in placed(who):
-            if some.task.task_id == request.task_id:
-                return tasks_pb.GetTaskResponse(task=some)
+        for placed_task in placed(who):
+            if placed_task.task.task_id == request.task_id:
+                return tasks_pb.GetTaskResponse(task=placed_task)
         raise refuse("task")
 
     def open_tasks(request: Any, who: Identity) -> Any:
-        found = [one for one in placed(who) if one.task.status == "Open"]
-        found = [one for one in found if not request.late or "" < one.task.scheduled_date < day(0)]
-        return tasks_pb.ListOpenTasksResponse(tasks=found[: request.limit])
+        fitting = [unit_task for unit_task in placed(who) if unit_task.task.status == "Open"]
+        fitting = [
+            unit_task for unit_task in fitting if not request.late or "" < unit_task.task.scheduled_date < day(0)
+        ]
+        return tasks_pb.ListOpenTasksResponse(tasks=fitting[: request.limit])
 
     return {
         "occupancy.TurnsService/GetTurn": get_turn,

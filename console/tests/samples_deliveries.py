@@ -84,75 +84,78 @@ def of_one(request: Any, who: Identity) -> None:
 
 def _list(request: Any, who: Identity) -> Any:
     of_one(request, who)
-    found = [one for one in deliveries() if request.state in (0, one.state)] if request.sub_id == 7 else []
-    return pb.ListDeliveriesResponse(deliveries=found)
+    fitting = (
+        [delivery for delivery in deliveries() if request.state in (0, delivery.state)] if request.sub_id == 7 else []
+    )
+    return pb.ListDeliveriesResponse(deliveries=fitting)
 
 
 def _find(request: Any, who: Identity) -> pb.Delivery:
     of_one(request, who)
-    for one in deliveries():
-        if one.event_id == request.event_id:
-            one.sub_id = request.sub_id
-            return one
+    for delivery in deliveries():
+        if delivery.event_id == request.event_id:
+            delivery.sub_id = request.sub_id
+            return delivery
     raise Refusal(404, "not_found", "No delivery of that event to that subscription is kept; check both ids.")
 
 
 def _get(request: Any, who: Identity) -> Any:
-    found = _find(request, who)
-    for one in found.attempts:
+    delivery = _find(request, who)
+    for attempt in delivery.attempts:
         for name, value in (("Host", "hooks.leasing.example"), ("Content-Type", "application/json"),
                             ("Service-Signature", "t=1795294800,v1=" + "d41c" * 16),
-                            ("Service-Attempt", str(one.number)), ("X-Request-Id", REQUEST)):  # fmt: skip
-            one.request_headers.add(name=name, value=value)
+                            ("Service-Attempt", str(attempt.number)), ("X-Request-Id", REQUEST)):  # fmt: skip
+            attempt.request_headers.add(name=name, value=value)
     signature = "t=1795294900,v1=" + "9e07" * 16
-    fresh = {"Service-Signature": signature, "webhook-id": found.event_id, "webhook-timestamp": "1795294900",
+    fresh = {"Service-Signature": signature, "webhook-id": delivery.event_id, "webhook-timestamp": "1795294900",
              "webhook-signature": "v1,fresh="}  # fmt: skip
-    return pb.GetDeliveryResponse(delivery=found, body=BODY, request_id=REQUEST, fresh_signature=signature,
+    return pb.GetDeliveryResponse(delivery=delivery, body=BODY, request_id=REQUEST, fresh_signature=signature,
                                   fresh_headers=[pb.Header(name=name, value=value) for name, value in fresh.items()],
                                   )  # fmt: skip
 
 
 def _attempted(response: Any) -> Any:
     def answer(request: Any, who: Identity) -> Any:
-        found = _find(request, who)
-        found.attempts.append(failed(len(found.attempts) + 1, 0))
-        return response(delivery=found)
+        delivery = _find(request, who)
+        delivery.attempts.append(failed(len(delivery.attempts) + 1, 0))
+        return response(delivery=delivery)
 
     return answer
 
 
 def events() -> Sequence[pb.Event]:
-    found = []
-    for one in deliveries():
-        found.append(pb.Event(
-            event_id=one.event_id, event=one.event, entity_type=one.entity_type, entity_id=one.entity_id,
-            occurred_at=one.occurred_at, stored_at=one.occurred_at, request_id=REQUEST, about=one.about,
-            outcome=pb.EventOutcome.ValueType(one.state + 1),
-            waiting=int(one.state == 1), succeeded=int(one.state == 2), parked=int(one.state == 3),
-            expires_at=one.expires_at))  # fmt: skip
-    found.append(pb.Event(event_id=UNHEARD, event="pm.stale", entity_type="pm_task",
+    all_events = []
+    for delivery in deliveries():
+        all_events.append(pb.Event(
+            event_id=delivery.event_id, event=delivery.event, entity_type=delivery.entity_type,
+            entity_id=delivery.entity_id, occurred_at=delivery.occurred_at, stored_at=delivery.occurred_at,
+            request_id=REQUEST, about=delivery.about,
+            outcome=pb.EventOutcome.ValueType(delivery.state + 1),
+            waiting=int(delivery.state == 1), succeeded=int(delivery.state == 2), parked=int(delivery.state == 3),
+            expires_at=delivery.expires_at))  # fmt: skip
+    all_events.append(pb.Event(event_id=UNHEARD, event="pm.stale", entity_type="pm_task",
                           entity_id=4, occurred_at=ago(days=3), stored_at=ago(days=3), expires_at=ago(days=-27),
                           outcome=pb.EVENT_OUTCOME_NO_DELIVERIES, about=HOSTILE))  # fmt: skip
-    return found
+    return all_events
 
 
 def _events(request: Any, who: Identity) -> Any:
-    found = [
-        one for one in events()
-        if request.request_id in ("", one.request_id) and request.outcome in (0, one.outcome)
-        and request.entity_id in (0, one.entity_id) and request.event in ("", one.event)
+    fitting = [
+        event for event in events()
+        if request.request_id in ("", event.request_id) and request.outcome in (0, event.outcome)
+        and request.entity_id in (0, event.entity_id) and request.event in ("", event.event)
     ]  # fmt: skip
-    return pb.ListEventsResponse(events=found if who.company_id == 1 else [])
+    return pb.ListEventsResponse(events=fitting if who.company_id == 1 else [])
 
 
 def _event(request: Any, who: Identity) -> Any:
-    for one in deliveries() if who.company_id == 1 else []:
-        if one.event_id == request.event_id:
+    for delivery in deliveries() if who.company_id == 1 else []:
+        if delivery.event_id == request.event_id:
             return pb.GetEventResponse(
-                event_id=one.event_id, event=one.event, company_id=1, entity_id=one.entity_id,
-                entity_type=one.entity_type, occurred_at=one.occurred_at, stored_at=one.occurred_at,
-                request_id=REQUEST, body=BODY, deliveries=[one], expires_at=one.expires_at,
-                about=one.about)  # fmt: skip
+                event_id=delivery.event_id, event=delivery.event, company_id=1, entity_id=delivery.entity_id,
+                entity_type=delivery.entity_type, occurred_at=delivery.occurred_at, stored_at=delivery.occurred_at,
+                request_id=REQUEST, body=BODY, deliveries=[delivery], expires_at=delivery.expires_at,
+                about=delivery.about)  # fmt: skip
     if request.event_id == UNHEARD and who.company_id == 1:
         return pb.GetEventResponse(event_id=UNHEARD, event="pm.stale", company_id=1, entity_id=4, body=BODY,
                                    entity_type="pm_task", occurred_at=ago(days=3), stored_at=ago(days=3),
@@ -161,12 +164,16 @@ def _event(request: Any, who: Identity) -> Any:
 
 
 def _of_record(request: Any, who: Identity) -> Any:
-    found = [one for one in deliveries() if one.entity_id == request.entity_id] if who.company_id == 1 else []
-    for one in found:
-        del one.attempts[:-1]
+    fitting = (
+        [delivery for delivery in deliveries() if delivery.entity_id == request.entity_id]
+        if who.company_id == 1
+        else []
+    )
+    for delivery in fitting:
+        del delivery.attempts[:-1]
         if who.kind == STAFF:
-            one.destination_url = "https://hooks.leasing.example"
-    return pb.ListDeliveriesOfResponse(deliveries=found)
+            delivery.destination_url = "https://hooks.leasing.example"
+    return pb.ListDeliveriesOfResponse(deliveries=fitting)
 
 
 def delivery_answers() -> dict[str, Any]:

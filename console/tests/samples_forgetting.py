@@ -22,32 +22,32 @@ def answers(hostile: str) -> Mapping[str, Any]:
     def get_party(request: Any, who: Identity) -> Any:
         if who.company_id != 1 or request.party_id not in (1, 2, 3, 4, FORGOTTEN, HOSTILE):
             raise Refusal(404, "not_found", "The company has no party with this id.")
-        made = pb.GetPartyResponse(
+        party = pb.GetPartyResponse(
             party_id=request.party_id, turn_id=5, turn_status="Active", move_in_date=day(-730), move_out_date=day(-7),
             role="leaseholder", **of_unit,
         )  # fmt: skip
         if request.party_id == FORGOTTEN:
-            made.forgotten_at.CopyFrom(ago(days=2))
+            party.forgotten_at.CopyFrom(ago(days=2))
         elif request.party_id == HOSTILE:
-            made.first_name, made.unit_id, made.unit, made.property = hostile, 3, hostile, hostile
+            party.first_name, party.unit_id, party.unit, party.property = hostile, 3, hostile, hostile
         else:
-            made.first_name, made.last_name, made.has_email, made.has_phone = (
+            party.first_name, party.last_name, party.has_email, party.has_phone = (
                 "Marguerite",
                 "Okafor-Lindqvist",
                 True,
                 True,
             )
-            made.has_notice_words = True
-            made.same_email.add(
+            party.has_notice_words = True
+            party.same_email.add(
                 party_id=FORGOTTEN, first_name="Marguerite", last_name="Okafor", turn_id=4, unit_id=15, unit="Alder 12"
             )
-        return made
+        return party
 
     def list_texts(request: Any, who: Identity) -> Any:
         if who.company_id != 1:
             raise Refusal(404, "not_found", "The company has no unit with that id.")
-        made = views.ListTicketTextsResponse(has_more=True)
-        ticket = made.tickets.add(
+        texts = views.ListTicketTextsResponse(has_more=True)
+        ticket = texts.tickets.add(
             ticket_id=102, ticket_number=418, title=hostile, status="Open", created_at=ago(days=9)
         )
         ticket.texts.add(name="102.title", field="title", text=f"Heating, ask for Marguerite {hostile}")
@@ -63,11 +63,11 @@ def answers(hostile: str) -> Mapping[str, Any]:
         ):
             text = ticket.texts.add(name=f"102.comment.{number}", field="comment", text=words, author=author)
             text.written_at.FromDatetime(NOW)
-        older = made.tickets.add(
+        older = texts.tickets.add(
             ticket_id=3, ticket_number=377, title="Tap", status="Completed", created_at=ago(days=90)
         )
         older.texts.add(name="3.title", field="title", text="Kitchen tap drips")
-        return made
+        return texts
 
     return {
         "occupancy.PartiesService/GetParty": get_party,

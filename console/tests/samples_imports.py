@@ -45,7 +45,7 @@ _COLUMNS = {
     "LOCATION_ZIPCODE": [],
 }
 _READ = {
-    "columns": [{"name": name, "samples": some} for name, some in _COLUMNS.items()],
+    "columns": [{"name": name, "samples": samples} for name, samples in _COLUMNS.items()],
     "description": "read as Windows-1252, separated by semicolons",
     "rows": 500,
     "kind": "tickets",
@@ -69,8 +69,8 @@ _REASONS: list[tuple[str, str, list[str], list[tuple[str | None, str]]]] = [
 
 
 def _counts(read: int, created: int, rejected: int, skipped: int = 0) -> dict[str, int]:
-    rest = {"rejected": rejected, "skipped": skipped}
-    return {"read": read, "created": created, "changed": 0, "unchanged": read - created - rejected, **rest}
+    others = {"rejected": rejected, "skipped": skipped}
+    return {"read": read, "created": created, "changed": 0, "unchanged": read - created - rejected, **others}
 
 
 def _seen(*kinds: tuple[str, dict[str, int]]) -> dict[str, Any]:
@@ -85,8 +85,8 @@ def _seen(*kinds: tuple[str, dict[str, int]]) -> dict[str, Any]:
         }
         for place, (field, text, columns, examples) in enumerate(_REASONS)
     ]
-    made = [{"kind": kind, "counts": counts, "rejects_file": None} for kind, counts in kinds]
-    return {"kinds": made, "reasons": reasons if any(counts["rejected"] for _, counts in kinds) else []}
+    results = [{"kind": kind, "counts": counts, "rejects_file": None} for kind, counts in kinds]
+    return {"kinds": results, "reasons": reasons if any(counts["rejected"] for _, counts in kinds) else []}
 
 
 def _real(act: str, state: str, name: str, kind: str = "", *more: Any) -> tuple[Any, ...]:
@@ -133,9 +133,9 @@ REAL = (
 async def fill(url: str) -> None:
     """Adds the imports: 1, under way; 2, of company 2; 3, hostile; from 4 on one in each state."""
     connection = await asyncpg.connect(url)
-    made = (_job(1, "a", "running", "Dana"), _job(2, "b", "done", "Olga"), _job(1, "c", "done", HOSTILE))
+    jobs = (_job(1, "a", "running", "Dana"), _job(2, "b", "done", "Olga"), _job(1, "c", "done", HOSTILE))
     try:
-        for values in (*made, *REAL):
+        for values in (*jobs, *REAL):
             await connection.execute(
                 "INSERT INTO job (company_id, act, person, file_name, file_bytes, stored_as, state, kind, mapping,"
                 " facts, outcome, position, stopped_in, fault)"

@@ -27,12 +27,12 @@ MADE = "2024-03-01T10:00:00.000000Z"
 
 
 def units() -> list[pb.UnitRow]:
-    made: list[pb.UnitRow] = []
+    rows: list[pb.UnitRow] = []
     for floor in (1, 2, 3):
         for door in (1, 2, 3, 4, 5, 6):
-            place = len(made)
+            place = len(rows)
             plan, bedrooms, bathrooms, feet = PLANS[place % 3]
-            made.append(
+            rows.append(
                 pb.UnitRow(
                     unit_id=11 + place, name=f"Alder Court {floor}0{door}", unit_number=f"{floor}0{door}",
                     unit_status=STATUSES[place % len(STATUSES)], property=ALDER, building=pb.Place(id=1, name="North"),
@@ -41,7 +41,7 @@ def units() -> list[pb.UnitRow]:
                     projected_ready_on="2026-11-20" if STATUSES[place % len(STATUSES)] == "Vacant Not Ready" else "",
                 )
             )  # fmt: skip
-    return made
+    return rows
 
 
 def hostile_unit(text: str) -> pb.UnitRow:
@@ -83,10 +83,10 @@ def _day(text: str) -> Timestamp:
 
 def readings(hostile: str = "") -> list[meters_pb.ReadingRow]:
     """Newest first: a gap, an overlap, a jump, an estimated one."""
-    made = []
+    rows = []
     for place in range(14):
         end = datetime.datetime(2026, 11, 1, 5, tzinfo=datetime.UTC) - datetime.timedelta(days=30 * place)
-        made.append(
+        rows.append(
             meters_pb.ReadingRow(
                 reading_id=100 - place, period_start=stamp(end - datetime.timedelta(days=30)), period_end=stamp(end),
                 consumption=412.5 + 40 * math.sin(place), unit_of_measure=hostile or "kWh", is_estimated=place == 2,
@@ -94,8 +94,8 @@ def readings(hostile: str = "") -> list[meters_pb.ReadingRow]:
                 cost=None if place == 4 else 61.2 + place,
             )
         )  # fmt: skip
-    made[1].gap_seconds, made[3].gap_seconds, made[0].times_usual = 12 * 86400, -2 * 86400, 2.7
-    return made
+    rows[1].gap_seconds, rows[3].gap_seconds, rows[0].times_usual = 12 * 86400, -2 * 86400, 2.7
+    return rows
 
 
 def meters(hostile: str) -> list[meters_pb.MeterRow]:
@@ -120,15 +120,15 @@ def _months(request: Any, hostile: str) -> meters_pb.SumReadingsResponse:
     for place in range(request.months):
         number = NOW.year * 12 + NOW.month - request.months + place
         value = 400 + 160 * math.cos(number % 12 / 12 * 2 * math.pi) - (place < 12) * 60 + (place * 37 % 50)
-        one = meters_pb.MonthOfReadings(
+        month = meters_pb.MonthOfReadings(
             month=f"{number // 12}-{number % 12 + 1:02}", consumption=value, covered=1.0, readings=1, cost=value * 0.15
         )
         if place == 20:
-            one.estimated = value
+            month.estimated = value
         if place == 28:
-            one.Clear()
-            one.month = f"{number // 12}-{number % 12 + 1:02}"
-        months.append(one)
+            month.Clear()
+            month.month = f"{number // 12}-{number % 12 + 1:02}"
+        months.append(month)
     return meters_pb.SumReadingsResponse(months=months, unit_of_measure=hostile or "kWh", left_out=1)
 
 
@@ -161,7 +161,7 @@ def _property(property_id: int, hostile: str) -> dict[str, Any]:
 
 def _unit(row: pb.UnitRow) -> dict[str, Any]:
     measures = {
-        one.name: value for one, value in row.ListFields() if one.name in ("bedrooms", "bathrooms", "square_feet")
+        field.name: value for field, value in row.ListFields() if field.name in ("bedrooms", "bathrooms", "square_feet")
     }
     measures = dict.fromkeys(("bedrooms", "bathrooms", "square_feet")) | measures
     return {
@@ -211,15 +211,17 @@ def place_answers(hostile: str) -> dict[str, Any]:
         pb.PropertyRow(property_id=3, name=hostile, address=hostile, city=hostile),
     ]  # fmt: skip
 
-    def of(company_answer: Callable[[Any], Any], empty: Callable[[], Any]) -> Callable[[Any, Identity], Any]:
+    def of_company(company_answer: Callable[[Any], Any], empty: Callable[[], Any]) -> Callable[[Any, Identity], Any]:
         return lambda request, who: company_answer(request) if who.company_id == 1 else empty()
 
-    def one(known: dict[int, Any], field: str, noun: str, made: Callable[[Any], Any]) -> Callable[[Any, Identity], Any]:
+    def of_record(
+        records: dict[int, Any], field: str, noun: str, response_of: Callable[[Any], Any]
+    ) -> Callable[[Any, Identity], Any]:
         def answer(request: Any, who: Identity) -> Any:
-            found = known.get(getattr(request, field)) if who.company_id == 1 else None
-            if found is None:
+            record = records.get(getattr(request, field)) if who.company_id == 1 else None
+            if record is None:
                 raise _gone(noun)
-            return made(found)
+            return response_of(record)
 
         return answer
 
@@ -228,18 +230,18 @@ def place_answers(hostile: str) -> dict[str, Any]:
     search = "catalog.PlaceSearchService/"
 
     def units_of(request: Any) -> pb.SearchUnitsResponse:
-        wanted = [row for row in all_units if not request.property_id or row.property.id == request.property_id]
-        wanted = [row for row in wanted if request.words.lower() in row.name.lower()]
-        shown = [row for row in wanted if not request.unit_status or row.unit_status in request.unit_status]
-        return pb.SearchUnitsResponse(units=shown, next_after_id=None if request.limit > 200 else 28)
+        fitting = [row for row in all_units if not request.property_id or row.property.id == request.property_id]
+        fitting = [row for row in fitting if request.words.lower() in row.name.lower()]
+        listed = [row for row in fitting if not request.unit_status or row.unit_status in request.unit_status]
+        return pb.SearchUnitsResponse(units=listed, next_after_id=None if request.limit > 200 else 28)
 
     def assets_of(request: Any) -> pb.SearchAssetsResponse:
-        shown = [row for row in all_assets if not request.unit_id or row.unit.id == request.unit_id]
-        return pb.SearchAssetsResponse(assets=shown)
+        listed = [row for row in all_assets if not request.unit_id or row.unit.id == request.unit_id]
+        return pb.SearchAssetsResponse(assets=listed)
 
     def meters_of(request: Any) -> meters_pb.SearchMetersResponse:
-        shown = [row for row in all_meters if not request.unit_id or row.unit.id == request.unit_id]
-        return meters_pb.SearchMetersResponse(meters=shown)
+        listed = [row for row in all_meters if not request.unit_id or row.unit.id == request.unit_id]
+        return meters_pb.SearchMetersResponse(meters=listed)
 
     def readings_page(request: Any, who: Identity) -> meters_pb2.ListReadingsResponse:
         """The next reading up to 100; of the hostile meter, one with hostile texts."""
@@ -248,13 +250,13 @@ def place_answers(hostile: str) -> dict[str, Any]:
         if request.after_id >= 100:
             return meters_pb2.ListReadingsResponse(page=Page(data=b"[]"))
         text = hostile if request.meter_id == 3 else "kWh"
-        made = {
+        reading = {
             "entity_id": max(request.after_id + 1, 87), "meter_id": request.meter_id,
             "period_start": "2026-10-01T04:00:00.000000Z",
             "period_end": "2026-11-01T04:00:00.000000Z", "consumption": 412.5, "unit_of_measure": text, "cost": 61.2,
             "is_estimated": False, "external_id": text, "source": "staff",
         }  # fmt: skip
-        return meters_pb2.ListReadingsResponse(page=Page(data=json.dumps([made]).encode()))
+        return meters_pb2.ListReadingsResponse(page=Page(data=json.dumps([reading]).encode()))
 
     parts = pb.ListPlacesOfResponse(
         buildings=[pb.Building(building_id=1, name="North", units=18)],
@@ -273,40 +275,40 @@ def place_answers(hostile: str) -> dict[str, Any]:
         properties=pb.Count(count=3), units=[*summary.units, pb.Count(count=1000, is_more=True)],
         assets=summary.assets, meters=pb.Count(count=3), warranties=pb.Count(count=1),
     )  # fmt: skip
-    found = pb.SearchPlacesResponse(
+    places = pb.SearchPlacesResponse(
         properties=rows, units=[*units()[:3], all_units[-1]], assets=all_assets, more=["unit"],
         meters=[pb.FoundMeter(meter_id=row.meter_id, name=row.name, property=row.property) for row in all_meters],
     )  # fmt: skip
     nothing = pb.SearchPlacesResponse()
     return {
         # Its words are one letter, or part of a name.
-        f"{search}SearchPlaces": of(
-            lambda request: found if request.words in ("x", "alder", "script") else nothing, pb.SearchPlacesResponse
+        f"{search}SearchPlaces": of_company(
+            lambda request: places if request.words in ("x", "alder", "script") else nothing, pb.SearchPlacesResponse
         ),
-        f"{search}SearchProperties": of(
+        f"{search}SearchProperties": of_company(
             lambda _: pb.SearchPropertiesResponse(properties=rows), pb.SearchPropertiesResponse
         ),
-        f"{search}SearchUnits": of(units_of, pb.SearchUnitsResponse),
-        f"{search}SearchAssets": of(assets_of, pb.SearchAssetsResponse),
-        f"{search}CountPlaces": of(lambda _: counts, pb.CountPlacesResponse),
-        f"{search}SummarizeProperty": one(properties, "property_id", "property", lambda _: summary),
-        f"{search}ListPlacesOf": one(properties, "property_id", "property", lambda _: parts),
-        "catalog.PropertiesService/GetProperty": one(
+        f"{search}SearchUnits": of_company(units_of, pb.SearchUnitsResponse),
+        f"{search}SearchAssets": of_company(assets_of, pb.SearchAssetsResponse),
+        f"{search}CountPlaces": of_company(lambda _: counts, pb.CountPlacesResponse),
+        f"{search}SummarizeProperty": of_record(properties, "property_id", "property", lambda _: summary),
+        f"{search}ListPlacesOf": of_record(properties, "property_id", "property", lambda _: parts),
+        "catalog.PropertiesService/GetProperty": of_record(
             properties, "property_id", "property",
             lambda number: places_pb2.GetPropertyResponse(document=_document(_property(number, hostile))),
         ),
-        "catalog.UnitsService/GetUnit": one(
+        "catalog.UnitsService/GetUnit": of_record(
             by_unit, "unit_id", "unit", lambda row: places_pb2.GetUnitResponse(document=_document(_unit(row)))
         ),
-        "catalog.AssetsService/GetAsset": one(
+        "catalog.AssetsService/GetAsset": of_record(
             by_asset, "asset_id", "asset", lambda row: places_pb2.GetAssetResponse(document=_document(_asset(row)))
         ),
-        "catalog.MetersService/GetMeter": one(
+        "catalog.MetersService/GetMeter": of_record(
             by_meter, "meter_id", "meter", lambda row: meters_pb2.GetMeterResponse(document=_document(_meter(row)))
         ),
         "catalog.MetersService/ListReadings": readings_page,
-        "catalog.MeterSearchService/SearchMeters": of(meters_of, meters_pb.SearchMetersResponse),
-        "catalog.MeterSearchService/ListReadingsSince": one(
+        "catalog.MeterSearchService/SearchMeters": of_company(meters_of, meters_pb.SearchMetersResponse),
+        "catalog.MeterSearchService/ListReadingsSince": of_record(
             by_meter, "meter_id", "meter",
             lambda row: meters_pb.ListReadingsSinceResponse(
                 readings=readings(hostile if row.meter_id == 3 else ""), next_before_id=87

@@ -58,27 +58,31 @@ def vendors() -> Sequence[vendors_pb.VendorDetails]:
 
 
 def _search_vendors(request: Any, who: Identity) -> Any:
-    found = vendors() if who.company_id == 1 else []
+    fitting = vendors() if who.company_id == 1 else []
     if request.HasField("external_id"):
-        found = [one for one in found if one.external_id == request.external_id]
+        fitting = [vendor for vendor in fitting if vendor.external_id == request.external_id]
     if request.HasField("on_hold"):
-        found = [one for one in found if one.on_hold == request.on_hold]
+        fitting = [vendor for vendor in fitting if vendor.on_hold == request.on_hold]
     if request.HasField("is_active"):
-        found = [one for one in found if one.is_active == request.is_active]
+        fitting = [vendor for vendor in fitting if vendor.is_active == request.is_active]
     if request.HasField("insured_until"):
-        found = [one for one in found if one.insurance_expires_on and one.insurance_expires_on <= request.insured_until]
-        found.sort(key=lambda one: one.insurance_expires_on)
+        fitting = [
+            vendor
+            for vendor in fitting
+            if vendor.insurance_expires_on and vendor.insurance_expires_on <= request.insured_until
+        ]
+        fitting.sort(key=lambda vendor: vendor.insurance_expires_on)
     if request.words:
-        found = [one for one in found if request.words.lower() in one.name.lower()]
-    shown = found[: request.limit]
-    return vendors_pb.SearchVendorsResponse(vendors=shown, next="9999-12-31.1" if len(found) > len(shown) else None)
+        fitting = [vendor for vendor in fitting if request.words.lower() in vendor.name.lower()]
+    listed = fitting[: request.limit]
+    return vendors_pb.SearchVendorsResponse(vendors=listed, next="9999-12-31.1" if len(fitting) > len(listed) else None)
 
 
 def _get_vendor(request: Any, who: Identity) -> Any:
-    for one in vendors():
-        if one.vendor_id == request.vendor_id and who.company_id == 1:
-            by = {1: "svc-catalog", 3: "administrator:2"}.get(one.vendor_id)
-            return vendors_pb.GetVendorDetailsResponse(vendor=one, held_by=by)
+    for vendor in vendors():
+        if vendor.vendor_id == request.vendor_id and who.company_id == 1:
+            by = {1: "svc-catalog", 3: "administrator:2"}.get(vendor.vendor_id)
+            return vendors_pb.GetVendorDetailsResponse(vendor=vendor, held_by=by)
     raise Refusal(404, "not_found", "The company has no vendor with that id; check the id.")
 
 
@@ -125,45 +129,53 @@ def inspections() -> Sequence[inspections_pb.InspectionDetails]:
 
 def _of(request: Any, who: Identity) -> list[inspections_pb.InspectionDetails]:
     wants_cancelled = bool(getattr(request, "cancelled", False))
-    found = [one for one in inspections() if one.HasField("cancelled_at") == wants_cancelled and who.company_id == 1]
+    fitting = [
+        inspection
+        for inspection in inspections()
+        if inspection.HasField("cancelled_at") == wants_cancelled and who.company_id == 1
+    ]
     if request.status:
-        found = [one for one in found if one.status in request.status]
+        fitting = [inspection for inspection in fitting if inspection.status in request.status]
     if request.result:
-        found = [one for one in found if one.result in request.result]
+        fitting = [inspection for inspection in fitting if inspection.result in request.result]
     if request.HasField("assignee_id"):
-        found = [one for one in found if one.assignee_id == request.assignee_id]
-    return found
+        fitting = [inspection for inspection in fitting if inspection.assignee_id == request.assignee_id]
+    return fitting
 
 
 def _search_inspections(request: Any, who: Identity) -> Any:
-    found = [one for one in _of(request, who) if one.late or not request.late]
-    shown = found[: request.limit]
-    more = "2026-11-22.1" if len(found) > len(shown) else None
-    return inspections_pb.SearchInspectionsResponse(inspections=shown, next=more)
+    fitting = [inspection for inspection in _of(request, who) if inspection.late or not request.late]
+    listed = fitting[: request.limit]
+    more = "2026-11-22.1" if len(fitting) > len(listed) else None
+    return inspections_pb.SearchInspectionsResponse(inspections=listed, next=more)
 
 
 def _days(request: Any, who: Identity) -> Any:
     answer = inspections_pb.ListInspectionDaysResponse()
-    found = [one for one in _of(request, who) if request.from_date <= one.scheduled_date <= request.to_date]
-    for on in sorted({one.scheduled_date for one in found}):
-        of_day = [one for one in found if one.scheduled_date == on]
+    fitting = [
+        inspection
+        for inspection in _of(request, who)
+        if request.from_date <= inspection.scheduled_date <= request.to_date
+    ]
+    for on in sorted({inspection.scheduled_date for inspection in fitting}):
+        of_day = [inspection for inspection in fitting if inspection.scheduled_date == on]
         busy = 4 if on == day(2) else 0
         answer.days.add(date=on, inspections=of_day, count=len(of_day) + busy)
     return answer
 
 
 def _get_inspection(request: Any, who: Identity) -> Any:
-    for one in inspections():
-        if one.inspection_id == request.inspection_id and who.company_id == 1:
-            return inspections_pb.GetInspectionDetailsResponse(inspection=one)
+    for inspection in inspections():
+        if inspection.inspection_id == request.inspection_id and who.company_id == 1:
+            return inspections_pb.GetInspectionDetailsResponse(inspection=inspection)
     raise Refusal(404, "not_found", "The company has no inspection with that id; check the id.")
 
 
 def _rows(request: Any, who: Identity) -> Any:
-    if request.inspection_id not in {one.inspection_id for one in inspections()} or who.company_id != 1:
+    if request.inspection_id not in {inspection.inspection_id for inspection in inspections()} or who.company_id != 1:
         raise Refusal(404, "not_found", "The company has no inspection with that id; check the id.")
     row = rows_pb.InspectionRow
-    found = [
+    rows = [
         row(row_id=1, position=1, label="Control panel shows no fault", result="passed", inspected_by="staff:7",
             inspected_at=ago(minutes=50)),
         row(row_id=2, position=2, label="Horn on the third floor sounds", result="failed", category="Life Safety",
@@ -175,19 +187,23 @@ def _rows(request: Any, who: Identity) -> Any:
         row(row_id=4, position=4, label="Pull stations are unobstructed"),
     ]  # fmt: skip
     if request.inspection_id == 3:
-        found = [row(row_id=9, position=1, label=HOSTILE, result="failed", note=HOSTILE, category=HOSTILE,
+        rows = [row(row_id=9, position=1, label=HOSTILE, result="failed", note=HOSTILE, category=HOSTILE,
                      priority=HOSTILE, photo_url=f"javascript:{HOSTILE}", inspected_by=HOSTILE)]  # fmt: skip
-    return rows_pb.ListInspectionRowsResponse(rows=found)
+    return rows_pb.ListInspectionRowsResponse(rows=rows)
 
 
 def _record_row(result: str) -> Any:
     def answer(request: Any, who: Identity) -> Any:
         rows = _rows(rows_pb.ListInspectionRowsRequest(inspection_id=request.inspection_id), who).rows
-        one = next((one for one in rows if one.row_id == request.row_id), None)
-        if one is None:
+        inspection_row = next(
+            (inspection_row for inspection_row in rows if inspection_row.row_id == request.row_id), None
+        )
+        if inspection_row is None:
             raise Refusal(404, "not_found", "The inspection has no row with that id; check the id.")
-        one.result = result
-        return (rows_pb.PassInspectionRowResponse if result == "passed" else rows_pb.FailInspectionRowResponse)(row=one)
+        inspection_row.result = result
+        return (rows_pb.PassInspectionRowResponse if result == "passed" else rows_pb.FailInspectionRowResponse)(
+            row=inspection_row
+        )
 
     return answer
 
@@ -216,24 +232,24 @@ def notices() -> Sequence[notices_pb.Notice]:
 
 
 def _list_notices(request: Any, who: Identity) -> Any:
-    found = [
-        one
-        for one in (notices() if who.company_id == 1 else [])
-        if not request.HasField("published") or one.HasField("published_at") == request.published
+    fitting = [
+        notice
+        for notice in (notices() if who.company_id == 1 else [])
+        if not request.HasField("published") or notice.HasField("published_at") == request.published
     ]
-    shown = found[: request.limit]
-    return notices_pb.ListNoticesResponse(notices=shown, next=".2" if len(found) > len(shown) else None)
+    listed = fitting[: request.limit]
+    return notices_pb.ListNoticesResponse(notices=listed, next=".2" if len(fitting) > len(listed) else None)
 
 
 def _get_notice(request: Any, who: Identity) -> Any:
-    for one in notices():
-        if one.notice_id == request.notice_id and who.company_id == 1:
+    for notice in notices():
+        if notice.notice_id == request.notice_id and who.company_id == 1:
             units = [notices_pb.NoticeUnit(unit_id=12, name="Alder Court 102"),
                      notices_pb.NoticeUnit(unit_id=13, name="Alder Court 103")]  # fmt: skip
             data = '{"subject": "Water off on Thursday", "property": "Alder Court", "unit": "2 units", "url":'
             data += ' "https://console.example/notices/1", "created_at": "2026-11-22T10:00:00.000000Z", "when": "9 am"}'
             return notices_pb.GetNoticeResponse(
-                notice=one, units=units if one.unit_id else [], event_data=data.encode()
+                notice=notice, units=units if notice.unit_id else [], event_data=data.encode()
             )
     raise Refusal(404, "not_found", "The company has no notice with that id; check the id.")
 
@@ -242,7 +258,7 @@ def _preview_notice(request: Any, who: Identity) -> Any:
     if who.company_id != 1 or request.property_id > 3:
         raise Refusal(404, "not_found", "The company has no property with that id; check the id.")
     names = {12: "Alder Court 102", 13: "Alder Court 103"}
-    units = [notices_pb.NoticeUnit(unit_id=one, name=names.get(one, HOSTILE)) for one in request.unit_id]
+    units = [notices_pb.NoticeUnit(unit_id=unit_id, name=names.get(unit_id, HOSTILE)) for unit_id in request.unit_id]
     unit = request.area or (f"{len(units)} units" if units else "All units")
     data = {"subject": request.subject, "property": "Alder Court", "unit": unit,
             "url": f"https://console.example/notices/{request.notice_id}", "created_at": "2026-11-22T15:00:00.000000Z",

@@ -46,15 +46,19 @@ def subscriptions() -> Sequence[pb.SubscriptionDetails]:
 
 def _one(sub_id: int, who: Identity) -> pb.SubscriptionDetails:
     """As svc-webhooks does: the subscription of another company does not exist for an administrator."""
-    for one in subscriptions():
-        if one.sub_id == sub_id and who.company_id == 1:
-            return one
+    for subscription in subscriptions():
+        if subscription.sub_id == sub_id and who.company_id == 1:
+            return subscription
     raise Refusal(404, "not_found", "There is no webhook subscription with that id; check the id.")
 
 
 def _list(request: Any, who: Identity) -> Any:
-    found = [one for one in subscriptions() if one.sub_id > request.after_id] if who.company_id == 1 else []
-    return pb.ListSubscriptionDetailsResponse(subscriptions=found)
+    fitting = (
+        [subscription for subscription in subscriptions() if subscription.sub_id > request.after_id]
+        if who.company_id == 1
+        else []
+    )
+    return pb.ListSubscriptionDetailsResponse(subscriptions=fitting)
 
 
 def _get(request: Any, who: Identity) -> Any:
@@ -62,8 +66,8 @@ def _get(request: Any, who: Identity) -> Any:
 
 
 def _count(request: Any, who: Identity) -> Any:
-    one = _one(request.sub_id, who)
-    number = one.undelivered.parked if request.state == pb.DELIVERY_STATE_PARKED else 812
+    subscription = _one(request.sub_id, who)
+    number = subscription.undelivered.parked if request.state == pb.DELIVERY_STATE_PARKED else 812
     if not number:
         return pb.CountDeliveriesResponse()
     return pb.CountDeliveriesResponse(
@@ -78,16 +82,18 @@ def _progress(request: Any, who: Identity) -> Any:
 
 def _stats(request: Any, who: Identity) -> Any:
     """Hours of a day and of three days as in the life of an endpoint that fails for two days; without gaps."""
-    one = _one(request.sub_id, who)
+    subscription = _one(request.sub_id, who)
     hours = 24
     if request.HasField("since"):
         hours = round((request.until.seconds - request.since.seconds) / 3600) + 1
     steps = []
-    for left in range(hours - 1, -1, -1):
-        busy = (left * 7) % 5 if (NOW.hour - 5 - left) % 24 in range(7, 22) else 0
-        fails = one.failures_in_a_row > 0 and left < 43
-        step = pb.DeliveryStats(begins_at=ago(hours=left), succeeded=0 if fails else busy, failed=busy if fails else 0)
-        if fails and left == 20:
+    for hours_ago in range(hours - 1, -1, -1):
+        busy = (hours_ago * 7) % 5 if (NOW.hour - 5 - hours_ago) % 24 in range(7, 22) else 0
+        fails = subscription.failures_in_a_row > 0 and hours_ago < 43
+        step = pb.DeliveryStats(
+            begins_at=ago(hours=hours_ago), succeeded=0 if fails else busy, failed=busy if fails else 0
+        )
+        if fails and hours_ago == 20:
             step.succeeded = 4
         steps.append(step)
     total = pb.DeliveryStats(
@@ -96,7 +102,7 @@ def _stats(request: Any, who: Identity) -> Any:
     )  # fmt: skip
     answers = [pb.AnswerCount(status=503, error="status", attempts=max(total.failed - 2, 0)),
                pb.AnswerCount(error="timeout", attempts=2),
-               pb.AnswerCount(status=204, attempts=total.succeeded)] if one.failures_in_a_row else [
+               pb.AnswerCount(status=204, attempts=total.succeeded)] if subscription.failures_in_a_row else [
                pb.AnswerCount(status=204, attempts=total.succeeded)]  # fmt: skip
     return pb.GetDeliveryStatsResponse(steps=steps, total=total, answers=answers)
 
@@ -117,11 +123,11 @@ def _audit(request: Any, who: Identity) -> Any:
 
 
 def _add(request: Any, who: Identity) -> Any:
-    made = pb.SubscriptionDetails(
+    subscription = pb.SubscriptionDetails(
         sub_id=9, destination_url=request.destination_url, events=request.events, health="healthy",
         secret_prefix=SECRET[:10],
     )  # fmt: skip
-    return pb.AddSubscriptionResponse(subscription=made, secret=SECRET)
+    return pb.AddSubscriptionResponse(subscription=subscription, secret=SECRET)
 
 
 def _rotate(request: Any, who: Identity) -> Any:

@@ -43,9 +43,9 @@ PASSWORD, CODE = "a long enough password", "123456"
 
 
 def stamp(at: datetime.datetime) -> Timestamp:
-    made = Timestamp()
-    made.FromDatetime(at)
-    return made
+    timestamp = Timestamp()
+    timestamp.FromDatetime(at)
+    return timestamp
 
 
 def ago(**length: float) -> Timestamp:
@@ -94,7 +94,7 @@ class Stubs:
     addresses: dict[str, str] = field(default_factory=dict)
     clients: list[Any] = field(default_factory=list)
     """The browsers that tried to sign in."""
-    asked: list[Any] = field(default_factory=list)
+    session_requests: list[Any] = field(default_factory=list)
     """The requests about sessions."""
     slow: set[str] = field(default_factory=set)
     """RPCs that never answer."""
@@ -132,7 +132,7 @@ class Stubs:
 
     def called(self, rpc: str) -> list[Any]:
         """The requests of an RPC, in order."""
-        return [one.request for one in self.calls if one.rpc == rpc]
+        return [call.request for call in self.calls if call.rpc == rpc]
 
     def begin(self, person: Person, *, confirmed: bool = False) -> str:
         """A session of the person; returns its text."""
@@ -211,7 +211,7 @@ class Stubs:
         return sessions_pb2.SecondFactorResponse(session=self._new(self.people[request.step.removeprefix("step-")]))
 
     def _GetSession(self, request: Any, _who: Identity) -> Any:
-        self.asked.append(request)
+        self.session_requests.append(request)
         if request.session in self.displaced:
             return sessions_pb2.GetSessionResponse(displaced=True)
         return sessions_pb2.GetSessionResponse(session=self.sessions.get(request.session))

@@ -61,8 +61,8 @@ def card(status: str, **more: Any) -> Any:
     ],
 )  # fmt: skip
 def test_a_unit_in_words(status: str, more: dict[str, Any], when: str, ready: str, late: str) -> None:
-    found = card(status, **more)
-    assert (found.when, found.ready, found.late) == (when, ready, late)
+    drawn = card(status, **more)
+    assert (drawn.when, drawn.ready, drawn.late) == (when, ready, late)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_a_unit_in_words(status: str, more: dict[str, Any], when: str, ready: st
 def test_who_comes_next_and_what_is_in_the_way(
     status: str, more: dict[str, Any], comes: str, clash: str, soon: str
 ) -> None:
-    found = card(status, **more)
-    assert (found.next, found.clash, found.soon) == (comes, clash, soon)
-    assert list(found.warnings) == [one for one in (clash, soon, found.late) if one]
+    drawn = card(status, **more)
+    assert (drawn.next, drawn.clash, drawn.soon) == (comes, clash, soon)
+    assert list(drawn.warnings) == [sentence for sentence in (clash, soon, drawn.late) if sentence]
 
 
 def test_a_year_stands_beside_a_date_of_another_one() -> None:
@@ -125,11 +125,11 @@ def test_bars_are_the_stretches_of_the_four_weeks() -> None:
         card("Occupied", turn_id=1, next_move_in=6),
         card(READY, next_move_in=-30),
     ]
-    found = weeks(cards, TODAY, datetime.UTC)
-    assert [(one.first, one.days, one.words) for one in found.labels] == [
+    drawn = weeks(cards, TODAY, datetime.UTC)
+    assert [(label.first, label.days, label.words) for label in drawn.labels] == [
         (2, 6, "Mon 16 Nov"), (8, 1, "22"), (9, 7, "Mon 23"), (16, 7, "Mon 30"), (23, 7, "Mon 7 Dec")]  # fmt: skip
-    assert found.now == 7
-    assert [[(bar.tone, bar.first, bar.days) for bar in bars] for _, bars in found.rows] == [
+    assert drawn.now == 7
+    assert [[(bar.tone, bar.first, bar.days) for bar in bars] for _, bars in drawn.rows] == [
         [("violet", 1, 15), ("amber", 16, 9)],
         [("violet", 1, 28)],
         [("violet", 1, 4), ("red", 5, 7)],
@@ -142,48 +142,49 @@ def test_bars_are_the_stretches_of_the_four_weeks() -> None:
         [("slate", 1, 12), ("blue", 13, 16)],
         [("blue", 1, 28)],
     ]
-    words = [bar.words for _, bars in found.rows for bar in bars]
+    words = [bar.words for _, bars in drawn.rows for bar in bars]
     assert words[2:6] == ["Notice · leaves 10 Feb 2027", "", "2 tasks late · ready 26 Nov", "Ready 23 Sep"]
 
 
 def test_bars_end_with_the_calendar() -> None:
     """A ready date may be any that the calendar has."""
-    first, last = [(one - TODAY.today).days for one in (datetime.date.min, datetime.date.max)]
-    cards = [card(status, move_out_date=one, empty_since=one, projected_ready_on=one, next_move_in=one)
-             for status in (NOTICE, NOT_READY, READY, DOWN) for one in (first, last)]  # fmt: skip
+    first, last = [(date - TODAY.today).days for date in (datetime.date.min, datetime.date.max)]
+    cards = [card(status, move_out_date=end, empty_since=end, projected_ready_on=end, next_move_in=end)
+             for status in (NOTICE, NOT_READY, READY, DOWN) for end in (first, last)]  # fmt: skip
     assert len(weeks(cards, TODAY, datetime.UTC).rows) == 8
 
 
 def test_bars_and_labels_stay_in_the_stylesheet_s_columns_on_every_day_of_a_week() -> None:
     for start in range(7):
         days = Days(datetime.date(2026, 12, 28) + datetime.timedelta(days=start))
-        cards = [card(status, move_out_date=left, empty_since=left, projected_ready_on=ready, next_move_in=comes)
+        cards = [card(status, move_out_date=move_out, empty_since=move_out, projected_ready_on=ready,
+                      next_move_in=comes)
                  for status in (NOTICE, NOT_READY, READY, DOWN)
-                 for left in (-300, 30, 37, 44)
+                 for move_out in (-300, 30, 37, 44)
                  for ready in (-299, 36, 50, 400)
                  for comes in (37, 45, 500)]  # fmt: skip
-        found = weeks(cards, days, datetime.UTC)
-        for _, bars in found.rows:
+        drawn = weeks(cards, days, datetime.UTC)
+        for _, bars in drawn.rows:
             assert all(bar.first >= 1 and bar.days >= 1 and bar.first + bar.days <= DAYS + 1 for bar in bars)
-        assert sum(label.is_today for label in found.labels) == 1
-        assert all(label.first >= 2 and label.first + label.days <= DAYS + 2 for label in found.labels)
+        assert sum(label.is_today for label in drawn.labels) == 1
+        assert all(label.first >= 2 and label.first + label.days <= DAYS + 2 for label in drawn.labels)
 
 
 def test_residencies_share_one_scale() -> None:
     dates = ((-100, None), (-300, -100), (None, -300))
     lived = [residencies_pb2.Residency(status="Active") for _ in dates]
-    for one, (came, left) in zip(lived, dates, strict=True):
+    for residency, (came, move_out) in zip(lived, dates, strict=True):
         if came is not None:
-            one.move_in_date = day(came)
-        if left is not None:
-            one.move_out_date = day(left)
-    found = [
+            residency.move_in_date = day(came)
+        if move_out is not None:
+            residency.move_out_date = day(move_out)
+    rectangles = [
         re.findall(r'class="tone" x="([\d.]+)" y="3" width="([\d.]+)"', bar)
         for bar in residencies.bars(lived, NOW.date())
     ]
     third = residencies.WIDTH / 3
     assert residencies.bars([], NOW.date()) == []
-    assert [(float(x), float(wide)) for ((x, wide),) in found] == [
+    assert [(float(x), float(wide)) for ((x, wide),) in rectangles] == [
         (pytest.approx(2 * third, abs=0.1), pytest.approx(third, abs=0.1)),
         (0.0, pytest.approx(2 * third, abs=0.1)),
         (0.0, residencies.LEAST),
@@ -209,17 +210,17 @@ def rows(text: str) -> list[list[str]]:
 
 async def test_the_board_s_list_is_filtered_paged_and_a_file(staff: Browser, stubs: Stubs) -> None:
     reply = await staff.get("/board?view=list&status=Down&property_id=1")
-    (asked,) = stubs.called("occupancy.TurnBoardService/ListBoard")
-    assert (list(asked.unit_statuses), asked.property_id, asked.limit) == (["Down"], 1, 50)
+    (request,) = stubs.called("occupancy.TurnBoardService/ListBoard")
+    assert (list(request.unit_statuses), request.property_id, request.limit) == (["Down"], 1, 50)
     assert "Loft 3A" in reply.words and "Alder Court 104" not in reply.words
     assert (
         "down 58 days or longer" in reply.words
         and "/board?view=list&amp;property_id=1&amp;status=Down&amp;csv=1" in reply.text
     )
     file = await staff.get("/board?view=list&csv=1")
-    found = rows(file.text)
-    assert file.headers["Content-Type"].startswith("text/csv") and len(found) == 12
-    assert dict(zip(found[0], found[1], strict=True))["late"] == "3 tasks are late."
+    lines = rows(file.text)
+    assert file.headers["Content-Type"].startswith("text/csv") and len(lines) == 12
+    assert dict(zip(lines[0], lines[1], strict=True))["late"] == "3 tasks are late."
     assert (await staff.get("/board?view=list&status=Occupied")).status == 200
     assert (await staff.get("/board?property_id=no&status=x&view=y")).status == 200
     for path, column in (("/turns?csv=1", "entity_id"), ("/turn-tasks?csv=1&late=1", "task_id")):
@@ -227,10 +228,10 @@ async def test_the_board_s_list_is_filtered_paged_and_a_file(staff: Browser, stu
 
 
 async def test_a_column_leads_to_its_whole_list_and_the_list_to_its_next_page(staff: Browser, stubs: Stubs) -> None:
-    some = stubs.answers["occupancy.TurnBoardService/ListBoard"]
+    plain = stubs.answers["occupancy.TurnBoardService/ListBoard"]
 
     def board(request: Any, who: Any) -> Any:
-        answer = some(request, who)
+        answer = plain(request, who)
         del answer.units[1:]
         answer.next_after = "2026-11-26.15"
         return answer
@@ -243,8 +244,8 @@ async def test_a_column_leads_to_its_whole_list_and_the_list_to_its_next_page(st
         assert f"/board?view={view}&amp;after=2026-11-26.15" in page.text
     stubs.calls.clear()
     await staff.get("/board?view=weeks&after=2026-11-26.15")
-    asked = [one for one in stubs.called("occupancy.TurnBoardService/ListBoard") if not one.clashes]
-    assert [one.after for one in asked] == ["2026-11-26.15"]
+    requests = [call for call in stubs.called("occupancy.TurnBoardService/ListBoard") if not call.clashes]
+    assert [call.after for call in requests] == ["2026-11-26.15"]
 
 
 async def test_nobody_s_turn_and_another_company_s_are_the_same_page(
@@ -290,15 +291,19 @@ FORGET = "/units/15/parties/1/forget"
 
 async def submitted(browser: Browser, path: str, texts: Sequence[str] = (), **values: str) -> Reply:
     """Sends the form of the page that is open, with these texts marked."""
-    marked = [("ticket_texts", one) for one in texts]
+    marked = [("ticket_texts", text) for text in texts]
     return await browser.post(path, [("act", browser.form(path)["act"]), *marked, *values.items()])
 
 
 async def test_an_administrator_forgets_a_person(administrator: Browser, staff: Browser, stubs: Stubs) -> None:
     rpc, marked = "occupancy.PartiesService/ForgetParty", ["102.description", "102.comment.8"]
     path = "/units/15/transitions"
-    shown = await administrator.get(path)
-    assert FORGET in shown.text and "Forgotten" in shown.words and FORGET not in (await staff.get(path)).text
+    residencies_page = await administrator.get(path)
+    assert (
+        FORGET in residencies_page.text
+        and "Forgotten" in residencies_page.words
+        and FORGET not in (await staff.get(path)).text
+    )
     page = await administrator.get(FORGET)
     assert page.title == "Forget Marguerite Okafor-Lindqvist"
     for words in ("Type Marguerite Okafor-Lindqvist to forget", "asthma", "The resident", "Alder 12", "phone number"):
@@ -310,8 +315,12 @@ async def test_an_administrator_forgets_a_person(administrator: Browser, staff: 
 
     refused = await submitted(administrator, FORGET, marked, with_notice="1", name="Marguerite")
     assert refused.status == 422 and "Type “Marguerite Okafor-Lindqvist” as it stands here." in refused.words
-    boxes = [one for tag, one in Tags(refused.text).found if tag == "input" and one.get("type") == "checkbox"]
-    assert {one["value"] for one in boxes if "checked" in one} == {*marked, "1"}  # what was marked still is
+    boxes = [
+        attributes
+        for tag, attributes in Tags(refused.text).found
+        if tag == "input" and attributes.get("type") == "checkbox"
+    ]
+    assert {box["value"] for box in boxes if "checked" in box} == {*marked, "1"}  # what was marked still is
     assert not stubs.called(rpc)
 
     def confirm_first(*_: Any) -> Any:
@@ -319,9 +328,13 @@ async def test_an_administrator_forgets_a_person(administrator: Browser, staff: 
 
     stubs.answers[rpc] = confirm_first
     name = "  marguerite   OKAFOR-lindqvist "
-    asked = await submitted(administrator, FORGET, marked, with_notice="1", name=name)
-    assert asked.title == "Confirm that it is you"
-    borne = [one["value"] for tag, one in Tags(asked.text).found if tag == "input" and one["name"] == "ticket_texts"]
+    confirmation = await submitted(administrator, FORGET, marked, with_notice="1", name=name)
+    assert confirmation.title == "Confirm that it is you"
+    borne = [
+        attributes["value"]
+        for tag, attributes in Tags(confirmation.text).found
+        if tag == "input" and attributes["name"] == "ticket_texts"
+    ]
     assert borne == marked
     stubs.answers[rpc] = parties_pb2.ForgetPartyResponse()
     done = await submitted(administrator, FORGET, marked, with_notice="1", name=name)
@@ -329,8 +342,8 @@ async def test_an_administrator_forgets_a_person(administrator: Browser, staff: 
     request = stubs.called(rpc)[-1]
     assert (request.party_id, list(request.ticket_texts), request.with_notice) == (1, marked, True)
     # The sentence after it has no name any more.
-    said = (await administrator.get(path)).words
-    assert "The person is forgotten. The marked texts of tickets are removed within seconds." in said
+    after = (await administrator.get(path)).words
+    assert "The person is forgotten. The marked texts of tickets are removed within seconds." in after
 
 
 async def test_overlooked_texts_of_a_forgotten_person_are_removed(administrator: Browser, stubs: Stubs) -> None:

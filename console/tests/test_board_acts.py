@@ -45,18 +45,20 @@ async def test_a_card_s_form_does_each_thing_once(staff: Browser, stubs: Stubs) 
     replies = await asyncio.gather(*(staff.post("/board/units/15", sent) for _ in range(2)))
     for reply in replies:
         assert (reply.status, reply.headers["Location"]) == (303, "/board?property_id=1")
-    asked = {rpc: stubs.called(rpc) for rpc in (MOVE, SCHEDULE, ADD, COMPLETE)}
-    keys = [{one.idempotency_key for one in some} for some in asked.values()]
-    assert [len(some) for some in keys] == [1, 1, 1, 2] and len(set.union(*keys)) == 5, "a key for each act"
+    requests = {rpc: stubs.called(rpc) for rpc in (MOVE, SCHEDULE, ADD, COMPLETE)}
+    keys = [{request.idempotency_key for request in of_rpc} for of_rpc in requests.values()]
+    assert [len(keys_of_rpc) for keys_of_rpc in keys] == [1, 1, 1, 2] and len(set.union(*keys)) == 5, (
+        "a key for each act"
+    )
     assert all(len(key) <= 64 and key.startswith(form["act"]) for key in set.union(*keys))
-    (move, *_), (schedule, *_), (task, *_), _ = asked.values()
+    (move, *_), (schedule, *_), (task, *_), _ = requests.values()
     assert (move.unit_id, move.unit_status, move.expected_unit_status) == (15, "Vacant Ready", "Vacant Not Ready")
     assert (schedule.turn_id, schedule.projected_ready_on, schedule.expected_ready_on) == (5, day(2), day(4))
     assert (task.turn_id, task.task_type, task.scheduled_date) == (5, "Keys", day(1))
-    said = (await staff.follow(replies[0])).words
+    after = (await staff.follow(replies[0])).words
     for words in ("Alder Court 403: task “Paint” is completed", "task “Keys” is added", "ready on 24 Nov",
                   "it is Vacant Ready now."):  # fmt: skip
-        assert words in said
+        assert words in after
 
 
 async def test_what_a_form_did_fits_a_cookie(staff: Browser, stubs: Stubs) -> None:
@@ -74,13 +76,13 @@ async def test_a_form_without_changes_calls_nothing(staff: Browser, stubs: Stubs
     await staff.get("/turns/5")
     reply = await staff.send("/board/units/15", unit_status="Vacant Not Ready")
     assert "Alder Court 403 stays as it is." in (await staff.follow(reply)).words
-    assert not [one for one in stubs.calls if one.rpc in (MOVE, SCHEDULE, ADD, COMPLETE)]
+    assert not [call for call in stubs.calls if call.rpc in (MOVE, SCHEDULE, ADD, COMPLETE)]
     # A ready date is cleared by an empty field.
     await staff.get("/board/units/15?next=/turns/5")
     reply = await staff.send("/board/units/15", unit_status="Vacant Not Ready", projected_ready_on="")
     assert reply.headers["Location"] == "/turns/5"
-    (asked,) = stubs.called(SCHEDULE)
-    assert list(asked.clear) == ["projected_ready_on"] and not asked.HasField("projected_ready_on")
+    (request,) = stubs.called(SCHEDULE)
+    assert list(request.clear) == ["projected_ready_on"] and not request.HasField("projected_ready_on")
     await staff.get("/board/units/15?next=//evil.example")
     assert (await staff.send("/board/units/15", unit_status="Down")).headers["Location"] == "/board"
 
@@ -134,10 +136,14 @@ async def test_a_notice_says_what_its_person_saw(staff: Browser, stubs: Stubs) -
     assert "A notice is recorded: the resident left on 15 Nov ." in page.words and "NEW_JOB" in page.text
     reply = await staff.send("/units/15/notice", move_out_date=day(9), notes="Keys at the desk", external_id="")
     assert (reply.status, reply.headers["Location"]) == (303, "/turns/5")
-    (asked,) = stubs.called(NOTICE)
-    assert (asked.unit_id, asked.move_out_date, asked.notes) == (15, day(9), "Keys at the desk")
-    assert (asked.expected_turn_id, asked.expected_move_out_date, asked.ntv_reason_code) == (5, day(-7), "NEW_JOB")
-    assert not asked.HasField("external_id")
+    (request,) = stubs.called(NOTICE)
+    assert (request.unit_id, request.move_out_date, request.notes) == (15, day(9), "Keys at the desk")
+    assert (request.expected_turn_id, request.expected_move_out_date, request.ntv_reason_code) == (
+        5,
+        day(-7),
+        "NEW_JOB",
+    )
+    assert not request.HasField("external_id")
     stubs.answers[NOTICE] = refusal("The move-out date is 2026-12-24 by now; look at it again.", "move_out_date")
     await staff.get("/units/15/notice")
     reply = await staff.send("/units/15/notice", move_out_date=day(9), notes="Typed with care")
@@ -168,12 +174,12 @@ async def test_a_move_in_with_several_parties(staff: Browser, stubs: Stubs) -> N
     assert not stubs.called(MOVE_IN)
     reply = await staff.post("/units/15/move-in", [*base, *ana, *blank, *ben])
     assert (reply.status, reply.headers["Location"]) == (303, "/turns/5")
-    (asked,) = stubs.called(MOVE_IN)
-    assert (asked.unit_id, asked.move_in_date, asked.lease_start_date) == (15, day(10), day(9))
-    assert asked.predecessor_transition_id == 5 and not asked.HasField("lease_end_date")
-    assert [(one.first_name, one.role, one.email) for one in asked.parties] == [
+    (request,) = stubs.called(MOVE_IN)
+    assert (request.unit_id, request.move_in_date, request.lease_start_date) == (15, day(10), day(9))
+    assert request.predecessor_transition_id == 5 and not request.HasField("lease_end_date")
+    assert [(sent_party.first_name, sent_party.role, sent_party.email) for sent_party in request.parties] == [
         ("Ana", "leaseholder", ""), ("Ben", "guarantor", "ben@example")]  # fmt: skip
-    assert not asked.parties[0].HasField("email") and not asked.parties[0].HasField("phone")
+    assert not request.parties[0].HasField("email") and not request.parties[0].HasField("phone")
     stubs.answers[MOVE_IN] = refusal("parties[1].email must be an e-mail address.", "parties[1].email", 400)
     reply = await staff.post("/units/15/move-in", [*base, *ana, *blank, *ben])
     assert reply.status == 422 and 'id="p1-f-email-e">It must be an e-mail address.' in reply.text
@@ -196,21 +202,21 @@ def party(*texts: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("path", "rpc", "button", "said"),
+    ("path", "rpc", "button", "message"),
     [
         ("/turns/5/notice/cancel", "CancelNotice", "The move-out date, 15 Nov", "Alder Court 403 stays occupied."),
         ("/turns/5/cancel", "CancelTurn", "The unit stays Vacant Not Ready", "Turn 5 is cancelled."),
     ],
 )
 async def test_an_end_says_what_it_will_do(
-    staff: Browser, stubs: Stubs, path: str, rpc: str, button: str, said: str
+    staff: Browser, stubs: Stubs, path: str, rpc: str, button: str, message: str
 ) -> None:
     rpc = f"occupancy.TurnBoardService/{rpc}"
     assert button in (await staff.get(path)).words
     reply = await staff.send(path)
-    assert reply.headers["Location"] == "/turns/5" and said in (await staff.follow(reply)).words
-    (asked,) = stubs.called(rpc)
-    assert (asked.unit_id if "Notice" in rpc else asked.turn_id) == (15 if "Notice" in rpc else 5)
+    assert reply.headers["Location"] == "/turns/5" and message in (await staff.follow(reply)).words
+    (request,) = stubs.called(rpc)
+    assert (request.unit_id if "Notice" in rpc else request.turn_id) == (15 if "Notice" in rpc else 5)
     stubs.answers[rpc] = refusal("It is completed by now.")
     await staff.get(path)
     reply = await staff.send(path)
@@ -220,10 +226,10 @@ async def test_an_end_says_what_it_will_do(
 
 
 async def test_a_full_board_stays_light(staff: Browser, stubs: Stubs) -> None:
-    some = stubs.answers["occupancy.TurnBoardService/ListBoard"]
+    plain = stubs.answers["occupancy.TurnBoardService/ListBoard"]
 
     def board(request: Any, who: Any) -> Any:
-        (first, *_) = some(request, who).units
+        (first, *_) = plain(request, who).units
         units = []
         for number in range(request.limit):
             unit = turn_board_pb2.BoardUnit()

@@ -123,9 +123,9 @@ async def test_what_is_written_stays_while_the_page_is_live(chromium: Chromium, 
     """Words are counted as svc-tickets counts them: `svc_tickets.tickets.rules.words`."""
     context = await chromium.new_context()
     try:
-        one = await tab(context, console)
-        await one.sign_in("hanh@demo.example", "/tickets/102")
-        page = one.page
+        browser_tab = await tab(context, console)
+        await browser_tab.sign_in("hanh@demo.example", "/tickets/102")
+        page = browser_tab.page
         await page.click("#complete > summary")
         counts = {"one two three": 3, "热水恢复正常了": 7, "ซ่อมท่อน้ำเรียบร้อยแล้ว": 6, "a - b … !": 2, "ﾊﾞｯﾃﾘｰ": 5}
         for text, right in counts.items():
@@ -136,16 +136,16 @@ async def test_what_is_written_stays_while_the_page_is_live(chromium: Chromium, 
         await page.locator(".sub", has_text="Cancelled").wait_for()
         assert await page.input_value("#f-note") == "ﾊﾞｯﾃﾘｰ" and await page.is_visible("#f-note")
         assert await page.get_attribute("#complete input[name=from_status]", "value") == "In Progress"
-        await one.open("/tickets/100")
+        await browser_tab.open("/tickets/100")
         becomes(stubs, status="Completed")
         await page.evaluate("document.body.dispatchEvent(new CustomEvent('ticket-100'))")
         await page.locator("#acts", has_text="Reopen").wait_for()
-        await one.open("/tickets")
+        await browser_tab.open("/tickets")
         await page.check("#tick-102")
         await page.evaluate("document.body.dispatchEvent(new CustomEvent('ticket_search'))")
         await page.click("text=Assign those ticked")
         assert page.url.endswith("/tickets/assign?back=%2Ftickets&ticket=102")
-        assert one.said == []
+        assert browser_tab.said == []
     finally:
         await context.close()
 
@@ -156,20 +156,20 @@ async def test_every_page_is_accessible_and_quiet(chromium: Chromium, console: s
     problems: dict[str, list[str]] = {}
     judged: dict[str, set[str]] = {"light": set(), "dark": set()}
     try:
-        one = await tab(context, console)
+        browser_tab = await tab(context, console)
         for signed_in in (False, True):
             if signed_in:
-                await one.sign_in()
+                await browser_tab.sign_in()
             for path in WALKED:
                 if signed_in == path.startswith(("/sign-in", "/invitations")):
                     continue
-                one.said.clear()
-                await one.open(path)
-                axe = await Axe.of(one.page)
-                found = [f"{look}: {problem}" for look in LOOKS for problem in await _problems(axe, look, judged)]
-                found += [text for text in one.said if not (path == "/nonsense" and "404" in text)]
-                if found:
-                    problems[path] = found
+                browser_tab.said.clear()
+                await browser_tab.open(path)
+                axe = await Axe.of(browser_tab.page)
+                faults = [f"{look}: {problem}" for look in LOOKS for problem in await _problems(axe, look, judged)]
+                faults += [text for text in browser_tab.said if not (path == "/nonsense" and "404" in text)]
+                if faults:
+                    problems[path] = faults
     finally:
         await context.close()
     assert not problems
@@ -201,14 +201,14 @@ class Axe:
         tree = await session.send("Page.getFrameTree")
         # The world of that name, in which axe is.
         world = {"frameId": tree["frameTree"]["frame"]["id"], "worldName": "axe"}
-        made = await session.send("Page.createIsolatedWorld", world)
-        return cls(page, session, made["executionContextId"])
+        isolated = await session.send("Page.createIsolatedWorld", world)
+        return cls(page, session, isolated["executionContextId"])
 
-    async def ask(self, program: str, *given: Any) -> Any:
+    async def ask(self, program: str, *arguments: Any) -> Any:
         """What a function of JavaScript returns."""
-        call = f"({program})({', '.join(map(json.dumps, given))})"
-        asked = {"expression": call, "awaitPromise": True, "returnByValue": True, "contextId": self._world}
-        answer = await self._session.send("Runtime.evaluate", asked)
+        call = f"({program})({', '.join(map(json.dumps, arguments))})"
+        evaluation = {"expression": call, "awaitPromise": True, "returnByValue": True, "contextId": self._world}
+        answer = await self._session.send("Runtime.evaluate", evaluation)
         assert "value" in answer["result"], answer
         return answer["result"]["value"]
 
@@ -221,20 +221,20 @@ async def _problems(axe: Axe, look: str, judged: Mapping[str, set[str]]) -> list
     size: ViewportSize = {"width": width, "height": 900}
     if page.viewport_size != size:  # the page is laid out anew
         await page.set_viewport_size(size)
-    found: list[str] = []
+    faults: list[str] = []
     if look != "dark":  # it differs in colours alone, and a phone in all but these
         off = {rule: {"enabled": False} for rule in COLOURS}
-        found += await axe.ask(ASK, {**ALL_RULES, "rules": off})
+        faults += await axe.ask(ASK, {**ALL_RULES, "rules": off})
     if look in judged:
         new = sorted(set(await axe.ask(LOOKS_OF_TEXTS)) - judged[look])
         if new:
-            found += await axe.ask(ASK_OF_LOOKS, [{"runOnly": {"type": "rule", "values": COLOURS}}, new])
+            faults += await axe.ask(ASK_OF_LOOKS, [{"runOnly": {"type": "rule", "values": COLOURS}}, new])
         judged[look].update(new)
     if await page.evaluate("document.documentElement.scrollWidth") > width:
-        found.append("it scrolls sideways")
+        faults.append("it scrolls sideways")
     if look == "light" and (holes := await page.evaluate(HOLES)):
-        found.append(f"a hole above cards that stand beside others: {holes}")
-    return found
+        faults.append(f"a hole above cards that stand beside others: {holes}")
+    return faults
 
 
 async def _violations(page: Page) -> list[str]:
@@ -245,15 +245,15 @@ async def _violations(page: Page) -> list[str]:
 async def test_a_key_is_minted_by_the_keyboard_alone_and_copied(chromium: Chromium, console: str, stubs: Stubs) -> None:
     context = await chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
     try:
-        one = await tab(context, console)
-        await one.sign_in(path="/keys/new")
-        await one.page.focus("#f-name")
-        await one.page.keyboard.type("Leasing sync")
-        await one.page.keyboard.press("Enter")
-        await one.page.wait_for_selector("#minted-key")
-        await one.page.click("[data-copy=minted-key]")
-        copied = await one.page.evaluate("navigator.clipboard.readText()")
-        assert copied == await one.page.inner_text("#minted-key")
+        browser_tab = await tab(context, console)
+        await browser_tab.sign_in(path="/keys/new")
+        await browser_tab.page.focus("#f-name")
+        await browser_tab.page.keyboard.type("Leasing sync")
+        await browser_tab.page.keyboard.press("Enter")
+        await browser_tab.page.wait_for_selector("#minted-key")
+        await browser_tab.page.click("[data-copy=minted-key]")
+        copied = await browser_tab.page.evaluate("navigator.clipboard.readText()")
+        assert copied == await browser_tab.page.inner_text("#minted-key")
         assert [request.name for request in stubs.called("identity.KeysService/MintKey")] == ["Leasing sync"]
     finally:
         await context.close()
@@ -262,11 +262,11 @@ async def test_a_key_is_minted_by_the_keyboard_alone_and_copied(chromium: Chromi
 async def test_a_double_click_sends_one_form(chromium: Chromium, console: str, stubs: Stubs) -> None:
     context = await chromium.new_context()
     try:
-        one = await tab(context, console)
-        await one.sign_in(path="/keys/new")
-        await one.page.fill("#f-name", "Twice")
-        await one.page.dblclick("form[action='/keys/new'] button")
-        await one.page.wait_for_selector("#minted-key")
+        browser_tab = await tab(context, console)
+        await browser_tab.sign_in(path="/keys/new")
+        await browser_tab.page.fill("#f-name", "Twice")
+        await browser_tab.page.dblclick("form[action='/keys/new'] button")
+        await browser_tab.page.wait_for_selector("#minted-key")
         assert len({request.idempotency_key for request in stubs.called("identity.KeysService/MintKey")}) == 1
     finally:
         await context.close()
@@ -275,19 +275,19 @@ async def test_a_double_click_sends_one_form(chromium: Chromium, console: str, s
 async def test_every_page_works_without_javascript(chromium: Chromium, console: str, stubs: Stubs) -> None:
     context = await chromium.new_context(java_script_enabled=False)
     try:
-        one = await tab(context, console)
-        await one.sign_in(path="/keys/new")
-        await one.page.fill("#f-name", "By hand")
-        await one.page.click("form[action='/keys/new'] button")
-        assert "is minted" in await one.page.inner_text("main")
-        assert not await one.page.is_visible("[data-copy]")
+        browser_tab = await tab(context, console)
+        await browser_tab.sign_in(path="/keys/new")
+        await browser_tab.page.fill("#f-name", "By hand")
+        await browser_tab.page.click("form[action='/keys/new'] button")
+        assert "is minted" in await browser_tab.page.inner_text("main")
+        assert not await browser_tab.page.is_visible("[data-copy]")
     finally:
         await context.close()
 
 
 async def test_a_passkey_is_added_and_signs_in(chromium: Chromium, console: str, stubs: Stubs) -> None:
     """The ceremony is the browser's own; the gateway's part is in the stubs, which take any credential."""
-    made: list[str] = []
+    credentials: list[str] = []
     options = (
         '{"rp": {"id": "localhost", "name": "Makeready"}, '
         '"user": {"id": "AQID", "name": "dana", "displayName": "Dana"},'
@@ -299,11 +299,11 @@ async def test_a_passkey_is_added_and_signs_in(chromium: Chromium, console: str,
     )
 
     def finish(request: Any, _who: Any) -> Any:
-        made.append(request.credential_json)
+        credentials.append(request.credential_json)
         return accounts_pb2.FinishAddingPasskeyResponse()
 
     def sign_in(request: Any, _who: Any) -> Any:
-        made.append(request.credential_json)
+        credentials.append(request.credential_json)
         new = stubs._new(stubs.people["dana@demo.example"])
         return sessions_pb2.FinishPasskeyResponse(session=new)
 
@@ -311,31 +311,31 @@ async def test_a_passkey_is_added_and_signs_in(chromium: Chromium, console: str,
     stubs.answers["identity.SessionsService/FinishPasskey"] = sign_in
     context = await chromium.new_context()
     try:
-        one = await tab(context, console)
-        session = await context.new_cdp_session(one.page)
+        browser_tab = await tab(context, console)
+        session = await context.new_cdp_session(browser_tab.page)
         await session.send("WebAuthn.enable")
         authenticator = {
             "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
             "isUserVerified": True, "automaticPresenceSimulation": True,
         }  # fmt: skip
-        await one.sign_in()
+        await browser_tab.sign_in()
         await session.send("WebAuthn.addVirtualAuthenticator", {"options": authenticator})
-        await one.page.fill("#passkey-name", "Test phone")
-        await one.page.click("[data-kind=create]")
-        await one.page.wait_for_selector("text=The passkey is added")
-        await one.page.click("form[action='/sign-out'] button", no_wait_after=True)
-        offer = one.page.locator("[data-offer]:visible")
+        await browser_tab.page.fill("#passkey-name", "Test phone")
+        await browser_tab.page.click("[data-kind=create]")
+        await browser_tab.page.wait_for_selector("text=The passkey is added")
+        await browser_tab.page.click("form[action='/sign-out'] button", no_wait_after=True)
+        offer = browser_tab.page.locator("[data-offer]:visible")
 
         async def is_in_again() -> bool:
             with suppress(Error):  # a browser that offers the passkey by itself leaves the page meanwhile
                 if await offer.count():
                     await offer.click(timeout=1000, no_wait_after=True)  # it is looked at again
-            return len(made) >= 2
+            return len(credentials) >= 2
 
         await eventually(is_in_again)
-        await one.page.wait_for_selector("text=Sign out")
-        assert all('"type":"public-key"' in one for one in made)
-        assert not re.search("Refused", " ".join(one.said))
+        await browser_tab.page.wait_for_selector("text=Sign out")
+        assert all('"type":"public-key"' in credential for credential in credentials)
+        assert not re.search("Refused", " ".join(browser_tab.said))
     finally:
         await context.close()
 
@@ -346,19 +346,19 @@ async def test_a_delivery_opens_in_its_row_and_closes(
 ) -> None:
     context = await chromium.new_context(viewport={"width": width, "height": 900})
     try:
-        one = await tab(context, console)
-        await one.sign_in(path="/webhooks/7/deliveries")
+        browser_tab = await tab(context, console)
+        await browser_tab.sign_in(path="/webhooks/7/deliveries")
         opener, row = f"[data-opens='d-{EVENT}']", f"#d-{EVENT}"
         for _ in range(2):
-            await one.page.click(opener)
-            await one.page.wait_for_selector(f"{row} .ladder")
-            assert await one.page.get_attribute(opener, "aria-expanded") == "true"
-            assert one.page.url.endswith("/webhooks/7/deliveries")
-            assert not await _violations(one.page) and one.said == []
-            assert await one.page.evaluate("document.documentElement.scrollWidth") <= width
-            await one.page.focus(opener)
-            await one.page.keyboard.press("Enter")
-            assert await one.page.is_hidden(row)
+            await browser_tab.page.click(opener)
+            await browser_tab.page.wait_for_selector(f"{row} .ladder")
+            assert await browser_tab.page.get_attribute(opener, "aria-expanded") == "true"
+            assert browser_tab.page.url.endswith("/webhooks/7/deliveries")
+            assert not await _violations(browser_tab.page) and browser_tab.said == []
+            assert await browser_tab.page.evaluate("document.documentElement.scrollWidth") <= width
+            await browser_tab.page.focus(opener)
+            await browser_tab.page.keyboard.press("Enter")
+            assert await browser_tab.page.is_hidden(row)
     finally:
         await context.close()
 
@@ -368,19 +368,21 @@ async def test_the_preview_of_a_notice_follows_the_typing_and_sends_nothing(
 ) -> None:
     context = await chromium.new_context(viewport={"width": 390, "height": 900})
     try:
-        one = await tab(context, console)
-        await one.sign_in("hanh@demo.example", path="/notices/2/edit")
-        assert await one.page.is_hidden(".of-units")
-        await one.page.check("#for-area")
-        await one.page.fill("#f-area", "Garage")
-        await one.page.fill("#f-body", "The gate stays open.")
-        await one.page.locator("#preview", has_text="The gate stays open.").wait_for()
-        await one.page.locator("#preview pre", has_text='"unit": "Garage"').wait_for()
-        assert await one.page.input_value("#f-body") == "The gate stays open."
-        assert await one.page.is_checked("#for-area") and not stubs.called("catalog.NoticesService/UpdateNotice")
-        assert not await _violations(one.page) and one.said == []
-        await one.page.click("button:has-text('Save the draft')")
-        await one.page.wait_for_url("**/notices/2")
+        browser_tab = await tab(context, console)
+        await browser_tab.sign_in("hanh@demo.example", path="/notices/2/edit")
+        assert await browser_tab.page.is_hidden(".of-units")
+        await browser_tab.page.check("#for-area")
+        await browser_tab.page.fill("#f-area", "Garage")
+        await browser_tab.page.fill("#f-body", "The gate stays open.")
+        await browser_tab.page.locator("#preview", has_text="The gate stays open.").wait_for()
+        await browser_tab.page.locator("#preview pre", has_text='"unit": "Garage"').wait_for()
+        assert await browser_tab.page.input_value("#f-body") == "The gate stays open."
+        assert await browser_tab.page.is_checked("#for-area") and not stubs.called(
+            "catalog.NoticesService/UpdateNotice"
+        )
+        assert not await _violations(browser_tab.page) and browser_tab.said == []
+        await browser_tab.page.click("button:has-text('Save the draft')")
+        await browser_tab.page.wait_for_url("**/notices/2")
         (request,) = stubs.called("catalog.NoticesService/UpdateNotice")
         assert (request.area, request.body) == ("Garage", "The gate stays open.")
     finally:
@@ -389,11 +391,11 @@ async def test_the_preview_of_a_notice_follows_the_typing_and_sends_nothing(
 
 async def test_pickers_follow_each_other_and_what_is_typed_stays(chromium: Chromium, console: str) -> None:
     context = await chromium.new_context()
-    one = await tab(context, console)
-    page = one.page
+    browser_tab = await tab(context, console)
+    page = browser_tab.page
     page.set_default_timeout(1000 * PATIENCE_SECONDS)
     try:
-        await one.sign_in(path="/assets/new")
+        await browser_tab.sign_in(path="/assets/new")
         unit, asset_name = page.locator("#f-unit_id"), page.locator("#f-name")
         await asset_name.fill("Half a na")
         assert await unit.locator("option").all_inner_texts() == ["Choose a property first"]
@@ -409,6 +411,6 @@ async def test_pickers_follow_each_other_and_what_is_typed_stays(chromium: Chrom
         assert await asset_name.input_value() == "Half a na"
         await page.select_option("#f-property_id", "2")
         await expect(unit).to_have_value("", timeout=1000 * PATIENCE_SECONDS)
-        assert not one.said
+        assert not browser_tab.said
     finally:
         await context.close()

@@ -36,7 +36,7 @@ json_values = st.recursive(
 )
 
 
-@given(st.one_of(st.text(), json_values.map(lambda one: json.dumps({"a": one})), st.just(BODY.decode())))
+@given(st.one_of(st.text(), json_values.map(lambda inner: json.dumps({"a": inner})), st.just(BODY.decode())))
 def test_colours_change_no_character(text: str) -> None:
     assert text_of(str(body_text.coloured(text))) == text
 
@@ -83,16 +83,16 @@ def test_an_attempt_in_words(values: dict[str, Any], words: str, sentence: str) 
 
 def test_the_ladder_has_each_step_once_and_peoples_attempts_beside_it() -> None:
     steps = deliveries.ladder(parked())
-    assert [one.title for one in steps] == ["503", "503", "timeout", "503", "503", "503, parked"]
-    assert [one.lines[0] for one in steps] == [
+    assert [step.title for step in steps] == ["503", "503", "timeout", "503", "503", "503, parked"]
+    assert [step.lines[0] for step in steps] == [
         "", "after 1 hour", "after 2 hours", "after 4 hours", "after 8 hours", "after 24 hours"
     ]  # fmt: skip
     (extra,) = deliveries.extras(parked())
     assert (extra.words, extra.attempt.actor) == ("retried it", "administrator:2")
     waiting = samples()[0]
     waiting.attempts.append(failed(3, 0.5, error="egress", status=None))
-    assert [one.tone for one in deliveries.ladder(waiting)] == ["no", "no", "next", "", "", ""]
-    assert [one.words for one in deliveries.extras(waiting)] == ["tried it, and could not send"]
+    assert [step.tone for step in deliveries.ladder(waiting)] == ["no", "no", "next", "", "", ""]
+    assert [other.words for other in deliveries.extras(waiting)] == ["tried it, and could not send"]
 
 
 def test_where_the_time_went_adds_up() -> None:
@@ -108,8 +108,8 @@ def test_where_the_time_went_adds_up() -> None:
 
 async def test_a_delivery_shows_the_bytes_that_were_sent(administrator: Browser) -> None:
     page = await administrator.get(PATH)
-    shown = re.search(rf'<pre class="code raw" id="d-{EVENT}-body"[^>]*>(.*?)</pre>', page.text, re.DOTALL)
-    assert shown and text_of(shown[1]).encode() == BODY
+    body = re.search(rf'<pre class="code raw" id="d-{EVENT}-body"[^>]*>(.*?)</pre>', page.text, re.DOTALL)
+    assert body and text_of(body[1]).encode() == BODY
     assert "whsec_5dQ" in page.words and "Marguerite Okafor retried it" in page.words
     file = await administrator.get(f"{PATH}?body")
     assert file.text.encode() == BODY and file.headers["Content-Type"].startswith("application/json")
@@ -166,13 +166,21 @@ async def test_filters_become_the_request(administrator: Browser, stubs: Stubs) 
     query = "event=ticket.created&kind=ticket&id=102&from=2026-11-20&to=2026-11-21"
     reply = await administrator.get(f"/webhooks/7/deliveries?state=parked&{query}&csv=1")
     assert reply.headers["Content-Type"].startswith("text/csv") and TITLE in reply.text
-    (asked,) = stubs.called("webhooks.DeliveriesService/ListDeliveries")
-    assert (asked.state, asked.event, asked.entity_type, asked.entity_id) == (3, "ticket.created", "ticket", 102)
+    (request,) = stubs.called("webhooks.DeliveriesService/ListDeliveries")
+    assert (request.state, request.event, request.entity_type, request.entity_id) == (
+        3,
+        "ticket.created",
+        "ticket",
+        102,
+    )
     # Days of New York, both included.
-    assert (asked.since.ToJsonString(), asked.until.ToJsonString()) == ("2026-11-20T05:00:00Z", "2026-11-22T05:00:00Z")
+    assert (request.since.ToJsonString(), request.until.ToJsonString()) == (
+        "2026-11-20T05:00:00Z",
+        "2026-11-22T05:00:00Z",
+    )
     reply = await administrator.get(f"/events?{query}&outcome=undelivered&csv=1")
-    (asked,) = stubs.called("webhooks.AdministrationService/ListEvents")
-    assert (asked.event, asked.entity_id, asked.outcome) == ("ticket.created", 102, pb.EVENT_OUTCOME_UNDELIVERED)
+    (request,) = stubs.called("webhooks.AdministrationService/ListEvents")
+    assert (request.event, request.entity_id, request.outcome) == ("ticket.created", 102, pb.EVENT_OUTCOME_UNDELIVERED)
     for wrong in ("id=x", "kind=ticket&id=-1", "from=yesterday", "event=nonsense", "kind=house"):
         assert 'role="alert"' in (await administrator.get(f"/events?{wrong}")).text, wrong
     for wrong in ("id=4", "kind=ticket", "from=x"):
@@ -180,16 +188,16 @@ async def test_filters_become_the_request(administrator: Browser, stubs: Stubs) 
 
 
 async def test_an_exact_id_leads_to_its_page(administrator: Browser) -> None:
-    for wanted, path in (
+    for text, path in (
         (EVENT, f"/events/{EVENT}"),
         (EVENT.upper(), f"/events/{EVENT}"),
         (f"7/{EVENT}", PATH),
         (REQUEST, f"/events?request_id={REQUEST}"),
     ):
-        reply = await administrator.get(f"/events/found?q={wanted}")
+        reply = await administrator.get(f"/events/found?q={text}")
         assert (reply.status, reply.headers.get("Location")) == (303, path)
-    for wanted in ("", "tap", EVENT[:-1] + "0", "%00", "no heat since morning"):
-        assert (await administrator.get(f"/events/found?q={wanted}")).status == 200
+    for text in ("", "tap", EVENT[:-1] + "0", "%00", "no heat since morning"):
+        assert (await administrator.get(f"/events/found?q={text}")).status == 200
 
 
 async def test_staff_see_which_hosts_were_told_without_links(staff: Browser) -> None:

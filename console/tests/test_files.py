@@ -27,7 +27,7 @@ asyncio.run(files.at(sys.argv[1]).save("imports/1.csv", parts()))
 
 
 def found(folder: Path) -> list[str]:
-    return sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file())
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 async def test_a_file_is_saved_once_read_in_parts_and_deleted(tmp_path: Path) -> None:
@@ -63,11 +63,11 @@ async def test_what_is_too_large_or_breaks_off_leaves_nothing(tmp_path: Path) ->
 async def test_a_kill_in_the_middle_leaves_no_file_and_a_start_tidies_up(tmp_path: Path) -> None:
     killed = await asyncio.create_subprocess_exec(sys.executable, "-P", "-c", KILLED, tmp_path.as_uri())
     assert await killed.wait() == -signal.SIGKILL
-    (left,) = found(tmp_path)
-    assert left.startswith(".unfinished/")
+    (unfinished,) = found(tmp_path)
+    assert unfinished.startswith(".unfinished/")
     files.at(tmp_path.as_uri())
-    assert found(tmp_path) == [left]  # it may be another process's
-    os.utime(tmp_path / left, (0, 0))
+    assert found(tmp_path) == [unfinished]  # it may be another process's
+    os.utime(tmp_path / unfinished, (0, 0))
     store = files.at(tmp_path.as_uri())
     assert found(tmp_path) == []
     assert await store.save("imports/1.csv", one_part(b"again"))

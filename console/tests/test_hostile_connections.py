@@ -176,12 +176,12 @@ async def answers(browser: Browser) -> bool:
 
 @pytest.fixture
 async def console_process(identity_keys: Path, database_url: str, tmp_path: Path) -> AsyncIterator[Attacked]:
-    async with attacked(identity_keys, database_url, tmp_path / "log") as made:
-        yield made
+    async with attacked(identity_keys, database_url, tmp_path / "log") as process:
+        yield process
 
 
 def attack(console: Attacked, head: str, connections: int, **more: object) -> Attack:
-    made: Attack = {
+    described: Attack = {
         "port": console.port,
         "connections": connections,
         "head": head,
@@ -191,7 +191,7 @@ def attack(console: Attacked, head: str, connections: int, **more: object) -> At
         "missing_bytes": 0,
         "patience_seconds": 40.0,
     }
-    return made | more  # type: ignore[return-value]
+    return described | more  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("signed_in", [False, True], ids=["nobody", "signed-in"])

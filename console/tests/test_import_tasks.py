@@ -78,9 +78,9 @@ async def jobs(postgres_server: PostgresServer) -> AsyncIterator[Jobs]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Where the copies of files lie."""
-    made = tmp_path / "copies"
-    made.mkdir()
-    return made
+    path = tmp_path / "copies"
+    path.mkdir()
+    return path
 
 
 Start = Callable[..., psutil.Process]
@@ -108,9 +108,9 @@ def start(jobs: Jobs, folder: Path, tmp_path: Path, identity_keys: Path) -> Iter
         return psutil.Process(started[-1].pid)
 
     yield starting
-    for one in started:
-        one.kill()
-        one.wait()
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 PROPERTY = b"P1,Elm House,1 Elm St\n"
@@ -130,9 +130,9 @@ async def add(jobs: Jobs, tmp_path: Path, company_id: int, name: str, rows: byte
 
 
 async def job(jobs: Jobs, company_id: int, job_id: int) -> Job:
-    found = await jobs.one(company_id, job_id)
-    assert found is not None
-    return found
+    row = await jobs.find(company_id, job_id)
+    assert row is not None
+    return row
 
 
 async def comes_to(jobs: Jobs, company_id: int, job_id: int, state: str) -> Job:
@@ -158,16 +158,16 @@ def alive(process: psutil.Process) -> bool:
 
 async def workers(console: psutil.Process, count: int) -> list[psutil.Process]:
     """The processes of a console once they are so many and have copied their files."""
-    found: list[psutil.Process] = []
+    processes: list[psutil.Process] = []
 
     def are_there() -> bool:
         with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, IndexError):  # it has just begun, or ended
-            found[:] = [one for one in console.children() if alive(one)]
-            return len(found) == count and all(any(Path(one.cmdline()[-1]).iterdir()) for one in found)
+            processes[:] = [process for process in console.children() if alive(process)]
+            return len(processes) == count and all(any(Path(process.cmdline()[-1]).iterdir()) for process in processes)
         return False
 
     await comes_true(are_there)
-    return found
+    return processes
 
 
 async def test_no_process_outlives_a_console_that_was_killed(
@@ -256,10 +256,10 @@ async def test_rejected_rows_do_not_fill_the_database(jobs: Jobs, start: Start, 
 def test_a_dry_run_holds_no_rejected_rows(tmp_path: Path) -> None:
     file = tmp_path / "bad.csv"
     file.write_bytes(b"external_id,name,address\n" + (b"x" * 1000 + b"\n") * 2000)
-    with opened(file) as found:
-        sink = Rejects(found.source, "", None, set())
+    with opened(file) as opened_file:
+        sink = Rejects(opened_file.source, "", None, set())
         tracemalloc.start()
-        for row in found.source.rows():
+        for row in opened_file.source.rows():
             assert row.fault is not None
             sink.add(row, row.fault)
             sink.flush()
@@ -297,7 +297,7 @@ async def test_a_company_has_one_place_while_another_waits(jobs: Jobs, start: St
 
     async def under_way() -> set[int]:
         rows = await jobs.page(1, before=2**63 - 1, state="") + await jobs.page(2, before=2**63 - 1, state="")
-        return {one.id for one in rows if one.lease_until is not None}
+        return {row.id for row in rows if row.lease_until is not None}
 
     assert await under_way() == {first, second}
     other = await add(jobs, tmp_path, 2, "long-other.csv")

@@ -32,7 +32,7 @@ def looked(tmp_path: Path, name: str, content: bytes, **reading: str) -> Facts:
 
 
 def names(facts: Facts) -> list[str]:
-    return [one.name for one in facts.columns]
+    return [column.name for column in facts.columns]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_file_without_rows_is_refused_or_has_its_columns(tmp_path: Path) -> No
                 looked(tmp_path, name, content)
     facts = looked(tmp_path, "one.csv", b"Site Code,Site Name,Street")
     assert (names(facts), facts.rows, facts.kind) == (["Site Code", "Site Name", "Street"], 0, "properties")
-    assert all(not one.samples for one in facts.columns)
+    assert all(not column.samples for column in facts.columns)
 
 
 def test_a_workbook_shows_its_cells_as_the_import_reads_them(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_many_columns_are_matched_and_too_many_are_cut(tmp_path: Path) -> None:
     row = ",".join("x" * 200 for _ in wide)
     facts = looked(tmp_path, "a.csv", f"{','.join(wide)}\n{row}\n".encode())
     assert (len(facts.columns), facts.more, facts.kind) == (500, 0, "properties")
-    assert {len(text) for one in facts.columns for text in one.samples} == {SAMPLE_CHARACTERS}
+    assert {len(text) for column in facts.columns for text in column.samples} == {SAMPLE_CHARACTERS}
     many = ",".join(f"c{n}" for n in range(COLUMNS_MAX + 3)).encode()
     assert looked(tmp_path, "a.csv", many + b"\n").more == 3
     lines = b"".join(b'{"c%d": 1}\n' % n for n in range(400)) + b'{"d": 1}\n' * 200
@@ -133,7 +133,7 @@ def test_names_are_matched_by_their_last_words() -> None:
 
 
 HOSTILE_COLUMNS = ['Na"me', "Line\nbreak", "{brace}", "a = b", "\\", "Opened"]
-HOSTILE_FACTS = Facts(tuple(Seen(one, ("1", "2")) for one in HOSTILE_COLUMNS))
+HOSTILE_FACTS = Facts(tuple(Seen(name, ("1", "2")) for name in HOSTILE_COLUMNS))
 
 
 def test_a_form_becomes_a_mapping_and_the_form_again() -> None:
@@ -152,9 +152,9 @@ def test_a_form_becomes_a_mapping_and_the_form_again() -> None:
         "text.source": "Legacy \x7f",
         "duplicates": "keep-first",
     }
-    made = matching.read(TICKETS, HOSTILE_FACTS, sent)
-    assert not made.has_errors
-    toml = matching.written(made, ZONE)
+    choices = matching.read(TICKETS, HOSTILE_FACTS, sent)
+    assert not choices.has_errors
+    toml = matching.written(choices, ZONE)
     mapping_file.parsed(toml, "The mapping", TICKETS)
     fields: dict[str, Any] = tomllib.loads(toml)["fields"]
     assert fields["property"] == "Line\nbreak"
@@ -190,8 +190,8 @@ def test_what_a_form_lacks_is_said_beside_its_field() -> None:
         "from.created_at": "column:Opened",
         "rule.created_at": "date",
     }
-    made = matching.read(PROPERTIES, HOSTILE_FACTS, sent)
-    assert {one.column.name: one.error for one in made.choices if one.error} == {
+    answer = matching.read(PROPERTIES, HOSTILE_FACTS, sent)
+    assert {choice.column.name: choice.error for choice in answer.choices if choice.error} == {
         "external_id": "That column is not in the file.",
         "name": "The text is missing.",
         "address": "Every record needs it: choose a column.",
@@ -205,15 +205,17 @@ def test_proposals_read_the_dates_and_list_the_values() -> None:
         Seen("TYPE", ("Heat", "x" * SAMPLE_CHARACTERS, "two\nlines")),
         Seen("OPEN_DT", ("31/01/2015", "02/02/2015")),
     )
-    made = {one.column.name: one for one in matching.proposed(TICKETS, Facts(columns)).choices}
-    assert (made["category"].rule, made["category"].detail) == ("values", "Heat = ")
-    assert (made["created_at"].rule, made["created_at"].detail) == ("date", "%d/%m/%Y")
+    proposal = {choice.column.name: choice for choice in matching.proposed(TICKETS, Facts(columns)).choices}
+    assert (proposal["category"].rule, proposal["category"].detail) == ("values", "Heat = ")
+    assert (proposal["created_at"].rule, proposal["created_at"].detail) == ("date", "%d/%m/%Y")
 
 
 async def test_accepted_rows_in_an_unusual_order_of_dates_are_shown_before_the_import(administrator: Browser) -> None:
     page = await administrator.get("/imports/13")
-    shown = page.words[page.words.index("Look at these rows") :]
-    assert "they would be accepted; their dates are in an unusual order" in shown
-    assert "2 turns: move_out_date : is before the move_in_date column MoveOut" in shown
-    assert "17 move_out_date is before the move_in_date, 2026-02-01 2026-01-31" in shown and "Import 120 rows" in shown
+    warning = page.words[page.words.index("Look at these rows") :]
+    assert "they would be accepted; their dates are in an unusual order" in warning
+    assert "2 turns: move_out_date : is before the move_in_date column MoveOut" in warning
+    assert (
+        "17 move_out_date is before the move_in_date, 2026-02-01 2026-01-31" in warning and "Import 120 rows" in warning
+    )
     assert "Look at these rows" not in (await administrator.get("/imports/5")).words

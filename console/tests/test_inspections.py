@@ -32,7 +32,7 @@ COMMANDS = "catalog.InspectionCommandsService"
 )
 def test_the_next_row_without_a_result_follows_round_the_list(results: str, here: int, follows: int | None) -> None:
     names = {"p": "passed", "f": "failed"}
-    rows = [pb.InspectionRow(row_id=place, result=names.get(one)) for place, one in enumerate(results, start=1)]
+    rows = [pb.InspectionRow(row_id=place, result=names.get(letter)) for place, letter in enumerate(results, start=1)]
     assert next_row(rows, here) == follows
 
 
@@ -113,13 +113,13 @@ async def test_who_comes_second_reads_what_it_is_now_and_loses_no_text(staff: Br
 
         return answer
 
-    said = "Another person has recorded meanwhile that the row failed."
-    stubs.answers[f"{COMMANDS}/PassInspectionRow"] = stubs.answers[f"{COMMANDS}/FailInspectionRow"] = refuse(said)
+    sentence = "Another person has recorded meanwhile that the row failed."
+    stubs.answers[f"{COMMANDS}/PassInspectionRow"] = stubs.answers[f"{COMMANDS}/FailInspectionRow"] = refuse(sentence)
     await staff.get("/inspections/1/walk?row=2")
     reply = await staff.send("/inspections/1/rows/2/pass")
-    assert reply.status == 422 and said in reply.words and reply.title == "Horn on the third floor sounds"
+    assert reply.status == 422 and sentence in reply.words and reply.title == "Horn on the third floor sounds"
     reply = await staff.send("/inspections/1/rows/2/fail", note="My own words", category="Leak", priority="Low")
-    assert reply.status == 422 and said in reply.words and "My own words</textarea>" in reply.text
+    assert reply.status == 422 and sentence in reply.words and "My own words</textarea>" in reply.text
     assert staff.form("/inspections/1/rows/2/fail")["seen"] == "failed", "sent again, it counts"
     assert 'class="failing" id="fail" open' in reply.text
     cancelled = "The inspection is cancelled; schedule another one."

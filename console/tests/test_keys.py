@@ -63,8 +63,8 @@ async def test_the_audit_log_says_whose_keys_they_are(administrator: Browser, st
 async def test_a_key_is_taken_over_after_a_confirmation(administrator: Browser, stubs: Stubs) -> None:
     stubs.answers[TAKE_OVER] = confirm_first
     await administrator.get("/keys/5")
-    asked = await administrator.send("/keys/5/take-over")
-    assert asked.title == "Confirm that it is you"
+    confirmation = await administrator.send("/keys/5/take-over")
+    assert confirmation.title == "Confirm that it is you"
     stubs.answers[TAKE_OVER] = pb.TakeOverKeysResponse(keys=keys()[4:5])
     await administrator.get("/keys/5")
     done = await administrator.send("/keys/5/take-over")
@@ -108,14 +108,14 @@ async def test_the_page_of_an_administrator_names_the_keys_that_stay(administrat
 
 
 @pytest.mark.parametrize(
-    ("act", "rpc", "fields", "said"),
+    ("act", "rpc", "fields", "message"),
     [
         ("take-over-keys", TAKE_OVER, {}, "1 key is taken over."),
         ("revoke-keys", REVOKE, {"email": f" {EMAIL} "}, "1 key is revoked."),
     ],
 )
 async def test_all_keys_of_a_deactivated_administrator_are_one_act(
-    administrator: Browser, stubs: Stubs, act: str, rpc: str, fields: dict[str, str], said: str
+    administrator: Browser, stubs: Stubs, act: str, rpc: str, fields: dict[str, str], message: str
 ) -> None:
     path = f"{LEAVER}/{act}"
     if fields:
@@ -133,4 +133,4 @@ async def test_all_keys_of_a_deactivated_administrator_are_one_act(
     assert (done.status, done.headers["Location"]) == (303, LEAVER)
     request = stubs.called(rpc)[-1]
     assert request.of_administrator_id == 3 and request.idempotency_key
-    assert said in (await administrator.follow(done)).words
+    assert message in (await administrator.follow(done)).words

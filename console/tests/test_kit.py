@@ -68,9 +68,9 @@ def test_a_path_after_the_sign_in_stays_on_this_site(text: str) -> None:
 
 
 def test_a_record_leads_to_its_page_where_there_is_one() -> None:
-    known = {page.path for page in PAGES}
-    assert links.of_record("key", 3, known) == "/keys/3"
-    assert links.of_record("key", 3, set()) == "" and links.of_record("sweep", 3, known) == ""
+    paths = {page.path for page in PAGES}
+    assert links.of_record("key", 3, paths) == "/keys/3"
+    assert links.of_record("key", 3, set()) == "" and links.of_record("sweep", 3, paths) == ""
 
 
 @pytest.mark.parametrize("at", [datetime.datetime.min, datetime.datetime.max])
@@ -113,11 +113,11 @@ def test_counts(number: int, words: str) -> None:
 
 
 def sent(**values: str | list[str]) -> MultiDictProxy[str]:
-    found: MultiDict[str] = MultiDict()
+    pairs: MultiDict[str] = MultiDict()
     for name, value in values.items():
-        for one in [value] if isinstance(value, str) else value:
-            found.add(name, one)
-    return MultiDictProxy(found)
+        for text in [value] if isinstance(value, str) else value:
+            pairs.add(name, text)
+    return MultiDictProxy(pairs)
 
 
 MINT = [Field("name", "Name", required=True), Field("scope", "Scope"), Field("expires_at", "Expires")]
@@ -125,7 +125,7 @@ MINT = [Field("name", "Name", required=True), Field("scope", "Scope"), Field("ex
 
 def test_a_form_becomes_its_request() -> None:
     form = Form(identity_pb2.MintKeyRequest(), MINT, NEW_YORK)
-    assert [form.fields[one].kind for one in ("name", "scope", "expires_at")] == ["text", "select", "date"]
+    assert [form.fields[name].kind for name in ("name", "scope", "expires_at")] == ["text", "select", "date"]
     assert dict(form.fields["scope"].choices) == {"read": "read", "write": "write", "webhook_only": "webhook_only"}
     assert form.read(sent(name=" Sync ", scope="write", expires_at="2027-01-31"))
     assert (form.message.name, form.message.scope) == ("Sync", identity_pb2.SCOPE_WRITE)
@@ -199,8 +199,8 @@ def test_an_edit_sends_what_was_changed_alone() -> None:
     form = meter_edit(unit_of_measure="m3", unit_id=12)
     assert form.read(as_seen(opened)) and not form.changed and form.message == pb_meter()
     assert form.read(as_seen(opened, name=" Garden ", unit_of_measure="", is_active=""))
-    wanted = pb_meter(name="Garden", is_active=False, clear=["unit_of_measure"])
-    assert form.changed == {"name", "unit_of_measure", "is_active"} and form.message == wanted
+    request = pb_meter(name="Garden", is_active=False, clear=["unit_of_measure"])
+    assert form.changed == {"name", "unit_of_measure", "is_active"} and form.message == request
     assert not form.read(as_seen(opened, name="")) and form.errors == {"name": "Name is missing."}
 
 
@@ -249,8 +249,8 @@ def test_decimals_days_and_times() -> None:
     assert (form.message.consumption, form.message.HasField("cost")) == (-1234.5, False)
     assert form.message.period_start == "2026-07-01T00:00:00-04:00"
     assert not form.read(sent(consumption="1", period_start="yesterday"))
-    shown = Form(meter_commands_pb2.RecordReadingRequest(period_start="2026-01-01T05:00:00Z"), fields, NEW_YORK)
-    assert shown.values["period_start"] == "2026-01-01T00:00"
+    filled_form = Form(meter_commands_pb2.RecordReadingRequest(period_start="2026-01-01T05:00:00Z"), fields, NEW_YORK)
+    assert filled_form.values["period_start"] == "2026-01-01T00:00"
     day = Form(place_commands_pb2.AddAssetRequest(), [Field("installed_on", "Installed", kind="date")], NEW_YORK)
     assert day.read(sent(installed_on="2026-07-01")) and day.message.installed_on == "2026-07-01"
     assert not day.read(sent(installed_on="2026-02-30"))
@@ -273,15 +273,15 @@ async def test_a_csv_runs_no_formula() -> None:
 def test_usage_is_by_hour() -> None:
     end = NOW + datetime.timedelta(minutes=30)
     hour = [key_usage_pb2.KeyUsage(key_id=1, hour=ago(hours=at), succeeded=at + 1, refused=1) for at in (0, 1, 23, 24)]
-    found = usage_by_key(hour, end)[1]
-    assert (found.bars[-1], found.bars[-2], found.bars[0]) == (2, 3, 25)
-    assert (found.total, found.refused) == (30, 3)
+    usage = usage_by_key(hour, end)[1]
+    assert (usage.bars[-1], usage.bars[-2], usage.bars[0]) == (2, 3, 25)
+    assert (usage.total, usage.refused) == (30, 3)
 
 
 def entry(number: int, at: datetime.datetime) -> audit_pb2.AuditEntry:
-    made = audit_pb2.AuditEntry(id=number)
-    made.recorded_at.FromDatetime(at)
-    return made
+    audit_entry = audit_pb2.AuditEntry(id=number)
+    audit_entry.recorded_at.FromDatetime(at)
+    return audit_entry
 
 
 @given(
@@ -298,12 +298,12 @@ def test_pages_of_merged_logs_leave_no_entry_out(written: list[tuple[str, int]],
     for _ in range(len(written) + 1):
         before = read_cursor(cursor)
         pages = {
-            service: [one for one in found if one.id < before.get(service, 10**9)][:limit]
-            for service, found in logs.items()
+            service: [logged for logged in log if logged.id < before.get(service, 10**9)][:limit]
+            for service, log in logs.items()
         }
-        shown = merged(pages, limit)
-        seen += [(service, one.id) for service, one in shown]
-        cursor = next_cursor(before, shown)
+        newest = merged(pages, limit)
+        seen += [(service, logged.id) for service, logged in newest]
+        cursor = next_cursor(before, newest)
     assert sorted(seen) == sorted((service, number) for number, (service, _) in enumerate(written, 1))
 
 
@@ -314,8 +314,8 @@ def test_a_cursor_of_anybody_is_read_without_a_fault() -> None:
 
 
 def test_changes_before_and_after() -> None:
-    found = changes_of(audit_pb2.AuditEntry(before=b'{"a": 1, "b": "x"}', after=b'{"b": "y", "c": null, "a": 1}'))
-    assert [(one.field, one.before, one.after) for one in found] == [("b", "x", "y")]
+    changes = changes_of(audit_pb2.AuditEntry(before=b'{"a": 1, "b": "x"}', after=b'{"b": "y", "c": null, "a": 1}'))
+    assert [(change.field, change.before, change.after) for change in changes] == [("b", "x", "y")]
 
 
 def test_charts_escape_what_they_show() -> None:
@@ -361,8 +361,8 @@ async def test_what_a_page_includes_can_change_nothing_of_it() -> None:
     site = Site("http://x", "", nothing, nothing, *fixed)
     visit = Visit(make_mocked_request("GET", "/units/17?a=1"), site, _page("/units/{unit_id}", shows, panel=""), "id")
     assert visit.kind == NOBODY
-    found = await visit.include("/shows", unit_id=17, empty=None)
-    assert (found.html, found.ok, bool(found)) == ("<p>17 at /shows?unit_id=17, True</p>", True, True)
+    included = await visit.include("/shows", unit_id=17, empty=None)
+    assert (included.html, included.ok, bool(included)) == ("<p>17 at /shows?unit_id=17, True</p>", True, True)
     assert (await visit.include("/leads", to="/tickets/4")).location == "/tickets/4"
     assert (await visit.include("/leads", to="//evil.example")).location == "/"
     for path in ("/nowhere", "/other"):

@@ -167,16 +167,19 @@ class Made:
 async def busy(
     identity_keys: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[Made, Stubs, str]]:
-    made = Made()
-    more = Page("GET", "/stranger", made.for_stranger, EVERYBODY), Page("GET", "/person", made.for_person, PEOPLE)
+    counters = Made()
+    more = (
+        Page("GET", "/stranger", counters.for_stranger, EVERYBODY),
+        Page("GET", "/person", counters.for_person, PEOPLE),
+    )
     monkeypatch.setattr(pages, "PAGES", (*pages.PAGES, *more))
     async with _started(identity_keys, database_url) as (stubs, url):
         _reset(stubs)
-        yield made, stubs, url
+        yield counters, stubs, url
 
 
 async def test_a_person_waits_for_few_of_a_strangers_thousand_requests(busy: tuple[Made, Stubs, str]) -> None:
-    made, stubs, url = busy
+    counters, stubs, url = busy
     session = stubs.begin(stubs.people["hanh@demo.example"])
     person = await Raw(url).open()
     person.send("GET", "/person", session=session)
@@ -185,22 +188,22 @@ async def test_a_person_waits_for_few_of_a_strangers_thousand_requests(busy: tup
     for raw in strangers:
         for _ in range(PAGES_OF_EACH):
             raw.send("GET", "/stranger")
-    await comes_true(lambda: made.for_strangers >= STRANGERS)
-    while made.for_strangers < STRANGERS * PAGES_OF_EACH / 2:
+    await comes_true(lambda: counters.for_strangers >= STRANGERS)
+    while counters.for_strangers < STRANGERS * PAGES_OF_EACH / 2:
         person.send("GET", "/person", session=session)
         assert await person.status() == 200
-    assert len(made.meanwhile) > 1
-    assert max(made.meanwhile) <= turns.AT_ONCE * (HOPS + 2), made.meanwhile
+    assert len(counters.meanwhile) > 1
+    assert max(counters.meanwhile) <= turns.AT_ONCE * (HOPS + 2), counters.meanwhile
     for raw in strangers:
         assert [await raw.status() for _ in range(PAGES_OF_EACH)] == [200] * PAGES_OF_EACH
 
 
 async def test_turns_go_round_and_skip_who_has_left() -> None:
-    made = turns.Turns()
+    queue = turns.Turns()
     order: list[str] = []
 
     async def take(client: str) -> None:
-        await made.turn(client, is_known=client.isupper())
+        await queue.turn(client, is_known=client.isupper())
         order.append(client)
 
     waiting = [asyncio.create_task(take(client)) for client in ("a", "a", "a", "a", "b", "b", "c")]
@@ -209,15 +212,15 @@ async def test_turns_go_round_and_skip_who_has_left() -> None:
     await asyncio.gather(*waiting, return_exceptions=True)
     assert sorted(order) == ["a", "a", "a", "b", "b", "c"]
     assert order.index("c") < 4 and order.index("b") < 3
-    await made.turn("d", is_known=False)  # the turns had ended, and begin again
+    await queue.turn("d", is_known=False)  # the turns had ended, and begin again
 
 
 async def test_people_come_before_strangers_who_have_a_share_of_each_turn() -> None:
-    made = turns.Turns()
+    queue = turns.Turns()
     order: list[str] = []
 
     async def take(client: str) -> None:
-        await made.turn(client, is_known=client.isupper())
+        await queue.turn(client, is_known=client.isupper())
         order.append(client)
 
     many = 3 * turns.AT_ONCE

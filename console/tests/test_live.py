@@ -39,7 +39,7 @@ COMMENTS: list[str] = []
 
 async def _ticket(visit: Visit) -> Any:
     template = visit.site.templates.from_string(TEMPLATE)
-    text = template.render(visit=visit, who=visit.who, wall=visit.wall, said="", here="", comments=COMMENTS)
+    text = template.render(visit=visit, who=visit.who, wall=visit.wall, flash="", here="", comments=COMMENTS)
     return web.Response(text=text, content_type="text/html")
 
 
@@ -97,11 +97,11 @@ async def events(answer: aiohttp.ClientResponse) -> AsyncIterator[str]:
                 yield f"{name} {text.removeprefix('data:').strip()}".strip()
 
 
-async def until(found: AsyncIterator[str], wanted: str) -> list[str]:
+async def until(heard_events: AsyncIterator[str], last: str) -> list[str]:
     heard = []
-    async for event in found:
+    async for event in heard_events:
         heard.append(event)
-        if event == wanted:
+        if event == last:
             return heard
     raise AssertionError(heard)
 
@@ -123,10 +123,10 @@ async def until_the_console_listens(system: System, stream: AsyncIterator[str]) 
 
 async def test_a_hint_arrives_at_pages_of_its_company_alone(live_system: System) -> None:
     async with (
-        listening(live_system, live_system.session(), "ticket-41,unit", 0) as own,
+        listening(live_system, live_system.session(), "ticket-41,unit", 0) as first,
         listening(live_system, live_system.session("olga@other.example"), "ticket-41,unit", 0) as other,
     ):
-        mine, theirs = events(own), events(other)
+        mine, theirs = events(first), events(other)
         # What was hinted at before the console listened is unknown, so each asks once.
         assert await until(mine, "live-again") == ["state live", "live-again"]
         await until(theirs, "live-again")
@@ -145,12 +145,12 @@ async def test_a_hint_arrives_at_pages_of_its_company_alone(live_system: System)
 async def test_a_page_that_is_opened_while_the_console_listens_misses_nothing(live_system: System) -> None:
     session = live_system.session()
     async with listening(live_system, session, "unit-5,unit-6") as first:
-        found = events(first)
-        await until_the_console_listens(live_system, found)
+        heard = events(first)
+        await until_the_console_listens(live_system, heard)
         before = int(time.time() * 1000)
         await live_system.hint("svc-tickets.1.ticket.41")
         await live_system.hint("svc-occupancy.1.unit.5")
-        await until(found, "unit-5")  # so the console has heard both
+        await until(heard, "unit-5")  # so the console has heard both
         async with aiohttp.ClientSession() as http:
             headers = {"Cookie": f"{SESSION_COOKIE}={session}"}
             path = f"{live_system.url}/live?topics=ticket-41&since="
@@ -167,18 +167,18 @@ async def test_a_page_that_is_opened_while_the_console_listens_misses_nothing(li
 async def test_a_session_that_ends_ends_its_streams(live_system: System) -> None:
     session, other = live_system.session(), live_system.session()
     async with listening(live_system, session) as answer, listening(live_system, other) as lasting:
-        found = events(answer)
-        await until(found, "state live")
+        stream = events(answer)
+        await until(stream, "state live")
         del live_system.stubs.sessions[session]
-        heard = await until(found, "ended")
+        heard = await until(stream, "ended")
         assert set(heard) <= {"live-again", "ended"}
         with pytest.raises(StopAsyncIteration):
-            await anext(found)
+            await anext(stream)
         await live_system.hint("svc-tickets.1.ticket.41")
         await until(events(lasting), "ticket-41")
     # An open page asks for its session without keeping it from becoming idle.
-    asked = [one for one in live_system.stubs.asked if one.session == other]
-    assert asked and all(one.watches for one in asked)
+    requests = [request for request in live_system.stubs.session_requests if request.session == other]
+    assert requests and all(request.watches for request in requests)
 
 
 async def test_streams_are_bounded_and_their_topics_checked(live_system: System) -> None:
@@ -204,10 +204,10 @@ async def test_streams_are_bounded_and_their_topics_checked(live_system: System)
 async def test_a_comment_shows_on_an_open_page_and_what_is_typed_stays(live_system: System, chromium: Chromium) -> None:
     context = await chromium.new_context()
     try:
-        one = Tab(await context.new_page(), live_system.url)
-        page = one.page
-        await one.sign_in(path="/account")
-        await one.open("/ticket")
+        tab = Tab(await context.new_page(), live_system.url)
+        page = tab.page
+        await tab.sign_in(path="/account")
+        await tab.open("/ticket")
         await page.wait_for_selector("#live-state:text-is('Live')")
         await page.click("summary")
         await page.focus("#said")
@@ -221,12 +221,12 @@ async def test_a_comment_shows_on_an_open_page_and_what_is_typed_stays(live_syst
         assert await page.evaluate("document.getElementById('more').open")
         # A page that fails meanwhile leaves the region as it is.
         COMMENTS[0] = "Gone"
-        session = next(one for one in await context.cookies() if one.get("name") == SESSION_COOKIE)
+        session = next(cookie for cookie in await context.cookies() if cookie.get("name") == SESSION_COOKIE)
         ended = live_system.stubs.sessions.pop(str(session.get("value")))
         await page.wait_for_selector("#live-state:text-is('Signed out')")
         assert await page.input_value("#said") == "Half a sentence" and ended.name == "Dana Adler"
         assert await page.is_visible("text=Water under the sink")
-        assert not [text for text in one.said if "401" not in text]
+        assert not [text for text in tab.said if "401" not in text]
     finally:
         COMMENTS.clear()
         await context.close()
@@ -237,11 +237,11 @@ async def test_without_nats_a_page_says_so_and_asks_by_the_clock(
 ) -> None:
     context = await chromium.new_context()
     try:
-        one = Tab(await context.new_page(), live_system.url)
-        page = one.page
-        await one.sign_in(path="/account")
+        tab = Tab(await context.new_page(), live_system.url)
+        page = tab.page
+        await tab.sign_in(path="/account")
         await page.clock.install()
-        await one.open("/ticket")
+        await tab.open("/ticket")
         await page.wait_for_selector("#live-state:text-is('Live')")
         live_system.nats.kill()
         try:

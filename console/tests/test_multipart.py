@@ -20,10 +20,10 @@ async def arriving(body: bytes, size: int) -> AsyncIterator[bytes]:
 
 async def read(body: bytes, size: int = 7, content_type: str = TYPE) -> list[tuple[str, str | None, bytes]]:
     parts = Multipart(content_type, arriving(body, size))
-    found = []
+    parts_read = []
     while (part := await parts.next()) is not None:
-        found.append((part.name, part.filename, b"".join([piece async for piece in part.content])))
-    return found
+        parts_read.append((part.name, part.filename, b"".join([piece async for piece in part.content])))
+    return parts_read
 
 
 def sent(*parts: tuple[str, bytes]) -> bytes:

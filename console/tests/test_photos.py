@@ -32,13 +32,13 @@ async def _parts(content: bytes) -> AsyncIterator[bytes]:
 
 
 async def decode(content: bytes) -> list[Image.Image]:
-    return [Image.open(io.BytesIO(one)) for one in await decoded(Upload("photo", "x", _parts(content)))]
+    return [Image.open(io.BytesIO(picture)) for picture in await decoded(Upload("photo", "x", _parts(content)))]
 
 
 def encoded(image: Image.Image, kind: str, **more: Any) -> bytes:
-    made = io.BytesIO()
-    image.save(made, kind, **more)
-    return made.getvalue()
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **more)
+    return buffer.getvalue()
 
 
 def telephone_photo(kind: str = "JPEG", size: tuple[int, int] = (1200, 900)) -> bytes:
@@ -69,12 +69,19 @@ def png_of(width: int, height: int) -> bytes:
 async def test_a_photo_is_turned_upright_and_says_nothing_of_where_it_was(kind: str) -> None:
     large, small = await decode(telephone_photo(kind))
     assert (large.size, small.size) == ((900, 1200), (300, 400))
-    for one in (large, small):
-        assert one.format == "JPEG" and not one.getexif()
-        assert one.info.keys() <= {"jfif", "jfif_version", "jfif_unit", "jfif_density", "progressive", "progression"}
-        red, _, blue = one.convert("RGB").getpixel((one.width // 2, one.height // 8))  # type: ignore[misc]
+    for picture in (large, small):
+        assert picture.format == "JPEG" and not picture.getexif()
+        assert picture.info.keys() <= {
+            "jfif",
+            "jfif_version",
+            "jfif_unit",
+            "jfif_density",
+            "progressive",
+            "progression",
+        }
+        red, _, blue = picture.convert("RGB").getpixel((picture.width // 2, picture.height // 8))  # type: ignore[misc]
         assert red > 200 and blue < 60
-        red, _, blue = one.convert("RGB").getpixel((one.width // 2, one.height * 7 // 8))  # type: ignore[misc]
+        red, _, blue = picture.convert("RGB").getpixel((picture.width // 2, picture.height * 7 // 8))  # type: ignore[misc]
         assert red < 60 and blue > 200
 
 
@@ -157,13 +164,13 @@ def ticket(stubs: Stubs) -> list[str]:
     plain = sample_answers()[GET]
 
     def details(request: Any, who: Any) -> Any:
-        found = plain(request, who)
-        del found.photos[:]
-        found.photos.extend(
-            views_pb.TicketPhoto(photo_url=one, added_at=ago(hours=1), author="staff", actor="staff:7")
-            for one in addresses
+        response = plain(request, who)
+        del response.photos[:]
+        response.photos.extend(
+            views_pb.TicketPhoto(photo_url=address, added_at=ago(hours=1), author="staff", actor="staff:7")
+            for address in addresses
         )
-        return found
+        return response
 
     def add(request: Any, _who: Any) -> Any:
         if request.photo_url not in addresses:
@@ -200,11 +207,13 @@ async def test_an_uploaded_photo_is_the_tickets_and_can_be_seen_by_who_has_its_a
     act = staff.form(PATH)["act"]
     reply = await upload(staff, act, telephone_photo(), telephone_photo("WEBP"), by="vendor")
     assert (reply.status, reply.headers["Location"]) == (303, "/tickets/102"), reply.words
-    assert [(one.ticket_id, one.by, one.idempotency_key) for one in stubs.called(ADD)] == [
+    assert [(picture.ticket_id, picture.by, picture.idempotency_key) for picture in stubs.called(ADD)] == [
         (102, 2, f"{act}.0"),
         (102, 2, f"{act}.1"),
     ]
-    assert len(set(ticket)) == 2 and all(one.startswith(f"{staff.url}/files/") and len(one) > 30 for one in ticket)
+    assert len(set(ticket)) == 2 and all(
+        request.startswith(f"{staff.url}/files/") and len(request) > 30 for request in ticket
+    )
     status, headers, body = await fetched(http, ticket[0])
     image = Image.open(io.BytesIO(body))
     assert (status, headers["Content-Type"], image.size) == (200, "image/jpeg", (900, 1200)) and not image.getexif()
@@ -218,9 +227,9 @@ async def test_an_uploaded_photo_is_the_tickets_and_can_be_seen_by_who_has_its_a
     for path in ("/tickets/102", PATH):
         reply = await staff.get(path)
         pictures = [values for tag, values in Tags(reply.text).found if tag == "img"]
-        assert len(pictures) == 2 and all("Photo by staff" in str(one["alt"]) for one in pictures)
-        for one in pictures:
-            status, _, body = await fetched(http, staff.url + str(one["src"]))
+        assert len(pictures) == 2 and all("Photo by staff" in str(address["alt"]) for address in pictures)
+        for attributes in pictures:
+            status, _, body = await fetched(http, staff.url + str(attributes["src"]))
             assert status == 200 and Image.open(io.BytesIO(body)).size == (300, 400)
 
 
@@ -231,12 +240,12 @@ async def test_what_is_no_photo_is_named_and_the_others_are_added(
     act = staff.form(PATH)["act"]
     reply = await upload(staff, act, SVG, telephone_photo(), BOMB)
     assert reply.status == 422 and len(ticket) == 1
-    said = (
+    sentences = (
         "1 photo added; these were not",
         "IMG_0.jpg : It is a photo and something else",
         "IMG_2.jpg : It has too many",
     )
-    assert not [words for words in said if words not in reply.words], reply.words
+    assert not [words for words in sentences if words not in reply.words], reply.words
     await staff.get(PATH)
     reply = await upload(staff, staff.form(PATH)["act"], *[b"x"] * 11)
     assert "10 photos can be added at once" in reply.words and len(ticket) == 1
@@ -280,7 +289,7 @@ async def test_removing_a_photo_deletes_its_file_of_the_own_company_alone(
     (address,) = ticket
     # Another company has the address on a ticket of its own: it forgets the address, and the file stays.
     other = signed_in("olga@other.example")
-    plain, of_company = stubs.answers[GET], next(one.identity for one in stubs.calls if one.rpc == GET)
+    plain, of_company = stubs.answers[GET], next(call.identity for call in stubs.calls if call.rpc == GET)
     stubs.answers[GET] = lambda request, _who: plain(request, of_company)
     await other.get(PATH)
     assert (await other.send(REMOVE, photo_url=address)).status == 303

@@ -37,11 +37,11 @@ METERS = "catalog.MeterSearchService/"
 
 def fields(message: Any) -> dict[str, Any]:
     """The fields that a request sets; repeated ones as lists."""
-    return {one.name: list(value) if one.is_repeated else value for one, value in message.ListFields()}
+    return {field.name: list(value) if field.is_repeated else value for field, value in message.ListFields()}
 
 
 @pytest.mark.parametrize(
-    ("path", "rpc", "asked"),
+    ("path", "rpc", "values"),
     [
         (
             "/units?property_id=2&status=Vacant+Ready&q=10&after=17",
@@ -74,11 +74,11 @@ def fields(message: Any) -> dict[str, Any]:
     ],
 )
 async def test_filters_in_the_address_are_those_of_the_list(
-    staff: Browser, stubs: Stubs, path: str, rpc: str, asked: dict[str, Any]
+    staff: Browser, stubs: Stubs, path: str, rpc: str, values: dict[str, Any]
 ) -> None:
     reply = await staff.get(path)
     assert reply.status == 200
-    assert asked in [fields(request) for request in stubs.called(rpc)]
+    assert values in [fields(request) for request in stubs.called(rpc)]
     for link in re.findall(r'href="(/(?:units|assets|meters)\?[^"]*)"', reply.text):
         assert (await staff.get(link.replace("&amp;", "&"))).status == 200
 
@@ -123,9 +123,9 @@ async def test_a_record_that_nobody_has_and_another_companys_are_one_page(
         ("/meters/31?csv=1", "/meters/404"),
     ):
         assert (await dana.get(theirs)).status == 200
-        one, two = await stranger.get(theirs), await dana.get(nobodys)
-        assert (one.status, two.status) == (404, 404)
-        assert bare(one) == bare(two), theirs
+        foreign, two = await stranger.get(theirs), await dana.get(nobodys)
+        assert (foreign.status, two.status) == (404, 404)
+        assert bare(foreign) == bare(two), theirs
     assert "Alder" not in (await stranger.get("/units/panel?property_id=1")).text
     for path in ("/units/panel", "/assets/panel", "/meters/panel?unit_id=x"):
         assert (await staff.get(path)).status == 404
@@ -144,12 +144,12 @@ async def test_parts_that_do_not_answer_are_missing_alone(staff: Browser, stubs:
 
 async def test_the_only_exact_hit_opens(staff: Browser, stubs: Stubs) -> None:
     unit = units()[1]
-    for found, path in (
+    for response, path in (
         (pb.SearchPlacesResponse(units=[unit], exact=["unit 12"]), "/properties/1/units/12"),
         (pb.SearchPlacesResponse(meters=[pb.FoundMeter(meter_id=31)], exact=["meter 31"]), "/meters/31"),
         (pb.SearchPlacesResponse(properties=[pb.PropertyRow(property_id=1)], exact=["property 1"]), "/properties/1"),
     ):
-        stubs.answers[f"{SEARCH}SearchPlaces"] = found
+        stubs.answers[f"{SEARCH}SearchPlaces"] = response
         reply = await staff.get("/places/found?q=x")
         assert (reply.status, reply.headers["Location"]) == (303, path)
     stubs.answers[f"{SEARCH}SearchPlaces"] = pb.SearchPlacesResponse(units=[unit])
@@ -162,8 +162,8 @@ async def test_the_only_exact_hit_opens(staff: Browser, stubs: Stubs) -> None:
 async def test_a_meter_shows_its_months_gaps_and_jumps(staff: Browser) -> None:
     page = await staff.get("/meters/31")
     assert 'id="reading-100"' in page.text and 'id="reading-87"' in page.text
-    for said in ("2.7 times the usual", "12 days without a reading before it", "overlaps the one before by 2 days"):
-        assert said in page.words
+    for sentence in ("2.7 times the usual", "12 days without a reading before it", "overlaps the one before by 2 days"):
+        assert sentence in page.words
     assert "Readings are missing in" in page.words and "1 reading in another unit than kWh is left out." in page.words
     described = re.search(r'class="bars months"[^>]*role="img" aria-label="([^"]+)"', page.text)
     assert described is not None and described[1].startswith(
@@ -174,7 +174,7 @@ async def test_a_meter_shows_its_months_gaps_and_jumps(staff: Browser) -> None:
 
 async def test_a_unit_is_where_its_records_are(staff: Browser) -> None:
     page = await staff.get("/properties/1/units/12")
-    is_there = any(one.path == "/units/{unit_id}/transitions" for one in PAGES)
+    is_there = any(line.path == "/units/{unit_id}/transitions" for line in PAGES)
     assert ('href="/units/12/transitions"' in page.text) == is_there
     for link in ("/properties/1", "/assets/21", "/meters/32", "/assets?unit_id=12"):
         assert f'href="{link}"' in page.text, link
@@ -187,7 +187,7 @@ def test_the_floor_plan_has_the_highest_floor_first_and_the_homeless_last() -> N
         buildings=[pb.Building(building_id=1, name="North")],
         floors=[pb.Floor(floor_id=1, name="Floor 1"), pb.Floor(floor_id=2, name="Floor 2")],
     )
-    assert [(one.building, one.floor, len(one.units)) for one in levels_of(several, parts)] == [
+    assert [(level.building, level.floor, len(level.units)) for level in levels_of(several, parts)] == [
         ("North", "Floor 2", 6), ("North", "Floor 1", 6), ("", "", 1),
     ]  # fmt: skip
 
@@ -214,10 +214,10 @@ def _sums(values: Sequence[float | None]) -> meters_pb.SumReadingsResponse:
     months = []
     for place, value in enumerate(values):
         number = 2026 * 12 + 10 - len(values) + 1 + place
-        one = meters_pb.MonthOfReadings(month=f"{number // 12}-{number % 12 + 1:02}")
+        month = meters_pb.MonthOfReadings(month=f"{number // 12}-{number % 12 + 1:02}")
         if value is not None:
-            one.consumption, one.readings, one.covered = value, 1, 1.0
-        months.append(one)
+            month.consumption, month.readings, month.covered = value, 1, 1.0
+        months.append(month)
     return meters_pb.SumReadingsResponse(months=months, unit_of_measure="kWh")
 
 
@@ -310,7 +310,7 @@ async def test_an_edit_sends_what_differs(administrator: Browser, staff: Browser
 
     assert await edit("/assets/21/edit") is None, "nothing changed, so nothing is sent"
     sent = await edit("/assets/21/edit", year="2,020", asset_tag="")
-    assert [one.name for one, _ in sent.ListFields()] == ["idempotency_key", "asset_id", "year", "clear"]
+    assert [field.name for field, _ in sent.ListFields()] == ["idempotency_key", "asset_id", "year", "clear"]
     assert (sent.year, list(sent.clear)) == (2020, ["asset_tag"])
     sent = await edit("/assets/21/edit", location="Roof", location_type="exterior")
     assert (sent.location, sent.HasField("unit_id"), list(sent.clear)) == ("Roof", False, []), "it leaves its unit"
@@ -377,45 +377,49 @@ async def test_a_picker_of_many_finds_by_words(administrator: Browser, stubs: St
     ]
 
     def listed(request: Any, _who: Any) -> Any:
-        fitting = [one for one in people if request.words.lower() in one.name.lower()][: request.limit]
+        fitting = [person for person in people if request.words.lower() in person.name.lower()][: request.limit]
         more = None if request.words else 200
         return staff_commands_pb2.ListStaffResponse(staff=fitting, next_after_id=more)
 
     stubs.answers["identity.StaffCommandsService/ListStaff"] = listed
     empty = (await administrator.get("/people/pick?name=staff_id", HX_Request_Type="partial")).text
     assert "Find one above" in empty and empty.count("<option") == 1
-    found = (await administrator.get("/people/pick?name=staff_id&q.staff_id=17", HX_Request_Type="partial")).text
-    fitting = sum("17" in one.name for one in people)
-    assert found.count("<option") == fitting + 1 and f"{fitting} matches" in found
+    picker = (await administrator.get("/people/pick?name=staff_id&q.staff_id=17", HX_Request_Type="partial")).text
+    fitting = sum("17" in person.name for person in people)
+    assert picker.count("<option") == fitting + 1 and f"{fitting} matches" in picker
 
 
 async def test_a_unit_s_address_opens_its_property_s_unit_status_view_at_the_unit(staff: Browser, stubs: Stubs) -> None:
     """Spec 2.5: a unit's `url` "opens the property's unit status view"."""
     page = await staff.get("/properties/1/units/13")
-    (asked,) = stubs.called("catalog.PlaceSearchService/SearchUnits")
-    assert (asked.property_id, asked.after_id) == (1, 0)
+    (request,) = stubs.called("catalog.PlaceSearchService/SearchUnits")
+    assert (request.property_id, request.after_id) == (1, 0)
     assert "Units of Alder Court by status" in page.words
-    flats = [one for tag, one in Tags(page.text).found if tag == "a" and "flat" in str(one.get("class")).split()]
-    addresses = {str(one["href"]): one.get("aria-current") for one in flats}
+    flats = [
+        attributes
+        for tag, attributes in Tags(page.text).found
+        if tag == "a" and "flat" in str(attributes.get("class")).split()
+    ]
+    addresses = {str(flat["href"]): flat.get("aria-current") for flat in flats}
     assert len(addresses) > 5 and [path for path, current in addresses.items() if current] == ["/properties/1/units/13"]
-    assert all(": " in str(one["title"]) for one in flats)  # each with its status, in words
+    assert all(": " in str(flat["title"]) for flat in flats)  # each with its status, in words
     # Far down in a large property it shows the units around this one.
     stubs.answers["catalog.UnitsService/GetUnit"] = _renumbered(stubs.answers["catalog.UnitsService/GetUnit"], 13, 4013)
     stubs.calls.clear()
     assert (await staff.get("/properties/1/units/4013")).status == 200
-    (asked,) = stubs.called("catalog.PlaceSearchService/SearchUnits")
-    assert asked.after_id < 4013 <= asked.after_id + asked.limit
+    (request,) = stubs.called("catalog.PlaceSearchService/SearchUnits")
+    assert request.after_id < 4013 <= request.after_id + request.limit
     # Without these parts the unit's own page stands.
     stubs.slow |= {"catalog.PlaceSearchService/SearchUnits", "catalog.PlaceSearchService/SummarizeProperty"}
     page = await staff.get("/properties/1/units/4013")
     assert page.status == 200 and "can't be shown right now" in page.words
 
 
-def _renumbered(some: Any, before: int, after: int) -> Any:
+def _renumbered(plain: Any, before: int, after: int) -> Any:
     """The answer of a unit under another id."""
 
     def answer(request: Any, who: Any) -> Any:
         request.unit_id = before if request.unit_id == after else request.unit_id
-        return some(request, who)
+        return plain(request, who)
 
     return answer

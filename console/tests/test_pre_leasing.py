@@ -42,18 +42,18 @@ def date(days: int) -> datetime.date:
     return datetime.date.fromisoformat(day(days))
 
 
-def found(current: tuple[int, int | None] | None, *ahead: tuple[int, int | None], left: bool = False) -> Any:
+def found(current: tuple[int, int | None] | None, *ahead: tuple[int, int | None], has_left: bool = False) -> Any:
     """A unit: the dates of its current turn 1, and of the planned turns 2, 3, … behind it."""
-    unit = pb.BoardUnit(unit_id=7, unit_status="Vacant Ready" if left or current is None else "Occupied")
+    unit = pb.BoardUnit(unit_id=7, unit_status="Vacant Ready" if has_left or current is None else "Occupied")
     if current is not None:
-        unit.turn_id, unit.has_left, unit.move_in_date = 1, left, day(current[0])
+        unit.turn_id, unit.has_left, unit.move_in_date = 1, has_left, day(current[0])
         if current[1] is not None:
             unit.move_out_date = day(current[1])
     answer = pb.GetBoardUnitResponse(unit=unit)
     for number, (came, leaves) in enumerate(ahead, start=2):
-        one = answer.planned.add(turn_id=number, move_in_date=day(came))
+        planned = answer.planned.add(turn_id=number, move_in_date=day(came))
         if leaves is not None:
-            one.move_out_date = day(leaves)
+            planned.move_out_date = day(leaves)
     return answer
 
 
@@ -63,7 +63,7 @@ def found(current: tuple[int, int | None] | None, *ahead: tuple[int, int | None]
         (found(None), True),
         (found((-400, None)), False),
         (found((-400, 36)), True),
-        (found((-400, -6), left=True), True),
+        (found((-400, -6), has_left=True), True),
         (found((-400, 36), (49, None)), False),
         (found((-400, 36), (49, 414)), True),
         (found(None, (49, None)), False),
@@ -83,8 +83,8 @@ def test_a_unit_is_let_behind_the_last_of_its_residents(unit: Any, lets: bool) -
         (found((-400, 36)), 36, PLANNED, []),  # on the day of the departure
         (found((-400, 36)), 35, PLANNED, ["That is before 28 Dec, when the resident ahead leaves."]),
         (found((-400, 36)), 0, NOW, ["That is before 28 Dec, when the resident ahead leaves."]),
-        (found((-400, -6), left=True), -1, NOW, []),
-        (found((-400, -6), left=True), -400, NOW, ["That is before 16 Nov, when the resident ahead left.",
+        (found((-400, -6), has_left=True), -1, NOW, []),
+        (found((-400, -6), has_left=True), -400, NOW, ["That is before 16 Nov, when the resident ahead left.",
                                                    "That is not after 18 Oct 2025, when the resident ahead moved in."]),
         (found((-400, 36), (49, 100)), 0, PLANNED,
          ["That is before 2 Mar 2027, when the resident ahead leaves.",
@@ -110,8 +110,8 @@ def test_what_a_move_in_does_follows_from_its_day(unit: Any, came: int | None, k
         (found((-400, 36), (49, None)), 50, 1,
          ["A clash: the resident stays until 11 Jan 2027, and the next one moves in on 10 Jan 2027."]),
         # Once the resident has left, a day on or after the planned move-in is of the next one.
-        (found((-400, -6), (49, None), left=True), 48, 1, []),
-        (found((-400, -6), (49, None), left=True), 49, 2, []),
+        (found((-400, -6), (49, None), has_left=True), 48, 1, []),
+        (found((-400, -6), (49, None), has_left=True), 49, 2, []),
         (found(None, (49, None)), 400, 2, []),
         (found(None, (49, None)), 48, 2, ["That is before 10 Jan 2027, when the resident moves in."]),
         (found(None, (49, 100), (110, None)), 111, 2,
@@ -175,25 +175,25 @@ async def test_the_board_says_who_comes_next_and_what_clashes(staff: Browser, st
     assert "Loft 4B" in clashes.words and "Townhome 4" in clashes.words and "Alder Court 104" not in clashes.words
     stubs.calls.clear()
     file = await staff.get("/board?view=list&clashes=1&csv=1")
-    (asked,) = stubs.called("occupancy.TurnBoardService/ListBoard")
-    assert asked.clashes and not asked.unit_statuses and "Ana Ortiz" in file.text and "has_left" in file.text
+    (request,) = stubs.called("occupancy.TurnBoardService/ListBoard")
+    assert request.clashes and not request.unit_statuses and "Ana Ortiz" in file.text and "has_left" in file.text
 
 
 async def test_a_property_s_panel_names_its_clashes(staff: Browser, stubs: Stubs) -> None:
     page = await staff.get("/board/panel?property_id=1")
     assert "In these units a resident is still there" in page.words and "Townhome 4" in page.words
-    (asked,) = stubs.called("occupancy.TurnBoardService/ListBoard")
-    assert asked.clashes and asked.property_id == 1
+    (request,) = stubs.called("occupancy.TurnBoardService/ListBoard")
+    assert request.clashes and request.property_id == 1
 
 
 async def test_the_first_page_counts_clashes(staff: Browser, stubs: Stubs) -> None:
     home = await staff.get("/")
     tile = "2 Move-in clashes Townhome 4: the resident stays until 30 Nov, and the next one moves in on 28 Nov."
     assert tile in home.words
-    some = stubs.answers["occupancy.TurnBoardService/ListBoard"]
+    plain = stubs.answers["occupancy.TurnBoardService/ListBoard"]
 
     def none(request: Any, who: Any) -> Any:
-        return pb.ListBoardResponse() if request.clashes else some(request, who)
+        return pb.ListBoardResponse() if request.clashes else plain(request, who)
 
     stubs.answers["occupancy.TurnBoardService/ListBoard"] = none
     assert "clash" not in (await staff.get("/")).words.replace("Late, or a clash", "").replace("clash · ", "")
@@ -244,10 +244,12 @@ async def test_a_move_in_says_which_of_two_it_is_before_it_is_sent(staff: Browse
     assert "A day up to today, 22 November 2026 , and the residency begins at once." in page.words
     assert "3 tasks of turn 5, which it ends, are still open: Paint , Floors , Final walk" in page.words
     # The region that says it follows the date, where scripts run.
-    region = next(one for tag, one in Tags(page.text).found if one.get("id") == "effect")
+    region = next(attributes for tag, attributes in Tags(page.text).found if attributes.get("id") == "effect")
     assert (region["hx-get"], region["hx-select"], region["hx-include"]) == (path, "#effect", "#f-move_in_date")
-    asked = await staff.get(f"{path}?move_in_date={day(30)}")
-    assert "This plans the move-in for 22 December 2026 : nothing about the unit changes until then." in asked.words
+    effect_page = await staff.get(f"{path}?move_in_date={day(30)}")
+    assert (
+        "This plans the move-in for 22 December 2026 : nothing about the unit changes until then." in effect_page.words
+    )
     # Without script nobody has read it yet: the form comes back, and keeps what was typed.
     await staff.get(path)
     again = await sent(staff, path, **dates, **ANA)
@@ -255,8 +257,8 @@ async def test_a_move_in_says_which_of_two_it_is_before_it_is_sent(staff: Browse
     assert "This plans the move-in for 22 December 2026" in again.words and not stubs.called(MOVE_IN)
     done = await sent(staff, path)
     assert (done.status, done.headers["Location"]) == (303, "/turns/90")
-    said = (await staff.get("/turns/5")).words
-    assert "The move-in to Alder Court 403 on 22 Dec is planned. Until then the unit stays as it is." in said
+    after = (await staff.get("/turns/5")).words
+    assert "The move-in to Alder Court 403 on 22 Dec is planned. Until then the unit stays as it is." in after
     (request,) = stubs.called(MOVE_IN)
     assert (request.predecessor_transition_id, request.move_in_date) == (5, day(30))
     await staff.get(f"{path}?move_in_date={day(0)}")
@@ -272,22 +274,22 @@ async def test_a_move_in_that_is_sent_twice_is_one(staff: Browser, stubs: Stubs)
     """The second one meets the turn that the first one made; its key is the same, so the service answers as before."""
     document = documents_pb2.Document(json=b"{}", entity_id=90, version=1)
     stubs.answers[MOVE_IN] = commands_pb.AddMoveInResponse(document=document)
-    path, some = "/units/15/move-in", stubs.answers["occupancy.TurnBoardService/GetBoardUnit"]
+    path, plain = "/units/15/move-in", stubs.answers["occupancy.TurnBoardService/GetBoardUnit"]
     await staff.get(f"{path}?move_in_date={day(30)}")
     filled = {**staff.form(path), "lease_start_date": day(30), **ANA}
     first = await staff.post(path, filled)
 
     def let(request: Any, who: Any) -> Any:
-        answer = some(request, who)
+        answer = plain(request, who)
         answer.planned.add(turn_id=90, move_in_date=day(30))
         return answer
 
     stubs.answers["occupancy.TurnBoardService/GetBoardUnit"] = let
     second = await staff.post(path, filled)
     assert [reply.headers["Location"] for reply in (first, second)] == ["/turns/90", "/turns/90"]
-    keys = [one.idempotency_key for one in stubs.called(MOVE_IN)]
+    keys = [request.idempotency_key for request in stubs.called(MOVE_IN)]
     assert len(keys) == 2 and len(set(keys)) == 1
-    assert [one.predecessor_transition_id for one in stubs.called(MOVE_IN)] == [5, 5]
+    assert [request.predecessor_transition_id for request in stubs.called(MOVE_IN)] == [5, 5]
 
 
 async def test_dates_in_a_strange_order_are_sent_when_ticked(staff: Browser, stubs: Stubs) -> None:
@@ -318,8 +320,12 @@ async def test_the_next_resident_s_notice_is_named_as_theirs(staff: Browser, stu
     """The resident has left; on or after the planned move-in it is the next one who leaves."""
     path = "/units/36/notice"
     await staff.get(path)
-    asked = await sent(staff, path, move_out_date=day(370))
-    assert asked.status == 422 and "This is the notice of Ana Ortiz" in asked.words and not stubs.called(NOTICE)
+    shown_again = await sent(staff, path, move_out_date=day(370))
+    assert (
+        shown_again.status == 422
+        and "This is the notice of Ana Ortiz" in shown_again.words
+        and not stubs.called(NOTICE)
+    )
     assert (await sent(staff, path)).status == 303
     (request,) = stubs.called(NOTICE)
     assert (request.expected_turn_id, request.expected_move_out_date) == (24, "")
@@ -389,15 +395,19 @@ async def test_a_notice_with_a_planned_successor_stays(staff: Browser, stubs: St
 async def test_the_inspection_of_a_move_out_goes_with_the_notice_if_ticked(staff: Browser, stubs: Stubs) -> None:
     path = "/turns/1/notice/cancel"
     page = await staff.get(path)
-    boxes = [one for tag, one in Tags(page.text).found if tag == "input" and one.get("name") == "inspection"]
-    assert len(boxes) > 1 and not any("checked" in one for one in boxes)
+    boxes = [
+        attributes
+        for tag, attributes in Tags(page.text).found
+        if tag == "input" and attributes.get("name") == "inspection"
+    ]
+    assert len(boxes) > 1 and not any("checked" in box for box in boxes)
     first = str(boxes[0]["value"])  # that of the move-out stands first
     assert page.words.index("Move-out walk") < page.words.index("Quarterly unit walk")
     assert (await sent(staff, path)).status == 303 and not stubs.called(CANCEL_INSPECTION)
     await staff.get(path)
     reply = await sent(staff, path, inspection=first)
-    said = (await staff.follow(reply)).words
-    assert "The inspection “Move-out walk” is cancelled." in said
+    after = (await staff.follow(reply)).words
+    assert "The inspection “Move-out walk” is cancelled." in after
     (request,) = stubs.called(CANCEL_INSPECTION)
     assert str(request.inspection_id) == first and request.reason == "The notice is taken back: the resident stays."
     assert request.idempotency_key == f"{stubs.called(CANCEL_NOTICE)[-1].idempotency_key}.{first}"
@@ -408,8 +418,8 @@ async def test_the_inspection_of_a_move_out_goes_with_the_notice_if_ticked(staff
 
     stubs.answers[CANCEL_INSPECTION] = refuse
     await staff.get(path)
-    said = (await staff.follow(await sent(staff, path, inspection=first))).words
-    assert "“Move-out walk” stays: It is completed." in said
+    after = (await staff.follow(await sent(staff, path, inspection=first))).words
+    assert "“Move-out walk” stays: It is completed." in after
     stubs.calls.clear()
     await staff.get(path)
     assert (await sent(staff, path, inspection="9999")).status == 303 and not stubs.called(CANCEL_INSPECTION)

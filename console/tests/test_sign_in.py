@@ -42,15 +42,15 @@ async def test_the_browser_keeps_who_has_signed_in_with_it(nobody: Browser, stub
     assert stubs.clients[-1].known == "" and KNOWN_COOKIE not in nobody.cookies
     await nobody.get("/sign-in")
     done = await nobody.send("/sign-in", email="dana@demo.example", password=PASSWORD)
-    (cookie,) = [one for one in done.headers.getall("Set-Cookie") if one.startswith(KNOWN_COOKIE)]
+    (cookie,) = [header for header in done.headers.getall("Set-Cookie") if header.startswith(KNOWN_COOKIE)]
     assert "HttpOnly" in cookie and "Secure" in cookie and "SameSite=Lax" in cookie and "Max-Age=7776000" in cookie
-    known = nobody.cookies[KNOWN_COOKIE]
+    browser_mark = nobody.cookies[KNOWN_COOKIE]
     await nobody.get("/account")
     await nobody.send("/sign-out")
-    assert nobody.cookies[KNOWN_COOKIE] == known
+    assert nobody.cookies[KNOWN_COOKIE] == browser_mark
     await nobody.get("/sign-in")
     await nobody.send("/sign-in", email="dana@demo.example", password="wrong")
-    assert stubs.clients[-1].known == known
+    assert stubs.clients[-1].known == browser_mark
     for strange in ("x" * 601, "é"):
         nobody.cookies[KNOWN_COOKIE] = strange
         await nobody.get("/sign-in")
@@ -70,7 +70,7 @@ async def test_a_second_factor_comes_before_the_session(nobody: Browser) -> None
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "address",
     [
         "//evil.example",
         "/\\evil.example",
@@ -82,9 +82,9 @@ async def test_a_second_factor_comes_before_the_session(nobody: Browser) -> None
         "/ x",
     ],
 )
-async def test_next_never_leads_to_another_site(nobody: Browser, wanted: str) -> None:
-    await nobody.request("GET", "/sign-in", params={"next": wanted})
-    done = await nobody.send("/sign-in", email="dana@demo.example", password=PASSWORD, next=wanted)
+async def test_next_never_leads_to_another_site(nobody: Browser, address: str) -> None:
+    await nobody.request("GET", "/sign-in", params={"next": address})
+    done = await nobody.send("/sign-in", email="dana@demo.example", password=PASSWORD, next=address)
     assert done.headers["Location"] == "/"
 
 
@@ -149,15 +149,15 @@ async def test_an_act_that_wants_a_confirmation_goes_on_after_it(
     browser = signed_in("dana@demo.example", confirmed=False)
     await browser.get("/keys/new")
     act = browser.form("/keys/new")["act"]
-    asked = await browser.send("/keys/new", name="Leasing sync", scope="read")
-    assert asked.status == 403 and asked.title == "Confirm that it is you"
+    confirmation = await browser.send("/keys/new", name="Leasing sync", scope="read")
+    assert confirmation.status == 403 and confirmation.title == "Confirm that it is you"
     wrong = await browser.send("/keys/new", **{"confirm.password": "wrong"})
     assert wrong.status == 403 and "The password is wrong." in wrong.words
     done = await browser.send("/keys/new", **{"confirm.password": PASSWORD})
     assert done.status == 200 and "mk_Tq4nY0vK" in done.text
     requests = stubs.called("identity.KeysService/MintKey")
-    assert [one.idempotency_key for one in requests if one.name] == [act]
-    assert PASSWORD not in asked.text + wrong.text + done.text
+    assert [request.idempotency_key for request in requests if request.name] == [act]
+    assert PASSWORD not in confirmation.text + wrong.text + done.text
 
 
 def test_a_token_is_used_only_while_it_is_valid(stubs: Stubs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ async def test_a_first_visit_is_light(administrator: Browser) -> None:
         page = await administrator.get(path)
         assert len(gzip.compress(page.text.encode(), 5)) <= most
         files = {file.path: file for file in Statics().by_path.values() if file.path in page.text}
-        assert {"console.css", "console.js", "htmx.js", "icons.svg"} <= {one.rpartition("/")[2] for one in files}
+        assert {"console.css", "console.js", "htmx.js", "icons.svg"} <= {path.rpartition("/")[2] for path in files}
         assert sum(len(file.compressed) for file in files.values()) + most <= 60_000
 
 
@@ -82,7 +82,7 @@ async def test_no_answer_says_which_server_it_is(administrator: Browser) -> None
         for path in ("/", "/keys", "/nothing", style[1], "/static/none", "/healthz", "/files/none", "/live?topics=x+y")
     ]
     headers.append((await administrator.post("/keys/new", {})).headers)
-    assert not any("Server" in one for one in headers)
+    assert not any("Server" in answered for answered in headers)
     port = int(administrator.url.rpartition(":")[2])
     for sent in (b"GET / HTTP/9.9\r\n\r\n", b"\x00\r\n\r\n", b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n"):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -43,9 +43,9 @@ def becomes(stubs: Stubs, **changes: Any) -> None:
     stubs.answers[DETAILS] = changed
 
 
-async def done(browser: Browser, reply: Reply, said: str, path: str = "/tickets/102") -> None:
+async def done(browser: Browser, reply: Reply, message: str, path: str = "/tickets/102") -> None:
     assert (reply.status, reply.headers["Location"].partition("#")[0]) == (303, path), reply.words
-    assert said in (await browser.get(path)).words
+    assert message in (await browser.get(path)).words
 
 
 async def test_a_comment_is_of_oneself_or_of_somebody_else(staff: Browser, stubs: Stubs) -> None:
@@ -53,13 +53,13 @@ async def test_a_comment_is_of_oneself_or_of_somebody_else(staff: Browser, stubs
     assert "Residents and integrations never see comments" in page.text
     form = staff.form("/tickets/102/comment")
     reply = await staff.post("/tickets/102/comment", {**form, "body": "Where are you?", "by": "resident"})
-    wanted: dict[str, Any] = {
+    values: dict[str, Any] = {
         "ticket_id": 102,
         "body": "Where are you?",
         "by": pb.AUTHOR_RESIDENT,
         "idempotency_key": form["act"],
     }
-    assert sent(stubs, "CommentOnTicket") == pb.CommentOnTicketRequest(**wanted)
+    assert sent(stubs, "CommentOnTicket") == pb.CommentOnTicketRequest(**values)
     await done(staff, reply, "The comment is there.")
     stubs.calls.clear()
     reply = await staff.send("/tickets/102/comment", body=" ")
@@ -143,8 +143,8 @@ async def test_an_assignment_sends_what_was_changed_and_who_was_seen(administrat
     form = administrator.form(path)
     reply = await administrator.post(path, {**form, "assignee_id": "8", "vendor_id": ""})
     await done(administrator, reply, "The assignment is changed.")
-    wanted: dict[str, Any] = {"ticket_id": 102, "assignee_id": 8, "from_assignee_id": 7, "idempotency_key": form["act"]}
-    assert sent(stubs, "AssignTicket") == pb.AssignTicketRequest(**wanted)
+    values: dict[str, Any] = {"ticket_id": 102, "assignee_id": 8, "from_assignee_id": 7, "idempotency_key": form["act"]}
+    assert sent(stubs, "AssignTicket") == pb.AssignTicketRequest(**values)
     await administrator.get(path)
     await administrator.send(path, assignee_id="", vendor_id="2")
     request = sent(stubs, "AssignTicket")
@@ -220,7 +220,7 @@ async def test_several_tickets_are_assigned_by_an_act_each(staff: Browser, stubs
     assert not stubs.called(COMMANDS + "AssignTicket")
     reply = await staff.post("/tickets/assign", [*form, ("assignee_id", "8")])
     await done(staff, reply, "2 tickets are assigned.", str(back))
-    first, second = sorted(stubs.called(COMMANDS + "AssignTicket"), key=lambda one: one.ticket_id)
+    first, second = sorted(stubs.called(COMMANDS + "AssignTicket"), key=lambda request: request.ticket_id)
     assert (first.idempotency_key, second.idempotency_key) == (f"{act}.86", f"{act}.102")
     assert (first.assignee_id, first.from_assignee_id, second.from_assignee_id) == (8, 9, 7)
 
@@ -269,13 +269,13 @@ async def test_a_ticket_is_opened_where_no_other_says_the_same(staff: Browser, s
 
 
 def test_alike_is_what_shares_the_asset_the_category_or_a_word() -> None:
-    known = {one.ticket_id: one for one in tickets()}
-    rows = [known[one] for one in (90, 102, 82)]
+    by_id = {ticket.ticket_id: ticket for ticket in tickets()}
+    rows = [by_id[ticket_id] for ticket_id in (90, 102, 82)]
 
     def likely(title: str = "", category: str = "", asset_id: str = "") -> list[int]:
-        return [one.ticket_id for is_likely, one in ranked(rows, title, category, asset_id) if is_likely]
+        return [ticket.ticket_id for is_likely, ticket in ranked(rows, title, category, asset_id) if is_likely]
 
     assert likely() == [] and likely("The gate of the POOL") == [90] and likely(asset_id="21") == [102]
     assert likely("卫生间墙面") == [82] and likely("its by a to") == []
     assert likely(category="Plumbing") == [102, 82]
-    assert [one.ticket_id for _, one in ranked(rows, "墙面起泡", "", "")] == [82, 90, 102]
+    assert [ticket.ticket_id for _, ticket in ranked(rows, "墙面起泡", "", "")] == [82, 90, 102]

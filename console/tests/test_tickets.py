@@ -43,9 +43,9 @@ async def test_the_address_says_which_tickets(administrator: Browser, staff: Bro
         reply = await browser.get(f"/tickets{query}")
         assert reply.status == 200 and asked(stubs) == pb.SearchTicketsRequest(limit=50, **right), query
     reply = await staff.get("/tickets?view=all&from=2026-11-01&to=2026-11-20")
-    found = asked(stubs)
-    assert found.opened_from.ToDatetime() == datetime.datetime(2026, 11, 1, 4)  # midnight in New York, in summer time
-    assert found.opened_to.ToDatetime() == datetime.datetime(2026, 11, 21, 5)
+    request = asked(stubs)
+    assert request.opened_from.ToDatetime() == datetime.datetime(2026, 11, 1, 4)  # midnight in New York, in summer time
+    assert request.opened_to.ToDatetime() == datetime.datetime(2026, 11, 21, 5)
     reply = await staff.get("/tickets?older=72&younger=168")
     assert "Older than 3 days" in reply.words and "Younger than 7 days" in reply.words
     assert asked(stubs).opened_to.ToDatetime(datetime.UTC) == NOW - datetime.timedelta(hours=72)
@@ -61,7 +61,7 @@ async def test_a_filter_goes_along_to_the_next_page_and_into_the_file(administra
     assert links["next"] == "/tickets?priority=High&q=o&after=7.9"
     file = await administrator.get("/tickets?priority=High&csv=1")
     assert file.headers["Content-Type"].startswith("text/csv") and "No hot water since this morning" in file.text
-    assert [one.after for one in stubs.called(SEARCH)[-2:]] == ["7.9", "7.9"] or asked(stubs).limit == 200
+    assert [request.after for request in stubs.called(SEARCH)[-2:]] == ["7.9", "7.9"] or asked(stubs).limit == 200
     assert asked(stubs).priorities == [3]
 
 
@@ -85,16 +85,16 @@ async def test_a_ticket_of_nobody_and_of_another_company_are_the_same_page(
 
 async def test_the_page_of_a_ticket_tells_its_story(staff: Browser, stubs: Stubs) -> None:
     reply = await staff.get("/tickets/102")
-    said = ("Staff have been quiet since Fri 20 Nov", "It goes stale tomorrow", "3rd ticket in a year", "RP-48213",
+    sentences = ("Staff have been quiet since Fri 20 Nov", "It goes stale tomorrow", "3rd ticket in a year", "RP-48213",
             "A resident opened it", "DeShawn Whitfield assigned it to Nguyễn Thị Hồng Hạnh",
             "Open → In Progress by Nguyễn", "Resident , typed in by Marguerite Okafor",
             "Radiator cold at the top", "weekdays after 5 pm")  # fmt: skip
-    assert not [words for words in said if words not in reply.words], reply.words
-    assert len([one for one in stubs.calls if one.rpc.startswith(("tickets.", "identity.Actors"))]) <= 8
+    assert not [words for words in sentences if words not in reply.words], reply.words
+    assert len([call for call in stubs.calls if call.rpc.startswith(("tickets.", "identity.Actors"))]) <= 8
     photos = [
         a for tag, a in Tags(reply.text).found if tag == "a" and (a.get("href") or "").startswith("https://photos.")
     ]
-    assert len(photos) == 3 and all(one["rel"] == "noreferrer noopener external" for one in photos)
+    assert len(photos) == 3 and all(photo["rel"] == "noreferrer noopener external" for photo in photos)
     reply = await staff.get("/tickets/102?show=comments&after=1.1.1")
     assert asked(stubs, "tickets.TicketViewsService/ListTicketTimeline").kinds == [2, 3]
     assert "The newest entries" in reply.words
@@ -156,10 +156,10 @@ async def test_upkeep_is_grouped_by_when_it_is_due(administrator: Browser, stubs
 def test_groups_have_the_order_of_their_rows() -> None:
     rows = list(tickets())
     by_who = grouped(rows, "who")
-    assert [one.name for one in by_who] == ["Nobody has them", "Staff", "Vendors"]
-    assert sum(len(one.tickets) for one in by_who) == len(rows)
-    assert [one.name for one in grouped(rows, "status")] == list(dict.fromkeys(one.status for one in rows))
-    assert [one.tickets for one in grouped(rows, "")] == [rows]
+    assert [group.name for group in by_who] == ["Nobody has them", "Staff", "Vendors"]
+    assert sum(len(group.tickets) for group in by_who) == len(rows)
+    assert [group.name for group in grouped(rows, "status")] == list(dict.fromkeys(row.status for row in rows))
+    assert [group.tickets for group in grouped(rows, "")] == [rows]
 
 
 def test_only_addresses_of_other_sites_leave_this_one() -> None:

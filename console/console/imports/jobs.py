@@ -85,7 +85,7 @@ _lease = sa.func.clock_timestamp() + sa.literal_column(f"interval '{LEASE.second
 
 
 def _under_way(row: Any = job) -> Any:
-    return sa.or_(*(row.c.state == sa.literal_column(f"'{one}'") for one in UNDER_WAY))
+    return sa.or_(*(row.c.state == sa.literal_column(f"'{state}'") for state in UNDER_WAY))
 
 
 _free = {"runner": "", "lease_until": None, "permit": "", "cancels": False}
@@ -303,18 +303,18 @@ class Jobs:
 
     async def add(self, **values: Any) -> int:
         """A new job, whose file is read next; the id of an earlier one with the same act."""
-        found: int | None = await self.database.value(_NEW, **values)
-        if found is None:
-            found = await self.database.value(_BY_ACT, company_id=values["company_id"], act=values["act"])
-        assert found is not None
-        return found
+        job_id: int | None = await self.database.value(_NEW, **values)
+        if job_id is None:
+            job_id = await self.database.value(_BY_ACT, company_id=values["company_id"], act=values["act"])
+        assert job_id is not None
+        return job_id
 
     async def of_act(self, company_id: int, act: str) -> int | None:
         """The job that an act has made."""
-        found: int | None = await self.database.value(_BY_ACT, company_id=company_id, act=act)
-        return found
+        job_id: int | None = await self.database.value(_BY_ACT, company_id=company_id, act=act)
+        return job_id
 
-    async def one(self, company_id: int, job_id: int) -> Job | None:
+    async def find(self, company_id: int, job_id: int) -> Job | None:
         return await _ONE.row(self.database, company_id=company_id, job_id=job_id)
 
     async def page(self, company_id: int, *, before: int, state: str) -> list[Job]:
@@ -347,8 +347,8 @@ class Jobs:
 
     async def delete(self, company_id: int, job_id: int) -> str | None:
         """Deletes a job that no runner works on; returns the name of its file in the store."""
-        found: str | None = await self.database.value(_DELETE, company_id=company_id, job_id=job_id)
-        return found
+        stored_as: str | None = await self.database.value(_DELETE, company_id=company_id, job_id=job_id)
+        return stored_as
 
     async def kinds_of_rejects(self, job_id: int) -> list[str]:
         return [row["kind"] for row in await self.database.rows(_KINDS, job_id=job_id)]
@@ -362,20 +362,20 @@ class Jobs:
 
     async def claim(self, runner: str) -> int | None:
         """Takes a job with a task that nobody works on; None if there is none."""
-        found: int | None = await self.database.value(_CLAIM, new_runner=runner)
-        return found
+        job_id: int | None = await self.database.value(_CLAIM, new_runner=runner)
+        return job_id
 
     async def claimed(self, job_id: int) -> Job:
-        found = await _BY_ID.row(self.database, job_id=job_id)
-        if found is None:
+        row = await _BY_ID.row(self.database, job_id=job_id)
+        if row is None:
             raise LeaseLost
-        return found
+        return row
 
     async def room(self, runners: Sequence[str]) -> str | None:
         """The runner, of these, that is to make room: its company has another task under way, while a company waits
         that has none. None if none is."""
-        found: str | None = await self.database.value(_MAKE_ROOM, runners=list(runners))
-        return found
+        other_runner: str | None = await self.database.value(_MAKE_ROOM, runners=list(runners))
+        return other_runner
 
     async def end_cancelled(self) -> None:
         """Ends the tasks that were cancelled and that nobody works on."""

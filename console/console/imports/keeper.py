@@ -158,16 +158,16 @@ class Keeper:
         ends = False
         while clock() - well <= PATIENCE_SECONDS:
             await asyncio.sleep(RENEW_SECONDS)
-            asked = clock()
+            asked_at = clock()
             try:
                 ends = await self.jobs.renew(job_id, runner)
-                renewed = asked
+                renewed = asked_at
             except LeaseLost:
                 ends = True
             except DatabaseUnavailable:
-                ends = ends or asked - renewed > LEASE.total_seconds()
+                ends = ends or asked_at - renewed > LEASE.total_seconds()
             if not ends:
-                well = asked
+                well = asked_at
         log.warning("import_task_killed", job_id=job_id)
         _kill(process)
 
@@ -182,8 +182,8 @@ class Keeper:
         """Deletes old jobs with their files: the file first, so that none is left without a job. Deletes the copies of
         processes that were killed with their console."""
         await asyncio.to_thread(copies.delete_left)
-        while some := await self.jobs.old():
-            for job in some:
+        while old_jobs := await self.jobs.old():
+            for job in old_jobs:
                 await self._files.delete(job.stored_as)
                 await self.jobs.delete(job.company_id, job.id)
 

@@ -87,27 +87,27 @@ def look(path: Path, reading: Reading) -> Facts:
     """Reads the beginning of a file. Raises ImportFault."""
     samples: dict[str, dict[str, None]] = {}
     count = 0
-    with opened(path, reading) as found:
-        header = found.source.columns or ()
+    with opened(path, reading) as opened_file:
+        header = opened_file.source.columns or ()
         samples = {name: {} for name in header[:COLUMNS_MAX]}
         more = set(header[COLUMNS_MAX:])
-        for row in found.source.rows():
+        for row in opened_file.source.rows():
             count += 1
             for name, value in row.values.items():
                 if len(samples) == COLUMNS_MAX and name not in samples:
                     more.add(name)
                 else:
-                    some = samples.setdefault(name, {})
+                    texts = samples.setdefault(name, {})
                     text = "" if value is None else str(value).strip()
-                    if text and len(some) < SAMPLES:
-                        some.setdefault(text[:SAMPLE_CHARACTERS])
+                    if text and len(texts) < SAMPLES:
+                        texts.setdefault(text[:SAMPLE_CHARACTERS])
             if count >= ROWS:
                 break
-        description = found.description
-        reading = found.reading
+        description = opened_file.description
+        reading = opened_file.reading
     if not samples:
         raise ImportFault(f"{path.name} has no row that can be read.")
-    columns = tuple(Seen(name, tuple(_printable(one) for one in some)) for name, some in samples.items())
+    columns = tuple(Seen(name, tuple(_printable(text) for text in texts)) for name, texts in samples.items())
     kind = guessed(list(samples))
     is_plain = kind is not None and not more and set(samples) <= set(kind.fields) and set(kind.required) <= set(samples)
     return Facts(columns, description, count, kind.name if kind else "", is_plain, reading, len(more))
@@ -121,10 +121,10 @@ def guessed(columns: Sequence[str]) -> Kind | None:
     """The kind whose fields the columns fit best; None if none fits."""
     best, most = None, 0.0
     for kind in KINDS.values():
-        own = matched(kind, columns)
-        named = sum(1 for name in own if name in columns)
-        required = sum(1 for name in kind.required if name in own) / len(kind.required)
-        score = 3 * required + len(own) / 4 + named / 2
+        sources = matched(kind, columns)
+        named = sum(1 for name in sources if name in columns)
+        required = sum(1 for name in kind.required if name in sources) / len(kind.required)
+        score = 3 * required + len(sources) / 4 + named / 2
         if required >= 0.5 and score > most:
             best, most = kind, score
     return best
@@ -135,28 +135,33 @@ def matched(kind: Kind, columns: Sequence[str]) -> dict[str, str]:
     plain: dict[str, str] = {}
     for name in columns:
         plain.setdefault(_plain(name), name)
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
 
     def is_free(name: str) -> bool:
-        return name not in found.values()
+        return name not in sources.values()
 
     def take(field: str, source: str | None) -> None:
-        if source is not None and field not in found:
-            found[field] = source
+        if source is not None and field not in sources:
+            sources[field] = source
 
     # A field's own name goes before what others call it, and that before names whose last words it is: "Site Code".
-    for one in kind.fields:
-        take(one, plain.get(_plain(one)))
-    for one in kind.fields:
+    for field_name in kind.fields:
+        take(field_name, plain.get(_plain(field_name)))
+    for field_name in kind.fields:
         take(
-            one,
-            next((plain[text] for text in OTHER_NAMES.get(one, ()) if text in plain and is_free(plain[text])), None),
+            field_name,
+            next(
+                (plain[text] for text in OTHER_NAMES.get(field_name, ()) if text in plain and is_free(plain[text])),
+                None,
+            ),
         )
     ends = {name: _ends(name) for name in plain.values()}
-    for one in kind.fields:
-        others = {_plain(one), *OTHER_NAMES.get(one, ())}
-        take(one, next((name for name, own in ends.items() if own & others and is_free(name)), None))
-    return found
+    for field_name in kind.fields:
+        others = {_plain(field_name), *OTHER_NAMES.get(field_name, ())}
+        take(
+            field_name, next((name for name, last_words in ends.items() if last_words & others and is_free(name)), None)
+        )
+    return sources
 
 
 def _ends(name: str) -> set[str]:
@@ -177,13 +182,13 @@ def date_format(column: Column, samples: Sequence[str]) -> str:
         for text in samples:
             datetime.date.fromisoformat(text) if column.type == "date" else _zoned(text)
     except ValueError:
-        return next((one for one in FORMATS if all(_fits(text, one) for text in samples)), "")
+        return next((form for form in FORMATS if all(_fits(text, form) for text in samples)), "")
     return ""
 
 
 def _zoned(text: str) -> None:
-    found = datetime.datetime.fromisoformat(text)
-    if found.tzinfo is None and len(text) > len("2026-01-01"):
+    at = datetime.datetime.fromisoformat(text)
+    if at.tzinfo is None and len(text) > len("2026-01-01"):
         raise ValueError
 
 

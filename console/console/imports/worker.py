@@ -122,12 +122,12 @@ class _Services:
             raise _no_answer(error) from None
 
     async def _token(self, audience: str) -> str:
-        made, token = self._tokens.get(audience, (float("-inf"), ""))
-        if time.monotonic() - made > TOKEN_SECONDS:
-            made, gateway = time.monotonic(), self._clients[config.GATEWAY]
+        issued_at, token = self._tokens.get(audience, (float("-inf"), ""))
+        if time.monotonic() - issued_at > TOKEN_SECONDS:
+            issued_at, gateway = time.monotonic(), self._clients[config.GATEWAY]
             request = sessions_pb2.IssueTokenRequest(permit=self._permit, audience=audience)
             token = (await gateway.call(request, sessions_pb2.IssueTokenResponse)).token
-            self._tokens[audience] = made, token
+            self._tokens[audience] = issued_at, token
         return token
 
     async def close(self) -> None:
@@ -182,11 +182,11 @@ class Worker:
 
     async def _read(self, path: Path) -> None:
         try:
-            found = look(path, msgspec.json.decode(self._job.reading, type=Reading))
+            facts = look(path, msgspec.json.decode(self._job.reading, type=Reading))
         except ImportFault as fault:
-            await self._stop(Outcome(), self._said(fault, path))
+            await self._stop(Outcome(), self._fault_text(fault, path))
             return
-        await self._jobs.has_read(self._job.id, self._runner, msgspec.json.encode(found).decode())
+        await self._jobs.has_read(self._job.id, self._runner, msgspec.json.encode(facts).decode())
 
     async def _import(self, path: Path) -> None:
         job, dry_run = self._job, self._job.state == states.CHECKING
@@ -199,11 +199,11 @@ class Worker:
         def rejects(source: Source, kind: str) -> Rejects:
             return Rejects(source, kind, None if dry_run else parts, has_some)
 
-        async def progress(found: Outcome, position: int) -> None:
+        async def progress(result: Outcome, position: int) -> None:
             nonlocal outcome, rejects_characters
-            outcome = found
+            outcome = result
             rejects_characters += sum(len(text) for _, text in parts)
-            if await self._jobs.acknowledge(job.id, self._runner, found, position, parts):
+            if await self._jobs.acknowledge(job.id, self._runner, result, position, parts):
                 raise _Cancelled
             parts.clear()
             if rejects_characters > REJECTS_CHARACTERS_MAX:
@@ -221,9 +221,9 @@ class Worker:
         except _Cancelled:
             await self._jobs.end(job.id, self._runner, states.CANCELLED, outcome, stopped_in=job.state)
         except ImportStopped as stopped:
-            await self._stop(stopped.outcome, self._said(stopped, path), parts)
+            await self._stop(stopped.outcome, self._fault_text(stopped, path), parts)
         except ImportFault as fault:
-            await self._stop(outcome, self._said(fault, path))
+            await self._stop(outcome, self._fault_text(fault, path))
         else:
             state = states.CHECKED if dry_run else states.DONE
             await self._jobs.end(job.id, self._runner, state, outcome, rejects=parts)
@@ -233,19 +233,19 @@ class Worker:
     def _shapes(self) -> tuple[list[tuple[Kind, Shape]], Reading]:
         """The kinds to import, each with the shape of its rows, and how the file is read. Raises ImportFault."""
         job, reading = self._job, msgspec.json.decode(self._job.reading, type=Reading)
-        wanted = KINDS.get(job.kind)
+        kind_of_job = KINDS.get(job.kind)
         if not job.mapping:
-            assert wanted is not None
-            return [(wanted, Plain(wanted))], reading
-        mapping = mapping_file.parsed(job.mapping, "The mapping", wanted)
-        shapes: list[tuple[Kind, Shape]] = [(kind, Mapped(one, job.file_name)) for kind, one in mapping.records]
+            assert kind_of_job is not None
+            return [(kind_of_job, Plain(kind_of_job))], reading
+        mapping = mapping_file.parsed(job.mapping, "The mapping", kind_of_job)
+        shapes: list[tuple[Kind, Shape]] = [(kind, Mapped(rules, job.file_name)) for kind, rules in mapping.records]
         return shapes, reading.or_else(mapping.reading)
 
     async def _stop(self, outcome: Outcome, fault: str, rejects: list[tuple[str, str]] | None = None) -> None:
         values = {"fault": fault, "stopped_in": self._job.state, "rejects": rejects or []}
         await self._jobs.end(self._job.id, self._runner, states.STOPPED, outcome, **values)  # type: ignore[arg-type]
 
-    def _said(self, fault: ImportFault, path: Path) -> str:
+    def _fault_text(self, fault: ImportFault, path: Path) -> str:
         """The sentence, without the folder of this process."""
         return str(fault).replace(str(path), self._job.file_name)
 

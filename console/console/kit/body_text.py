@@ -22,14 +22,14 @@ def coloured(text: str) -> Markup:
         return escape(text)
     parts = []
     for match in _TOKENS.finditer(text):
-        string, colon, value, rest = match.groups()
+        string, colon, value, punctuation = match.groups()
         if string is not None:
             tag = "b" if colon else "i"
             parts.append(f"<{tag}>{escape(string)}</{tag}>{colon or ''}")
         elif value is not None:
             parts.append(f"<u>{value}</u>")
         else:
-            parts.append(str(escape(rest)))
+            parts.append(str(escape(punctuation)))
     return Markup("".join(parts))  # noqa: S704 (each part was escaped)
 
 

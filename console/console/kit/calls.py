@@ -27,8 +27,8 @@ Value = TypeVar("Value")
 @functools.cache
 def contract(rpc: str) -> MethodDescriptor:
     """The RPC that pages.py spells `webhooks.DeliveriesService/ListDeliveries`."""
-    context, _, rest = rpc.partition(".")
-    service, _, method = rest.partition("/")
+    context, _, path = rpc.partition(".")
+    service, _, method = path.partition("/")
     return services_of(f"makeready.{context}.v1")[service].methods_by_name[method]
 
 
@@ -88,7 +88,7 @@ async def together(*work: Awaitable[Any]) -> list[Any]:
     """All results, in order, of work that runs at the same time. One failure ends the others, and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_awaited(one)) for one in work]
+            tasks = [group.create_task(_awaited(awaitable)) for awaitable in work]
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
     return [task.result() for task in tasks]

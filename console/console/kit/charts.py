@@ -75,7 +75,9 @@ def columns(
 def _round_number(most: int) -> int:
     """The least even number of one digit and zeros, or 12, 14, 16 or 18 and zeros, that is not less than `most`."""
     size: int = 10 ** max(len(str(most)) - 2, 0)
-    return next(one * size for one in (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 40, 60, 80, 100) if one * size >= most)
+    return next(
+        factor * size for factor in (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 40, 60, 80, 100) if factor * size >= most
+    )
 
 
 def spans(rows: Sequence[tuple[str, float, float]], total: float, unit: str) -> Markup:
@@ -113,25 +115,25 @@ def consumption(months: Sequence[Month], description: str, unit: str, marks: Seq
 
     marks: (column, text) on the axis.
     """
-    top, base, left, right = 26, 186, 4, WIDTH - 56
+    top, base, start, right = 26, 186, 4, WIDTH - 56
     amounts = [amount for month in months for amount in (month.value, month.before) if amount is not None]
     most, least = _ceiling(max([*amounts, 0.0])), 0.0 - _ceiling(-min([*amounts, 0.0]), empty=0.0)
     scale = (base - top) / (most - least)
     zero = base + least * scale
-    step = (right - left) / max(len(months), 1)
+    step = (right - start) / max(len(months), 1)
     wide, narrow = step * 0.86, step * 0.5
     parts = [
         '<defs><pattern id="estimated" width="6" height="6" patternUnits="userSpaceOnUse"'
         ' patternTransform="rotate(45)">'
         '<rect class="card-fill" width="6" height="6"/><path class="hatch" d="M0 0V6M3 0V6"/></pattern></defs>',
-        f'<text x="{left}" y="12">{escape(unit)}</text>',
+        f'<text x="{start}" y="12">{escape(unit)}</text>',
     ]
     for value in dict.fromkeys((least, 0.0, most / 2, most)):
         y = zero - value * scale
-        parts.append(f'<line x1="{left}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>')
+        parts.append(f'<line x1="{start}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{right + 6}" y="{y + 4:.1f}">{_short(value)}</text>')
     for place, month in enumerate(months):
-        x = left + (place + 0.5) * step
+        x = start + (place + 0.5) * step
         inner = ""
         if month.before:
             inner += _column("soft", x - wide / 2, wide, zero, month.before * scale)
@@ -144,8 +146,10 @@ def consumption(months: Sequence[Month], description: str, unit: str, marks: Seq
             inner += f'<text class="gap" x="{x:.1f}" y="{zero - 5:.1f}" text-anchor="middle">?</text>'
         shade = f'<rect class="reach" x="{x - step / 2:.1f}" y="{top}" width="{step:.1f}" height="{base - top}"/>'
         parts.append(f"<g>{shade}<title>{escape(month.label)}</title>{inner}</g>")
-    parts.append(_cost_line(months, left, step, top, base))
-    parts += [f'<text x="{left + place * step + 2:.1f}" y="{base + 19}">{escape(text)}</text>' for place, text in marks]
+    parts.append(_cost_line(months, start, step, top, base))
+    parts += [
+        f'<text x="{start + place * step + 2:.1f}" y="{base + 19}">{escape(text)}</text>' for place, text in marks
+    ]
     label = escape(description)
     box = f"0 0 {WIDTH} {base + 28}"
     return _svg(f'<svg class="bars months" viewBox="{box}" role="img" aria-label="{label}">{"".join(parts)}</svg>')
@@ -157,7 +161,7 @@ def _column(kind: str, x: float, wide: float, zero: float, high: float) -> str:
     return f'<rect {paint} x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{max(height, 0.5):.1f}" rx="1.5"/>'
 
 
-def _cost_line(months: Sequence[Month], left: float, step: float, top: float, base: float) -> str:
+def _cost_line(months: Sequence[Month], start: float, step: float, top: float, base: float) -> str:
     """The cost on a scale of its own, broken where it is not known."""
     costs = [month.cost for month in months if month.cost is not None]
     most = max([*costs, 0.0])
@@ -168,7 +172,7 @@ def _cost_line(months: Sequence[Month], left: float, step: float, top: float, ba
         if month.cost is None:
             is_on = False
             continue
-        x, y = left + (place + 0.5) * step, base - max(month.cost, 0.0) / most * (base - top) * 0.92
+        x, y = start + (place + 0.5) * step, base - max(month.cost, 0.0) / most * (base - top) * 0.92
         path += f"{'L' if is_on else 'M'}{x:.1f} {y:.1f}"
         dots += f'<circle class="cost" cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>'
         is_on = True
@@ -180,7 +184,7 @@ def _ceiling(most: float, empty: float = 1.0) -> float:
     if most <= 0:
         return empty
     size = 10.0 ** math.floor(math.log10(most))
-    return next(one * size for one in (1, 1.5, 2, 3, 5, 8, 10, 20) if one * size >= most * 0.999)
+    return next(factor * size for factor in (1, 1.5, 2, 3, 5, 8, 10, 20) if factor * size >= most * 0.999)
 
 
 def _short(value: float) -> str:
@@ -201,19 +205,20 @@ class Span:
     end: str
 
 
-def life(one: Span, description: str, *, is_old: bool) -> Markup:
+def life(span: Span, description: str, *, is_old: bool) -> Markup:
     """A bar from an asset's installation to its end, with its warranty below and today's mark."""
-    left, width = 2, 556
-    past, covered = width * one.today, width * one.warranty
-    x = left + past
-    anchor = "end" if one.today > 0.9 else "start" if one.today < 0.1 else "middle"
+    start, width = 2, 556
+    past, covered = width * span.today, width * span.warranty
+    x = start + past
+    anchor = "end" if span.today > 0.9 else "start" if span.today < 0.1 else "middle"
     parts = [
-        f'<rect class="soft" x="{left}" y="22" width="{width}" height="14" rx="7"/>',
-        f'<rect class="{"no" if is_old else "tone"}" x="{left}" y="22" width="{max(past, 8):.1f}" height="14" rx="7"/>',
-        f'<rect class="ok" x="{left}" y="41" width="{covered:.1f}" height="5" rx="2.5"/>' if one.warranty else "",
+        f'<rect class="soft" x="{start}" y="22" width="{width}" height="14" rx="7"/>',
+        f'<rect class="{"no" if is_old else "tone"}" x="{start}" y="22" width="{max(past, 8):.1f}" height="14" '
+        'rx="7"/>',
+        f'<rect class="ok" x="{start}" y="41" width="{covered:.1f}" height="5" rx="2.5"/>' if span.warranty else "",
         f'<path class="today" d="M{x:.1f} 17V50"/><text x="{x:.1f}" y="12" text-anchor="{anchor}">today</text>',
-        f'<text x="{left}" y="64">{escape(one.begin)}</text>',
-        f'<text x="{left + width}" y="64" text-anchor="end">{escape(one.end)}</text>',
+        f'<text x="{start}" y="64">{escape(span.begin)}</text>',
+        f'<text x="{start + width}" y="64" text-anchor="end">{escape(span.end)}</text>',
     ]
     label = escape(description)
     return _svg(f'<svg class="bars" viewBox="0 0 560 70" role="img" aria-label="{label}">{"".join(parts)}</svg>')

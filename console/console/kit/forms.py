@@ -7,10 +7,11 @@ record: it sends the fields that the person has changed, and no other.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -52,7 +53,7 @@ class Field:
     kind: str = ""
     choices: Sequence[tuple[str, str]] = ()
     required: bool = False
-    more: Mapping[str, str] = field(default_factory=dict)
+    more: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 class Form:
@@ -61,7 +62,7 @@ class Form:
     def __init__(self, message: Any, fields: Iterable[Field], zone: datetime.tzinfo = datetime.UTC) -> None:
         """message: a request; its values are the inputs' first ones. zone: of the dates that people enter."""
         self.message, self.zone = message, zone
-        self.fields = {one.name: _completed(one, message.DESCRIPTOR.fields_by_name[one.name]) for one in fields}
+        self.fields = {field.name: _completed(field, message.DESCRIPTOR.fields_by_name[field.name]) for field in fields}
         self.values = {name: self._written(name) for name in self.fields}
         self.errors: dict[str, str] = {}
         self.fault = ""
@@ -86,23 +87,23 @@ class Form:
         A form that was sent by the button of a picker is no act: it has no errors, and the answer is False.
         """
         self.errors, self.fault, self.is_finding = {}, "", FIND in sent
-        for name, one in self.fields.items():
+        for name, field in self.fields.items():
             # Browsers send the line breaks of a text area as CR LF.
             texts = [text.replace("\r\n", "\n").strip() for text in sent.getall(name, [])]
-            self.values[name] = texts if one.kind == "checkboxes" else (texts or [""])[0]
-            if one.kind == "picker":
+            self.values[name] = texts if field.kind == "checkboxes" else (texts or [""])[0]
+            if field.kind == "picker":
                 self.words[name] = sent.get(f"q.{name}", "").strip()[:WORDS_CHARACTERS_MAX]
-            if one.required and not any(texts):
-                self.errors[name] = f"{one.label} is missing."
+            if field.required and not any(texts):
+                self.errors[name] = f"{field.label} is missing."
                 continue
             if any(len(text) > TEXT_CHARACTERS_MAX for text in texts):
-                self.errors[name] = f"{one.label} may have {TEXT_CHARACTERS_MAX:,} characters at most."
+                self.errors[name] = f"{field.label} may have {TEXT_CHARACTERS_MAX:,} characters at most."
                 continue
             if self.words.get(name) and not any(texts):
                 self.errors[name] = "Choose one that was found, or empty the search."
                 continue
             try:
-                self._store(one, texts)
+                self._store(field, texts)
             except ValueError as error:
                 self.errors[name] = str(error)
         if self.is_finding:
@@ -130,38 +131,38 @@ class Form:
             self.fault = message
 
     def _label_of(self, name: re.Match[str]) -> str:
-        one = self.fields.get(name[0])
-        return f"“{one.label}”" if one and ("_" in name[0] or name.start() == 0) else name[0]
+        field = self.fields.get(name[0])
+        return f"“{field.label}”" if field and ("_" in name[0] or name.start() == 0) else name[0]
 
     @property
     def has_errors(self) -> bool:
         return bool(self.errors or self.fault)
 
-    def _store(self, one: Field, texts: Sequence[str]) -> None:
-        descriptor = self.message.DESCRIPTOR.fields_by_name[one.name]
-        self.message.ClearField(one.name)
-        if one.kind == "checkbox":
-            setattr(self.message, one.name, bool(texts and texts[0]))
-        elif one.kind == "lines":
+    def _store(self, field: Field, texts: Sequence[str]) -> None:
+        descriptor = self.message.DESCRIPTOR.fields_by_name[field.name]
+        self.message.ClearField(field.name)
+        if field.kind == "checkbox":
+            setattr(self.message, field.name, bool(texts and texts[0]))
+        elif field.kind == "lines":
             lines = [line.strip() for text in texts for line in text.splitlines()]
-            getattr(self.message, one.name).extend(line for line in lines if line)
+            getattr(self.message, field.name).extend(line for line in lines if line)
         elif descriptor.is_repeated:
-            known = {value for value, _ in one.choices}
-            if unknown := [text for text in texts if text and known and text not in known]:
-                raise ValueError(f"{one.label} has no choice “{unknown[0][:40]}”.")
-            getattr(self.message, one.name).extend(text for text in texts if text)
+            values = {value for value, _ in field.choices}
+            if unknown := [text for text in texts if text and values and text not in values]:
+                raise ValueError(f"{field.label} has no choice “{unknown[0][:40]}”.")
+            getattr(self.message, field.name).extend(text for text in texts if text)
         elif texts and texts[0]:
-            value = _value(one, descriptor, texts[0], self.zone)
+            value = _value(field, descriptor, texts[0], self.zone)
             if isinstance(value, Timestamp):
-                getattr(self.message, one.name).CopyFrom(value)
+                getattr(self.message, field.name).CopyFrom(value)
             else:
-                setattr(self.message, one.name, value)
+                setattr(self.message, field.name, value)
 
     def _written(self, name: str) -> Any:
         descriptor = self.message.DESCRIPTOR.fields_by_name[name]
         value = getattr(self.message, name)
         if descriptor.is_repeated:
-            texts = [str(one) for one in value]
+            texts = [str(element) for element in value]
             return "\n".join(texts) if self.fields[name].kind == "lines" else texts
         if descriptor.has_presence and not self.message.HasField(name):
             return ""
@@ -199,9 +200,11 @@ class Edit(Form):
     def is_done(self) -> bool:
         """Whether the record has all that the person has changed, as when the same form is sent twice."""
         changed = (self.fields[name] for name in self.changed)
-        return not self.errors and all(_same(one, self.values[one.name], self._now[one.name]) for one in changed)
+        return not self.errors and all(
+            _same(field, self.values[field.name], self._now[field.name]) for field in changed
+        )
 
-    def said(self, done: str) -> str:
+    def summary(self, done: str) -> str:
         """The sentence about what was done: `done`, or that nothing was."""
         return done if self.changed else "Nothing was changed."
 
@@ -211,10 +214,10 @@ class Edit(Form):
         self.changed = set()
         del self.message.clear[:]
         seen = dict(self._now)
-        for name, one in self.fields.items():
+        for name, field in self.fields.items():
             value, now = self.values[name], self._now[name]
             before = sent.get(f"{SEEN}{name}", now)
-            if _same(one, value, before) and not (self.words.get(name) and name in self.errors):
+            if _same(field, value, before) and not (self.words.get(name) and name in self.errors):
                 self.values[name] = now
                 self.message.ClearField(name)
                 self.errors.pop(name, None)
@@ -222,9 +225,9 @@ class Edit(Form):
             self.changed.add(name)
             if name in self.errors:
                 seen[name] = before
-            elif not _same(one, before, now) and not _same(one, value, now):
-                self.errors[name] = f"Meanwhile this became {_shown(one, now)}. Send again to replace that."
-            elif not value and one.kind != "checkbox":
+            elif not _same(field, before, now) and not _same(field, value, now):
+                self.errors[name] = f"Meanwhile this became {_in_words(field, now)}. Send again to replace that."
+            elif not value and field.kind != "checkbox":
                 self.message.clear.append(name)
         self.seen = seen
         if self.is_finding:
@@ -232,20 +235,20 @@ class Edit(Form):
         return not self.errors and not self.is_finding
 
 
-def _same(one: Field, first: str, second: str) -> bool:
+def _same(field: Field, first: str, second: str) -> bool:
     """Whether two texts are one value of the input."""
     first, second = first.replace("\r\n", "\n").strip(), second.replace("\r\n", "\n").strip()
-    is_number = one.kind in ("decimal", "number") and _NUMBER.fullmatch(first) and _NUMBER.fullmatch(second)
+    is_number = field.kind in ("decimal", "number") and _NUMBER.fullmatch(first) and _NUMBER.fullmatch(second)
     return _float(first) == _float(second) if is_number else first == second
 
 
-def _shown(one: Field, value: str) -> str:
+def _in_words(field: Field, value: str) -> str:
     """A value in a sentence."""
-    if one.kind == "checkbox":
+    if field.kind == "checkbox":
         return "yes" if value else "no"
-    if one.kind == "picker":
+    if field.kind == "picker":
         return "another record" if value else "empty"
-    return f"“{dict(one.choices).get(value, value)[:80]}”" if value else "empty"
+    return f"“{dict(field.choices).get(value, value)[:80]}”" if value else "empty"
 
 
 def filled(message: Message, values: Mapping[str, Any]) -> Message:
@@ -254,7 +257,7 @@ def filled(message: Message, values: Mapping[str, Any]) -> Message:
         enum = message.DESCRIPTOR.fields_by_name[name].enum_type
         stored = value
         if enum is not None:
-            stored = next((one.number for one in enum.values if one.number and _label(one) == value), None)
+            stored = next((member.number for member in enum.values if member.number and _label(member) == value), None)
         if stored is not None:
             setattr(message, name, stored)
     return message
@@ -279,9 +282,9 @@ def written_number(value: float) -> str:
     return "0" if text in ("-0", "") else text
 
 
-def _completed(one: Field, descriptor: Any) -> Field:
+def _completed(field: Field, descriptor: Any) -> Field:
     """The field with its kind and its choices from the proto."""
-    choices, kind = one.choices, one.kind
+    choices, kind = field.choices, field.kind
     if descriptor.enum_type is not None and not choices:
         choices = [(_label(value), _label(value)) for value in descriptor.enum_type.values if value.number]
     if not kind:
@@ -298,50 +301,50 @@ def _completed(one: Field, descriptor: Any) -> Field:
         elif descriptor.type in DECIMALS:
             kind = "decimal"
         else:
-            kind = {"email": "email", "password": "password", "destination_url": "url"}.get(one.name, "text")
-    return replace(one, kind=kind, choices=tuple(choices))
+            kind = {"email": "email", "password": "password", "destination_url": "url"}.get(field.name, "text")
+    return replace(field, kind=kind, choices=tuple(choices))
 
 
 def _label(value: Any) -> str:
     return str(value.GetOptions().Extensions[options_pb2.label]) or str(value.name).rpartition("_")[2].lower()
 
 
-def _value(one: Field, descriptor: Any, text: str, zone: datetime.tzinfo) -> Any:
+def _value(field: Field, descriptor: Any, text: str, zone: datetime.tzinfo) -> Any:
     if descriptor.enum_type is not None:
         for value in descriptor.enum_type.values:
             if value.number and _label(value) == text:
                 return value.number
-        raise ValueError(f"{one.label} is none of the choices.")
-    if one.choices and text not in {value for value, _ in one.choices}:
-        raise ValueError(f"{one.label} is none of the choices.")
+        raise ValueError(f"{field.label} is none of the choices.")
+    if field.choices and text not in {value for value, _ in field.choices}:
+        raise ValueError(f"{field.label} is none of the choices.")
     if descriptor.type in INTEGERS:
         digits = text.replace(",", "")
-        most = ID_DIGITS_MAX if one.kind == "picker" else DIGITS_MAX
+        most = ID_DIGITS_MAX if field.kind == "picker" else DIGITS_MAX
         if not (digits.isascii() and digits.isdigit() and len(digits) <= most):
-            raise ValueError(f"{one.label} must be a whole number.")
+            raise ValueError(f"{field.label} must be a whole number.")
         return int(digits)
     if descriptor.type in DECIMALS:
         if not (text.isascii() and _NUMBER.fullmatch(text) and len(text) <= 20):
-            raise ValueError(f"{one.label} must be a number like 1234.5.")
+            raise ValueError(f"{field.label} must be a number like 1234.5.")
         return _float(text)
-    if one.kind in ("date", "datetime"):
-        return _time(one, descriptor, text, zone)
+    if field.kind in ("date", "datetime"):
+        return _time(field, descriptor, text, zone)
     return text
 
 
-def _time(one: Field, descriptor: Any, text: str, zone: datetime.tzinfo) -> Any:
+def _time(field: Field, descriptor: Any, text: str, zone: datetime.tzinfo) -> Any:
     """What was entered, as the request has it."""
     try:
-        if one.kind == "date":
+        if field.kind == "date":
             at = datetime.datetime.combine(datetime.date.fromisoformat(text), datetime.time(), zone)
         else:
             at = datetime.datetime.fromisoformat(text).replace(tzinfo=zone)
         stamp = Timestamp()
         stamp.FromDatetime(at)
     except (ValueError, OverflowError):
-        like = "2027-01-31" if one.kind == "date" else "2027-01-31T14:30"
-        noun = "date" if one.kind == "date" else "day and time"
-        raise ValueError(f"{one.label} must be a {noun} like {like}.") from None
+        like = "2027-01-31" if field.kind == "date" else "2027-01-31T14:30"
+        noun = "date" if field.kind == "date" else "day and time"
+        raise ValueError(f"{field.label} must be a {noun} like {like}.") from None
     if descriptor.type == FieldDescriptor.TYPE_MESSAGE:
         return stamp
-    return at.date().isoformat() if one.kind == "date" else at.isoformat(timespec="seconds")
+    return at.date().isoformat() if field.kind == "date" else at.isoformat(timespec="seconds")

@@ -26,10 +26,10 @@ PAGES = {
 PATH_CHARACTERS_MAX = 500
 
 
-def of_record(kind: str, record_id: int, known: Collection[str]) -> str:
+def of_record(kind: str, record_id: int, paths: Collection[str]) -> str:
     """The path of the record's page; empty if it has none. known: the paths of pages.py."""
     path = PAGES.get(kind, "")
-    return path.partition("{")[0] + str(record_id) if path in known else ""
+    return path.partition("{")[0] + str(record_id) if path in paths else ""
 
 
 def own_path(text: str) -> str:
@@ -54,8 +54,8 @@ def address(path: str, filters: Mapping[str, object], **changes: object) -> str:
 
 def of_another_site(address: str) -> bool:
     """Whether the address may stand in a link that leaves this site: http or https, with a host."""
-    scheme, _, rest = address.partition("://")
-    return scheme.lower() in ("http", "https") and bool(host_of(address)) and not any(map(str.isspace, rest))
+    scheme, _, remainder = address.partition("://")
+    return scheme.lower() in ("http", "https") and bool(host_of(address)) and not any(map(str.isspace, remainder))
 
 
 def host_of(address: str) -> str:

@@ -57,4 +57,4 @@ async def record(work: Awaitable[Any]) -> Any:
 
 def tally(counts: Iterable[Any]) -> dict[str, int]:
     """Counts by status."""
-    return {one.status: one.count for one in counts}
+    return {row.status: row.count for row in counts}

@@ -38,10 +38,10 @@ WATCHED = Gauge("makeready_console_live", "Pages that are open and listen")
 
 def topics_of(text: str) -> frozenset[str]:
     """The topics of a query, "ticket-41,turn". Raises ValueError."""
-    found = frozenset(text.split(","))
-    if len(found) > TOPICS_MAX or not all(map(TOPIC.fullmatch, found)):
+    topics = frozenset(text.split(","))
+    if len(topics) > TOPICS_MAX or not all(map(TOPIC.fullmatch, topics)):
         raise ValueError("topics")
-    return found
+    return topics
 
 
 def address(topics: Collection[str], since: float) -> str:
@@ -69,8 +69,8 @@ class Watch:
         self.is_over = False
 
     def hear(self, kind: str, entity_id: str) -> None:
-        if found := matching(self.topics, kind, entity_id):
-            self.news |= found
+        if topics := matching(self.topics, kind, entity_id):
+            self.news |= topics
             self.woken.set()
 
     def end(self) -> None:
@@ -159,21 +159,21 @@ class Live:
 
     def _has_place(self, new: Watch) -> bool:
         """Whether the page has a place; others that are evicted for it are over."""
-        of_session = [one for one in self._watches if one.session == new.session]
-        of_account = [one for one in self._watches if _account(one) == _account(new)]
+        of_session = [watch for watch in self._watches if watch.session == new.session]
+        of_account = [watch for watch in self._watches if _account(watch) == _account(new)]
         if len(of_session) >= OF_A_SESSION_MAX:
             self._hang_up(of_session[0])
             return True
         if len(of_account) >= OF_AN_ACCOUNT_MAX:
             self._hang_up(of_account[0])
             return True
-        of_company = [one for one in self._watches if one.company_id == new.company_id]
+        of_company = [watch for watch in self._watches if watch.company_id == new.company_id]
         for watches, most in ((of_company, OF_A_COMPANY_MAX), (self._watches, CONNECTIONS_MAX)):
             if len(watches) >= most:
                 account, number = Counter(map(_account, watches)).most_common(1)[0]
                 if number <= len(of_account) + 1:
                     return False
-                self._hang_up(next(one for one in watches if _account(one) == account))
+                self._hang_up(next(watch for watch in watches if _account(watch) == account))
                 return True
         return True
 

@@ -29,17 +29,17 @@ class Actor:
 class Names:
     """Actors by how records spell them; each has a name, at worst what the record says."""
 
-    def __init__(self, found: Mapping[str, actors_pb2.NamedActor]) -> None:
-        self._found = found
+    def __init__(self, actors: Mapping[str, actors_pb2.NamedActor]) -> None:
+        self._actors = actors
 
     def __getitem__(self, actor: str) -> Actor:
         kind, _, number = actor.partition(":")
-        found = self._found.get(actor, _UNKNOWN)
-        name = found.name or _WORDS.get(actor) or (f"{kind} {number}".strip() if number else actor)
+        named = self._actors.get(actor, _UNKNOWN)
+        name = named.name or _WORDS.get(actor) or (f"{kind} {number}".strip() if number else actor)
         if kind in ("caller", "api_key"):
-            is_left = found.HasField("administrator_active") and not found.administrator_active
+            is_left = named.HasField("administrator_active") and not named.administrator_active
             key_id = int(number) if number.isdigit() else 0
-            return Actor(found.name or f"key {number}", "caller", key_id, found.administrator_name if is_left else "")
+            return Actor(named.name or f"key {number}", "caller", key_id, named.administrator_name if is_left else "")
         if kind in ("administrator", "staff"):
             return Actor(name, kind)
         return Actor(name, "operator" if actor == "operator" else "service")
@@ -47,8 +47,8 @@ class Names:
 
 async def names_of(visit: Visit, actors: Iterable[str]) -> Names:
     """One call for all; where it fails, the actors stand as the records spell them. The page's line lists RPC."""
-    wanted = sorted({actor for actor in actors if ":" in actor})[:ACTORS_MAX]
-    if not wanted:
+    spelled = sorted({actor for actor in actors if ":" in actor})[:ACTORS_MAX]
+    if not spelled:
         return Names({})
-    found = await visit.panel(RPC, actors_pb2.BatchGetActorsRequest(actors=wanted))
-    return Names({one.actor: one for one in found.actors} if found.ok else {})
+    response = await visit.panel(RPC, actors_pb2.BatchGetActorsRequest(actors=spelled))
+    return Names({named.actor: named for named in response.actors} if response.ok else {})

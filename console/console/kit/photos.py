@@ -89,11 +89,11 @@ async def take(visit: Visit) -> AsyncIterator[Taken]:
 
 async def _taken(visit: Visit, upload: Upload, place: int) -> Taken:
     try:
-        made = await decoded(upload)
+        pictures = await decoded(upload)
     except PhotoError as error:
         return Taken(place, upload.name, refused=str(error))
     photo = photo_id(visit.act, place)
-    is_new = await _store(visit, photo, made)
+    is_new = await _store(visit, photo, pictures)
     return Taken(place, upload.name, address_of(visit.site.url, photo), is_new=is_new)
 
 
@@ -107,7 +107,7 @@ def address_of(origin: str, photo: str) -> str:
     return f"{origin}{PREFIX}{photo}.jpg"
 
 
-def own(origin: str, address: str) -> str:
+def photo_at(origin: str, address: str) -> str:
     """The id of the photo at this address of the console; empty for any other address."""
     match = _NAME.fullmatch(address.removeprefix(origin + PREFIX)) if address.startswith(origin + PREFIX) else None
     return match[1] if match and not match[2] else ""
@@ -118,28 +118,28 @@ def small(photo: str) -> str:
     return f"{PREFIX}{photo}-{SMALL}.jpg"
 
 
-async def _store(visit: Visit, photo: str, made: Sequence[bytes]) -> bool:
+async def _store(visit: Visit, photo: str, pictures: Sequence[bytes]) -> bool:
     """The large picture comes last: when it is there, all is there. Returns whether it is new."""
     assert visit.who is not None
     files = visit.site.files
-    of = {"company_id": visit.who.company_id, "actor": visit.who.actor, "at": visit.site.now().isoformat()}
-    await files.save(f"photos/{photo}.json", one_part(json.dumps(of).encode()))
-    await files.save(f"photos/{photo}-{SMALL}.jpg", one_part(made[1]))
-    return await files.save(f"photos/{photo}-{LARGE}.jpg", one_part(made[0]))
+    owner = {"company_id": visit.who.company_id, "actor": visit.who.actor, "at": visit.site.now().isoformat()}
+    await files.save(f"photos/{photo}.json", one_part(json.dumps(owner).encode()))
+    await files.save(f"photos/{photo}-{SMALL}.jpg", one_part(pictures[1]))
+    return await files.save(f"photos/{photo}-{LARGE}.jpg", one_part(pictures[0]))
 
 
 async def delete(visit: Visit, address: str) -> bool:
     """Deletes the photo at this address if the console stores it for the company of who is signed in. Returns whether
     it did. Raises FilesUnavailable."""
     assert visit.who is not None
-    photo, files = own(visit.site.url, address), visit.site.files
+    photo, files = photo_at(visit.site.url, address), visit.site.files
     if not photo:
         return False
     try:
-        of = json.loads(await whole(files, f"photos/{photo}.json"))
+        owner = json.loads(await whole(files, f"photos/{photo}.json"))
     except FileNotFoundError:
         return False
-    if of["company_id"] != visit.who.company_id:
+    if owner["company_id"] != visit.who.company_id:
         return False
     for name in (f"{photo}-{LARGE}.jpg", f"{photo}-{SMALL}.jpg", f"{photo}.json"):  # the last one says whose it is
         await files.delete(f"photos/{name}")
@@ -192,17 +192,17 @@ async def _decode(file: IO[bytes]) -> list[bytes]:
             await process.wait()
     if process.returncode == decoding.REFUSED:
         raise PhotoError(_WHY.get(err.decode(errors="replace"), _WHY[""]))
-    found = _framed(out)
-    if process.returncode != 0 or len(found) != len(decoding.SIDES):
+    pictures = _framed(out)
+    if process.returncode != 0 or len(pictures) != len(decoding.SIDES):
         log.warning("photo_not_decoded", status=process.returncode, last=err.decode(errors="replace")[-300:])
         raise PhotoError(_WHY[""])
-    return found
+    return pictures
 
 
 def _framed(out: bytes) -> list[bytes]:
-    found, at, size = [], 0, decoding.LENGTH.size
+    pictures, at, size = [], 0, decoding.LENGTH.size
     while at + size <= len(out):
         (length,) = decoding.LENGTH.unpack_from(out, at)
-        found.append(out[at + size : at + size + length])
+        pictures.append(out[at + size : at + size + length])
         at += size + length
-    return found if at == len(out) else []
+    return pictures if at == len(out) else []

@@ -1,8 +1,8 @@
 """Pickers: inputs of a form in which a person chooses a record of any area, such as a unit or a member of staff.
 
 A picker is a panel of the area that owns the records; so a form of tickets has a choice of units, and tickets know
-nothing of places. The area's page answers with `asked` and `answer`. A form has a `Field` of the kind "picker"; its
-page calls `fill` before it renders, and the macro `ui.field` does the rest. Without the panel the input takes the
+nothing of places. The area's page answers with `read_picker` and `answer`. A form has a `Field` of the kind "picker";
+its page calls `fill` before it renders, and the macro `ui.field` does the rest. Without the panel the input takes the
 record's number.
 
 Up to CHOICES_MAX records are a list to choose from. More have a search beside it. A list may depend on other inputs of
@@ -65,7 +65,7 @@ CHOSEN_NOW = "Chosen now"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Picker:
     """What the address of a picker asks for. chosen: a record; within: those that narrow it, by input. 0 is none."""
 
     name: str
@@ -112,8 +112,8 @@ class Asked:
 
     def selector(self, *, with_search: bool = True) -> str:
         """The inputs whose values come with the request."""
-        own = [f"#{self.id}", *([f"#{self.id}-q"] if with_search else [])]
-        return ", ".join([*(f"#{self.prefix}f-{name}" for name in self.inputs), *own])
+        inputs = [f"#{self.id}", *([f"#{self.id}-q"] if with_search else [])]
+        return ", ".join([*(f"#{self.prefix}f-{name}" for name in self.inputs), *inputs])
 
     @property
     def trigger(self) -> str:
@@ -121,7 +121,7 @@ class Asked:
         return ", ".join(f"change from:#{self.prefix}f-{name}" for name in self.inputs)
 
 
-def asked(visit: Visit, path: str) -> Asked:
+def read_picker(visit: Visit, path: str) -> Picker:
     """Reads the address of a picker. Raises HTTPNotFound for an input that this panel does not have."""
     query = visit.query
     name, prefix = query.get("name", ""), query.get("prefix", "")
@@ -129,7 +129,7 @@ def asked(visit: Visit, path: str) -> Asked:
         raise web.HTTPNotFound
     above = KINDS[name].above
     words = " ".join(query.get(f"q.{name}", "").replace("\0", " ").split())[:WORDS_MAX]
-    return Asked(
+    return Picker(
         name=name,
         prefix=prefix,
         chosen=number(query.get(name, "")) or 0,
@@ -137,14 +137,14 @@ def asked(visit: Visit, path: str) -> Asked:
         is_required="required" in query,
         is_wrong="wrong" in query,
         has_hint="hint" in query,
-        inputs=tuple(one for one in query.get("inputs", "").split() if one in above),
-        within={one: number(query.get(one, "")) or 0 for one in above},
+        inputs=tuple(parent for parent in query.get("inputs", "").split() if parent in above),
+        within={parent: number(query.get(parent, "")) or 0 for parent in above},
         has_below="below" in query,
     )
 
 
 async def listed(
-    rows: Callable[[str, int], Awaitable[tuple[Sequence[Any], bool]]], picker: Asked
+    rows: Callable[[str, int], Awaitable[tuple[Sequence[Any], bool]]], picker: Picker
 ) -> tuple[Sequence[Any], bool]:
     """All records if they are few, else those with the words; and whether they are many.
 
@@ -156,7 +156,7 @@ async def listed(
     return ((await rows(picker.words, FOUND_MAX))[0] if picker.words else ()), True
 
 
-async def known(work: Awaitable[Any]) -> Any:
+async def record_or_none(work: Awaitable[Any]) -> Any:
     """The answer about the chosen record; None if the company has no such record."""
     try:
         return await work
@@ -167,35 +167,36 @@ async def known(work: Awaitable[Any]) -> Any:
 
 
 def answer(
-    visit: Visit, picker: Asked, choices: Sequence[Choice], *, is_searched: bool = False, none: str = ""
+    visit: Visit, picker: Picker, choices: Sequence[Choice], *, is_searched: bool = False, none: str = ""
 ) -> web.Response:
     """The picker. is_searched: there are more records than can be listed; choices are those that fit the words.
     none: a sentence for a list without any."""
     groups: dict[str, list[Choice]] = {}
-    for one in choices:
-        groups.setdefault(one.group, []).append(one)
+    for choice in choices:
+        groups.setdefault(choice.group, []).append(choice)
     return visit.render(
         "picker.html", picker=picker, groups=groups, is_searched=is_searched, none=none,
-        found=sum(one.group != CHOSEN_NOW for one in choices),
+        listed=sum(choice.group != CHOSEN_NOW for choice in choices),
     )  # fmt: skip
 
 
-async def fill(visit: Visit, form: Form, *, prefix: str = "", **known: int | None) -> Form:
+async def fill(visit: Visit, form: Form, *, prefix: str = "", **narrowing: int | None) -> Form:
     """Gets the pickers of a form, all at once; returns the form.
 
     prefix: as in `ui.field`. known: records that narrow them and are no inputs of this form: `property_id=4`.
     """
-    names = [name for name, one in form.fields.items() if one.kind == "picker"]
-    found = await together(*(_included(visit, form, name, prefix, known) for name in names))
-    form.pickers = dict(zip(names, found, strict=True))
+    names = [name for name, field in form.fields.items() if field.kind == "picker"]
+    panels = await together(*(_included(visit, form, name, prefix, narrowing) for name in names))
+    form.pickers = dict(zip(names, panels, strict=True))
     return form
 
 
-async def _included(visit: Visit, form: Form, name: str, prefix: str, known: Mapping[str, int | None]) -> Included:
+async def _included(visit: Visit, form: Form, name: str, prefix: str, narrowing: Mapping[str, int | None]) -> Included:
     above = KINDS[name].above
-    inputs = [one for one in above if one in form.fields and form.fields[one].kind == "picker"]
-    has_below = any(name in KINDS[one].above for one, field in form.fields.items() if field.kind == "picker")
-    one = form.fields[name]
+    names = [other for other, field in form.fields.items() if field.kind == "picker"]
+    inputs = [parent for parent in above if parent in names]
+    has_below = any(name in KINDS[other].above for other in names)
+    field = form.fields[name]
     return await visit.include(
         KINDS[name].path,
         **{
@@ -203,11 +204,11 @@ async def _included(visit: Visit, form: Form, name: str, prefix: str, known: Map
             "prefix": prefix,
             name: form.values[name],
             f"q.{name}": form.words.get(name, ""),
-            "required": "1" if one.required else None,
+            "required": "1" if field.required else None,
             "wrong": "1" if form.errors.get(name) else None,
-            "hint": "1" if one.hint else None,
+            "hint": "1" if field.hint else None,
             "below": "1" if has_below else None,
             "inputs": " ".join(inputs),
-            **{parent: form.values[parent] if parent in inputs else known.get(parent) for parent in above},
+            **{parent: form.values[parent] if parent in inputs else narrowing.get(parent) for parent in above},
         },
     )

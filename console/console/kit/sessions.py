@@ -37,7 +37,7 @@ class _Cache:
         """at: when the value was asked for, so that a slow answer is not taken for a new one."""
         if len(self._values) >= CACHED_MAX:
             now = self._clock()
-            fresh = {one: pair for one, pair in self._values.items() if now - pair[0] < self._seconds}
+            fresh = {cached_key: pair for cached_key, pair in self._values.items() if now - pair[0] < self._seconds}
             self._values = {} if len(fresh) >= CACHED_MAX else fresh
         self._values[key] = at, value
 
@@ -65,18 +65,18 @@ class Sessions:
 
         watches: an open page asks by itself, which does not keep the session from becoming idle.
         """
-        found: pb.Session | None = self._found.get(text) or (self._watched.get(text) if watches else None)
-        if found is None:
-            asked = self._clock()
+        session: pb.Session | None = self._found.get(text) or (self._watched.get(text) if watches else None)
+        if session is None:
+            asked_at = self._clock()
             answer = await self.call(pb.GetSessionRequest(session=text, watches=watches), pb.GetSessionResponse)
             if not answer.HasField("session"):
                 self.forget(text)
                 if answer.displaced:
-                    self._displaced.put(text, True, asked)
+                    self._displaced.put(text, True, asked_at)
                 return None
-            found = answer.session
-            (self._watched if watches else self._found).put(text, found, asked)
-        return found
+            session = answer.session
+            (self._watched if watches else self._found).put(text, session, asked_at)
+        return session
 
     def was_displaced(self, text: str) -> bool:
         """Whether the session that was not found just now has ended because its person began newer ones."""
@@ -96,10 +96,10 @@ class Sessions:
         return token
 
     async def _issue(self, key: tuple[str, str]) -> str:
-        asked = self._clock()
+        asked_at = self._clock()
         request = pb.IssueTokenRequest(session=key[0], audience=key[1])
         token = (await self.call(request, pb.IssueTokenResponse)).token
-        self._tokens.put(key, token, asked)
+        self._tokens.put(key, token, asked_at)
         return token
 
     def _answered(self, key: tuple[str, str], task: asyncio.Task[str]) -> None:

@@ -19,7 +19,7 @@ def environment(statics: Statics) -> jinja2.Environment:
         for folder in sorted((FOLDER / "areas").iterdir())
         if (folder / "templates").is_dir()
     }
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PrefixLoader(areas), jinja2.FileSystemLoader(FOLDER / "kit" / "templates")]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -28,10 +28,10 @@ def environment(statics: Statics) -> jinja2.Environment:
         auto_reload=False,
         cache_size=-1,
     )
-    made.globals.update(static=statics.path, count=times.count, amount=times.amount, charts=charts, links=links)
-    made.globals.update(address=links.address, attempt_words=attempt_words, body_text=body_text)
-    made.filters.update(initials=initials, browser=browser)
-    return made
+    templates.globals.update(static=statics.path, count=times.count, amount=times.amount, charts=charts, links=links)
+    templates.globals.update(address=links.address, attempt_words=attempt_words, body_text=body_text)
+    templates.filters.update(initials=initials, browser=browser)
+    return templates
 
 
 BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrom", "Chrome"), ("Safari", "Safari"))

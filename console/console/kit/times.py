@@ -63,11 +63,11 @@ def exact(at: Instant) -> str:
 
 def apart(seconds: float) -> str:
     """A length of time, rounded down to its largest unit: "20 seconds", "3 hours", "2 days"."""
-    left = int(abs(seconds))
+    whole_seconds = int(abs(seconds))
     for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if left >= size:
-            return count(left // size, name)
-    return count(left, "second")
+        if whole_seconds >= size:
+            return count(whole_seconds // size, name)
+    return count(whole_seconds, "second")
 
 
 def ago(at: Instant, now: Instant) -> str:
@@ -110,7 +110,7 @@ class Wall:
 
     def age(self, at: Instant | Timestamp | None) -> Markup:
         """How long ago it was, as `apart`, in a `time` element: "3 days"."""
-        return self._element(at, lambda found, now: apart((now - found).total_seconds()))
+        return self._element(at, lambda then, now: apart((now - then).total_seconds()))
 
     def day(self, at: Instant | Timestamp | None) -> Markup:
         """As `day`, in a `time` element."""
@@ -125,20 +125,23 @@ class Wall:
 
     def text(self, at: Instant | Timestamp | None) -> str:
         """As `moment`, without an element: for attributes and sentences in code."""
-        found = self.local(at)
-        return moment(found, self.now) if found else ""
+        local_time = self.local(at)
+        return moment(local_time, self.now) if local_time else ""
 
     def local(self, at: Instant | Timestamp | None) -> Instant | None:
         """The instant by this clock."""
-        found = instant(at) if isinstance(at, Timestamp) else at
-        return local(found, self.zone) if found else None
+        if isinstance(at, Timestamp):
+            at = instant(at)
+        return local(at, self.zone) if at else None
 
     def _element(
         self, at: Instant | Timestamp | None, words: Callable[[Instant, Instant], str], *, live: bool = False
     ) -> Markup:
-        found = self.local(at)
-        if found is None:
+        local_time = self.local(at)
+        if local_time is None:
             return Markup("&ndash;")
-        utc = found.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        utc = local_time.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         element = Markup('<time datetime="{}" title="{}"{}>{}</time>')
-        return element.format(utc, exact(found), Markup(' class="ago"') if live else "", words(found, self.now))
+        return element.format(
+            utc, exact(local_time), Markup(' class="ago"') if live else "", words(local_time, self.now)
+        )

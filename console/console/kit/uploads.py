@@ -104,12 +104,12 @@ async def fields(request: Request, bytes_max: int) -> MultiDict[str]:
             raise FormError from None
         return MultiDict(pairs)
     try:
-        found, file = await _fields(Multipart(request.headers["Content-Type"], _whole(body)))
+        form_fields, file = await _fields(Multipart(request.headers["Content-Type"], _whole(body)))
     except MultipartError:
         raise FormError from None
     if file is not None:
         raise FormError
-    return found
+    return form_fields
 
 
 async def begin(request: Request, bytes_max: int) -> tuple[MultiDict[str], Uploads]:
@@ -123,13 +123,13 @@ async def begin(request: Request, bytes_max: int) -> tuple[MultiDict[str], Uploa
     except MultipartError:
         raise FormError from None
     with _told_as_upload_error():
-        found, file = await _fields(parts)
-    return found, Uploads(parts, file)
+        form_fields, file = await _fields(parts)
+    return form_fields, Uploads(parts, file)
 
 
 async def _fields(parts: Multipart) -> tuple[MultiDict[str], Part | None]:
     """The fields up to the first file, and that one."""
-    found: MultiDict[str] = MultiDict()
+    form_fields: MultiDict[str] = MultiDict()
     total = 0
     while (part := await parts.next()) is not None and part.filename is None:
         value = bytearray()
@@ -139,13 +139,13 @@ async def _fields(parts: Multipart) -> tuple[MultiDict[str], Part | None]:
             total += len(content)
             if total > FIELDS_BYTES_MAX:
                 raise web.HTTPRequestEntityTooLarge(FIELDS_BYTES_MAX, total)
-        if len(found) == FIELDS_MAX:
+        if len(form_fields) == FIELDS_MAX:
             raise FormError
         try:
-            found.add(part.name, value.decode())
+            form_fields.add(part.name, value.decode())
         except ValueError:
             raise FormError from None
-    return found, part
+    return form_fields, part
 
 
 def _check_size(request: Request, bytes_max: int) -> None:

@@ -35,12 +35,12 @@ VISITOR_COOKIE = "__Host-makeready-visitor"
 KNOWN_COOKIE = "__Host-makeready-known"
 """Who has signed in with this browser before, for the gateway: it then makes them wait for no failures of others."""
 KNOWN_SECONDS, KNOWN_CHARACTERS_MAX = 90 * 86400, 600
-SAID_COOKIE = "__Host-makeready-said"
+FLASH_COOKIE = "__Host-makeready-said"
 THEME_COOKIE = "__Host-makeready-theme"
 THEMES = ("auto", "light", "dark")
 COOKIE_FLAGS: dict[str, Any] = {"path": "/", "secure": True, "httponly": True, "samesite": "Lax"}
-SAID_SECONDS = 60
-SAID_CHARACTERS_MAX = 600
+FLASH_SECONDS = 60
+FLASH_CHARACTERS_MAX = 600
 """Browsers drop a cookie of more than 4,096 bytes, and proxies refuse it."""
 AGAIN_SECONDS = 0.1
 """Between two tries of an act whose same form is being processed."""
@@ -56,7 +56,7 @@ MENU = (
 )
 SHORTCUTS = ("/", "/tickets", "/board")
 # Where one of them has a part of a member of staff's own: its words and its path.
-OWN = {"/tickets": ("My work", "/tickets?view=mine")}
+STAFF_SHORTCUTS = {"/tickets": ("My work", "/tickets?view=mine")}
 NOBODY, STAFF, ADMINISTRATOR = "nobody", "staff", "administrator"
 PEOPLE = frozenset({STAFF, ADMINISTRATOR})
 ADMINISTRATORS = frozenset({ADMINISTRATOR})
@@ -192,11 +192,11 @@ class Visit:
     @property
     def client(self) -> sessions_pb2.Client:
         """The browser, for the gateway's list of sessions and its delays."""
-        known = self.request.cookies.get(KNOWN_COOKIE, "")
+        known_browser = self.request.cookies.get(KNOWN_COOKIE, "")
         return sessions_pb2.Client(
             address=self.request[REQUEST].address,
             user_agent=self.request.headers.get("User-Agent", "")[:400],
-            known=known if len(known) <= KNOWN_CHARACTERS_MAX and known.isascii() else "",
+            known=known_browser if len(known_browser) <= KNOWN_CHARACTERS_MAX and known_browser.isascii() else "",
         )
 
     async def call(self, rpc: str, request: Any, *, service: str = "", deadline_seconds: float = 0.0) -> Any:
@@ -251,11 +251,11 @@ class Visit:
         self.topics.update(topics)
         self.site.live.look(self.who.company_id)
         when = ", ".join(f"{event} from:body" for event in (*topics, "live-again"))
-        found = "" if self.page.panel else Markup(' hx-select="#{}"').format(region)
+        select = "" if self.page.panel else Markup(' hx-select="#{}"').format(region)
         return attributes + Markup(
             ' hx-get="{}" hx-trigger="{}"{} hx-target="this" hx-swap="outerMorph" hx-status:4xx="swap:none"'
             ' hx-status:5xx="swap:none" hx-headers=\'{{"X-Live": "1"}}\''
-        ).format(self.address, when, found)
+        ).format(self.address, when, select)
 
     @property
     def live_address(self) -> str:
@@ -270,7 +270,7 @@ class Visit:
         this person may not open, is empty.
         """
         assert self.page is None or not self.page.panel, f"the panel {self.page.path} includes a panel"
-        page = next((one for one in self.site.pages if one.path == path and one.method == "GET"), None)
+        page = next((page for page in self.site.pages if page.path == path and page.method == "GET"), None)
         if page is None or self.kind not in page.kinds:
             return Included()
         assert page.panel, f"{path} is no panel in pages.py"
@@ -307,16 +307,16 @@ class Visit:
     def render(self, template: str, status: int = 200, **values: Any) -> web.Response:
         """A page: `template` is `AREA/NAME.html`, from the folder `templates` of the area."""
         text = self.site.templates.get_template(template).render(
-            visit=self, who=self.who, wall=self.wall, said=self._said(), site=self.site, status=status, **values
+            visit=self, who=self.who, wall=self.wall, flash=self._flash(), site=self.site, status=status, **values
         )
         return web.Response(text=text, content_type="text/html", status=status)
 
-    def redirect(self, path: str, said: str = "") -> web.Response:
+    def redirect(self, path: str, message: str = "") -> web.Response:
         """To another page after an act (303). said: one sentence that the next page shows once."""
-        if len(said) > SAID_CHARACTERS_MAX:
-            said = said[: SAID_CHARACTERS_MAX - 2] + " …"
-        if said:
-            self.cookies[SAID_COOKIE] = acts.sealed(said, self.secret), SAID_SECONDS
+        if len(message) > FLASH_CHARACTERS_MAX:
+            message = message[: FLASH_CHARACTERS_MAX - 2] + " …"
+        if message:
+            self.cookies[FLASH_COOKIE] = acts.sealed(message, self.secret), FLASH_SECONDS
         return web.Response(status=303, headers={"Location": path})
 
     def begin(self, new: sessions_pb2.NewSession) -> None:
@@ -373,23 +373,23 @@ class Visit:
         """The pages at the bottom of a phone, besides the search, each with its words and its path."""
         entries = [page for group in self.menu.values() for page in group if page.menu]
         pages = [page for page in entries if page.path in SHORTCUTS] or entries[:1]
-        own = OWN if self.kind == STAFF else {}
-        return [(page, *own.get(page.path, (page.menu[1] if page.menu else "", page.path))) for page in pages]
+        own_parts = STAFF_SHORTCUTS if self.kind == STAFF else {}
+        return [(page, *own_parts.get(page.path, (page.menu[1] if page.menu else "", page.path))) for page in pages]
 
     def opens(self, path: str) -> bool:
         """Whether this person may open the page with this path, as pages.py spells it: a link elsewhere asks first."""
-        return any(one.path == path and one.method == "GET" and self.kind in one.kinds for one in self.site.pages)
+        return any(page.path == path and page.method == "GET" and self.kind in page.kinds for page in self.site.pages)
 
     def path_of(self, kind: str, record_id: int) -> str:
         """The path of a record's page that this person may open; empty if there is none."""
-        known = {page.path for page in self.site.pages if page.method == "GET" and self.kind in page.kinds}
-        return links.of_record(kind, record_id, known)
+        paths = {page.path for page in self.site.pages if page.method == "GET" and self.kind in page.kinds}
+        return links.of_record(kind, record_id, paths)
 
-    def _said(self) -> str:
-        if SAID_COOKIE not in self.request.cookies:
+    def _flash(self) -> str:
+        if FLASH_COOKIE not in self.request.cookies:
             return ""
-        self.cookies.setdefault(SAID_COOKIE, ("", 0))
-        return acts.unsealed(self.request.cookies[SAID_COOKIE], self.secret)
+        self.cookies.setdefault(FLASH_COOKIE, ("", 0))
+        return acts.unsealed(self.request.cookies[FLASH_COOKIE], self.secret)
 
 
 def _place(page: Page) -> int:

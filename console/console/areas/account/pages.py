@@ -50,14 +50,14 @@ async def _account(visit: Visit, status: int = 200, errors: Any = None, codes: S
     )  # fmt: skip
 
 
-async def _done(visit: Visit, rpc: str, request: Any, section: str, said: str) -> web.StreamResponse:
+async def _done(visit: Visit, rpc: str, request: Any, section: str, message: str) -> web.StreamResponse:
     """Does the act and returns to the account's page, or shows why not beside the section."""
     try:
         await visit.call(rpc, request)
     except Refusal as refusal:
         return await _failed(visit, section, refusal)
     visit.site.sessions.forget(visit.session)
-    return visit.redirect(PATH, said)
+    return visit.redirect(PATH, message)
 
 
 async def _failed(visit: Visit, section: str, refusal: Refusal) -> web.Response:
@@ -135,8 +135,8 @@ async def confirm_totp(visit: Visit) -> web.StreamResponse:
 
 
 async def remove_totp(visit: Visit) -> web.StreamResponse:
-    said = "The authenticator app is removed, and its recovery codes."
-    return await _done(visit, REMOVE_TOTP, pb.RemoveTotpRequest(), "totp", said)
+    message = "The authenticator app is removed, and its recovery codes."
+    return await _done(visit, REMOVE_TOTP, pb.RemoveTotpRequest(), "totp", message)
 
 
 async def make_codes(visit: Visit) -> web.StreamResponse:

@@ -27,21 +27,21 @@ PLANS = (UNIT, MOVE, SCHEDULE, ADD_TASK, COMPLETE_TASK)
 def next_path(visit: Visit, default: str) -> str:
     """Where an act leads: the page that its form was on."""
     text = visit.form.get("next") or visit.query.get("next") or ""
-    found = links.own_path(text)
-    return found if text and found != "/" else default
+    path = links.own_path(text)
+    return path if text and path != "/" else default
 
 
 async def show_card(visit: Visit) -> web.StreamResponse:
-    found = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=visit.number("unit_id")))
-    return _card(visit, found, plan_of(found.unit))
+    response = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=visit.number("unit_id")))
+    return _card(visit, response, plan_of(response.unit))
 
 
-def _card(visit: Visit, found: Any, plan: Plan, status: int = 200) -> web.Response:
+def _card(visit: Visit, response: Any, plan: Plan, status: int = 200) -> web.Response:
     days = today(visit)
     return render(
-        visit, "card", status, here=HERE, found=found, unit=found.unit, plan=plan,
-        card=cards.card_of(found.unit, days, visit.wall.zone), next=next_path(visit, PATH), row=rows.row_of(found),
-        lets=rows.can_be_let(found), party_name=residencies.party_name,
+        visit, "card", status, here=HERE, response=response, unit=response.unit, plan=plan,
+        card=cards.card_of(response.unit, days, visit.wall.zone), next=next_path(visit, PATH),
+        row=rows.row_of(response), lets=rows.can_be_let(response), party_name=residencies.party_name,
     )  # fmt: skip
 
 
@@ -52,9 +52,9 @@ async def save_card(visit: Visit) -> web.StreamResponse:
     beside its field; the rest is done.
     """
     unit_id = visit.number("unit_id")
-    asked = turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)
-    found = await visit.call(UNIT, asked)
-    plan = plan_of(found.unit)
+    request = turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)
+    response = await visit.call(UNIT, request)
+    plan = plan_of(response.unit)
     read = [form.read(visit.form) for form in plan.forms]
     turn_id = int(visit.form.get("turn_id", "")) if _is_id(visit.form.get("turn_id", "")) else 0
     for task_id in dict.fromkeys(filter(_is_id, visit.form.getall("done", []))):
@@ -66,11 +66,11 @@ async def save_card(visit: Visit) -> web.StreamResponse:
     if read[0]:
         await _move(visit, plan, unit_id)
     if plan.has_errors:
-        fresh = await visit.call(UNIT, asked) if plan.done else found
+        fresh = await visit.call(UNIT, request) if plan.done else response
         return _card(visit, fresh, plan, 422)
-    name = found.unit.name
-    said = f"{name}: {', '.join(plan.done)}." if plan.done else f"{name} stays as it is."
-    return visit.redirect(next_path(visit, f"/board/units/{unit_id}"), said)
+    name = response.unit.name
+    message = f"{name}: {', '.join(plan.done)}." if plan.done else f"{name} stays as it is."
+    return visit.redirect(next_path(visit, f"/board/units/{unit_id}"), message)
 
 
 def _is_id(text: str) -> bool:
@@ -139,8 +139,8 @@ def _change_form(task: turn_tasks_pb2.TurnTask) -> Edit:
 
 async def _task_of(visit: Visit) -> turn_tasks_pb2.PlacedTask:
     request = turn_tasks_pb2.GetTaskRequest(task_id=visit.number("task_id"))
-    found: turn_tasks_pb2.PlacedTask = (await visit.call(TASK, request)).task
-    return found
+    task: turn_tasks_pb2.PlacedTask = (await visit.call(TASK, request)).task
+    return task
 
 
 async def show_change(visit: Visit) -> web.StreamResponse:

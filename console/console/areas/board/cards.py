@@ -30,10 +30,10 @@ SOON_DAYS = 7
 
 def moves(unit: turn_board_pb2.BoardUnit) -> Sequence[str]:
     """The statuses that a person may set, the present one among them."""
-    found = [NOT_READY, READY, DOWN]
+    statuses = [NOT_READY, READY, DOWN]
     if unit.turn_id:
-        found = ["Occupied", *([NOTICE] if unit.move_out_date else []), *found]
-    return found if unit.unit_status in (*found, "") else [unit.unit_status, *found]
+        statuses = ["Occupied", *([NOTICE] if unit.move_out_date else []), *statuses]
+    return statuses if unit.unit_status in (*statuses, "") else [unit.unit_status, *statuses]
 
 
 def date_of(text: str) -> datetime.date | None:
@@ -61,7 +61,7 @@ class Days:
         date = datetime.date.fromisoformat(text) if isinstance(text, str) else text
         return Markup('<time datetime="{}">{}</time>').format(date.isoformat(), written(date))
 
-    def shown(self, text: str | datetime.date | None, *, weekday: bool = False) -> Markup:
+    def html(self, text: str | datetime.date | None, *, weekday: bool = False) -> Markup:
         """The date in a `time` element; an en dash without one."""
         date = date_of(text) if isinstance(text, str) else text
         if date is None:
@@ -132,12 +132,12 @@ class Card:
     @property
     def warnings(self) -> Sequence[str]:
         """What burns, in sentences."""
-        return [one for one in (self.clash, self.soon, self.late) if one]
+        return [warning for warning in (self.clash, self.soon, self.late) if warning]
 
     @property
-    def shown_warnings(self) -> Sequence[str]:
+    def card_warnings(self) -> Sequence[str]:
         """As `warnings`, without what a card's own tasks show."""
-        return [one for one in self.warnings if one != self.late or not self.unit.tasks_late]
+        return [warning for warning in self.warnings if warning != self.late or not self.unit.tasks_late]
 
     @property
     def move_in(self) -> datetime.date | None:
@@ -151,7 +151,7 @@ class Card:
 def card_of(unit: turn_board_pb2.BoardUnit, days: Days, zone: datetime.tzinfo) -> Card:
     """zone: the company's, by which instants become days."""
     tasks = [card_task(task, days.today) for task in unit.tasks]
-    left = sum(task.look != "done" for task in tasks)
+    tasks_left = sum(task.look != "done" for task in tasks)
     late = lateness(unit, days)
     ready_on = date_of(unit.projected_ready_on)
     if unit.unit_status not in (NOTICE, NOT_READY, DOWN):
@@ -160,7 +160,7 @@ def card_of(unit: turn_board_pb2.BoardUnit, days: Days, zone: datetime.tzinfo) -
         ready = "no date yet"
     else:
         ready = f"{days.words(ready_on)}, late" if late else f"ready {days.words(ready_on)}"
-    more = max(0, unit.tasks_open - left) if tasks else 0
+    more = max(0, unit.tasks_open - tasks_left) if tasks else 0
     return Card(
         unit, since(unit, days, zone), ready, coming(unit, days), clash(unit, days), urgency(unit, days), late, tasks,
         more,
@@ -201,18 +201,18 @@ def urgency(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
     ready_on = date_of(unit.projected_ready_on)
     if ready_on is not None and ready_on >= days.today and ready_on > comes:
         return ""  # `lateness` says so
-    what = "is down" if unit.unit_status == DOWN else "is not ready"
+    state = "is down" if unit.unit_status == DOWN else "is not ready"
     if comes < days.today:
-        return f"The next resident was to come {days.distance(unit.next_move_in)}, and the unit {what}."
-    return f"The next resident comes {days.distance(unit.next_move_in)}, and the unit {what}."
+        return f"The next resident was to come {days.distance(unit.next_move_in)}, and the unit {state}."
+    return f"The next resident comes {days.distance(unit.next_move_in)}, and the unit {state}."
 
 
 def since(unit: turn_board_pb2.BoardUnit, days: Days, zone: datetime.tzinfo) -> str:
     """Since when the unit has its status, or until when, as far as that is known."""
-    status, left, gone = unit.unit_status, date_of(unit.move_out_date), date_of(unit.empty_since)
+    status, move_out, gone = unit.unit_status, date_of(unit.move_out_date), date_of(unit.empty_since)
     if status == NOTICE:
-        word = "on notice" if left is None else "left" if left < days.today else "leaves"
-        return f"{word} {days.words(left)}" if left else word
+        word = "on notice" if move_out is None else "left" if move_out < days.today else "leaves"
+        return f"{word} {days.words(move_out)}" if move_out else word
     empty = f"empty {_length(gone, days)}" if gone else ""
     if status == NOT_READY and empty:
         return empty

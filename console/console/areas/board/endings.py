@@ -28,16 +28,16 @@ async def turn_of(visit: Visit) -> tuple[Mapping[str, Any], Any]:
     """The turn, and its unit with its residents."""
     request = turns_pb2.GetTurnRequest(turn_id=visit.number("turn_id"))
     turn = json.loads((await visit.call(TURN, request)).document.json)
-    found = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=turn["unit"]["id"]))
-    return turn, found
+    response = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=turn["unit"]["id"]))
+    return turn, response
 
 
-async def _ending(visit: Visit, template: str, turn: Any, found: Any, error: str = "", **more: Any) -> web.Response:
-    place, before, behind = place_of(found, turn["entity_id"])
+async def _ending(visit: Visit, template: str, turn: Any, response: Any, error: str = "", **more: Any) -> web.Response:
+    place, before, behind = place_of(response, turn["entity_id"])
     return render(
-        visit, template, 422 if error else 200, here=HERE, turn=turn, unit=found.unit, residents=found.residents,
-        error=error, party_name=residencies.party_name, place=place, before=before, behind=behind, row=row_of(found),
-        to_do=open_tasks(found, turn["entity_id"]), left_over=left_over(found), **more,
+        visit, template, 422 if error else 200, here=HERE, turn=turn, unit=response.unit, residents=response.residents,
+        error=error, party_name=residencies.party_name, place=place, before=before, behind=behind, row=row_of(response),
+        to_do=open_tasks(response, turn["entity_id"]), left_over=left_over(response), **more,
     )  # fmt: skip
 
 
@@ -49,50 +49,54 @@ async def _scheduled(visit: Visit, turn: Mapping[str, Any]) -> Panel[Sequence[An
     page = await visit.panel(INSPECTIONS, request)
     if not page.ok:
         return Panel(None, page.reason)
-    return Panel(sorted(page.inspections, key=lambda one: not is_of_move_out(one)))
+    return Panel(sorted(page.inspections, key=lambda inspection: not is_of_move_out(inspection)))
 
 
-def is_of_move_out(one: inspection_details_pb2.InspectionDetails) -> bool:
+def is_of_move_out(inspection: inspection_details_pb2.InspectionDetails) -> bool:
     """Whether it is probably for the departure that is taken back: its kind or its title says so."""
-    text = f"{one.inspection_type} {one.title}".lower().replace("-", " ")
+    text = f"{inspection.inspection_type} {inspection.title}".lower().replace("-", " ")
     return "move out" in text or "moveout" in text
 
 
 async def show_cancel_notice(visit: Visit) -> web.StreamResponse:
-    turn, found = await turn_of(visit)
-    return await _cancel_notice(visit, turn, found)
+    turn, response = await turn_of(visit)
+    return await _cancel_notice(visit, turn, response)
 
 
-async def _cancel_notice(visit: Visit, turn: Any, found: Any, error: str = "") -> web.Response:
+async def _cancel_notice(visit: Visit, turn: Any, response: Any, error: str = "") -> web.Response:
     inspections = await _scheduled(visit, turn)
     marked = set(visit.form.getall("inspection", []))
-    return await _ending(visit, "cancel_notice", turn, found, error, inspections=inspections, marked=marked)
+    return await _ending(visit, "cancel_notice", turn, response, error, inspections=inspections, marked=marked)
 
 
 async def cancel_notice(visit: Visit) -> web.StreamResponse:
     """Takes the notice back; then cancels the inspections that are ticked, each with a key of its own."""
-    turn, found = await turn_of(visit)
+    turn, response = await turn_of(visit)
     if turn["status"] != "Active":
-        return await _cancel_notice(visit, turn, found, f"The turn is {turn['status'].lower()} by now.")
+        return await _cancel_notice(visit, turn, response, f"The turn is {turn['status'].lower()} by now.")
     request = turn_board_pb2.CancelNoticeRequest(idempotency_key=visit.act, unit_id=turn["unit"]["id"])
     try:
         await visit.call(CANCEL_NOTICE, request)
     except Refusal as refusal:
-        return await _cancel_notice(visit, turn, found, refusal.message)
-    said = [f"The notice is taken back: {turn['unit']['name']} stays occupied."]
+        return await _cancel_notice(visit, turn, response, refusal.message)
+    messages = [f"The notice is taken back: {turn['unit']['name']} stays occupied."]
     scheduled = await _scheduled(visit, turn)
     marked = set(visit.form.getall("inspection", []))
-    said += [await _call_off(visit, one) for one in scheduled.value or () if str(one.inspection_id) in marked]
+    messages += [
+        await _call_off(visit, inspection)
+        for inspection in scheduled.value or ()
+        if str(inspection.inspection_id) in marked
+    ]
     if marked and not scheduled.ok:
-        said.append("The inspections can't be reached right now: cancel them on their own pages.")
-    return visit.redirect(f"/turns/{turn['entity_id']}", " ".join(said))
+        messages.append("The inspections can't be reached right now: cancel them on their own pages.")
+    return visit.redirect(f"/turns/{turn['entity_id']}", " ".join(messages))
 
 
-async def _call_off(visit: Visit, one: inspection_details_pb2.InspectionDetails) -> str:
+async def _call_off(visit: Visit, inspection: inspection_details_pb2.InspectionDetails) -> str:
     """Cancels an inspection; returns a sentence about it."""
-    name = one.title or f"Inspection {one.inspection_id}"
+    name = inspection.title or f"Inspection {inspection.inspection_id}"
     request = inspection_commands_pb2.CancelInspectionRequest(
-        idempotency_key=f"{visit.act}.{one.inspection_id}", inspection_id=one.inspection_id,
+        idempotency_key=f"{visit.act}.{inspection.inspection_id}", inspection_id=inspection.inspection_id,
         reason="The notice is taken back: the resident stays.",
     )  # fmt: skip
     try:

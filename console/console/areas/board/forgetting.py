@@ -47,17 +47,17 @@ async def forget(visit: Visit) -> web.StreamResponse:
             raise
         return await _page(visit, party, refusal.status, refusal.message)
     texts_go = " The marked texts of tickets are removed within seconds." if texts else ""
-    said = "What you marked is removed." if again else "The person is forgotten."
-    return visit.redirect(f"/units/{party.unit_id}/transitions", said + texts_go)
+    message = "What you marked is removed." if again else "The person is forgotten."
+    return visit.redirect(f"/units/{party.unit_id}/transitions", message + texts_go)
 
 
 async def _party(visit: Visit) -> pb.GetPartyResponse:
     """The party in the path. Raises HTTPNotFound if it belongs to another unit."""
     request = pb.GetPartyRequest(party_id=visit.number("party_id"))
-    found: pb.GetPartyResponse = await visit.call(PARTY, request)
-    if found.unit_id != visit.number("unit_id"):
+    party: pb.GetPartyResponse = await visit.call(PARTY, request)
+    if party.unit_id != visit.number("unit_id"):
         raise web.HTTPNotFound
-    return found
+    return party
 
 
 async def _page(
@@ -84,15 +84,15 @@ def typed(party: pb.GetPartyResponse) -> str:
     return " ".join(" ".join((party.first_name, party.last_name)).split()) or NAMELESS
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same(name: str, other: str) -> bool:
     """Whether both are the same but for blanks, case and how accents are stored."""
-    first, second = (unicodedata.normalize("NFKC", " ".join(text.split())).casefold() for text in (one, other))
+    first, second = (unicodedata.normalize("NFKC", " ".join(text.split())).casefold() for text in (name, other))
     return first == second
 
 
 def _period(party: pb.GetPartyResponse) -> tuple[str, str]:
     """The days of the tickets that may be about the person, as YYYY-MM-DD; empty: without an end."""
-    came, left = date_of(party.move_in_date), date_of(party.move_out_date)
+    came, moved_out = date_of(party.move_in_date), date_of(party.move_out_date)
     since = (came - datetime.timedelta(days=DAYS_BEFORE)).isoformat() if came and came.year > 1 else ""
-    until = (left + datetime.timedelta(days=DAYS_AFTER)).isoformat() if left and left.year < 9999 else ""
+    until = (moved_out + datetime.timedelta(days=DAYS_AFTER)).isoformat() if moved_out and moved_out.year < 9999 else ""
     return since, until

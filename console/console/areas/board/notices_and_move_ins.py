@@ -68,13 +68,14 @@ def _notice_form(notice: turn_board_pb2.NoticeToVacate) -> Form:
     )  # fmt: skip
 
 
-def _notice(visit: Visit, found: Any, form: Form, status: int = 200, *, asks: bool = False) -> web.Response:
+def _notice(visit: Visit, response: Any, form: Form, status: int = 200, *, asks: bool = False) -> web.Response:
     """asks: whether the form comes back because its person has to look at what it does."""
     days, leaves = today(visit), readable_date(form.values["move_out_date"])
     return render(
-        visit, "notice", status, here=HERE, unit=found.unit, residents=found.residents, form=form, row=row_of(found),
-        place=notice_of(found, leaves, days.today), effect=effect_of_notice(found, leaves, days),
-        had=found.notice.move_out_date, party_name=residencies.party_name, next=next_path(visit, ""), asks=asks,
+        visit, "notice", status, here=HERE, unit=response.unit, residents=response.residents, form=form,
+        row=row_of(response), place=notice_of(response, leaves, days.today),
+        effect=effect_of_notice(response, leaves, days), had=response.notice.move_out_date,
+        party_name=residencies.party_name, next=next_path(visit, ""), asks=asks,
     )  # fmt: skip
 
 
@@ -87,32 +88,32 @@ def readable_date(text: str) -> datetime.date | None:
 
 
 async def show_notice(visit: Visit) -> web.StreamResponse:
-    found = await _unit_of(visit)
-    form = _notice_form(found.notice)
+    response = await _unit_of(visit)
+    form = _notice_form(response.notice)
     form.preset(visit.query, "move_out_date")
-    return _notice(visit, found, form)
+    return _notice(visit, response, form)
 
 
 async def add_notice(visit: Visit) -> web.StreamResponse:
-    found = await _unit_of(visit)
-    form = _notice_form(found.notice)
+    response = await _unit_of(visit)
+    form = _notice_form(response.notice)
     if form.read(visit.form):
         request, days = form.message, today(visit)
         leaves = readable_date(request.move_out_date)
-        effect = effect_of_notice(found, leaves, days)
+        effect = effect_of_notice(response, leaves, days)
         if not effect.is_seen(visit.form):
-            return _notice(visit, found, form, 422, asks=True)
-        request.unit_id = found.unit.unit_id
+            return _notice(visit, response, form, 422, asks=True)
+        request.unit_id = response.unit.unit_id
         request.expected_move_out_date = visit.form.get("seen_move_out_date", "")
         turn_id = number(effect.kind) or 0
         if turn_id:
             request.expected_turn_id = turn_id
         if await visit.send(NOTICE, form):
             words = days.words(leaves) if leaves else request.move_out_date
-            who = "the resident" if turn_id == found.unit.turn_id else "the next resident"
-            said = f"The notice is recorded: {who} of {found.unit.name} leaves on {words}."
-            return visit.redirect(next_path(visit, f"/turns/{turn_id}"), said)
-    return _notice(visit, found, form, 422)
+            who = "the resident" if turn_id == response.unit.turn_id else "the next resident"
+            message = f"The notice is recorded: {who} of {response.unit.name} leaves on {words}."
+            return visit.redirect(next_path(visit, f"/turns/{turn_id}"), message)
+    return _notice(visit, response, form, 422)
 
 
 def _move_in_form() -> Form:
@@ -147,55 +148,55 @@ def _parties_of(sent: MultiDictProxy[str]) -> list[tuple[Form, bool]]:
     first."""
     columns = {name: sent.getall(name, []) for name in PARTY_NAMES}
     rows = min(max(map(len, columns.values())), PARTIES_MAX)
-    found: list[tuple[Form, bool]] = []
+    parties: list[tuple[Form, bool]] = []
     for row in range(rows):
         texts = {name: column[row] if row < len(column) else "" for name, column in columns.items()}
         if row and not any(text.strip() for name, text in texts.items() if name != "role"):
             continue
-        form = _party_form(len(found))
-        found.append((form, form.read(MultiDictProxy(MultiDict(texts)))))
-    return found or [(_party_form(0), False)]
+        form = _party_form(len(parties))
+        parties.append((form, form.read(MultiDictProxy(MultiDict(texts)))))
+    return parties or [(_party_form(0), False)]
 
 
 def _move_in(
-    visit: Visit, found: Any, form: Form, parties: Sequence[Form], status: int = 200, *, asks: bool = False
+    visit: Visit, response: Any, form: Form, parties: Sequence[Form], status: int = 200, *, asks: bool = False
 ) -> web.Response:
     """asks: as of `_notice`."""
-    last = last_of(found)
+    last = last_of(response)
     return render(
-        visit, "move_in", status, here=HERE, unit=found.unit, residents=found.residents, form=form, parties=parties,
-        more=len(parties) < PARTIES_MAX, party_name=residencies.party_name, next=next_path(visit, ""),
-        stays=not can_be_let(found), last=last, row=row_of(found), left_over=left_over(found),
-        effect=effect_of_move_in(found, readable_date(form.values["move_in_date"]), today(visit)),
-        to_do=open_tasks(found, last.turn_id) if last else [], date=readable_date(form.values["move_in_date"]),
+        visit, "move_in", status, here=HERE, unit=response.unit, residents=response.residents, form=form,
+        parties=parties, more=len(parties) < PARTIES_MAX, party_name=residencies.party_name, next=next_path(visit, ""),
+        stays=not can_be_let(response), last=last, row=row_of(response), left_over=left_over(response),
+        effect=effect_of_move_in(response, readable_date(form.values["move_in_date"]), today(visit)),
+        to_do=open_tasks(response, last.turn_id) if last else [], date=readable_date(form.values["move_in_date"]),
         asks=asks,
     )  # fmt: skip
 
 
 async def show_move_in(visit: Visit) -> web.StreamResponse:
-    found, form = await _unit_of(visit), _move_in_form()
+    response, form = await _unit_of(visit), _move_in_form()
     form.preset(visit.query, "move_in_date")
-    return _move_in(visit, found, form, [_party_form(0)])
+    return _move_in(visit, response, form, [_party_form(0)])
 
 
 async def add_move_in(visit: Visit) -> web.StreamResponse:
-    found = await _unit_of(visit)
+    response = await _unit_of(visit)
     form, parties = _move_in_form(), _parties_of(visit.form)
     forms = [party for party, _ in parties]
     is_read = form.read(visit.form)
     if "more" in visit.form:  # the button that asks for the inputs of another party
-        for one in (form, *forms):
-            one.errors.clear()
-        return _move_in(visit, found, form, [*forms, _party_form(len(forms))][:PARTIES_MAX])
+        for sent_form in (form, *forms):
+            sent_form.errors.clear()
+        return _move_in(visit, response, form, [*forms, _party_form(len(forms))][:PARTIES_MAX])
     if is_read and all(good for _, good in parties):
         request, days = form.message, today(visit)
         came = readable_date(request.move_in_date)
-        effect, last = effect_of_move_in(found, came, days), last_of(found)
+        effect, last = effect_of_move_in(response, came, days), last_of(response)
         turn_id = number(visit.form.get("turn_id", ""))
         # Behind another turn than the person saw, it is this form sent twice, or the service says what has changed.
         if turn_id == (last.turn_id if last else None) and not effect.is_seen(visit.form):
-            return _move_in(visit, found, form, forms, 422, asks=True)
-        request.unit_id, request.idempotency_key = found.unit.unit_id, visit.act
+            return _move_in(visit, response, form, forms, 422, asks=True)
+        request.unit_id, request.idempotency_key = response.unit.unit_id, visit.act
         request.parties.extend(party.message for party in forms)
         if turn_id:
             request.predecessor_transition_id = turn_id
@@ -204,13 +205,13 @@ async def add_move_in(visit: Visit) -> web.StreamResponse:
         except Refusal as refusal:
             _refuse(refusal, form, forms)
         else:
-            path = f"/turns/{document.entity_id}" if document.entity_id else f"/board/units/{found.unit.unit_id}"
-            said = f"The move-in to {found.unit.name} is recorded. The unit is Occupied."
+            path = f"/turns/{document.entity_id}" if document.entity_id else f"/board/units/{response.unit.unit_id}"
+            message = f"The move-in to {response.unit.name} is recorded. The unit is Occupied."
             if effect.kind == PLANNED and came:
-                said = f"The move-in to {found.unit.name} on {days.words(came)} is planned."
-                said += " Until then the unit stays as it is."
-            return visit.redirect(next_path(visit, path), said)
-    return _move_in(visit, found, form, forms, 422)
+                message = f"The move-in to {response.unit.name} on {days.words(came)} is planned."
+                message += " Until then the unit stays as it is."
+            return visit.redirect(next_path(visit, path), message)
+    return _move_in(visit, response, form, forms, 422)
 
 
 # The move-in date of a turn that is planned, or that began by itself
@@ -223,39 +224,42 @@ def _change_form(place: Place | None, turn_id: int) -> Form:
     return Form(message, [Field("move_in_date", "Moves in on", kind=DATE, required=True)])
 
 
-def _change(visit: Visit, turn: Any, found: Any, form: Form, status: int = 200, *, asks: bool = False) -> web.Response:
+def _change(
+    visit: Visit, turn: Any, response: Any, form: Form, status: int = 200, *, asks: bool = False
+) -> web.Response:
     """asks: as of `_notice`."""
-    place, before, behind = place_of(found, turn["entity_id"])
+    place, before, behind = place_of(response, turn["entity_id"])
     came = readable_date(form.values["move_in_date"])
     return render(
-        visit, "change_move_in", status, here=HERE, turn=turn, unit=found.unit, form=form, place=place, before=before,
-        date=came, effect=effect_of_change(place, before, behind, came, today(visit)) if place else Effect(""),
+        visit, "change_move_in", status, here=HERE, turn=turn, unit=response.unit, form=form, place=place,
+        before=before, date=came,
+        effect=effect_of_change(place, before, behind, came, today(visit)) if place else Effect(""),
         party_name=residencies.party_name, next=next_path(visit, ""), asks=asks,
         is_as_it_was=place is not None and came == place.came,
     )  # fmt: skip
 
 
 async def show_change(visit: Visit) -> web.StreamResponse:
-    turn, found = await turn_of(visit)
-    form = _change_form(place_of(found, turn["entity_id"])[0], turn["entity_id"])
+    turn, response = await turn_of(visit)
+    form = _change_form(place_of(response, turn["entity_id"])[0], turn["entity_id"])
     form.preset(visit.query, "move_in_date")
-    return _change(visit, turn, found, form)
+    return _change(visit, turn, response, form)
 
 
 async def change_move_in(visit: Visit) -> web.StreamResponse:
-    turn, found = await turn_of(visit)
-    place, before, behind = place_of(found, turn["entity_id"])
+    turn, response = await turn_of(visit)
+    place, before, behind = place_of(response, turn["entity_id"])
     form, days = _change_form(place, turn["entity_id"]), today(visit)
     if form.read(visit.form) and place is not None:
         came = readable_date(form.message.move_in_date)
         if not effect_of_change(place, before, behind, came, days).is_seen(visit.form):
-            return _change(visit, turn, found, form, 422, asks=True)
+            return _change(visit, turn, response, form, 422, asks=True)
         form.message.expected_move_in_date = visit.form.get("seen_move_in_date", "")
         if await visit.send(CHANGE, form):
             words = days.words(came) if came else form.message.move_in_date
-            said = f"{turn['unit']['name']}: the move-in is on {words} now."
-            return visit.redirect(next_path(visit, f"/turns/{turn['entity_id']}"), said)
-    return _change(visit, turn, found, form, 422)
+            message = f"{turn['unit']['name']}: the move-in is on {words} now."
+            return visit.redirect(next_path(visit, f"/turns/{turn['entity_id']}"), message)
+    return _change(visit, turn, response, form, 422)
 
 
 def _refuse(refusal: Refusal, form: Form, parties: Sequence[Form]) -> None:

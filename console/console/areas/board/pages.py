@@ -87,21 +87,25 @@ async def show_board(visit: Visit) -> web.StreamResponse:
     if view == "list":
         return await _list(visit)
     place = number(visit, "property_id")
-    wanted = [_request(visit, unit_statuses=[status], with_tasks=True, limit=CARDS) for status in UNDER_WAY]
+    requests = [_request(visit, unit_statuses=[status], with_tasks=True, limit=CARDS) for status in UNDER_WAY]
     if view == "weeks":
         after = {"after": visit.query["after"]} if visit.query.get("after") else {}
-        wanted = [_request(visit, under_way=True, with_tasks=True, limit=SHOWN, **after)]
+        requests = [_request(visit, under_way=True, with_tasks=True, limit=SHOWN, **after)]
     else:
         view = "board"
     counted, chosen, clashing, *pages = await together(
-        *_counts(visit, place), visit.call(BOARD, _clashes(visit)), *(visit.call(BOARD, one) for one in wanted)
+        *_counts(visit, place),
+        visit.call(BOARD, _clashes(visit)),
+        *(visit.call(BOARD, request) for request in requests),
     )
     values = _head(visit, view, counted, chosen, place) | {"clashes": _cards(visit, clashing.units)}
     if view == "weeks":
         (page,) = pages
-        days, shown = today(visit), _cards(visit, page.units)
-        return render(visit, "weeks", weeks=weeks(shown, days, visit.wall.zone), older=_next(visit, page), **values)
-    by_status = {one.unit_status: one.units for one in values["counts"].statuses}
+        days, shown_cards = today(visit), _cards(visit, page.units)
+        return render(
+            visit, "weeks", weeks=weeks(shown_cards, days, visit.wall.zone), older=_next(visit, page), **values
+        )
+    by_status = {row.unit_status: row.units for row in values["counts"].statuses}
     columns = [
         (status, by_status.get(status, 0), _cards(visit, page.units))
         for status, page in zip(UNDER_WAY, pages, strict=True)
@@ -129,11 +133,11 @@ async def _nothing() -> None:
 def _head(visit: Visit, view: str, counted: Any, chosen: Any, place: int) -> dict[str, Any]:
     """The values of the board's head: views, properties, counts."""
     counts = chosen or counted
-    name = next((one.property for one in counted.properties if one.property_id == place), "")
+    name = next((row.property for row in counted.properties if row.property_id == place), "")
     return {
         "here": HERE, "view": view, "counts": counts, "properties": counted.properties, "place": place,
-        "place_name": name, "under_way": sum(one.units for one in counts.statuses if one.unit_status in UNDER_WAY),
-        "back": visit.address, "views": [(words, _path(visit, view=one), one == view) for one, words in VIEWS],
+        "place_name": name, "under_way": sum(row.units for row in counts.statuses if row.unit_status in UNDER_WAY),
+        "back": visit.address, "views": [(words, _path(visit, view=name), name == view) for name, words in VIEWS],
     }  # fmt: skip
 
 
@@ -156,14 +160,14 @@ def _next(visit: Visit, page: Any) -> str:
 async def _list(visit: Visit) -> web.StreamResponse:
     status, place = visit.query.get("status", ""), number(visit, "property_id")
     clashes = bool(visit.query.get("clashes"))
-    wanted: dict[str, Any] = {"unit_statuses": [status] if status in UNDER_WAY else list(UNDER_WAY)}
+    choices: dict[str, Any] = {"unit_statuses": [status] if status in UNDER_WAY else list(UNDER_WAY)}
     after: dict[str, Any] = {"after": visit.query["after"]} if visit.query.get("after") else {}
     if clashes:
-        wanted, after = {"clashes": True}, {"after_id": number(visit, "after")} if number(visit, "after") else {}
+        choices, after = {"clashes": True}, {"after_id": number(visit, "after")} if number(visit, "after") else {}
     if "csv" in visit.query:
-        page = await visit.call(BOARD, _request(visit, limit=CSV_UNITS, **wanted, **after))
+        page = await visit.call(BOARD, _request(visit, limit=CSV_UNITS, **choices, **after))
         return _csv_of_units(_cards(visit, page.units))
-    request = _request(visit, limit=SHOWN, with_tasks=True, **wanted, **after)
+    request = _request(visit, limit=SHOWN, with_tasks=True, **choices, **after)
     counted, chosen, page = await together(*_counts(visit, place), visit.call(BOARD, request))
     return render(
         visit, "list", cards=_cards(visit, page.units), older=_next(visit, page), later=bool(after), only=status,
@@ -173,14 +177,14 @@ async def _list(visit: Visit) -> web.StreamResponse:
     )  # fmt: skip
 
 
-def _csv_of_units(shown: Sequence[Card]) -> web.Response:
+def _csv_of_units(board_cards: Sequence[Card]) -> web.Response:
     header = (
         "unit_id", "unit", "property_id", "property", "unit_status", "since", "since_or_earlier", "turn_id",
         "move_out_date", "has_left", "projected_ready_on", "next_move_in", "next_turn_id", "next_resident",
         "tasks_open", "tasks_late", "late", "clash", "soon",
     )  # fmt: skip
     rows = []
-    for card in shown:
+    for card in board_cards:
         unit = card.unit
         rows.append([
             unit.unit_id, unit.name, unit.property_id, unit.property, unit.unit_status,
@@ -234,7 +238,7 @@ async def show_turn(visit: Visit) -> web.StreamResponse:
     turn_id = visit.number("turn_id")
     turn = json.loads((await visit.call(TURN, turns_pb2.GetTurnRequest(turn_id=turn_id))).document.json)
     unit_id = turn["unit"]["id"]
-    found, tasks, tickets, events, audit = await together(
+    response, tasks, tickets, events, audit = await together(
         visit.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)),
         visit.panel(TASKS, turn_tasks_pb2.ListTasksRequest(turn_id=turn_id)),
         visit.include("/tickets/panel", unit_id=unit_id),
@@ -242,17 +246,17 @@ async def show_turn(visit: Visit) -> web.StreamResponse:
         visit.include("/audit/panel", kind="turn", id=turn_id),
     )
     days = today(visit)
-    now = cards.card_of(found.unit, days, visit.wall.zone) if found.ok else None
+    now = cards.card_of(response.unit, days, visit.wall.zone) if response.ok else None
     late = sum(cards.is_late(task, days.today) for task in tasks.tasks) if tasks.ok else 0
-    place, before, _ = rows.place_of(found.value, turn_id) if found.ok else (None, None, None)
+    place, before, _ = rows.place_of(response.value, turn_id) if response.ok else (None, None, None)
     came = cards.date_of(turn["move_in_date"] or "")
     return render(
-        visit, "turn", here=HERE, turn=turn, found=found, now=now, tasks=tasks, late=late,
-        is_now=found.ok and found.unit.turn_id == turn_id,
-        plan=plan_of(found.unit) if found.ok else None, others=(tickets, events, audit),
-        changed=_instant(turn["updated_at"]), fed=_instant(turn["occupancy_fed_at"]), place=place, before=before,
-        is_clash=found.ok and any(one.is_clash for one in found.planned if one.turn_id == turn_id),
-        lets=found.ok and rows.can_be_let(found.value), party_name=residencies.party_name,
+        visit, "turn", here=HERE, turn=turn, response=response, now=now, tasks=tasks, late=late,
+        is_now=response.ok and response.unit.turn_id == turn_id, plan=plan_of(response.unit) if response.ok else None,
+        others=(tickets, events, audit), changed=_instant(turn["updated_at"]), fed=_instant(turn["occupancy_fed_at"]),
+        place=place, before=before,
+        is_clash=response.ok and any(planned.is_clash for planned in response.planned if planned.turn_id == turn_id),
+        lets=response.ok and rows.can_be_let(response.value), party_name=residencies.party_name,
         is_recent=came is not None and 0 <= (days.today - came).days < RECENT_DAYS,
     )  # fmt: skip
 
@@ -303,45 +307,45 @@ def _csv_of_tasks(tasks: Sequence[turn_tasks_pb2.PlacedTask]) -> web.Response:
         "property",
     )
     rows = [
-        [one.task.task_id, one.task.task_type, one.task.status, one.task.scheduled_date, one.task.turn_id,
-         one.task.unit_id, one.unit, one.property_id, one.property]
-        for one in tasks
+        [placed.task.task_id, placed.task.task_type, placed.task.status, placed.task.scheduled_date,
+         placed.task.turn_id, placed.task.unit_id, placed.unit, placed.property_id, placed.property]
+        for placed in tasks
     ]  # fmt: skip
     return csv_files.answer("make-ready-tasks", header, rows)
 
 
 async def show_task(visit: Visit) -> web.StreamResponse:
     task_id = visit.number("task_id")
-    found = (await visit.call(TASK, turn_tasks_pb2.GetTaskRequest(task_id=task_id))).task
+    placed = (await visit.call(TASK, turn_tasks_pb2.GetTaskRequest(task_id=task_id))).task
     events, audit = await together(
         visit.include("/events/panel", kind="turn_task", id=task_id),
         visit.include("/audit/panel", kind="turn_task", id=task_id),
     )
-    return render(visit, "task", here=HERE, placed=found, task=found.task, others=(events, audit))
+    return render(visit, "task", here=HERE, placed=placed, task=placed.task, others=(events, audit))
 
 
 async def show_transitions(visit: Visit) -> web.StreamResponse:
     """A unit's residencies with contacts, which svc-occupancy writes to the audit log, and its changes of status."""
     unit_id = visit.number("unit_id")
-    wanted = residencies_pb2.ListResidenciesRequest(unit_id=unit_id, limit=SHOWN)
+    request = residencies_pb2.ListResidenciesRequest(unit_id=unit_id, limit=SHOWN)
     if before := number(visit, "before"):
-        wanted.before_turn_id = before
-    wanted_changes = turn_board_pb2.ListUnitStatusChangesRequest(unit_id=unit_id, limit=SHOWN)
+        request.before_turn_id = before
+    changes_request = turn_board_pb2.ListUnitStatusChangesRequest(unit_id=unit_id, limit=SHOWN)
     if before_change := number(visit, "changes_before"):
-        wanted_changes.before_version = before_change
-    page = await visit.call(RESIDENCIES, wanted)
-    found, changes = await together(
-        visit.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)), visit.panel(CHANGES, wanted_changes)
+        changes_request.before_version = before_change
+    page = await visit.call(RESIDENCIES, request)
+    response, changes = await together(
+        visit.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)), visit.panel(CHANGES, changes_request)
     )
-    names = await names_of(visit, [one.actor for one in changes.changes] if changes.ok else [])
+    names = await names_of(visit, [change.actor for change in changes.changes] if changes.ok else [])
     days, path = today(visit), f"/units/{unit_id}/transitions"
     more = with_query(path, {"before": page.next_before_turn_id}) if page.HasField("next_before_turn_id") else ""
     has_older = changes.ok and changes.HasField("next_before_version")
     older = {"before": before or "", "changes_before": changes.next_before_version} if has_older else {}
     return render(
-        visit, "transitions", here=HERE, page=page, found=found, changes=changes, names=names, before=before,
-        now=cards.card_of(found.unit, days, visit.wall.zone) if found.ok else None, more=more, path=path,
-        row=rows.row_of(found.value) if found.ok else [], lets=found.ok and rows.can_be_let(found.value),
+        visit, "transitions", here=HERE, page=page, response=response, changes=changes, names=names, before=before,
+        now=cards.card_of(response.unit, days, visit.wall.zone) if response.ok else None, more=more, path=path,
+        row=rows.row_of(response.value) if response.ok else [], lets=response.ok and rows.can_be_let(response.value),
         bars=residencies.bars(page.residencies, days.today), causes=residencies.CAUSES, before_change=before_change,
         older_changes=with_query(path, older) if older else "", name_of=residencies.name_of,
         party_name=residencies.party_name, forgets=visit.opens(forgetting.PATH),
@@ -351,13 +355,14 @@ async def show_transitions(visit: Visit) -> web.StreamResponse:
 async def panel(visit: Visit) -> web.StreamResponse:
     """A unit's status, turns and residents; or a property's units by status, and its clashes."""
     if unit_id := number(visit, "unit_id"):
-        found = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id))
-        card, over = cards.card_of(found.unit, today(visit), visit.wall.zone), rows.left_over(found)
+        response = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id))
+        card, over = cards.card_of(response.unit, today(visit), visit.wall.zone), rows.left_over(response)
         ids = {task.task_id for task in over}
         card = replace(card, tasks=[task for task in card.tasks if task.task_id not in ids])
         return render(
-            visit, "unit_panel", unit=found.unit, card=card, residents=found.residents, planned=found.planned,
-            left_over=over, row=rows.row_of(found), lets=rows.can_be_let(found), party_name=residencies.party_name,
+            visit, "unit_panel", unit=response.unit, card=card, residents=response.residents, planned=response.planned,
+            left_over=over, row=rows.row_of(response), lets=rows.can_be_let(response),
+            party_name=residencies.party_name,
         )  # fmt: skip
     place = number(visit, "property_id")
     if not place:
@@ -383,5 +388,5 @@ async def home(visit: Visit) -> web.StreamResponse:
     return render(
         visit, "home", counts=counted, oldest=tasks.tasks[0] if tasks.tasks else None,
         weeks=weeks(_cards(visit, page.units), days, visit.wall.zone), clashes=_cards(visit, clashing.units),
-        under_way=sum(one.units for one in counted.statuses),
+        under_way=sum(row.units for row in counted.statuses),
     )  # fmt: skip

@@ -35,7 +35,7 @@ class Plan:
 
 
 def plan_of(unit: turn_board_pb2.BoardUnit) -> Plan:
-    choices = [(one, one) for one in cards.moves(unit)]
+    choices = [(status, status) for status in cards.moves(unit)]
     return Plan(
         Form(
             turn_board_pb2.SetUnitStatusRequest(unit_status=unit.unit_status),

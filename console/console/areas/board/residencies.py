@@ -39,7 +39,7 @@ def party_name(party: AnyParty) -> str:
 
 def name_of(residency: residencies_pb2.Residency) -> str:
     """The leaseholders' names; what is known instead if there are none."""
-    names = [party_name(one) for one in residency.parties if one.role != "guarantor"]
+    names = [party_name(party) for party in residency.parties if party.role != "guarantor"]
     if len(names) > 3:
         return f"{', '.join(names[:2])} and {len(names) - 2} more"
     return ", ".join(names) or "Names are not on record"
@@ -48,23 +48,23 @@ def name_of(residency: residencies_pb2.Residency) -> str:
 def bars(residencies: Sequence[residencies_pb2.Residency], today: datetime.date) -> Sequence[Markup]:
     """A bar for each, all on one scale: from the first move-in that is shown to the last day that any of them names. A
     residency without a move-in date begins with the scale, one without a move-out date ends with it."""
-    spans = [(date_of(one.move_in_date), date_of(one.move_out_date)) for one in residencies]
+    spans = [(date_of(residency.move_in_date), date_of(residency.move_out_date)) for residency in residencies]
     dates = [date for span in spans for date in span if date] + [today]
-    coming = [came for one, (came, _) in zip(residencies, spans, strict=True) if one.is_planned and came]
+    coming = [came for residency, (came, _) in zip(residencies, spans, strict=True) if residency.is_planned and came]
     start, end = min(dates), max([*dates, *(min(came, datetime.date.max - OPEN_DAYS) + OPEN_DAYS for came in coming)])
     scale = WIDTH / max((end - start).days, 1)
     now = round((today - start).days * scale, 1)
-    found = []
-    for one, (came, left) in zip(residencies, spans, strict=True):
+    drawings = []
+    for residency, (came, move_out) in zip(residencies, spans, strict=True):
         # Of a cancelled one, the dates did not come true.
-        tone = "ahead" if one.is_planned else {"Active": "tone", "Completed": "ok"}.get(one.status, "soft")
+        tone = "ahead" if residency.is_planned else {"Active": "tone", "Completed": "ok"}.get(residency.status, "soft")
         first = ((came or start) - start).days * scale
-        wide = max(((left or end) - (came or start)).days * scale, LEAST)
+        wide = max(((move_out or end) - (came or start)).days * scale, LEAST)
         first = min(first, WIDTH - wide) if wide < WIDTH else 0.0
-        words = f"{_words(came) or 'before'} to {_words(left) or 'now'}"
-        if one.is_planned:
-            words = f"planned from {_words(came)}" + (f" to {_words(left)}" if left else "")
-        found.append(
+        words = f"{_words(came) or 'before'} to {_words(move_out) or 'now'}"
+        if residency.is_planned:
+            words = f"planned from {_words(came)}" + (f" to {_words(move_out)}" if move_out else "")
+        drawings.append(
             Markup(
                 '<svg class="bars life" viewBox="0 0 {} 18" preserveAspectRatio="none" role="img" aria-label="{}">'
                 '<rect class="soft" x="0" y="7" width="{}" height="4" rx="2"/>'
@@ -72,7 +72,7 @@ def bars(residencies: Sequence[residencies_pb2.Residency], today: datetime.date)
                 '<line class="today" x1="{}" y1="0" x2="{}" y2="18"/></svg>'
             ).format(WIDTH, words, WIDTH, tone, round(first, 1), round(wide, 1), now, now)
         )
-    return found
+    return drawings
 
 
 def _words(date: datetime.date | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from console.areas.board.cards import Days, date_of, overlap
 from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
 
-Found = turn_board_pb2.GetBoardUnitResponse
+UnitResponse = turn_board_pb2.GetBoardUnitResponse
 NOW, PLANNED = "now", "planned"
 
 
@@ -26,57 +26,57 @@ class Place:
     residents: Sequence[turn_board_pb2.Resident]
 
 
-def row_of(found: Found) -> list[Place]:
+def row_of(response: UnitResponse) -> list[Place]:
     """The unit's active turns, in the order in which they begin."""
-    unit, row = found.unit, []
+    unit, row = response.unit, []
     if unit.turn_id:
         came, leaves = date_of(unit.move_in_date), date_of(unit.move_out_date)
-        row.append(Place(unit.turn_id, False, unit.has_left, came, leaves, found.residents))
-    for one in found.planned:
-        came, leaves = date_of(one.move_in_date), date_of(one.move_out_date)
-        row.append(Place(one.turn_id, True, False, came, leaves, one.residents))
+        row.append(Place(unit.turn_id, False, unit.has_left, came, leaves, response.residents))
+    for planned in response.planned:
+        came, leaves = date_of(planned.move_in_date), date_of(planned.move_out_date)
+        row.append(Place(planned.turn_id, True, False, came, leaves, planned.residents))
     return row
 
 
-def place_of(found: Found, turn_id: int) -> tuple[Place | None, Place | None, Place | None]:
+def place_of(response: UnitResponse, turn_id: int) -> tuple[Place | None, Place | None, Place | None]:
     """The turn's place in the row, the one before it and the one behind it; None for each that there is not."""
-    row: list[Place | None] = [None, *row_of(found), None]
-    for number, one in enumerate(row):
-        if one is not None and one.turn_id == turn_id:
-            return one, row[number - 1], row[number + 1]
+    row: list[Place | None] = [None, *row_of(response), None]
+    for number, place in enumerate(row):
+        if place is not None and place.turn_id == turn_id:
+            return place, row[number - 1], row[number + 1]
     return None, None, None
 
 
-def last_of(found: Found) -> Place | None:
+def last_of(response: UnitResponse) -> Place | None:
     """The turn behind which a new resident is let in; None if the unit has no active turn."""
-    return next(reversed(row_of(found)), None)
+    return next(reversed(row_of(response)), None)
 
 
-def can_be_let(found: Found) -> bool:
+def can_be_let(response: UnitResponse) -> bool:
     """Whether a move-in can be recorded: the last resident of the row leaves, or has left."""
-    last = last_of(found)
+    last = last_of(response)
     return last is None or last.has_left or last.leaves is not None
 
 
-def left_over(found: Found) -> list[turn_tasks_pb2.TurnTask]:
+def left_over(response: UnitResponse) -> list[turn_tasks_pb2.TurnTask]:
     """Open tasks of turns that are over."""
-    active = {one.turn_id for one in row_of(found)}
-    return [task for task in found.unit.tasks if task.status == "Open" and task.turn_id not in active]
+    active = {place.turn_id for place in row_of(response)}
+    return [task for task in response.unit.tasks if task.status == "Open" and task.turn_id not in active]
 
 
-def open_tasks(found: Found, turn_id: int) -> list[turn_tasks_pb2.TurnTask]:
+def open_tasks(response: UnitResponse, turn_id: int) -> list[turn_tasks_pb2.TurnTask]:
     """The turn's open tasks, as far as the board has them."""
-    return [task for task in found.unit.tasks if task.status == "Open" and task.turn_id == turn_id]
+    return [task for task in response.unit.tasks if task.status == "Open" and task.turn_id == turn_id]
 
 
-def notice_of(found: Found, leaves: datetime.date | None, today: datetime.date) -> Place | None:
+def notice_of(response: UnitResponse, leaves: datetime.date | None, today: datetime.date) -> Place | None:
     """Whose notice a departure on this day is; None if nobody can give one.
 
     It is the current resident's. Once that one has left, and a resident is to move in by then, it is the next one's.
     """
-    row = row_of(found)
+    row = row_of(response)
     current = row[0] if row and not row[0].is_planned else None
-    following = next((one for one in row if one.is_planned), None)
+    following = next((place for place in row if place.is_planned), None)
     if current is None or (current.has_left and following and leaves and following.came and leaves >= following.came):
         return following
     return current
@@ -106,8 +106,8 @@ class Effect:
         return (sent.get("seen", ""), sent.get("sure", "")) == (self.kind, self.sure)
 
 
-def effect_of_move_in(found: Found, came: datetime.date | None, days: Days) -> Effect:
-    last = last_of(found)
+def effect_of_move_in(response: UnitResponse, came: datetime.date | None, days: Days) -> Effect:
+    last = last_of(response)
     if came is None:
         return Effect(PLANNED if last and last.is_planned else "")
     is_planned = came > days.today or (last is not None and last.is_planned)
@@ -128,11 +128,11 @@ def effect_of_change(
     return Effect(PLANNED if came > days.today or place.is_planned else NOW, oddities, came.isoformat())
 
 
-def effect_of_notice(found: Found, leaves: datetime.date | None, days: Days) -> Effect:
-    place = notice_of(found, leaves, days.today)
+def effect_of_notice(response: UnitResponse, leaves: datetime.date | None, days: Days) -> Effect:
+    place = notice_of(response, leaves, days.today)
     if place is None or leaves is None:
         return Effect(str(place.turn_id) if place else "")
-    _, _, behind = place_of(found, place.turn_id)
+    _, _, behind = place_of(response, place.turn_id)
     oddities = []
     if place.came is not None and leaves < place.came:
         word = "moves" if place.is_planned else "moved"

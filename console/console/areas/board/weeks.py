@@ -77,23 +77,23 @@ def _stretches(
     card: Card, days: Days, start: datetime.date, end: datetime.date, zone: datetime.tzinfo
 ) -> Iterator[tuple[str, datetime.date, datetime.date, str]]:
     unit, status = card.unit, card.unit.unit_status
-    left, ready_on = date_of(unit.move_out_date), date_of(unit.projected_ready_on)
+    move_out, ready_on = date_of(unit.move_out_date), date_of(unit.projected_ready_on)
     comes = card.move_in
     last = _before(comes) if comes else end
     if status == NOTICE:
-        leaves = f"Notice · leaves {days.words(left)}" if left else "Notice"
-        yield "violet", start, min(left or last, last) if card.clash else left or last, leaves
-        if card.clash and (left is None or left > last):
+        leaves = f"Notice · leaves {days.words(move_out)}" if move_out else "Notice"
+        yield "violet", start, min(move_out or last, last) if card.clash else move_out or last, leaves
+        if card.clash and (move_out is None or move_out > last):
             pass  # the work begins after the next resident's day
-        elif left and ready_on:
-            yield "red" if card.late else "amber", _after(left), ready_on, f"ready {days.words(ready_on)}"
-        elif left:
-            yield "red" if card.late else "amber", _after(left), last, "No ready date yet"
+        elif move_out and ready_on:
+            yield "red" if card.late else "amber", _after(move_out), ready_on, f"ready {days.words(ready_on)}"
+        elif move_out:
+            yield "red" if card.late else "amber", _after(move_out), last, "No ready date yet"
     elif status == NOT_READY:
-        left = date_of(unit.empty_since)
-        if left and left >= start:
-            yield "violet", start, left, ""  # the days before the departure
-        first = _after(left) if left else start
+        move_out = date_of(unit.empty_since)
+        if move_out and move_out >= start:
+            yield "violet", start, move_out, ""  # the days before the departure
+        first = _after(move_out) if move_out else start
         yield "red" if card.late else "amber", first, _until(ready_on, days, last), _work(card, days, ready_on)
     elif status == DOWN:
         words = f"Down · ready {days.words(ready_on)}" if ready_on else "Down · no date yet"
@@ -127,9 +127,9 @@ def _until(ready_on: datetime.date | None, days: Days, last: datetime.date) -> d
 
 def _work(card: Card, days: Days, ready_on: datetime.date | None) -> str:
     if card.unit.tasks_late:
-        what = f"{count(card.unit.tasks_late, 'task')} late"
+        work = f"{count(card.unit.tasks_late, 'task')} late"
     else:
-        what = ", ".join(task.name for task in card.tasks if task.look != "done")[:60]
+        work = ", ".join(task.name for task in card.tasks if task.look != "done")[:60]
     when = f"ready {days.words(ready_on)}" if ready_on else "no ready date yet"
-    whole = f"{what} · {when}" if what else when
+    whole = f"{work} · {when}" if work else when
     return whole[:1].upper() + whole[1:]

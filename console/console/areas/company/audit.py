@@ -96,10 +96,10 @@ def changes_of(entry: pb.AuditEntry) -> Sequence[Change]:
 
 def _object(data: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(data) if data else {}
+        parsed = json.loads(data) if data else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {"": found}
+    return parsed if isinstance(parsed, dict) else {"": parsed}
 
 
 def _text(value: Any) -> str | None:
@@ -110,31 +110,33 @@ def _text(value: Any) -> str | None:
 
 def merged(pages: Mapping[str, Sequence[pb.AuditEntry]], limit: int) -> list[tuple[str, pb.AuditEntry]]:
     """The newest entries of all services. Of one service, they stay in its own order."""
-    entries = [(service, place, entry) for service, found in pages.items() for place, entry in enumerate(found)]
-    entries.sort(key=lambda one: (-one[2].recorded_at.seconds, -one[2].recorded_at.nanos, one[0], one[1]))
+    entries = [
+        (service, place, entry) for service, page_entries in pages.items() for place, entry in enumerate(page_entries)
+    ]
+    entries.sort(key=lambda row: (-row[2].recorded_at.seconds, -row[2].recorded_at.nanos, row[0], row[1]))
     return [(service, entry) for service, _, entry in entries[:limit]]
 
 
 def read_cursor(text: str) -> dict[str, int]:
     """The last entry that was shown of each service: "gateway.41_svc-tickets.7". Anything else in it is left out."""
-    found = {}
+    last_ids = {}
     for part in text[:200].split("_"):
         service, _, number = part.rpartition(".")
         if service in SERVICES and number.isascii() and number.isdigit() and len(number) < 19:
-            found[service] = int(number)
-    return found
+            last_ids[service] = int(number)
+    return last_ids
 
 
-def next_cursor(before: Mapping[str, int], shown: Sequence[tuple[str, pb.AuditEntry]]) -> str:
+def next_cursor(before: Mapping[str, int], newest: Sequence[tuple[str, pb.AuditEntry]]) -> str:
     """The cursor of the page after this one."""
-    last = {**before, **{service: entry.id for service, entry in shown}}
+    last = {**before, **{service: entry.id for service, entry in newest}}
     return "_".join(f"{service}.{number}" for service, number in sorted(last.items()))
 
 
-def _actors(shown: Sequence[tuple[str, pb.AuditEntry]]) -> Sequence[str]:
+def _actors(newest: Sequence[tuple[str, pb.AuditEntry]]) -> Sequence[str]:
     """Those who did something, and the keys that it was about."""
-    keys = [f"api_key:{entry.subject_id}" for _, entry in shown if entry.subject == "key"]
-    return [*(entry.actor for _, entry in shown), *keys]
+    keys = [f"api_key:{entry.subject_id}" for _, entry in newest if entry.subject == "key"]
+    return [*(entry.actor for _, entry in newest), *keys]
 
 
 async def show_audit(visit: Visit) -> web.StreamResponse:
@@ -147,18 +149,18 @@ async def show_audit(visit: Visit) -> web.StreamResponse:
         *(visit.panel(LIST, _before(request, before.get(service)), service=service) for service in SERVICES)
     )
     pages = dict(zip(SERVICES, panels, strict=True))
-    shown = merged({service: page.entries for service, page in pages.items() if page.ok}, limit)
-    names = await names_of(visit, _actors(shown))
+    newest = merged({service: page.entries for service, page in pages.items() if page.ok}, limit)
+    names = await names_of(visit, _actors(newest))
     rows = [
         Row(service, entry, changes_of(entry), visit.path_of(entry.subject, entry.subject_id))
-        for service, entry in shown
+        for service, entry in newest
     ]
     if "csv" in visit.query:
         return _csv(rows, names)
-    found = [page.value for page in pages.values() if page.value is not None]
-    has_more = any(page.HasField("next_before_id") for page in found)
-    has_more = has_more or sum(len(page.entries) for page in found) > len(shown)
-    cursor = next_cursor(before, shown) if has_more else ""
+    responses = [page.value for page in pages.values() if page.value is not None]
+    has_more = any(page.HasField("next_before_id") for page in responses)
+    has_more = has_more or sum(len(page.entries) for page in responses) > len(newest)
+    cursor = next_cursor(before, newest) if has_more else ""
     older = links.with_query(PATH, {**filters, "before": cursor}) if cursor else ""
     return visit.render(
         "company/audit.html", here=HERE, rows=rows, names=names, filters=filters, errors=errors, older=older,
@@ -182,17 +184,17 @@ async def panel(visit: Visit) -> web.StreamResponse:
 async def recent(visit: Visit) -> web.StreamResponse:
     """What happened just now, as a part of the first page: what people and scheduled work did, and the public events of
     what integrations did. An event of an act that has an entry is left out."""
-    (rows, names, _), found = await together(
+    (rows, names, _), page = await together(
         _newest(visit, SERVICES, pb.ListAuditRequest(limit=RECENT_SHOWN)),
         visit.panel(EVENTS, webhooks_pb2.ListEventsRequest(limit=RECENT_SHOWN)),
     )
     on_record = {row.entry.request_id for row in rows if row.entry.request_id}
-    events = found.events if found.ok else []
+    events = page.events if page.ok else []
     items: list[tuple[int, Any, Any]] = [(row.entry.recorded_at.ToNanoseconds(), row, None) for row in rows]
     items += [
-        (one.occurred_at.ToNanoseconds(), None, one)
-        for one in events
-        if one.event in HAPPENED and one.request_id not in on_record
+        (event.occurred_at.ToNanoseconds(), None, event)
+        for event in events
+        if event.event in HAPPENED and event.request_id not in on_record
     ]
     items.sort(key=lambda item: -item[0])
     return visit.render(
@@ -211,11 +213,13 @@ async def _newest(
     )
     if not any(page.ok for page in panels):
         raise ServiceUnavailable("no audit log")
-    shown = merged({one: page.entries for one, page in zip(services, panels, strict=True) if page.ok}, request.limit)
-    names = await names_of(visit, _actors(shown))
+    newest = merged(
+        {service: page.entries for service, page in zip(services, panels, strict=True) if page.ok}, request.limit
+    )
+    names = await names_of(visit, _actors(newest))
     rows = [
         Row(service, entry, changes_of(entry), visit.path_of(entry.subject, entry.subject_id))
-        for service, entry in shown
+        for service, entry in newest
     ]
     total = sum(len(page.entries) for page in panels if page.ok)
     return rows, names, total > len(rows) or any(page.HasField("next_before_id") for page in panels if page.ok)
@@ -289,9 +293,9 @@ def _csv(rows: Sequence[Row], names: Any) -> web.Response:
         "audit-log",
         header,
         (
-            (one.entry.recorded_at.ToJsonString(), one.entry.actor, names[one.entry.actor].name, one.entry.action,
-             one.entry.subject, one.entry.subject_id, one.entry.before.decode(errors="replace"),
-             one.entry.after.decode(errors="replace"), one.entry.request_id, one.service)
-            for one in rows
+            (row.entry.recorded_at.ToJsonString(), row.entry.actor, names[row.entry.actor].name, row.entry.action,
+             row.entry.subject, row.entry.subject_id, row.entry.before.decode(errors="replace"),
+             row.entry.after.decode(errors="replace"), row.entry.request_id, row.service)
+            for row in rows
         ),
     )  # fmt: skip

@@ -46,9 +46,9 @@ async def show_administrators(visit: Visit) -> web.StreamResponse:
 
 
 async def _administrators(visit: Visit, status: int = 200, **more: Any) -> web.Response:
-    found = await visit.call(LIST, pb.ListAdministratorsRequest())
+    response = await visit.call(LIST, pb.ListAdministratorsRequest())
     values = {"form": _invite_form(), "link": None, **more}
-    return visit.render("company/administrators.html", status, here=HERE, people=found.administrators, **values)
+    return visit.render("company/administrators.html", status, here=HERE, people=response.administrators, **values)
 
 
 async def invite(visit: Visit) -> web.StreamResponse:
@@ -58,13 +58,13 @@ async def invite(visit: Visit) -> web.StreamResponse:
         return await _administrators(visit, 422, form=form)
     form.message.idempotency_key = visit.act
     try:
-        made = await visit.call(INVITE, form.message)
+        invitation = await visit.call(INVITE, form.message)
     except Refusal as refusal:
         if needs_confirmation(refusal):
             raise
         form.refuse(refusal)
         return await _administrators(visit, refusal.status, form=form)
-    return await _administrators(visit, link=made.link, link_name=made.administrator.name)
+    return await _administrators(visit, link=invitation.link, link_name=invitation.administrator.name)
 
 
 def _person_form(person: pb.Administrator) -> Form:
@@ -79,13 +79,22 @@ async def show_administrator(visit: Visit) -> web.StreamResponse:
 
 async def _administrator(visit: Visit, status: int = 200, **more: Any) -> web.Response:
     """Raises HTTPNotFound."""
-    wanted = visit.number("administrator_id")
-    found, keys = await together(visit.call(LIST, pb.ListAdministratorsRequest()), _working_keys(visit, wanted))
-    person = next((one for one in found.administrators if one.administrator_id == wanted), None)
+    administrator_id = visit.number("administrator_id")
+    response, keys = await together(
+        visit.call(LIST, pb.ListAdministratorsRequest()), _working_keys(visit, administrator_id)
+    )
+    person = next(
+        (
+            administrator
+            for administrator in response.administrators
+            if administrator.administrator_id == administrator_id
+        ),
+        None,
+    )
     if person is None:
         raise web.HTTPNotFound
     values = {"form": _person_form(person), "link": None, "error": "", **more}
-    is_self = visit.who is not None and visit.who.person_id == wanted
+    is_self = visit.who is not None and visit.who.person_id == administrator_id
     return visit.render(
         "company/administrator.html", status, here=HERE, person=person, keys=keys, is_self=is_self, **values
     )
@@ -147,8 +156,11 @@ async def take_over_keys(visit: Visit) -> web.StreamResponse:
 async def revoke_keys(visit: Visit) -> web.StreamResponse:
     """Wants the administrator's e-mail typed."""
     number = visit.number("administrator_id")
-    found = await visit.call(LIST, pb.ListAdministratorsRequest())
-    email = next((one.email for one in found.administrators if one.administrator_id == number), "")
+    response = await visit.call(LIST, pb.ListAdministratorsRequest())
+    email = next(
+        (administrator.email for administrator in response.administrators if administrator.administrator_id == number),
+        "",
+    )
     if visit.form.get("email", "").strip().lower() != email:
         return await _administrator(visit, 422, error="Type the e-mail as it stands here, to revoke the keys.")
     request = identity_pb2.RevokeKeysRequest(of_administrator_id=number, idempotency_key=visit.act)
@@ -162,8 +174,8 @@ async def _of_keys(visit: Visit, rpc: str, request: Any, done: str) -> web.Strea
         if needs_confirmation(refusal) or refusal.status == 404:
             raise
         return await _administrator(visit, refusal.status, error=refusal.message)
-    said = f"{count(len(changed.keys), 'key')} {'is' if len(changed.keys) == 1 else 'are'} {done}"
-    return visit.redirect(f"{PATH}/{request.of_administrator_id}", said)
+    message = f"{count(len(changed.keys), 'key')} {'is' if len(changed.keys) == 1 else 'are'} {done}"
+    return visit.redirect(f"{PATH}/{request.of_administrator_id}", message)
 
 
 async def make_link(visit: Visit) -> web.StreamResponse:
@@ -172,9 +184,9 @@ async def make_link(visit: Visit) -> web.StreamResponse:
         administrator_id=visit.number("administrator_id"), remove_second_factor=bool(visit.form.get("remove"))
     )
     try:
-        made = await visit.call(LINK, request)
+        response = await visit.call(LINK, request)
     except Refusal as refusal:
         if needs_confirmation(refusal) or refusal.status == 404:
             raise
         return await _administrator(visit, refusal.status, error=refusal.message)
-    return await _administrator(visit, link=made.link)
+    return await _administrator(visit, link=response.link)

@@ -72,7 +72,7 @@ async def _settings(visit: Visit, status: int = 200, **forms: Any) -> web.Respon
         visit.call(GET, pb.GetCompanyRequest(company_id=visit.who.company_id)),
         visit.panel(POLICY, tickets_pb2.GetTicketPolicyRequest()),
     )
-    shown = {
+    values = {
         "company": _company_form(company.company),
         "factor": _factor_form(company.company),
         "policy": _policy_form(policy.value) if policy.ok else None,
@@ -80,7 +80,7 @@ async def _settings(visit: Visit, status: int = 200, **forms: Any) -> web.Respon
     }
     return visit.render(
         "company/settings.html", status, here=HERE, found=company.company, found_policy=policy,
-        zones=sorted(zoneinfo.available_timezones()), **(shown | forms),
+        zones=sorted(zoneinfo.available_timezones()), **(values | forms),
     )  # fmt: skip
 
 
@@ -91,8 +91,8 @@ async def update_company(visit: Visit) -> web.StreamResponse:
         form.errors["timezone"] = "This is no time zone; choose one such as America/New_York."
     else:
         six = _utc_of_six(form.message.timezone)
-        said = f"Saved. 06:00 in {form.message.timezone} is {six} UTC today."
-        return await _update(visit, form, "company", said)
+        message = f"Saved. 06:00 in {form.message.timezone} is {six} UTC today."
+        return await _update(visit, form, "company", message)
     return await _settings(visit, 422, company=form)
 
 
@@ -107,13 +107,17 @@ def _utc_of_six(timezone: str) -> str:
 async def update_factor(visit: Visit) -> web.StreamResponse:
     form = _factor_form(pb.Company())
     form.read(visit.form)
-    asked = form.message.second_factor_required
-    said = "Administrators need a second factor from now on." if asked else "A second factor is optional from now on."
+    is_required = form.message.second_factor_required
+    message = (
+        "Administrators need a second factor from now on."
+        if is_required
+        else "A second factor is optional from now on."
+    )
     visit.site.sessions.forget(visit.session)
-    return await _update(visit, form, "factor", said)
+    return await _update(visit, form, "factor", message)
 
 
-async def _update(visit: Visit, form: Form, name: str, said: str) -> web.StreamResponse:
+async def _update(visit: Visit, form: Form, name: str, message: str) -> web.StreamResponse:
     assert visit.who is not None
     if form.has_errors:
         return await _settings(visit, 422, **{name: form})
@@ -126,7 +130,7 @@ async def _update(visit: Visit, form: Form, name: str, said: str) -> web.StreamR
         form.refuse(refusal)
         return await _settings(visit, refusal.status, **{name: form})
     visit.site.sessions.forget(visit.session)
-    return visit.redirect(PATH, said)
+    return visit.redirect(PATH, message)
 
 
 async def update_policy(visit: Visit) -> web.StreamResponse:

@@ -59,11 +59,11 @@ async def second_factor(visit: Visit) -> web.StreamResponse:
     except Refusal as refusal:
         return _second_factor(visit, step, refusal.status, refusal.message)
     visit.begin(answer.session)
-    said = ""
+    message = ""
     if answer.HasField("recovery_codes_left"):
-        left = answer.recovery_codes_left
-        said = f"You used a recovery code, and have {left or 'none'} left. Your account's page makes new ones."
-    return visit.redirect(visit.next_path, said)
+        codes_left = answer.recovery_codes_left
+        message = f"You used a recovery code, and have {codes_left or 'none'} left. Your account's page makes new ones."
+    return visit.redirect(visit.next_path, message)
 
 
 async def start_passkey(visit: Visit) -> web.StreamResponse:
@@ -102,11 +102,11 @@ async def show_link(visit: Visit) -> web.StreamResponse:
 async def _link(visit: Visit, status: int = 200, refusal: Refusal | None = None) -> web.Response:
     text = visit.request.match_info["link"]
     try:
-        found = await visit.site.sessions.call(pb.UseLinkRequest(link=text, client=visit.client), pb.UseLinkResponse)
+        link = await visit.site.sessions.call(pb.UseLinkRequest(link=text, client=visit.client), pb.UseLinkResponse)
     except Refusal as over:
         return visit.render("entry/link_over.html", over.status, here=HERE, message=over.message)
     return visit.render(
-        "entry/link.html", status, here=HERE, link=found, is_reset=found.purpose == pb.LINK_PURPOSE_RESET,
+        "entry/link.html", status, here=HERE, link=link, is_reset=link.purpose == pb.LINK_PURPOSE_RESET,
         path=visit.request.path, error=refusal.message if refusal else "",
     )  # fmt: skip
 

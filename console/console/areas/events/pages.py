@@ -62,7 +62,7 @@ MAKERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class AuditedChange:
     """An entry of an audit log that a request led to."""
 
     service: str
@@ -71,10 +71,10 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a request did: people's and keys' deeds in all services. away: the services that did not answer."""
+    """What a request did: the changes by people and keys in all services. away: the services that did not answer."""
 
     request_id: str
-    deeds: Sequence[Deed]
+    changes: Sequence[AuditedChange]
     names: Names
     away: Sequence[str]
     single: pb.GetEventResponse | None = None
@@ -88,18 +88,18 @@ async def list_events(visit: Visit) -> web.StreamResponse:
     request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
     wants_trace = bool(request.request_id) and "csv" not in visit.query
     services = SERVICES if wants_trace else ()
-    found, *audited = await together(visit.call(LIST, request), *_audit(visit, request.request_id, services))
+    page, *audited = await together(visit.call(LIST, request), *_audit(visit, request.request_id, services))
     if "csv" in visit.query:
-        return _csv(found)
+        return _csv(page)
     trace = None
     if wants_trace:
-        single = found.events[0] if len(found.events) == 1 and not request.before_event_id else None
+        single = page.events[0] if len(page.events) == 1 and not request.before_event_id else None
         trace = await _trace(visit, request.request_id, dict(zip(services, audited, strict=True)), single)
-    has_more = found.HasField("next_before_event_id")
+    has_more = page.HasField("next_before_event_id")
     return visit.render(
-        "events/list.html", here=HERE, events=found.events, filters=chosen, errors=errors, trace=trace,
+        "events/list.html", here=HERE, events=page.events, filters=chosen, errors=errors, trace=trace,
         keys=KEYS, kinds=KINDS, outcomes=OUTCOMES, is_filtered=any(chosen.values()),
-        older=links.with_query(PATH, {**chosen, "before": found.next_before_event_id}) if has_more else "",
+        older=links.with_query(PATH, {**chosen, "before": page.next_before_event_id}) if has_more else "",
         csv_path=links.with_query(PATH, {**chosen, "csv": 1}), is_later=bool(request.before_event_id),
         newest=links.with_query(PATH, chosen),
     )  # fmt: skip
@@ -133,17 +133,17 @@ def _request(chosen: Mapping[str, str], visit: Visit) -> tuple[pb.ListEventsRequ
     return request, errors
 
 
-def _csv(found: pb.ListEventsResponse) -> web.Response:
+def _csv(page: pb.ListEventsResponse) -> web.Response:
     header = (
         "event_id", "event", "about", "entity_type", "entity_id", "occurred_at", "outcome", "waiting", "succeeded",
         "parked", "failed", "request_id", "kept_until",
     )  # fmt: skip
     names = {number: name for name, number in OUTCOME_NUMBERS.items()}
     rows = (
-        (one.event_id, one.event, one.about, one.entity_type, one.entity_id, one.occurred_at.ToJsonString(),
-         names.get(one.outcome, ""), one.waiting, one.succeeded, one.parked, one.failed, one.request_id,
-         one.expires_at.ToJsonString())
-        for one in found.events
+        (event.event_id, event.event, event.about, event.entity_type, event.entity_id, event.occurred_at.ToJsonString(),
+         names.get(event.outcome, ""), event.waiting, event.succeeded, event.parked, event.failed, event.request_id,
+         event.expires_at.ToJsonString())
+        for event in page.events
     )  # fmt: skip
     return csv_files.answer("events", header, rows)
 
@@ -159,19 +159,19 @@ async def _trace(
     audited: Mapping[str, Panel[audit_pb2.ListAuditResponse]],
     single: pb.Event | None = None,
 ) -> Trace:
-    deeds = [
-        Deed(service, entry)
+    changes = [
+        AuditedChange(service, entry)
         for service, page in audited.items()
         if page.ok and page.value is not None
         for entry in page.value.entries
     ]
-    deeds.sort(key=lambda one: (one.entry.recorded_at.seconds, one.entry.recorded_at.nanos))
+    changes.sort(key=lambda change: (change.entry.recorded_at.seconds, change.entry.recorded_at.nanos))
     names, event = await together(
-        names_of(visit, [one.entry.actor for one in deeds]),
+        names_of(visit, [change.entry.actor for change in changes]),
         visit.panel(GET, pb.GetEventRequest(event_id=single.event_id)) if single else _nothing(),
     )
     away = [service for service, page in audited.items() if not page.ok]
-    return Trace(request_id, deeds, names, away, event.value if event.ok else None)
+    return Trace(request_id, changes, names, away, event.value if event.ok else None)
 
 
 async def _nothing() -> Panel[Any]:
@@ -193,7 +193,7 @@ async def show_event(visit: Visit) -> web.StreamResponse:
     body = event.body.decode(errors="replace")
     return visit.render(
         "events/event.html", here=HERE, event=event, trace=trace, body=body, indented=body_text.indented(body),
-        states=[attempt_words.state_of(one) for one in event.deliveries],
+        states=[attempt_words.state_of(delivery) for delivery in event.deliveries],
     )  # fmt: skip
 
 
@@ -209,46 +209,54 @@ class RecordEvent:
 
     @property
     def undelivered(self) -> Sequence[pb.Delivery]:
-        return [one for one in self.deliveries if attempt_words.state_of(one) != SUCCEEDED]
+        return [delivery for delivery in self.deliveries if attempt_words.state_of(delivery) != SUCCEEDED]
 
 
 async def panel(visit: Visit) -> web.StreamResponse:
     """The events of a record, and which integrations got them. Staff see hosts alone."""
     kind, record = visit.query.get("kind", ""), filters.number(visit.query.get("id", ""))
     if kind not in dict(KINDS) or record is None:
-        return visit.render("events/panel.html", shown=(), kind=kind, record=0, older=False, host_of=host_of)
+        return visit.render("events/panel.html", record_events=(), kind=kind, record=0, older=False, host_of=host_of)
     events, deliveries = await together(
         visit.call(LIST, pb.ListEventsRequest(entity_type=kind, entity_id=record, limit=PANEL_EVENTS)),
         visit.call(OF_RECORD, pb.ListDeliveriesOfRequest(entity_type=kind, entity_id=record, limit=PANEL_DELIVERIES)),
     )
     by_event: dict[str, list[pb.Delivery]] = {}
-    for one in deliveries.deliveries:
-        by_event.setdefault(one.event_id, []).append(one)
-    shown = [RecordEvent(event, by_event.get(event.event_id, ())) for event in events.events]
+    for delivery in deliveries.deliveries:
+        by_event.setdefault(delivery.event_id, []).append(delivery)
+    record_events = [RecordEvent(event, by_event.get(event.event_id, ())) for event in events.events]
     return visit.render(
-        "events/panel.html", shown=shown, kind=kind, record=record, older=events.HasField("next_before_event_id"),
-        host_of=host_of,
+        "events/panel.html", record_events=record_events, kind=kind, record=record,
+        older=events.HasField("next_before_event_id"), host_of=host_of,
     )  # fmt: skip
 
 
 async def home(visit: Visit) -> web.StreamResponse:
     """The first page's counts and card: deliveries that are parked, and endpoints that fail."""
-    found = await visit.call(SUBSCRIPTIONS, pb.ListSubscriptionDetailsRequest(limit=SUBSCRIPTIONS_MAX))
-    every = found.subscriptions
-    trouble = [one for one in every if one.health != "healthy" or one.undelivered.parked]
-    trouble.sort(key=lambda one: (-one.undelivered.parked, one.health == "paused", one.sub_id))
+    page = await visit.call(SUBSCRIPTIONS, pb.ListSubscriptionDetailsRequest(limit=SUBSCRIPTIONS_MAX))
+    every = page.subscriptions
+    trouble = [
+        subscription for subscription in every if subscription.health != "healthy" or subscription.undelivered.parked
+    ]
+    trouble.sort(
+        key=lambda subscription: (
+            -subscription.undelivered.parked,
+            subscription.health == "paused",
+            subscription.sub_id,
+        )
+    )
     return visit.render(
         "events/home.html", every=every, trouble=trouble[:HOME_ROWS], host_of=host_of,
-        parked=sum(one.undelivered.parked for one in every),
-        failing=[one for one in trouble if one.HasField("failing_since")],
+        parked=sum(subscription.undelivered.parked for subscription in every),
+        failing=[subscription for subscription in trouble if subscription.HasField("failing_since")],
     )  # fmt: skip
 
 
-async def found(visit: Visit) -> web.StreamResponse:
+async def search_hits(visit: Visit) -> web.StreamResponse:
     """What a search finds by an exact id: of an event, which a delivery has too, or of a request."""
-    wanted = visit.query.get("q", "").strip()[: filters.TEXT_MAX].replace("\0", "")
-    sub_id, _, tail = wanted.partition("/")
-    event_id = (tail if filters.number(sub_id) else wanted).lower()
+    text = visit.query.get("q", "").strip()[: filters.TEXT_MAX].replace("\0", "")
+    sub_id, _, tail = text.partition("/")
+    event_id = (tail if filters.number(sub_id) else text).lower()
     if filters.is_event_id(event_id):
         try:
             await visit.call(GET, pb.GetEventRequest(event_id=event_id))
@@ -259,11 +267,11 @@ async def found(visit: Visit) -> web.StreamResponse:
             at = f"/webhooks/{sub_id}/deliveries/{event_id}" if event_id == tail.lower() else f"{PATH}/{event_id}"
             return visit.redirect(at)
     events: Sequence[pb.Event] = ()
-    if wanted and wanted.isascii() and " " not in wanted and len(wanted) >= 8:
-        request = pb.ListEventsRequest(request_id=wanted, limit=HOME_ROWS)
+    if text and text.isascii() and " " not in text and len(text) >= 8:
+        request = pb.ListEventsRequest(request_id=text, limit=HOME_ROWS)
         events = (await visit.call(LIST, request)).events
         if events:
-            return visit.redirect(links.with_query(PATH, {"request_id": wanted}))
+            return visit.redirect(links.with_query(PATH, {"request_id": text}))
     return visit.render("events/found.html")
 
 

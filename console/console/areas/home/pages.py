@@ -37,9 +37,9 @@ WORDS = ("Nothing", "One thing", "Two", "Three", "Four", "Five", "Six", "Seven",
 async def home(visit: Visit) -> web.StreamResponse:
     """For staff, their own work comes first."""
     assert visit.who is not None
-    own = visit.who.person_id if visit.kind == STAFF else None
+    person_id = visit.who.person_id if visit.kind == STAFF else None
     mine, recent, keys, *panels = await together(
-        visit.include("/tickets/panel", assignee_id=own) if own else _nothing(),
+        visit.include("/tickets/panel", assignee_id=person_id) if person_id else _nothing(),
         visit.include(RECENT),
         visit.include(INTEGRATIONS),
         *(visit.include(path) for path in COUNTS),
@@ -52,8 +52,8 @@ async def home(visit: Visit) -> web.StreamResponse:
         title=f"{greeting(visit.wall.now.hour)} {sentence(sum(need[1] in URGENT for need in needs))}",
         needs=[Markup(need[0]) for need in needs],  # noqa: S704 - the areas' templates made them
         board=cards.pop("/board/home"), tickets=cards.pop("/tickets/home"),
-        integrations=[one for one in (cards.pop("/events/home"), keys) if one],
-        others=[one for one in cards.values() if one],
+        integrations=[panel for panel in (cards.pop("/events/home"), keys) if panel],
+        others=[panel for panel in cards.values() if panel],
     )  # fmt: skip
 
 

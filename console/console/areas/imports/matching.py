@@ -52,21 +52,21 @@ class Matching:
 
     @property
     def has_errors(self) -> bool:
-        return any(one.error for one in self.choices)
+        return any(choice.error for choice in self.choices)
 
 
 def proposed(kind: Kind, facts: Facts) -> Matching:
     """The choices that the names of the columns and their samples suggest."""
-    samples = {one.name: one.samples for one in facts.columns}
-    own, choices = matched(kind, list(samples)), []
+    samples = {seen.name: seen.samples for seen in facts.columns}
+    sources, choices = matched(kind, list(samples)), []
     for column in kind.columns:
         choice = Choice(column)
-        if name := own.get(column.name):
+        if name := sources.get(column.name):
             choice.source = COLUMN + name
             if form := date_format(column, samples[name]):
                 choice.rule, choice.detail = DATE, form
             elif column.values and not set(samples[name]) <= set(column.values):
-                lines = [f"{one} = " for one in samples[name] if _is_line(one) and len(one) < SAMPLE_CHARACTERS]
+                lines = [f"{text} = " for text in samples[name] if _is_line(text) and len(text) < SAMPLE_CHARACTERS]
                 choice.rule, choice.detail = VALUES, "\n".join(lines)
         choices.append(choice)
     return Matching(kind, choices)
@@ -75,13 +75,13 @@ def proposed(kind: Kind, facts: Facts) -> Matching:
 def read(kind: Kind, facts: Facts, sent: Mapping[str, str]) -> Matching:
     """What a person chose; `has_errors` if it can't be used."""
     # A browser sends every line end as CRLF, also one in the name of a column.
-    names = {_one_end(COLUMN + one.name): COLUMN + one.name for one in facts.columns}
+    names = {_unix_line_ends(COLUMN + seen.name): COLUMN + seen.name for seen in facts.columns}
     choices = []
     for column in kind.columns:
         source = sent.get(f"from.{column.name}", "")
-        source = names.get(_one_end(source), source)
+        source = names.get(_unix_line_ends(source), source)
         text, rule, detail = (
-            _one_end(sent.get(f"{part}.{column.name}", "")).strip()[:CHARACTERS_MAX]
+            _unix_line_ends(sent.get(f"{part}.{column.name}", "")).strip()[:CHARACTERS_MAX]
             for part in ("text", "rule", "detail")
         )
         choice = Choice(column, source, text, rule if rule in RULES else "", detail)
@@ -146,39 +146,39 @@ def from_toml(kind: Kind, facts: Facts, mapping: str, timezone: str) -> Matching
     simple = {"kind", "ignore", "duplicates", "fields"}
     if not isinstance(fields, dict) or not set(top) <= simple or top.get("ignore") != ["*"]:
         return None
-    names = {one.name for one in facts.columns}
+    names = {seen.name for seen in facts.columns}
     choices = {column.name: Choice(column) for column in kind.columns}
     for name, rules in fields.items():
-        given = {"column": rules} if isinstance(rules, str) else dict(rules)
-        if name not in choices or given.pop("timezone", timezone) != timezone:
+        rule = {"column": rules} if isinstance(rules, str) else dict(rules)
+        if name not in choices or rule.pop("timezone", timezone) != timezone:
             return None
-        if given.get("column", next(iter(names), "")) not in names or not _is_chosen(choices[name], given):
+        if rule.get("column", next(iter(names), "")) not in names or not _is_chosen(choices[name], rule):
             return None
     return Matching(kind, list(choices.values()), str(top.get("duplicates", REJECT)))
 
 
-def _is_chosen(choice: Choice, given: dict[str, Any]) -> bool:
+def _is_chosen(choice: Choice, rule: dict[str, Any]) -> bool:
     """Makes a choice of a field's rules in a mapping. Returns whether it says all of them."""
-    if "column" in given:
-        choice.source = COLUMN + given.pop("column")
+    if "column" in rule:
+        choice.source = COLUMN + rule.pop("column")
     for source in (CONSTANT, TEMPLATE):
-        if source in given:
-            choice.source, choice.text = source, str(given.pop(source))
-    table = given.get("values")
-    if isinstance(given.get("date"), str):
-        choice.rule, choice.detail = DATE, given.pop("date")
+        if source in rule:
+            choice.source, choice.text = source, str(rule.pop(source))
+    table = rule.get("values")
+    if isinstance(rule.get("date"), str):
+        choice.rule, choice.detail = DATE, rule.pop("date")
     elif isinstance(table, dict) and all(
         _is_line(theirs) and _is_line(str(ours)) and "=" not in str(ours) for theirs, ours in table.items()
     ):
-        del given["values"]
+        del rule["values"]
         choice.rule, choice.detail = VALUES, "\n".join(f"{theirs} = {ours}" for theirs, ours in table.items())
-    elif given.get("number") == _COMMA:
+    elif rule.get("number") == _COMMA:
         choice.rule = COMMA
-        del given["number"]
-    return not given
+        del rule["number"]
+    return not rule
 
 
-def _one_end(text: str) -> str:
+def _unix_line_ends(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 

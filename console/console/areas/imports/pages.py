@@ -67,10 +67,10 @@ def _company(visit: Visit) -> int:
 
 async def _job(visit: Visit) -> Job:
     """The job of the path. Raises HTTPNotFound, also for another company's."""
-    found = await _jobs(visit).one(_company(visit), visit.number("import_id"))
-    if found is None:
+    job = await _jobs(visit).find(_company(visit), visit.number("import_id"))
+    if job is None:
         raise web.HTTPNotFound
-    return found
+    return job
 
 
 def _timezone(visit: Visit) -> str:
@@ -86,8 +86,8 @@ def _path(job_id: int) -> str:
 async def list_imports(visit: Visit) -> web.StreamResponse:
     state = lists.chosen(visit, "state", STATES)
     before = lists.number(visit, "after") or 2**63 - 1
-    found = await _jobs(visit).page(_company(visit), before=before, state=state)
-    rows, more = found[: states.PAGE_ROWS], found[states.PAGE_ROWS :]
+    jobs = await _jobs(visit).page(_company(visit), before=before, state=state)
+    rows, more = jobs[: states.PAGE_ROWS], jobs[states.PAGE_ROWS :]
     return visit.render(
         "imports/list.html",
         here=HERE,
@@ -125,20 +125,20 @@ async def upload(visit: Visit) -> web.StreamResponse:
         reading = _reading(visit)
     except ValueError as error:
         return _new(visit, *error.args)
-    async for one in visit.uploads:
-        return await _take(visit, one, reading)
+    async for file in visit.uploads:
+        return await _take(visit, file, reading)
     return _new(visit, "Choose a file.")
 
 
-async def _take(visit: Visit, one: Upload, reading: Reading) -> web.Response:
+async def _take(visit: Visit, file: Upload, reading: Reading) -> web.Response:
     """Stores one file, and makes its job."""
-    jobs, company_id, name = _jobs(visit), _company(visit), _file_name(one.name)
+    jobs, company_id, name = _jobs(visit), _company(visit), _file_name(file.name)
     if not name:
         return _new(visit, f"The file must be named {', '.join(ENDINGS[:4])}, or end with .gz behind that.")
     stored_as = f"imports/{company_id}/{secrets.token_urlsafe(24)}"
     size = Size()
     try:
-        await visit.site.files.save(stored_as, size.counted(one), bytes_max=FILE_BYTES_MAX)
+        await visit.site.files.save(stored_as, size.counted(file), bytes_max=FILE_BYTES_MAX)
     except FileSizeError:
         return _new(visit, "The file is larger than 512 MB. Compress it with gzip, or split it.")
     try:
@@ -154,7 +154,7 @@ async def _take(visit: Visit, one: Upload, reading: Reading) -> web.Response:
             stored_as=stored_as,
             reading=msgspec.json.encode(reading).decode(),
         )
-        job = await jobs.one(company_id, job_id)
+        job = await jobs.find(company_id, job_id)
         is_used = job is not None and job.stored_as == stored_as
     except BaseException:
         is_used = True  # it may have been stored: the file of a job must never go before the job
@@ -180,7 +180,7 @@ class Size:
 
 def _file_name(text: str) -> str:
     """The name under which the file is read; empty if its ending is none that can be."""
-    ending = next((one for one in sorted(ENDINGS, key=len, reverse=True) if text.lower().endswith(one)), "")
+    ending = next((suffix for suffix in sorted(ENDINGS, key=len, reverse=True) if text.lower().endswith(suffix)), "")
     stem = text[: len(text) - len(ending)].strip().lstrip(".")
     stem = stem.encode(errors="replace")[:NAME_BYTES_MAX].decode(errors="ignore") or "file"
     return f"{stem}{ending}" if ending else ""
@@ -188,14 +188,14 @@ def _file_name(text: str) -> str:
 
 def _reading(visit: Visit) -> Reading:
     """How the person says that the file is written. Raises ValueError with a sentence and the field."""
-    found = {name: visit.form.get(name, "").strip()[:100] for name in ("encoding", "delimiter", "sheet")}
+    options = {name: visit.form.get(name, "").strip()[:100] for name in ("encoding", "delimiter", "sheet")}
     for name, check in (("encoding", encodings.codec), ("delimiter", delimiters.checked)):
-        if found[name]:
+        if options[name]:
             try:
-                found[name] = check("\t" if found[name] == r"\t" else found[name])
+                options[name] = check("\t" if options[name] == r"\t" else options[name])
             except ValueError as error:
                 raise ValueError(f"{name.capitalize()} {error}.", name) from None
-    return Reading(**found)
+    return Reading(**options)
 
 
 async def show_import(visit: Visit) -> web.StreamResponse:
@@ -236,20 +236,20 @@ def _matching(visit: Visit, job: Job, facts: Facts, sent: matching.Matching | No
     chosen = lists.chosen(visit, "kind", KINDS) or (sent.kind.name if sent else "")
     name = chosen or (job.kind if job.kind in KINDS else "") or facts.kind
     kind = KINDS.get(name)
-    found = sent
-    if found is None and kind is not None:
+    shown_matching = sent
+    if shown_matching is None and kind is not None:
         if job.mapping and job.kind == kind.name and not chosen:
             # One that says more than the form has is edited as TOML: the form would lose some of it.
-            found = matching.from_toml(kind, facts, job.mapping, _timezone(visit))
+            shown_matching = matching.from_toml(kind, facts, job.mapping, _timezone(visit))
         elif chosen or not job.mapping:
-            found = matching.proposed(kind, facts)
+            shown_matching = matching.proposed(kind, facts)
     return {
         "kind": kind,
         "kinds": KINDS.values(),
-        "matching": found,
+        "matching": shown_matching,
         "rules": matching.RULES,
         "duplicates": matching.DUPLICATE_WORDS,
-        "samples": {one.name: one.samples for one in facts.columns},
+        "samples": {column.name: column.samples for column in facts.columns},
         "toml": toml or job.mapping,
         "refers": REFERENCES,
         "is_guess": not chosen and not job.kind,
@@ -263,8 +263,8 @@ async def check(visit: Visit) -> web.StreamResponse:
         return await _begin_check(visit, job, job.kind, job.mapping)
     facts = msgspec.json.decode(job.facts, type=Facts)
     toml = visit.form.get("toml", "").replace("\r\n", "\n").strip()
-    async for one in visit.uploads:
-        content = b"".join([part async for part in _bounded(one)])
+    async for file in visit.uploads:
+        content = b"".join([part async for part in _bounded(file)])
         if len(content) > MAPPING_BYTES_MAX:
             return await _show(visit, job, 422, "The mapping is larger than 256 KB.")
         toml = content.decode("utf-8-sig", "replace").replace("\r\n", "\n").strip() or toml
@@ -274,8 +274,8 @@ async def check(visit: Visit) -> web.StreamResponse:
         if visit.form.get("as") == "toml":
             if not toml:
                 raise ImportFault("The mapping is missing: write it, or choose its file.")
-            found = mapping_file.parsed(toml, "The mapping")
-            kind = found.records[0][0].name if len(found.records) == 1 else ALL
+            mapping = mapping_file.parsed(toml, "The mapping")
+            kind = mapping.records[0][0].name if len(mapping.records) == 1 else ALL
         else:
             sent = _sent(visit, facts)
             toml, kind = matching.written(sent, _timezone(visit)), sent.kind.name
@@ -318,16 +318,16 @@ async def check_plain(visit: Visit) -> web.StreamResponse:
     """Begins the dry run of a file whose columns have the fields' names."""
     job = await _job(visit)
     facts = msgspec.json.decode(job.facts, type=Facts)
-    kind = guessed([one.name for one in facts.columns])
+    kind = guessed([column.name for column in facts.columns])
     if kind is None or not facts.is_plain:
         return await _show(visit, job, 422, "The columns do not have the names of a kind's fields: match them.")
     return await _begin_check(visit, job, kind.name, "")
 
 
-async def _bounded(one: Upload) -> AsyncIterator[bytes]:
+async def _bounded(file: Upload) -> AsyncIterator[bytes]:
     """The parts of a file, up to a little more than MAPPING_BYTES_MAX."""
     size = 0
-    async for part in one.parts:
+    async for part in file.parts:
         size += len(part)
         yield part
         if size > MAPPING_BYTES_MAX:
@@ -372,7 +372,7 @@ async def delete(visit: Visit) -> web.StreamResponse:
 
 async def _moved(visit: Visit) -> web.Response:
     """Somebody else was faster, or the form was sent twice: the page says where the import is now."""
-    job = await _jobs(visit).one(_company(visit), visit.number("import_id"))
+    job = await _jobs(visit).find(_company(visit), visit.number("import_id"))
     if job is None:
         raise web.HTTPNotFound
     return visit.redirect(_path(job.id), f"This import is in another state now: {STATE_WORDS[job.state][2].lower()}.")
@@ -387,10 +387,10 @@ async def download_rejects(visit: Visit) -> web.StreamResponse:
         raise web.HTTPNotFound
 
     async def parts() -> AsyncGenerator[bytes]:
-        found: tuple[int, bytes] | None = part
-        while found is not None:
-            yield found[1]
-            found = await jobs.rejects_after(job.id, kind, found[0])
+        chunk: tuple[int, bytes] | None = part
+        while chunk is not None:
+            yield chunk[1]
+            chunk = await jobs.rejects_after(job.id, kind, chunk[0])
 
     return Streamed(parts(), _attached(_rejects_name(job.file_name, kind), job.file_name))
 
@@ -408,9 +408,15 @@ def _rejects_name(file_name: str, kind: str) -> str:
     return f"{stem}.rejects{'-' + kind if kind else ''}.{'csv' if ending.lower() == 'xlsx' else ending}"
 
 
-def _attached(name: str, of: str) -> dict[str, str]:
+def _attached(name: str, source_name: str) -> dict[str, str]:
     plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._- ") else "_" for sign in name)
-    kind = "application/toml" if of.endswith(".toml") else "text/csv" if ".csv" in of or ".xlsx" in of else "text/plain"
+    kind = (
+        "application/toml"
+        if source_name.endswith(".toml")
+        else "text/csv"
+        if ".csv" in source_name or ".xlsx" in source_name
+        else "text/plain"
+    )
     return {"Content-Disposition": f'attachment; filename="{plain}"', "Content-Type": f"{kind}; charset=utf-8"}
 
 
@@ -426,7 +432,7 @@ async def _permit(visit: Visit) -> str:
 
 def _can_fire(job: Job) -> bool:
     """Whether a kind of this import has public events."""
-    kinds = [KINDS[one.kind] for one in job.result.kinds] or ([KINDS[job.kind]] if job.kind in KINDS else [])
+    kinds = [KINDS[result.kind] for result in job.result.kinds] or ([KINDS[job.kind]] if job.kind in KINDS else [])
     return any(_has_events(kind) for kind in kinds)
 
 

@@ -28,8 +28,8 @@ _PRESET = ("property_id", "unit_id", "assignee_id", "scheduled_date", "title", "
 _AGAIN = ("property_id", "unit_id", "assignee_id", "title", "inspection_type", "compliance_type")
 
 
-def path_of(inspection_id: int, rest: str = "") -> str:
-    return f"{PATH}/{inspection_id}{rest}"
+def path_of(inspection_id: int, suffix: str = "") -> str:
+    return f"{PATH}/{inspection_id}{suffix}"
 
 
 async def does(visit: Visit, form: Form, rpc: str) -> Any:
@@ -51,13 +51,13 @@ async def show_new(visit: Visit) -> web.StreamResponse:
 
 
 async def _like(visit: Visit, inspection_id: int) -> Form:
-    found, rows = await together(
+    response, rows = await together(
         visit.call(GET, details_pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
         visit.call(ROWS, pb.ListInspectionRowsRequest(inspection_id=inspection_id)),
     )
-    one, form = found.inspection, fields.new_form()
-    form.preset({name: str(getattr(one, name) or "") for name in _AGAIN}, *_AGAIN)
-    form.values["is_compliance_inspection"] = "1" if one.is_compliance_inspection else ""
+    inspection, form = response.inspection, fields.new_form()
+    form.preset({name: str(getattr(inspection, name) or "") for name in _AGAIN}, *_AGAIN)
+    form.values["is_compliance_inspection"] = "1" if inspection.is_compliance_inspection else ""
     form.values["row"] = "\n".join(row.label for row in rows.rows)
     return form
 
@@ -68,23 +68,23 @@ async def _new(visit: Visit, form: Form, status: int = 200) -> web.Response:
 
 async def schedule(visit: Visit) -> web.StreamResponse:
     form = fields.new_form()
-    made = await does(visit, form, SCHEDULE)
-    if made is None:
+    scheduled = await does(visit, form, SCHEDULE)
+    if scheduled is None:
         return await _new(visit, form, form.status)
-    return visit.redirect(path_of(made.document.entity_id), "The inspection is planned.")
+    return visit.redirect(path_of(scheduled.document.entity_id), "The inspection is planned.")
 
 
-async def _found(visit: Visit) -> details_pb.InspectionDetails:
+async def _inspection(visit: Visit) -> details_pb.InspectionDetails:
     request = details_pb.GetInspectionDetailsRequest(inspection_id=visit.number("inspection_id"))
-    one: details_pb.InspectionDetails = (await visit.call(GET, request)).inspection
-    return one
+    inspection: details_pb.InspectionDetails = (await visit.call(GET, request)).inspection
+    return inspection
 
 
 async def show_edit(visit: Visit) -> web.StreamResponse:
-    one = await _found(visit)
-    if one.HasField("cancelled_at"):
+    inspection = await _inspection(visit)
+    if inspection.HasField("cancelled_at"):
         return await _closed(visit)
-    return await _edit(visit, one, fields.edit_form(one))
+    return await _edit(visit, inspection, fields.edit_form(inspection))
 
 
 async def _closed(visit: Visit) -> web.Response:
@@ -92,27 +92,27 @@ async def _closed(visit: Visit) -> web.Response:
     return visit.redirect(path_of(visit.number("inspection_id")), "The inspection is cancelled; it stays as it is.")
 
 
-async def _edit(visit: Visit, one: details_pb.InspectionDetails, form: Form, status: int = 200) -> web.Response:
-    form = await pickers.fill(visit, form, property_id=one.property_id)
-    return visit.render("inspections/edit.html", status, here=HERE, one=one, form=form)
+async def _edit(visit: Visit, inspection: details_pb.InspectionDetails, form: Form, status: int = 200) -> web.Response:
+    form = await pickers.fill(visit, form, property_id=inspection.property_id)
+    return visit.render("inspections/edit.html", status, here=HERE, inspection=inspection, form=form)
 
 
 async def edit(visit: Visit) -> web.StreamResponse:
-    one = await _found(visit)
-    form = fields.edit_form(one)
+    inspection = await _inspection(visit)
+    form = fields.edit_form(inspection)
     done = await does(visit, form, UPDATE)
     if done is None:
-        return await _edit(visit, one, form, form.status)
-    said = form.said("The inspection is changed.")
+        return await _edit(visit, inspection, form, form.status)
+    message = form.summary("The inspection is changed.")
     if form.changed == {"scheduled_date"}:
-        said = f"The inspection is planned for {form.message.scheduled_date} now."
-    return visit.redirect(path_of(one.inspection_id), said)
+        message = f"The inspection is planned for {form.message.scheduled_date} now."
+    return visit.redirect(path_of(inspection.inspection_id), message)
 
 
 # Start, complete, cancel
 
 
-async def _act(visit: Visit, rpc: str, request: Any, said: str, then: str = "") -> web.StreamResponse:
+async def _act(visit: Visit, rpc: str, request: Any, message: str, then: str = "") -> web.StreamResponse:
     """An act of one button. What refuses it stands above the inspection as it is now."""
     request.idempotency_key = visit.act
     try:
@@ -121,7 +121,7 @@ async def _act(visit: Visit, rpc: str, request: Any, said: str, then: str = "") 
         if refusal.status == web.HTTPNotFound.status_code or needs_confirmation(refusal):
             raise
         return await page(visit, refusal.status, error=refusal.message)
-    return visit.redirect(then or path_of(request.inspection_id), said)
+    return visit.redirect(then or path_of(request.inspection_id), message)
 
 
 async def start(visit: Visit) -> web.StreamResponse:

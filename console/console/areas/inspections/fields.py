@@ -25,7 +25,11 @@ _EXTERNAL = Field("external_id", "External id", "Its number in another system of
 
 
 def _labels(enum: Any) -> Sequence[tuple[str, str]]:
-    labels = [one.GetOptions().Extensions[options_pb2.label] for one in enum.DESCRIPTOR.values if one.number]
+    labels = [
+        enum_value.GetOptions().Extensions[options_pb2.label]
+        for enum_value in enum.DESCRIPTOR.values
+        if enum_value.number
+    ]
     return [(label, label) for label in labels]
 
 
@@ -37,9 +41,9 @@ def new_form() -> Form:
     return Form(pb.ScheduleInspectionRequest(), fields)
 
 
-def edit_form(one: details_pb.InspectionDetails) -> Edit:
+def edit_form(inspection: details_pb.InspectionDetails) -> Edit:
     request = pb.UpdateInspectionRequest(
-        inspection_id=one.inspection_id, is_compliance_inspection=one.is_compliance_inspection
+        inspection_id=inspection.inspection_id, is_compliance_inspection=inspection.is_compliance_inspection
     )
     for name in (
         "title",
@@ -50,8 +54,8 @@ def edit_form(one: details_pb.InspectionDetails) -> Edit:
         "compliance_type",
         "external_id",
     ):
-        if one.HasField(name):
-            setattr(request, name, getattr(one, name))
+        if inspection.HasField(name):
+            setattr(request, name, getattr(inspection, name))
     return Edit(request, (_TITLE, _DAY, _UNIT, _WHO, _TYPE, _COMPLIANCE, _LAW, _EXTERNAL))
 
 

@@ -76,8 +76,8 @@ class Row:
 
     @property
     def title(self) -> str:
-        one = self.inspection
-        return one.title or one.inspection_type or "An inspection without a title"
+        inspection = self.inspection
+        return inspection.title or inspection.inspection_type or "An inspection without a title"
 
     @property
     def status(self) -> tuple[str, str, str]:
@@ -101,11 +101,11 @@ class Row:
         return f"late by {self.days_late:,} day" + ("" if self.days_late == 1 else "s") if self.days_late else ""
 
 
-def row_of(one: pb.InspectionDetails, today: datetime.date) -> Row:
-    scheduled = datetime.date.fromisoformat(one.scheduled_date) if one.scheduled_date else None
-    completed = datetime.date.fromisoformat(one.completed_date) if one.completed_date else None
+def row_of(inspection: pb.InspectionDetails, today: datetime.date) -> Row:
+    scheduled = datetime.date.fromisoformat(inspection.scheduled_date) if inspection.scheduled_date else None
+    completed = datetime.date.fromisoformat(inspection.completed_date) if inspection.completed_date else None
     day = scheduled or completed
-    return Row(one, scheduled, completed, (today - day).days if one.late and day else 0)
+    return Row(inspection, scheduled, completed, (today - day).days if inspection.late and day else 0)
 
 
 def _today(visit: Visit) -> datetime.date:
@@ -172,13 +172,13 @@ async def list_inspections(visit: Visit) -> web.StreamResponse:
     request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
     if after := visit.query.get("after", "")[:40]:
         request.after = after
-    found, counts = await together(visit.call(SEARCH, request), count)
-    rows = [row_of(one, _today(visit)) for one in found.inspections]
+    page, counts = await together(visit.call(SEARCH, request), count)
+    rows = [row_of(inspection, _today(visit)) for inspection in page.inspections]
     if "csv" in visit.query:
         return _csv(rows)
     return visit.render(
         "inspections/list.html", here=HERE, rows=rows, later="after" in visit.query,
-        next=with_query(PATH, {**filters, "after": found.next}) if found.HasField("next") else "",
+        next=with_query(PATH, {**filters, "after": page.next}) if page.HasField("next") else "",
         first=with_query(PATH, filters), **_frame(visit, filters, errors, counts, "list", rows),
     )  # fmt: skip
 
@@ -193,14 +193,14 @@ def _frame(
     """What the list and the calendar share."""
     of_place = {name: filters[name] for name in PLACES}
     chips = []
-    for name, said, found in (
+    for name, label, record_name in (
         ("property_id", "Property", next((row.inspection.property_name for row in rows), "")),
         ("unit_id", "Unit", next((row.inspection.unit_name for row in rows), "")),
         ("assignee_id", "Who", next((row.inspection.assignee_name for row in rows), "")),
     ):
         if filters[name]:
-            word = "nobody" if name == "assignee_id" and int(filters[name]) == 0 else found or filters[name]
-            chips.append((said, word, _path({**filters, name: "", "show": shows})))
+            word = "nobody" if name == "assignee_id" and int(filters[name]) == 0 else record_name or filters[name]
+            chips.append((label, word, _path({**filters, name: "", "show": shows})))
 
     def number(value: int) -> str:
         return f" {value:,}{'+' if value >= 1000 else ''}" if value else ""
@@ -216,8 +216,8 @@ def _frame(
         "all": "All",
     }
     views = [
-        (said, _path({**of_place, "view": "" if name == "open" else name}), name == (filters["view"] or "open"))
-        for name, said in words.items()
+        (label, _path({**of_place, "view": "" if name == "open" else name}), name == (filters["view"] or "open"))
+        for name, label in words.items()
     ]
     mine = ""
     if visit.kind == STAFF and visit.who is not None and filters["assignee_id"] != str(visit.who.person_id):
@@ -280,16 +280,16 @@ async def _calendar(
     request = pb.ListInspectionDaysRequest(
         from_date=str(first), to_date=str(last), limit=IN_WEEK if shows == "week" else IN_MONTH, **_places(filters)
     )
-    found, counts = await together(visit.call(DAYS, request), count)
-    by_day = {one.date: one for one in found.days}
+    response, counts = await together(visit.call(DAYS, request), count)
+    by_day = {inspection_day.date: inspection_day for inspection_day in response.days}
     days = []
     for number in range((last - first).days + 1):
         on = first + number * ONE_DAY
-        one = by_day.get(str(on), pb.InspectionDay())
+        inspection_day = by_day.get(str(on), pb.InspectionDay())
         path = _path({**of_place, "view": "all", "from": str(on), "to": str(on)})
-        rows = [row_of(each, today) for each in one.inspections]
-        days.append(Day(on, rows, one.count, shows == "month" and on.month != day.month, path))
-    rows = [row for one in days for row in one.rows]
+        rows = [row_of(inspection, today) for inspection in inspection_day.inspections]
+        days.append(Day(on, rows, inspection_day.count, shows == "month" and on.month != day.month, path))
+    rows = [row for calendar_day in days for row in calendar_day.rows]
 
     def turn(on: datetime.date) -> str:
         return _path({**of_place, "show": shows, "day": str(on)})
@@ -304,13 +304,18 @@ async def _calendar(
 def _csv(rows: Sequence[Row]) -> web.Response:
     values = []
     for row in rows:
-        one = row.inspection
-        result = pb.InspectionResult.Name(one.result).removeprefix("INSPECTION_RESULT_").lower() if one.result else ""
+        inspection = row.inspection
+        result = (
+            pb.InspectionResult.Name(inspection.result).removeprefix("INSPECTION_RESULT_").lower()
+            if inspection.result
+            else ""
+        )
         values.append(
-            (one.inspection_id, one.inspection_number or "", one.title, one.inspection_type, one.property_name,
-             one.unit_name, one.scheduled_date, one.completed_date,
-             "Cancelled" if one.HasField("cancelled_at") else STATUSES[one.status][2], result, one.late,
-             one.assignee_name, one.compliance_type or one.is_compliance_inspection, one.external_id)
+            (inspection.inspection_id, inspection.inspection_number or "", inspection.title, inspection.inspection_type,
+             inspection.property_name, inspection.unit_name, inspection.scheduled_date, inspection.completed_date,
+             "Cancelled" if inspection.HasField("cancelled_at") else STATUSES[inspection.status][2], result,
+             inspection.late, inspection.assignee_name,
+             inspection.compliance_type or inspection.is_compliance_inspection, inspection.external_id)
         )  # fmt: skip
     return csv_files.answer("inspections", _HEADER, values)
 
@@ -323,16 +328,16 @@ async def page(visit: Visit, status: int = 200, *, error: str = "", **sent: Form
     """One inspection. error: why an act of one button was refused; sent: forms that are shown again: completing,
     cancelling, adding."""
     inspection_id = visit.number("inspection_id")
-    found, rows, tickets, events, history = await together(
+    response, rows, tickets, events, history = await together(
         visit.call(GET, pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
         visit.call(ROWS, rows_pb.ListInspectionRowsRequest(inspection_id=inspection_id)),
         visit.include("/tickets/panel", inspection_id=inspection_id),
         visit.include("/events/panel", kind="inspection", id=inspection_id),
         visit.include("/audit/panel", kind="inspection", id=inspection_id),
     )
-    by = await names.names_of(visit, [*(one.inspected_by for one in rows.rows), found.inspection.cancelled_by])
-    failed = sum(one.result == "failed" for one in rows.rows)
-    looked_at = sum(one.HasField("result") for one in rows.rows)
+    by = await names.names_of(visit, [*(row.inspected_by for row in rows.rows), response.inspection.cancelled_by])
+    failed = sum(row.result == "failed" for row in rows.rows)
+    looked_at = sum(row.HasField("result") for row in rows.rows)
     forms = {
         "completing": fields.complete_form(inspection_id, _today(visit)),
         "cancelling": fields.cancel_form(inspection_id),
@@ -341,29 +346,29 @@ async def page(visit: Visit, status: int = 200, *, error: str = "", **sent: Form
     }
     return visit.render(
         "inspections/inspection.html", status, here=HERE, error=error, sent=sent.keys(),
-        row=row_of(found.inspection, _today(visit)), rows=rows.rows, names=by,
+        row=row_of(response.inspection, _today(visit)), rows=rows.rows, names=by,
         failed=failed, looked_at=looked_at, tickets=tickets, events=events, history=history, **forms,
     )  # fmt: skip
 
 
 async def panel(visit: Visit) -> web.StreamResponse:
     """The inspections of a property or a unit: the open ones, and the last that were done."""
-    wanted: dict[str, Any] = {
+    place: dict[str, Any] = {
         name: int(visit.query[name]) for name in ("property_id", "unit_id") if _is_id(visit.query.get(name, ""))
     }
-    if not wanted:
+    if not place:
         raise web.HTTPNotFound
     ahead, done = await together(
-        visit.call(SEARCH, pb.SearchInspectionsRequest(status=OPEN, limit=IN_PANEL, **wanted)),
+        visit.call(SEARCH, pb.SearchInspectionsRequest(status=OPEN, limit=IN_PANEL, **place)),
         visit.call(
-            SEARCH, pb.SearchInspectionsRequest(status=[COMPLETED], newest_first=True, limit=DONE_IN_PANEL, **wanted)
+            SEARCH, pb.SearchInspectionsRequest(status=[COMPLETED], newest_first=True, limit=DONE_IN_PANEL, **place)
         ),
     )
     today = _today(visit)
     return visit.render(
-        "inspections/panel.html", ahead=[row_of(one, today) for one in ahead.inspections],
-        done=[row_of(one, today) for one in done.inspections], of_unit="unit_id" in wanted,
-        path=with_query(PATH, {"view": "all", **wanted}), plan=_plan_path(visit, wanted),
+        "inspections/panel.html", ahead=[row_of(inspection, today) for inspection in ahead.inspections],
+        done=[row_of(inspection, today) for inspection in done.inspections], of_unit="unit_id" in place,
+        path=with_query(PATH, {"view": "all", **place}), plan=_plan_path(visit, place),
     )  # fmt: skip
 
 
@@ -373,7 +378,7 @@ async def home(visit: Visit) -> web.StreamResponse:
         visit.call(COUNT, pb.CountInspectionsRequest()),
         visit.call(SEARCH, pb.SearchInspectionsRequest(late=True, limit=1)),
     )
-    first = next((row_of(one, _today(visit)) for one in late.inspections), None)
+    first = next((row_of(inspection, _today(visit)) for inspection in late.inspections), None)
     return visit.render("inspections/home.html", counts=counts, first=first)
 
 

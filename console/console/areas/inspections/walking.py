@@ -32,39 +32,39 @@ def _path(inspection_id: int, row_id: int | None) -> str:
 
 def next_row(rows: Sequence[pb.InspectionRow], row_id: int) -> int | None:
     """The next row without a result after this one, round the list; None if all have one."""
-    here = next((place for place, one in enumerate(rows) if one.row_id == row_id), -1)
+    here = next((place for place, row in enumerate(rows) if row.row_id == row_id), -1)
     ahead = [*rows[here + 1 :], *rows[: max(here, 0)]]
-    return next((one.row_id for one in ahead if not one.result), None)
+    return next((row.row_id for row in ahead if not row.result), None)
 
 
 async def show_walk(visit: Visit) -> web.StreamResponse:
     """`?row=4` shows that row; else the first without a result, and after the last one what was found."""
-    found, rows = await _asked(visit)
-    if not _is_open(found) or not rows:
-        return visit.redirect(path_of(found.inspection_id))
+    inspection, rows = await _inspection_and_rows(visit)
+    if not _is_open(inspection) or not rows:
+        return visit.redirect(path_of(inspection.inspection_id))
     row_id = number(visit.query.get("row", "")) or next_row(rows, 0)
-    item = next((one for one in rows if one.row_id == row_id), None)
+    item = next((row for row in rows if row.row_id == row_id), None)
     if item is None:
-        return await _end(visit, found, rows)
-    return await _row(visit, found, rows, item)
+        return await _end(visit, inspection, rows)
+    return await _row(visit, inspection, rows, item)
 
 
-async def _asked(visit: Visit) -> tuple[details_pb.InspectionDetails, Sequence[pb.InspectionRow]]:
+async def _inspection_and_rows(visit: Visit) -> tuple[details_pb.InspectionDetails, Sequence[pb.InspectionRow]]:
     inspection_id = visit.number("inspection_id")
-    found, rows = await together(
+    response, rows = await together(
         visit.call(GET, details_pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
         visit.call(ROWS, pb.ListInspectionRowsRequest(inspection_id=inspection_id)),
     )
-    return found.inspection, rows.rows
+    return response.inspection, rows.rows
 
 
-def _is_open(one: details_pb.InspectionDetails) -> bool:
-    return one.status in OPEN and not one.HasField("cancelled_at")
+def _is_open(inspection: details_pb.InspectionDetails) -> bool:
+    return inspection.status in OPEN and not inspection.HasField("cancelled_at")
 
 
 async def _row(
     visit: Visit,
-    one: details_pb.InspectionDetails,
+    inspection: details_pb.InspectionDetails,
     rows: Sequence[pb.InspectionRow],
     item: pb.InspectionRow,
     form: Form | None = None,
@@ -72,32 +72,39 @@ async def _row(
     error: str = "",
 ) -> web.Response:
     """One row. form: that of a failure which was refused; error: why a pass was."""
-    shown = form or fields.fail_form(one.inspection_id, item)
+    row_form = form or fields.fail_form(inspection.inspection_id, item)
     place = next(place for place, row in enumerate(rows) if row.row_id == item.row_id)
-    shown, by = await together(
-        pickers.fill(visit, shown, property_id=one.property_id, unit_id=one.unit_id if one.unit_id else None),
+    row_form, by = await together(
+        pickers.fill(
+            visit,
+            row_form,
+            property_id=inspection.property_id,
+            unit_id=inspection.unit_id if inspection.unit_id else None,
+        ),
         names.names_of(visit, [item.inspected_by]),
     )
     return visit.render(
-        "inspections/walk.html", status, here=HERE, row=row_of(one, visit.wall.now.date()), item=item, rows=rows,
-        form=shown, is_failing=form is not None, error=error, names=by, looked_at=_looked_at(rows),
-        before=_path(one.inspection_id, rows[place - 1].row_id) if place else "",
-        after=_path(one.inspection_id, rows[place + 1].row_id) if place + 1 < len(rows) else "",
+        "inspections/walk.html", status, here=HERE, row=row_of(inspection, visit.wall.now.date()), item=item, rows=rows,
+        form=row_form, is_failing=form is not None, error=error, names=by, looked_at=_looked_at(rows),
+        before=_path(inspection.inspection_id, rows[place - 1].row_id) if place else "",
+        after=_path(inspection.inspection_id, rows[place + 1].row_id) if place + 1 < len(rows) else "",
         seen=item.result or fields.NOT_LOOKED_AT,
     )  # fmt: skip
 
 
 def _looked_at(rows: Sequence[pb.InspectionRow]) -> int:
-    return sum(1 for one in rows if one.result)
+    return sum(1 for row in rows if row.result)
 
 
-async def _end(visit: Visit, one: details_pb.InspectionDetails, rows: Sequence[pb.InspectionRow]) -> web.Response:
+async def _end(
+    visit: Visit, inspection: details_pb.InspectionDetails, rows: Sequence[pb.InspectionRow]
+) -> web.Response:
     today = visit.wall.now.date()
     failed = [row for row in rows if row.result == "failed"]
     return visit.render(
-        "inspections/walked.html", here=HERE, row=row_of(one, today), rows=rows, failed=failed,
-        left=len(rows) - _looked_at(rows), form=fields.complete_form(one.inspection_id, today),
-        walk=path_of(one.inspection_id, "/walk"),
+        "inspections/walked.html", here=HERE, row=row_of(inspection, today), rows=rows, failed=failed,
+        remaining=len(rows) - _looked_at(rows), form=fields.complete_form(inspection.inspection_id, today),
+        walk=path_of(inspection.inspection_id, "/walk"),
     )  # fmt: skip
 
 
@@ -116,7 +123,7 @@ async def pass_row(visit: Visit) -> web.StreamResponse:
 
 async def fail_row(visit: Visit) -> web.StreamResponse:
     inspection_id, row_id = visit.number("inspection_id"), visit.number("row_id")
-    _, rows = await _asked(visit)
+    _, rows = await _inspection_and_rows(visit)
     item = next((row for row in rows if row.row_id == row_id), None)
     if item is None:
         raise web.HTTPNotFound
@@ -125,27 +132,27 @@ async def fail_row(visit: Visit) -> web.StreamResponse:
         form.message.seen_result = seen[:20]
     done = await does(visit, form, FAILING)
     if done is None:
-        one, rows = await _asked(visit)  # as it is now: somebody else may have recorded a result
+        inspection, rows = await _inspection_and_rows(visit)  # as it is now: somebody else may have recorded a result
         item = next((row for row in rows if row.row_id == row_id), None)
-        if item is None or not _is_open(one):
+        if item is None or not _is_open(inspection):
             return await page(visit, form.status, error=form.fault)
-        return await _row(visit, one, rows, item, form, form.status)
+        return await _row(visit, inspection, rows, item, form, form.status)
     opens = "" if item.HasField("failed_at") else ". A ticket is opened for it"
     return await _next(visit, done.row, f"failed{opens}")
 
 
-async def _next(visit: Visit, done: pb.InspectionRow, said: str) -> web.StreamResponse:
+async def _next(visit: Visit, done: pb.InspectionRow, outcome: str) -> web.StreamResponse:
     inspection_id = visit.number("inspection_id")
     rows = (await visit.call(ROWS, pb.ListInspectionRowsRequest(inspection_id=inspection_id))).rows
-    return visit.redirect(_path(inspection_id, next_row(rows, done.row_id)), f"“{done.label}” {said}.")
+    return visit.redirect(_path(inspection_id, next_row(rows, done.row_id)), f"“{done.label}” {outcome}.")
 
 
 async def _refused(visit: Visit, refusal: Refusal) -> web.StreamResponse:
     """The row as it is now, with what refused the pass."""
     if refusal.status == web.HTTPNotFound.status_code or needs_confirmation(refusal):
         raise refusal
-    one, rows = await _asked(visit)
+    inspection, rows = await _inspection_and_rows(visit)
     item = next((row for row in rows if row.row_id == visit.number("row_id")), None)
-    if item is None or not _is_open(one):
+    if item is None or not _is_open(inspection):
         return await page(visit, refusal.status, error=refusal.message)
-    return await _row(visit, one, rows, item, None, refusal.status, refusal.message)
+    return await _row(visit, inspection, rows, item, None, refusal.status, refusal.message)

@@ -62,13 +62,13 @@ def usage_by_key(hours: Iterable[usage_pb.KeyUsage], end: datetime.datetime) -> 
     bars: defaultdict[int, list[int]] = defaultdict(lambda: [0] * HOURS)
     bad: defaultdict[int, list[int]] = defaultdict(lambda: [0] * HOURS)
     refused: defaultdict[int, int] = defaultdict(int)
-    for one in hours:
-        place = HOURS - 1 - int((end - one.hour.ToDatetime(datetime.UTC)).total_seconds() - 1) // 3600
+    for hour in hours:
+        place = HOURS - 1 - int((end - hour.hour.ToDatetime(datetime.UTC)).total_seconds() - 1) // 3600
         if 0 <= place < HOURS:
-            wrong = one.refused + one.rate_limited + one.failed
-            bars[one.key_id][place] += one.succeeded + wrong
-            bad[one.key_id][place] += wrong
-            refused[one.key_id] += one.refused + one.rate_limited
+            wrong = hour.refused + hour.rate_limited + hour.failed
+            bars[hour.key_id][place] += hour.succeeded + wrong
+            bad[hour.key_id][place] += wrong
+            refused[hour.key_id] += hour.refused + hour.rate_limited
     return {key: Usage(tuple(values), tuple(bad[key]), sum(values), refused[key]) for key, values in bars.items()}
 
 
@@ -93,16 +93,16 @@ async def home(visit: Visit) -> web.StreamResponse:
     company, now = visit.who.company_id, visit.site.now()
     since = usage_pb.ListRefusedRequestsRequest(company_id=company, limit=KEYS_MAX)
     since.requested_from.FromDatetime(now - datetime.timedelta(hours=HOURS))
-    found, refused = await together(
+    page, refused = await together(
         visit.call(LIST, pb.ListKeysRequest(company_id=company, limit=KEYS_MAX, active_only=True)),
         visit.panel(REFUSED, since),
     )
-    ending = [key for key in found.keys if (end := instant(key.expires_at)) and end - now < SOON]
-    unused = [key for key in found.keys if not key.HasField("last_used_at")]
-    left = [key for key in found.keys if is_left(key)]
-    old = [one for one in refused.requests if one.code == "key_revoked"] if refused.ok else []
+    ending = [key for key in page.keys if (end := instant(key.expires_at)) and end - now < SOON]
+    unused = [key for key in page.keys if not key.HasField("last_used_at")]
+    of_leavers = [key for key in page.keys if is_left(key)]
+    old = [request for request in refused.requests if request.code == "key_revoked"] if refused.ok else []
     return visit.render(
-        "keys/home.html", keys=found.keys, refused=refused, ending=ending, unused=unused, left=left, old=old
+        "keys/home.html", keys=page.keys, refused=refused, ending=ending, unused=unused, of_leavers=of_leavers, old=old
     )
 
 
@@ -115,12 +115,12 @@ async def _list(visit: Visit, **more: Any) -> web.Response:
         visit.panel(REFUSED, usage_pb.ListRefusedRequestsRequest(company_id=company, limit=REFUSED_SHOWN)),
     )
     now = visit.site.now()
-    shown = [key for key in keys.keys if is_over(key, now) == wants_over]
+    listed = [key for key in keys.keys if is_over(key, now) == wants_over]
     over = sum(is_over(key, now) for key in keys.keys)
-    usage = await _usage(visit, [key.id for key in shown])
+    usage = await _usage(visit, [key.id for key in listed])
     names = {key.id: key.name or f"{key.prefix}…" for key in keys.keys}
     if "csv" in visit.query:
-        return _csv(shown, usage)
+        return _csv(listed, usage)
     # By administrator who is deactivated: their name and how many of their keys work.
     leavers = Counter(
         (key.administrator_id, key.administrator_name or key.administrator_email)
@@ -129,7 +129,7 @@ async def _list(visit: Visit, **more: Any) -> web.Response:
     )
     after = with_query("/keys", {"after": keys.next_after_id}) if keys.HasField("next_after_id") else ""
     return visit.render(
-        "keys/list.html", here=HERE, keys=shown, over=over, wants_over=wants_over, usage=usage, no_usage=NO_USAGE,
+        "keys/list.html", here=HERE, keys=listed, over=over, wants_over=wants_over, usage=usage, no_usage=NO_USAGE,
         refused=refused, names=names, after=after, working=len(keys.keys) - over, is_left=is_left,
         leavers=[(*who, number) for who, number in leavers.items()], **more,
     )  # fmt: skip
@@ -144,11 +144,11 @@ async def _usage(visit: Visit, ids: Sequence[int]) -> Panel[dict[int, Usage]]:
     if not ids:
         return Panel({})
     request = usage_pb.ListKeyUsageRequest(company_id=visit.who.company_id, key_ids=ids[:KEYS_MAX])
-    found = await visit.panel(USAGE, request)
-    if not found.ok:
-        return found
-    end = instant(found.counted_to) or visit.site.now()
-    return Panel(usage_by_key(found.hours, end))
+    response = await visit.panel(USAGE, request)
+    if not response.ok:
+        return response
+    end = instant(response.counted_to) or visit.site.now()
+    return Panel(usage_by_key(response.hours, end))
 
 
 def _csv(keys: Sequence[pb.Key], usage: Panel[dict[int, Usage]]) -> web.Response:
@@ -274,11 +274,11 @@ async def revoke(visit: Visit) -> web.StreamResponse:
     """Wants the key's name typed, if it has one."""
     key_id = visit.number("key_id")
     key = (await visit.call(GET, pb.GetKeyRequest(key_id=key_id))).key
-    wanted = key.name or key.prefix
-    if visit.form.get("name", "").strip() != wanted.strip():
+    name = key.name or key.prefix
+    if visit.form.get("name", "").strip() != name.strip():
         return await _key(visit, 422, "Type the key's name as it stands here, to revoke it.")
     await visit.call(REVOKE, pb.RevokeKeyRequest(key_id=key_id))
-    return visit.redirect("/keys", f"“{wanted}” is revoked. Requests with it are refused from now on.")
+    return visit.redirect("/keys", f"“{name}” is revoked. Requests with it are refused from now on.")
 
 
 async def take_over(visit: Visit) -> web.StreamResponse:

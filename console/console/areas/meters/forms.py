@@ -24,7 +24,7 @@ NAME = {"maxlength": "200"}
 
 METER_FIELDS = (
     Field("name", "Name", "For example Maple Court house electric.", required=True, more=NAME),
-    Field("utility_type", "Utility", choices=[(one, one) for one in UTILITY_TYPES], required=True),
+    Field("utility_type", "Utility", choices=[(utility, utility) for utility in UTILITY_TYPES], required=True),
     Field("property_id", "Property", kind="picker", required=True),
     Field("unit_id", "Unit", "Only for a meter of one unit.", kind="picker"),
     Field("scope", "Measures", "Without a choice: the unit, if there is one, else the whole property.",
@@ -59,8 +59,8 @@ async def show_add(visit: Visit) -> web.StreamResponse:
 
 async def add(visit: Visit) -> web.StreamResponse:
     form = Form(pb.AddMeterRequest(), METER_FIELDS)
-    if form.read(visit.form) and (made := await visit.send(ADD, form)):
-        return visit.redirect(f"/meters/{made.document.entity_id}", f"“{form.message.name}” is added.")
+    if form.read(visit.form) and (added := await visit.send(ADD, form)):
+        return visit.redirect(f"/meters/{added.document.entity_id}", f"“{form.message.name}” is added.")
     return await _new(visit, form, form.status)
 
 
@@ -70,7 +70,7 @@ async def _new(visit: Visit, form: Form, status: int = 200) -> web.Response:
     return visit.render(
         "form.html", status, here=HERE, form=form, title="Add a meter", path="/meters/new", parts=METER_PARTS,
         sub="With a meter and its readings, months can be compared.", crumbs=[("Meters", "/meters"), ("Add", "")],
-        words="Add the meter", back=f"/properties/{property_id}" if property_id else "/meters", known={},
+        words="Add the meter", back=f"/properties/{property_id}" if property_id else "/meters", suggestions={},
     )  # fmt: skip
 
 
@@ -83,30 +83,32 @@ async def edit(visit: Visit) -> web.StreamResponse:
     record = await _meter(visit)
     form = _form(record)
     if form.read(visit.form) and (not form.changed or await visit.send(UPDATE, form)):
-        return visit.redirect(f"/meters/{record['entity_id']}", form.said("The meter is changed."))
+        return visit.redirect(f"/meters/{record['entity_id']}", form.summary("The meter is changed."))
     return await _changed(visit, record, form, form.status)
 
 
 async def _meter(visit: Visit) -> Mapping[str, Any]:
     request = meters_pb2.GetMeterRequest(meter_id=visit.number("meter_id"))
-    found: Mapping[str, Any] = json.loads((await lists.record(visit.call(GET, request))).document.json)
-    return found
+    record: Mapping[str, Any] = json.loads((await lists.record(visit.call(GET, request))).document.json)
+    return record
 
 
 def _form(record: Mapping[str, Any]) -> Edit:
     fields = (*METER_FIELDS, IN_USE)
-    values = {one.name: record[one.name] for one in fields if not one.name.endswith("_id") or one.name in record}
+    values = {
+        field.name: record[field.name] for field in fields if not field.name.endswith("_id") or field.name in record
+    }
     values |= {"property_id": record["property"]["id"], "unit_id": (record["unit"] or {}).get("id")}
     return Edit(filled(pb.UpdateMeterRequest(meter_id=record["entity_id"]), values), fields)
 
 
 async def _changed(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
     await pickers.fill(visit, form)
-    own = f"/meters/{record['entity_id']}"
+    record_path = f"/meters/{record['entity_id']}"
     return visit.render(
-        "form.html", status, here=HERE, form=form, title="Edit the meter", path=f"{own}/edit", words="Save", back=own,
-        sub="Its readings stay as they are.", parts=(*METER_PARTS, ("", (("is_active",),))), known={},
-        crumbs=[("Meters", "/meters"), (record["name"], own), ("Edit", "")],
+        "form.html", status, here=HERE, form=form, title="Edit the meter", path=f"{record_path}/edit", words="Save",
+        back=record_path, sub="Its readings stay as they are.", parts=(*METER_PARTS, ("", (("is_active",),))),
+        suggestions={}, crumbs=[("Meters", "/meters"), (record["name"], record_path), ("Edit", "")],
     )  # fmt: skip
 
 
@@ -127,19 +129,19 @@ async def show_record(visit: Visit) -> web.StreamResponse:
 async def record_reading(visit: Visit) -> web.StreamResponse:
     record = await _meter(visit)
     form = Form(pb.RecordReadingRequest(meter_id=record["entity_id"]), READING_FIELDS, visit.wall.zone)
-    if form.read(visit.form) and (made := await visit.send(RECORD, form)):
-        path = f"/meters/{record['entity_id']}#reading-{made.document.entity_id}"
+    if form.read(visit.form) and (recorded := await visit.send(RECORD, form)):
+        path = f"/meters/{record['entity_id']}#reading-{recorded.document.entity_id}"
         return visit.redirect(path, "The reading is recorded.")
     return _new_reading(visit, record, form, form.status)
 
 
 def _new_reading(visit: Visit, record: Mapping[str, Any], form: Form, status: int = 200) -> web.Response:
-    own = f"/meters/{record['entity_id']}"
+    record_path = f"/meters/{record['entity_id']}"
     return visit.render(
-        "form.html", status, here=HERE, form=form, title="Record a reading", path=f"{own}/readings/new", back=own,
-        sub="What the meter measured in one period, by the company's clock.", parts=READING_PARTS, known={},
-        words="Record it",
-        crumbs=[("Meters", "/meters"), (record["name"], own), ("Record a reading", "")],
+        "form.html", status, here=HERE, form=form, title="Record a reading", path=f"{record_path}/readings/new",
+        back=record_path, sub="What the meter measured in one period, by the company's clock.", parts=READING_PARTS,
+        suggestions={}, words="Record it",
+        crumbs=[("Meters", "/meters"), (record["name"], record_path), ("Record a reading", "")],
     )  # fmt: skip
 
 
@@ -151,8 +153,8 @@ async def show_correct(visit: Visit) -> web.StreamResponse:
 async def correct(visit: Visit) -> web.StreamResponse:
     record, form = await _meter(visit), await _reading_form(visit)
     if form.read(visit.form) and (not form.changed or await visit.send(CORRECT, form)):
-        said = form.said("The reading is corrected.")
-        return visit.redirect(f"/meters/{record['entity_id']}#reading-{visit.number('reading_id')}", said)
+        message = form.summary("The reading is corrected.")
+        return visit.redirect(f"/meters/{record['entity_id']}#reading-{visit.number('reading_id')}", message)
     return _corrected(visit, record, form, form.status)
 
 
@@ -160,19 +162,19 @@ async def _reading_form(visit: Visit) -> Edit:
     meter_id, reading_id = visit.number("meter_id"), visit.number("reading_id")
     request = meters_pb2.ListReadingsRequest(meter_id=meter_id, after_id=reading_id - 1, limit=1)
     page = (await lists.record(visit.call(READING, request))).page
-    found = next((one for one in json.loads(page.data) if one["entity_id"] == reading_id), None)
-    if found is None:
+    reading = next((reading for reading in json.loads(page.data) if reading["entity_id"] == reading_id), None)
+    if reading is None:
         raise web.HTTPNotFound
-    values = {one.name: found[one.name] for one in READING_FIELDS}
+    values = {field.name: reading[field.name] for field in READING_FIELDS}
     correction = pb.CorrectReadingRequest(meter_id=meter_id, reading_id=reading_id)
     return Edit(filled(correction, values), READING_FIELDS, visit.wall.zone)
 
 
 def _corrected(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
-    own = f"/meters/{record['entity_id']}"
+    record_path = f"/meters/{record['entity_id']}"
     return visit.render(
-        "form.html", status, here=HERE, form=form, title="Correct the reading", words="Save", back=own, known={},
-        path=f"{own}/readings/{visit.number('reading_id')}", parts=READING_PARTS,
+        "form.html", status, here=HERE, form=form, title="Correct the reading", words="Save", back=record_path,
+        suggestions={}, path=f"{record_path}/readings/{visit.number('reading_id')}", parts=READING_PARTS,
         sub="It stays the same reading. The audit log has what it was before.",
-        crumbs=[("Meters", "/meters"), (record["name"], own), ("Correct a reading", "")],
+        crumbs=[("Meters", "/meters"), (record["name"], record_path), ("Correct a reading", "")],
     )  # fmt: skip

@@ -86,8 +86,8 @@ async def panel(visit: Visit) -> web.StreamResponse:
         raise web.HTTPNotFound
     request = pb.SearchMetersRequest(property_id=property_id, unit_id=unit_id, limit=OF_PANEL)
     all_of = links.address(PATH, {"property_id": property_id, "unit_id": unit_id})
-    found = await visit.call(LIST, request)
-    return visit.render("meters/panel.html", found=found, all_of=all_of, scopes=SCOPES)
+    page = await visit.call(LIST, request)
+    return visit.render("meters/panel.html", page=page, all_of=all_of, scopes=SCOPES)
 
 
 async def show_meter(visit: Visit) -> web.StreamResponse:
@@ -114,7 +114,7 @@ async def show_meter(visit: Visit) -> web.StreamResponse:
     return visit.render(
         "meters/meter.html", here=HERE, meter=record, readings=readings, next=following, before=before, sums=sums,
         chart=chart, audit=audit, scopes=SCOPES, notes_of=notes,
-        made=datetime.datetime.fromisoformat(record["created_at"]),
+        created=datetime.datetime.fromisoformat(record["created_at"]),
     )  # fmt: skip
 
 
@@ -136,17 +136,17 @@ def _readings_csv(rows: Sequence[pb.ReadingRow], meter_id: int) -> web.Response:
 
 def notes(row: pb.ReadingRow) -> list[tuple[str, str]]:
     """What stands out about a reading: (tone, sentence)."""
-    found = []
+    remarks = []
     if row.gap_seconds > 0:
-        found.append(("red", f"{times.apart(row.gap_seconds)} without a reading before it"))
+        remarks.append(("red", f"{times.apart(row.gap_seconds)} without a reading before it"))
     elif row.gap_seconds < 0:
-        found.append(("amber", f"overlaps the one before by {times.apart(row.gap_seconds)}"))
+        remarks.append(("amber", f"overlaps the one before by {times.apart(row.gap_seconds)}"))
     if row.HasField("times_usual"):
         more = row.times_usual >= 1
-        found.append(
+        remarks.append(
             ("amber", f"{row.times_usual:.1f} times the usual" if more else f"{_part(row.times_usual)} of the usual")
         )
-    return found
+    return remarks
 
 
 def _part(times_usual: float) -> str:
@@ -159,57 +159,65 @@ class Chart:
     def __init__(self, sums: pb.SumReadingsResponse, now: datetime.datetime) -> None:
         every = list(sums.months)
         self.unit, self.left_out = sums.unit_of_measure, sums.left_out
-        self.months = [self._month(one, earlier) for one, earlier in zip(every[12:], every, strict=False)]
+        self.months = [self._month(month, earlier) for month, earlier in zip(every[12:], every, strict=False)]
         self.shown = every[12:]
-        self.has_values = any(one.readings for one in self.shown)
-        self.has_before = any(one.readings for one in every[:MONTHS])
-        self.has_costs = any(one.HasField("cost") for one in self.shown)
-        self.has_estimates = any(one.estimated for one in self.shown)
-        self.gaps = [_name(one) for one in self.shown if one.covered < 0.95 and not self._is_at_edge(one)]
+        self.has_values = any(month.readings for month in self.shown)
+        self.has_before = any(month.readings for month in every[:MONTHS])
+        self.has_costs = any(month.HasField("cost") for month in self.shown)
+        self.has_estimates = any(month.estimated for month in self.shown)
+        self.gaps = [_name(month) for month in self.shown if month.covered < 0.95 and not self._is_at_edge(month)]
         self.description = self._words()
         marks = [
-            (place, f"{_name(one)[:3]} {one.month[:4]}" if one.month.endswith("-01") or not place else _name(one)[:3])
-            for place, one in enumerate(self.shown)
+            (
+                place,
+                f"{_name(month)[:3]} {month.month[:4]}"
+                if month.month.endswith("-01") or not place
+                else _name(month)[:3],
+            )
+            for place, month in enumerate(self.shown)
             if place % 3 == 0
         ]
         self.svg = charts.consumption(self.months, self.description, self.unit, marks)
         self.now = now
 
-    def _is_at_edge(self, one: pb.MonthOfReadings) -> bool:
+    def _is_at_edge(self, month: pb.MonthOfReadings) -> bool:
         """Whether a month is not over, or lies before the first reading: no gap."""
         first = next((other.month for other in self.shown if other.readings), "")
-        return one.month == self.shown[-1].month or not first or one.month <= first
+        return month.month == self.shown[-1].month or not first or month.month <= first
 
-    def _month(self, one: pb.MonthOfReadings, earlier: pb.MonthOfReadings) -> charts.Month:
-        words = [f"{_name(one)} {one.month[:4]}: {self._said(one)}"]
-        if one.estimated:
+    def _month(self, month: pb.MonthOfReadings, earlier: pb.MonthOfReadings) -> charts.Month:
+        words = [f"{_name(month)} {month.month[:4]}: {self._amount_words(month)}"]
+        if month.estimated:
             words.append(
-                "estimated" if one.estimated >= one.consumption else f"{amount(one.estimated)} of it estimated"
+                "estimated" if month.estimated >= month.consumption else f"{amount(month.estimated)} of it estimated"
             )
-        if one.HasField("cost"):
-            words.append(f"cost {amount(one.cost)}")
+        if month.HasField("cost"):
+            words.append(f"cost {amount(month.cost)}")
         if earlier.readings:
             words.append(f"a year before {amount(earlier.consumption)}")
         return charts.Month(
             label=", ".join(words),
-            value=one.consumption if one.readings else None,
-            estimated=one.estimated,
+            value=month.consumption if month.readings else None,
+            estimated=month.estimated,
             before=earlier.consumption if earlier.readings else None,
-            cost=one.cost if one.HasField("cost") else None,
+            cost=month.cost if month.HasField("cost") else None,
         )
 
-    def _said(self, one: pb.MonthOfReadings) -> str:
-        return f"{amount(one.consumption)} {self.unit}".strip() if one.readings else "no reading"
+    def _amount_words(self, month: pb.MonthOfReadings) -> str:
+        return f"{amount(month.consumption)} {self.unit}".strip() if month.readings else "no reading"
 
     def _words(self) -> str:
-        known = [one for one in self.shown if one.readings]
-        if not known:
+        with_readings = [month for month in self.shown if month.readings]
+        if not with_readings:
             return "No reading in the last 24 months."
-        most, least = max(known, key=lambda one: one.consumption), min(known, key=lambda one: one.consumption)
+        most, least = (
+            max(with_readings, key=lambda month: month.consumption),
+            min(with_readings, key=lambda month: month.consumption),
+        )
         words = [
             f"Consumption by month, {_name(self.shown[0])} {self.shown[0].month[:4]} to {_name(self.shown[-1])} "
-            f"{self.shown[-1].month[:4]}. Most in {_name(most)} {most.month[:4]}: {self._said(most)}. "
-            f"Least in {_name(least)} {least.month[:4]}: {self._said(least)}."
+            f"{self.shown[-1].month[:4]}. Most in {_name(most)} {most.month[:4]}: {self._amount_words(most)}. "
+            f"Least in {_name(least)} {least.month[:4]}: {self._amount_words(least)}."
         ]
         if change := self.change:
             words.append(change)
@@ -223,11 +231,13 @@ class Chart:
         over = self.shown[-13:-1]
         before = self.shown[-25:-13] if len(self.shown) >= 25 else self.shown[:-13][-12:]
         both = [
-            (one, two) for one, two in zip(over, [*before][-len(over) :], strict=False) if one.readings and two.readings
+            (current, two)
+            for current, two in zip(over, [*before][-len(over) :], strict=False)
+            if current.readings and two.readings
         ]
         if len(both) < 10:
             return ""
-        now, then = sum(one.consumption for one, _ in both), sum(two.consumption for _, two in both)
+        now, then = sum(current.consumption for current, _ in both), sum(two.consumption for _, two in both)
         if then <= 0:
             return ""
         percent = round((now / then - 1) * 100)
@@ -249,5 +259,5 @@ _NAMES = (
 )
 
 
-def _name(one: pb.MonthOfReadings) -> str:
-    return _NAMES[int(one.month[5:]) - 1]
+def _name(month: pb.MonthOfReadings) -> str:
+    return _NAMES[int(month.month[5:]) - 1]

@@ -61,10 +61,10 @@ class Audience:
             request.whole_property = True
 
 
-def of_notice(one: pb.Notice) -> Audience:
-    if one.unit_id:
-        return Audience(SOME, tuple(sorted(one.unit_id)))
-    return Audience(AREA, area=one.area) if one.HasField("area") else Audience()
+def of_notice(notice: pb.Notice) -> Audience:
+    if notice.unit_id:
+        return Audience(SOME, tuple(sorted(notice.unit_id)))
+    return Audience(AREA, area=notice.area) if notice.HasField("area") else Audience()
 
 
 def sent(visit: Visit) -> Audience:
@@ -121,66 +121,68 @@ async def compose(visit: Visit) -> web.StreamResponse:
     if not property_id:
         return visit.redirect(f"{PATH}/new")
     form = Form(pb.ComposeNoticeRequest(property_id=property_id), _fields())
-    one = Composer(form, sent(visit), property_id)
+    composer = Composer(form, sent(visit), property_id)
     if _is_preview(visit):
-        return await _preview_alone(visit, one)
-    if form.read(visit.form) & _fits(one):
-        one.audience.write(form.message)
+        return await _preview_alone(visit, composer)
+    if form.read(visit.form) & _fits(composer):
+        composer.audience.write(form.message)
         if composed := await visit.send(COMPOSE, form):
             return _saved(visit, composed.notice.notice_id)
-    return await _composer(visit, one, 422)
+    return await _composer(visit, composer, 422)
 
 
 async def show_edit(visit: Visit) -> web.StreamResponse:
-    found = (await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))).notice
-    if found.HasField("published_at"):
-        return visit.redirect(f"{PATH}/{found.notice_id}", "The notice is published and stays as it is.")
-    return await _composer(visit, _editor(found))
+    notice = (await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))).notice
+    if notice.HasField("published_at"):
+        return visit.redirect(f"{PATH}/{notice.notice_id}", "The notice is published and stays as it is.")
+    return await _composer(visit, _editor(notice))
 
 
-def _editor(found: pb.Notice) -> Composer:
-    request = pb.UpdateNoticeRequest(notice_id=found.notice_id, subject=found.subject, when=found.when, body=found.body)
-    form, audience = Edit(request, _fields()), of_notice(found)
-    return Composer(form, audience, found.property_id, found.notice_id, audience.text)
+def _editor(notice: pb.Notice) -> Composer:
+    request = pb.UpdateNoticeRequest(
+        notice_id=notice.notice_id, subject=notice.subject, when=notice.when, body=notice.body
+    )
+    form, audience = Edit(request, _fields()), of_notice(notice)
+    return Composer(form, audience, notice.property_id, notice.notice_id, audience.text)
 
 
 async def edit(visit: Visit) -> web.StreamResponse:
-    found = (await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))).notice
-    one = _editor(found)
-    now, one.audience = one.audience, sent(visit)
+    notice = (await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))).notice
+    composer = _editor(notice)
+    now, composer.audience = composer.audience, sent(visit)
     if _is_preview(visit):
-        return await _preview_alone(visit, one)
-    form = one.form
+        return await _preview_alone(visit, composer)
+    form = composer.form
     assert isinstance(form, Edit)
     seen = visit.form.get("seen.for", now.text)
-    is_changed = one.audience.text != seen
+    is_changed = composer.audience.text != seen
     if not is_changed:
-        one.audience = now
-    fits = form.read(visit.form) & _fits(one)
-    if is_changed and seen != now.text != one.audience.text:
+        composer.audience = now
+    fits = form.read(visit.form) & _fits(composer)
+    if is_changed and seen != now.text != composer.audience.text:
         form.errors["for"] = "Meanwhile another person chose other residents. Send again to replace that."
         fits = False
-    if found.HasField("published_at"):
+    if notice.HasField("published_at"):
         form.errors, form.fault = {}, "Meanwhile the notice was published. It stays as it is; compose another."
     elif fits:
-        if form.is_done and (not is_changed or one.audience.text == now.text):
-            return _saved(visit, found.notice_id)
-        form.message.as_of.CopyFrom(found.updated_at)
+        if form.is_done and (not is_changed or composer.audience.text == now.text):
+            return _saved(visit, notice.notice_id)
+        form.message.as_of.CopyFrom(notice.updated_at)
         if is_changed:
-            one.audience.write(form.message)
+            composer.audience.write(form.message)
         if await visit.send(UPDATE, form):
-            return _saved(visit, found.notice_id)
-    return await _composer(visit, one, 422)
+            return _saved(visit, notice.notice_id)
+    return await _composer(visit, composer, 422)
 
 
 def _is_preview(visit: Visit) -> bool:
     return visit.form.get("then") == "preview"
 
 
-def _fits(one: Composer) -> bool:
-    if one.audience.error:
-        one.form.errors["for"] = one.audience.error
-    return not one.audience.error
+def _fits(composer: Composer) -> bool:
+    if composer.audience.error:
+        composer.form.errors["for"] = composer.audience.error
+    return not composer.audience.error
 
 
 def _saved(visit: Visit, notice_id: int) -> web.Response:
@@ -189,50 +191,50 @@ def _saved(visit: Visit, notice_id: int) -> web.Response:
     return visit.redirect(f"{PATH}/{notice_id}", "Saved as a draft. Nobody has got it yet.")
 
 
-async def _preview_alone(visit: Visit, one: Composer) -> web.Response:
+async def _preview_alone(visit: Visit, composer: Composer) -> web.Response:
     """The composer with what was typed, without an act and without errors about what is missing."""
-    one.form.read(visit.form)
-    one.form.errors = {}
-    return await _composer(visit, one)
+    composer.form.read(visit.form)
+    composer.form.errors = {}
+    return await _composer(visit, composer)
 
 
-async def _composer(visit: Visit, one: Composer, status: int = 200) -> web.Response:
-    request = pb.PreviewNoticeRequest(property_id=one.property_id)
-    if one.notice_id:
-        request.notice_id = one.notice_id
-    one.audience.write(request)
+async def _composer(visit: Visit, composer: Composer, status: int = 200) -> web.Response:
+    request = pb.PreviewNoticeRequest(property_id=composer.property_id)
+    if composer.notice_id:
+        request.notice_id = composer.notice_id
+    composer.audience.write(request)
     for name in ("subject", "when", "body"):
-        setattr(request, name, one.form.values[name].replace("\0", ""))
+        setattr(request, name, composer.form.values[name].replace("\0", ""))
     try:
         preview = await visit.call(PREVIEW, request)
     except Refusal as refusal:
-        if refusal.status == 404 and not one.audience.unit_ids:
+        if refusal.status == 404 and not composer.audience.unit_ids:
             raise
-        if not one.form.has_errors:
-            one.form.refuse(refusal)
-        preview = await visit.call(PREVIEW, pb.PreviewNoticeRequest(property_id=one.property_id))
+        if not composer.form.has_errors:
+            composer.form.refuse(refusal)
+        preview = await visit.call(PREVIEW, pb.PreviewNoticeRequest(property_id=composer.property_id))
     words = visit.form.get("words", "").replace("\0", "").strip()[:WORDS_MAX]
-    wanted = places_pb.SearchUnitsRequest(property_id=one.property_id, limit=UNITS_SHOWN, words=words)
-    units = await visit.panel(UNITS, wanted)
+    units_request = places_pb.SearchUnitsRequest(property_id=composer.property_id, limit=UNITS_SHOWN, words=words)
+    units = await visit.panel(UNITS, units_request)
     return visit.render(
-        "notices/composer.html", status, here=HERE, one=one, form=one.form, preview=preview.notice,
+        "notices/composer.html", status, here=HERE, composer=composer, form=composer.form, preview=preview.notice,
         chosen=preview.units, groups=_groups(units, preview.units),
         has_more=units.ok and (units.HasField("next_after_id") or bool(words)), words=words, found_units=units,
-        data=envelope(visit, preview.event_data, is_new=not one.notice_id), audiences=AUDIENCES,
+        data=envelope(visit, preview.event_data, is_new=not composer.notice_id), audiences=AUDIENCES,
     )  # fmt: skip
 
 
 def _groups(units: Any, chosen: Sequence[pb.NoticeUnit]) -> Mapping[str, list[tuple[int, str, bool]]]:
     """Id, name and whether it is chosen, by building and floor; first those chosen that the list does not have."""
-    ids = {one.unit_id for one in chosen}
-    listed = {one.unit_id for one in units.units} if units.ok else set()
+    ids = {unit.unit_id for unit in chosen}
+    listed = {unit.unit_id for unit in units.units} if units.ok else set()
     groups: dict[str, list[tuple[int, str, bool]]] = {}
-    for one in chosen:
-        if one.unit_id not in listed:
-            groups.setdefault("Chosen", []).append((one.unit_id, one.name, True))
-    for one in units.units if units.ok else ():
-        name = ", ".join(part for part in (one.building.name, one.floor.name) if part)
-        groups.setdefault(name, []).append((one.unit_id, one.name, one.unit_id in ids))
+    for unit in chosen:
+        if unit.unit_id not in listed:
+            groups.setdefault("Chosen", []).append((unit.unit_id, unit.name, True))
+    for unit in units.units if units.ok else ():
+        name = ", ".join(part for part in (unit.building.name, unit.floor.name) if part)
+        groups.setdefault(name, []).append((unit.unit_id, unit.name, unit.unit_id in ids))
     return groups
 
 
@@ -244,14 +246,14 @@ async def show_publish(visit: Visit) -> web.StreamResponse:
 
 
 async def _publish(visit: Visit, status: int = 200, error: str = "") -> web.Response:
-    found = await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))
-    one = found.notice
-    if one.HasField("published_at"):
-        return visit.redirect(f"{PATH}/{one.notice_id}", "The notice is published.")
+    response = await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))
+    notice = response.notice
+    if notice.HasField("published_at"):
+        return visit.redirect(f"{PATH}/{notice.notice_id}", "The notice is published.")
     endpoints = await visit.include("/webhooks/panel", event=EVENT)
     return visit.render(
-        "notices/publish.html", status, here=HERE, one=one, data=envelope(visit, found.event_data), endpoints=endpoints,
-        error=error, as_of=one.updated_at.ToJsonString(), count_of_units=len(found.units),
+        "notices/publish.html", status, here=HERE, notice=notice, data=envelope(visit, response.event_data),
+        endpoints=endpoints, error=error, as_of=notice.updated_at.ToJsonString(), count_of_units=len(response.units),
     )  # fmt: skip
 
 
@@ -268,8 +270,8 @@ async def publish(visit: Visit) -> web.StreamResponse:
         if refusal.status == 404:
             raise
         is_changed = refusal.field == "as_of"
-        said = "Meanwhile another person changed it. Read what it says now, then publish it."
-        return await _publish(visit, 422, said if is_changed else refusal.message)
+        message = "Meanwhile another person changed it. Read what it says now, then publish it."
+        return await _publish(visit, 422, message if is_changed else refusal.message)
     return visit.redirect(f"{PATH}/{request.notice_id}", "Published. Integrations get it with the next sweep.")
 
 
@@ -286,6 +288,6 @@ async def discard(visit: Visit) -> web.StreamResponse:
 
 async def show_print(visit: Visit) -> web.StreamResponse:
     """A sheet for the lobby."""
-    found = await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))
-    names = [one.name for one in found.units]
-    return visit.render("notices/print.html", here=HERE, one=found.notice, names=names)
+    response = await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))
+    names = [unit.name for unit in response.units]
+    return visit.render("notices/print.html", here=HERE, notice=response.notice, names=names)

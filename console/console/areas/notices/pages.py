@@ -36,15 +36,15 @@ async def list_notices(visit: Visit) -> web.StreamResponse:
         request.property_id = int(property_id)
     if after := visit.query.get("after", "")[:60]:
         request.after = after
-    found, counts = await together(visit.call(LIST, request), visit.panel(COUNT, pb.CountNoticesRequest()))
+    page, counts = await together(visit.call(LIST, request), visit.panel(COUNT, pb.CountNoticesRequest()))
     if "csv" in visit.query:
-        return _csv(found.notices)
-    name = next((one.property_name for one in found.notices), filters["property_id"])
+        return _csv(page.notices)
+    name = next((notice.property_name for notice in page.notices), filters["property_id"])
     return visit.render(
-        "notices/list.html", here=HERE, notices=found.notices, counts=counts, filters=filters,
+        "notices/list.html", here=HERE, notices=page.notices, counts=counts, filters=filters,
         views=_views(filters, counts), property_name=name if filters["property_id"] else "",
         without=with_query(PATH, {"view": filters["view"]}), later="after" in visit.query,
-        next=with_query(PATH, {**filters, "after": found.next}) if found.HasField("next") else "",
+        next=with_query(PATH, {**filters, "after": page.next}) if page.HasField("next") else "",
         first=with_query(PATH, filters), csv_path=with_query(PATH, {**filters, "csv": 1}), csv_rows=CSV_ROWS,
         is_filtered=any(filters.values()),
         new=with_query(f"{PATH}/new", {"property_id": filters["property_id"]}),
@@ -54,8 +54,8 @@ async def list_notices(visit: Visit) -> web.StreamResponse:
 def _views(filters: Mapping[str, str], counts: Any) -> Sequence[tuple[str, str, bool]]:
     drafts = f" {counts.drafts:,}" if counts.ok and counts.drafts else ""
     return [
-        (said, with_query(PATH, {**filters, "view": name}), name == filters["view"])
-        for name, said in (("", "All"), ("drafts", f"Drafts{drafts}"), ("published", "Published"))
+        (label, with_query(PATH, {**filters, "view": name}), name == filters["view"])
+        for name, label in (("", "All"), ("drafts", f"Drafts{drafts}"), ("published", "Published"))
     ]
 
 
@@ -64,9 +64,9 @@ def _csv(notices: Sequence[pb.Notice]) -> web.Response:
         return str(stamp.ToJsonString()) if stamp.seconds else ""
 
     values = (
-        (one.notice_id, one.subject, one.property_name, one.unit, one.when, at(one.published_at), at(one.created_at),
-         one.body, one.external_id)
-        for one in notices
+        (notice.notice_id, notice.subject, notice.property_name, notice.unit, notice.when, at(notice.published_at),
+         at(notice.created_at), notice.body, notice.external_id)
+        for notice in notices
     )  # fmt: skip
     return csv_files.answer("notices", _HEADER, values)
 
@@ -78,15 +78,16 @@ async def show_notice(visit: Visit) -> web.StreamResponse:
 async def notice_page(visit: Visit, status: int = 200, error: str = "") -> web.Response:
     """What residents read, beside what subscribers get. error: why an act was refused."""
     notice_id = visit.number("notice_id")
-    found, events, history = await together(
+    response, events, history = await together(
         visit.call(GET, pb.GetNoticeRequest(notice_id=notice_id)),
         visit.include("/events/panel", kind="notice", id=notice_id),
         visit.include("/audit/panel", kind="notice", id=notice_id),
     )
-    is_published = found.notice.HasField("published_at")
+    is_published = response.notice.HasField("published_at")
     return visit.render(
-        "notices/notice.html", status, here=HERE, one=found.notice, units=found.units, is_published=is_published,
-        data=pretty(found.event_data) if is_published else envelope(visit, found.event_data), events=events,
+        "notices/notice.html", status, here=HERE, notice=response.notice, units=response.units,
+        is_published=is_published,
+        data=pretty(response.event_data) if is_published else envelope(visit, response.event_data), events=events,
         history=history, error=error,
     )  # fmt: skip
 
@@ -94,16 +95,16 @@ async def notice_page(visit: Visit, status: int = 200, error: str = "") -> web.R
 def envelope(visit: Visit, data: bytes, *, is_new: bool = False) -> str:
     """The body of the event's delivery, with a line a value (spec 6.2)."""
     assert visit.who is not None
-    found = json.loads(data)
+    record = json.loads(data)
     if is_new:
-        found["url"] = found["url"].removesuffix("0") + "…"
+        record["url"] = record["url"].removesuffix("0") + "…"
     body = {
         "schema_version": 1,
         "event_id": "made when it is published",
         "event": EVENT,
-        "occurred_at": found["created_at"],
+        "occurred_at": record["created_at"],
         "company_id": visit.who.company_id,
-        "data": found,
+        "data": record,
         "change": None,
     }
     return json.dumps(body, ensure_ascii=False, indent=2)
@@ -120,10 +121,10 @@ async def panel(visit: Visit) -> web.StreamResponse:
     if not _is_id(property_id):
         raise web.HTTPNotFound
     request = pb.ListNoticesRequest(newest_first=True, limit=IN_PANEL, property_id=int(property_id))
-    found = await visit.call(LIST, request)
+    page = await visit.call(LIST, request)
     path = with_query(PATH, {"property_id": property_id})
     new = with_query(f"{PATH}/new", {"property_id": property_id})
-    return visit.render("notices/panel.html", notices=found.notices, path=path, new=new)
+    return visit.render("notices/panel.html", notices=page.notices, path=path, new=new)
 
 
 def _is_id(text: str) -> bool:

@@ -30,9 +30,9 @@ async def show_add(visit: Visit) -> web.StreamResponse:
 
 async def add(visit: Visit) -> web.StreamResponse:
     form = Form(pb.AddStaffRequest(), FIELDS)
-    if form.read(visit.form) and (made := await visit.send(ADD, form)):
+    if form.read(visit.form) and (added := await visit.send(ADD, form)):
         invite = " They can be invited to sign in." if form.message.email else ""
-        return visit.redirect(f"{PATH}/{made.staff.staff_id}", f"{form.message.name} is added.{invite}")
+        return visit.redirect(f"{PATH}/{added.staff.staff_id}", f"{form.message.name} is added.{invite}")
     return _new(visit, form, form.status)
 
 
@@ -40,41 +40,42 @@ def _new(visit: Visit, form: Form, status: int = 200) -> web.Response:
     return visit.render(
         "form.html", status, here=HERE, form=form, title="Add a member of staff", path=f"{PATH}/new", parts=PARTS,
         sub="Work can be assigned to them.", crumbs=[("Staff", PATH), ("Add", "")], words="Add them", back=PATH,
-        known={},
+        suggestions={},
     )  # fmt: skip
 
 
 async def show_edit(visit: Visit) -> web.StreamResponse:
-    one = await _one(visit)
-    return _changed(visit, one, _form(one))
+    staff = await _staff(visit)
+    return _changed(visit, staff, _form(staff))
 
 
 async def edit(visit: Visit) -> web.StreamResponse:
-    one = await _one(visit)
-    form = _form(one)
+    staff = await _staff(visit)
+    form = _form(staff)
     if form.read(visit.form) and (not form.changed or await visit.send(UPDATE, form)):
-        return visit.redirect(f"{PATH}/{one.staff_id}", form.said("The record is changed."))
-    return _changed(visit, one, form, form.status)
+        return visit.redirect(f"{PATH}/{staff.staff_id}", form.summary("The record is changed."))
+    return _changed(visit, staff, form, form.status)
 
 
-async def _one(visit: Visit) -> pb.Staff:
-    found: Any = await lists.record(visit.call(GET, pb.GetStaffRequest(staff_id=visit.number("staff_id"))))
-    staff: pb.Staff = found.staff
+async def _staff(visit: Visit) -> pb.Staff:
+    response: Any = await lists.record(visit.call(GET, pb.GetStaffRequest(staff_id=visit.number("staff_id"))))
+    staff: pb.Staff = response.staff
     return staff
 
 
-def _form(one: pb.Staff) -> Edit:
-    request = pb.UpdateStaffRequest(staff_id=one.staff_id, name=one.name)
+def _form(staff: pb.Staff) -> Edit:
+    request = pb.UpdateStaffRequest(staff_id=staff.staff_id, name=staff.name)
     for name in ("title", "email", "external_id"):
-        if one.HasField(name):
-            setattr(request, name, getattr(one, name))
+        if staff.HasField(name):
+            setattr(request, name, getattr(staff, name))
     return Edit(request, FIELDS)
 
 
-def _changed(visit: Visit, one: pb.Staff, form: Edit, status: int = 200) -> web.Response:
-    own = f"{PATH}/{one.staff_id}"
-    sub = "The e-mail address is also the one that they sign in with." if one.invited else ""
+def _changed(visit: Visit, staff: pb.Staff, form: Edit, status: int = 200) -> web.Response:
+    record_path = f"{PATH}/{staff.staff_id}"
+    sub = "The e-mail address is also the one that they sign in with." if staff.invited else ""
     return visit.render(
-        "form.html", status, here=HERE, form=form, title="Edit the record", path=f"{own}/edit", parts=PARTS, sub=sub,
-        crumbs=[("Staff", PATH), (one.name, own), ("Edit", "")], words="Save", back=own, known={},
+        "form.html", status, here=HERE, form=form, title="Edit the record", path=f"{record_path}/edit", parts=PARTS,
+        sub=sub, crumbs=[("Staff", PATH), (staff.name, record_path), ("Edit", "")], words="Save", back=record_path,
+        suggestions={},
     )  # fmt: skip

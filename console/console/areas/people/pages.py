@@ -38,14 +38,14 @@ async def list_staff(visit: Visit) -> web.StreamResponse:
     after = visit.query.get("after", "")
     if after.isascii() and after.isdigit() and len(after) < 19:
         request.after_id = int(after)
-    found = await visit.call(LIST, request)
+    page = await visit.call(LIST, request)
     if as_file:
-        return _csv(found.staff)
+        return _csv(page.staff)
     filters = {"q": words, "state": state}
     return visit.render(
-        "people/list.html", here=HERE, people=found.staff, words=words, state=state, later=bool(request.after_id),
-        states=[(name, with_query(PATH, {"q": words, "state": one}), one == state) for one, name in STATES],
-        more=with_query(PATH, {**filters, "after": found.next_after_id}) if found.HasField("next_after_id") else "",
+        "people/list.html", here=HERE, people=page.staff, words=words, state=state, later=bool(request.after_id),
+        states=[(name, with_query(PATH, {"q": words, "state": key}), key == state) for key, name in STATES],
+        more=with_query(PATH, {**filters, "after": page.next_after_id}) if page.HasField("next_after_id") else "",
         first=with_query(PATH, filters), csv_path=with_query(PATH, {**filters, "after": after, "csv": 1}),
     )  # fmt: skip
 
@@ -53,9 +53,10 @@ async def list_staff(visit: Visit) -> web.StreamResponse:
 def _csv(people: Any) -> web.Response:
     header = ("staff_id", "name", "title", "email", "external_id", "state", "last_sign_in_at")
     rows = (
-        (one.staff_id, one.name, one.title, one.email, one.external_id, "active" if one.active else "ended",
-         one.last_sign_in_at.ToJsonString() if one.HasField("last_sign_in_at") else "")
-        for one in people
+        (person.staff_id, person.name, person.title, person.email, person.external_id,
+         "active" if person.active else "ended",
+         person.last_sign_in_at.ToJsonString() if person.HasField("last_sign_in_at") else "")
+        for person in people
     )  # fmt: skip
     return csv_files.answer("staff", header, rows)
 
@@ -66,23 +67,23 @@ async def show(visit: Visit) -> web.StreamResponse:
 
 async def _person(visit: Visit, status: int = 200, error: str = "", link: Any = None) -> web.Response:
     number = visit.number("staff_id")
-    found, tickets, audit = await together(
+    response, tickets, audit = await together(
         visit.call(GET, pb.GetStaffRequest(staff_id=number)),
         visit.include("/tickets/panel", assignee_id=number),
         visit.include("/audit/panel", kind="staff", id=number),
     )
     return visit.render(
-        "people/person.html", status, here=HERE, one=found.staff, tickets=tickets, audit=audit, error=error, link=link,
-        path=f"{PATH}/{number}",
+        "people/person.html", status, here=HERE, person=response.staff, tickets=tickets, audit=audit, error=error,
+        link=link, path=f"{PATH}/{number}",
     )  # fmt: skip
 
 
-async def found(visit: Visit) -> web.StreamResponse:
+async def search_hits(visit: Visit) -> web.StreamResponse:
     """The panel of the search. An external id that is just one person's leads there."""
     words = visit.query.get("q", "")
     request = pb.ListStaffRequest(limit=FOUND + 1, words=words[:TEXT_MAX])
     people = (await visit.call(LIST, request)).staff
-    exact = [one for one in people if words and words in (one.external_id, one.email)]
+    exact = [person for person in people if words and words in (person.external_id, person.email)]
     if len(exact) == 1:
         return visit.redirect(f"{PATH}/{exact[0].staff_id}")
     more = with_query(PATH, {"q": words, "state": "all"}) if len(people) > FOUND else ""
@@ -102,12 +103,12 @@ async def make_link(visit: Visit) -> web.StreamResponse:
 
 async def _with_link(visit: Visit, rpc: str, request: Any) -> web.StreamResponse:
     try:
-        made = await visit.call(rpc, request)
+        response = await visit.call(rpc, request)
     except Refusal as refusal:
         if needs_confirmation(refusal) or refusal.status == 404:
             raise
         return await _person(visit, refusal.status, refusal.message)
-    return await _person(visit, link=made.link)
+    return await _person(visit, link=response.link)
 
 
 async def end(visit: Visit) -> web.StreamResponse:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from console.areas.people.pages import GET, LIST
 from console.kit import pickers
-from console.kit.pickers import CHOSEN_NOW, Asked, Choice
+from console.kit.pickers import CHOSEN_NOW, Choice, Picker
 from console.kit.visit import STAFF, Visit
 from makeready.identity.v1 import staff_commands_pb2 as pb
 
@@ -18,29 +18,29 @@ RPCS = (LIST, GET)
 
 async def pick(visit: Visit) -> web.StreamResponse:
     """Those who are active; oneself first."""
-    picker = pickers.asked(visit, PATH)
+    picker = pickers.read_picker(visit, PATH)
 
     async def rows(words: str, limit: int) -> tuple[Sequence[pb.Staff], bool]:
-        found = await visit.call(LIST, pb.ListStaffRequest(active=True, limit=limit, words=words))
-        return found.staff, found.HasField("next_after_id")
+        page = await visit.call(LIST, pb.ListStaffRequest(active=True, limit=limit, words=words))
+        return page.staff, page.HasField("next_after_id")
 
     people, is_searched = await pickers.listed(rows, picker)
     assert visit.who is not None
-    own = visit.who.person_id if visit.kind == STAFF else 0
-    ordered = sorted(people, key=lambda one: (one.staff_id != own, one.name.casefold()))
-    choices = [Choice(one.staff_id, _words(one, is_own=one.staff_id == own)) for one in ordered]
-    if picker.chosen and all(one.value != picker.chosen for one in choices):
+    own_id = visit.who.person_id if visit.kind == STAFF else 0
+    ordered = sorted(people, key=lambda staff: (staff.staff_id != own_id, staff.name.casefold()))
+    choices = [Choice(staff.staff_id, _words(staff, is_own=staff.staff_id == own_id)) for staff in ordered]
+    if picker.chosen and all(choice.value != picker.chosen for choice in choices):
         choices = [*await _chosen(visit, picker), *choices]
     return pickers.answer(visit, picker, choices, is_searched=is_searched, none="No member of staff yet")
 
 
-async def _chosen(visit: Visit, picker: Asked) -> list[Choice]:
-    found = await pickers.known(visit.call(GET, pb.GetStaffRequest(staff_id=picker.chosen)))
-    if found is None:
+async def _chosen(visit: Visit, picker: Picker) -> list[Choice]:
+    response = await pickers.record_or_none(visit.call(GET, pb.GetStaffRequest(staff_id=picker.chosen)))
+    if response is None:
         return []
-    one: pb.Staff = found.staff
-    return [Choice(one.staff_id, one.name + ("" if one.active else " (ended)"), CHOSEN_NOW)]
+    staff: pb.Staff = response.staff
+    return [Choice(staff.staff_id, staff.name + ("" if staff.active else " (ended)"), CHOSEN_NOW)]
 
 
-def _words(one: pb.Staff, *, is_own: bool) -> str:
-    return ", ".join(filter(None, (f"{one.name} (you)" if is_own else one.name, one.title)))
+def _words(staff: pb.Staff, *, is_own: bool) -> str:
+    return ", ".join(filter(None, (f"{staff.name} (you)" if is_own else staff.name, staff.title)))

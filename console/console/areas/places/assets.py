@@ -111,9 +111,9 @@ async def panel(visit: Visit) -> web.StreamResponse:
     if property_id is None and unit_id is None:
         raise web.HTTPNotFound
     request = pb.SearchAssetsRequest(property_id=property_id, unit_id=unit_id, limit=OF_PANEL)
-    found = await visit.call(LIST, request)
+    asset_list = await visit.call(LIST, request)
     all_of = links.address(PATH, {"property_id": property_id, "unit_id": unit_id})
-    return visit.render("places/assets_panel.html", found=found, all_of=all_of)
+    return visit.render("places/assets_panel.html", asset_list=asset_list, all_of=all_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,5 +200,5 @@ async def show_asset(visit: Visit) -> web.StreamResponse:
         "places/asset.html", here=HERE, asset=asset, tickets=tickets, upkeep=upkeep, audit=audit,
         life=life, span=span, words=_described(life, today) if life else "", today=today, warranty=warranty,
         installed=installed,
-        made=instant_of(asset["created_at"]), changed=instant_of(asset["updated_at"]),
+        created=instant_of(asset["created_at"]), changed=instant_of(asset["updated_at"]),
     )  # fmt: skip

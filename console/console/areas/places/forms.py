@@ -54,9 +54,9 @@ async def show_add_property(visit: Visit) -> web.StreamResponse:
 
 async def add_property(visit: Visit) -> web.StreamResponse:
     form = Form(pb.AddPropertyRequest(), PROPERTY_FIELDS)
-    if form.read(visit.form) and (made := await visit.send(ADD_PROPERTY, form)):
-        said = f"“{form.message.name}” is added. Its units come next."
-        return visit.redirect(f"/properties/{made.document.entity_id}", said)
+    if form.read(visit.form) and (added := await visit.send(ADD_PROPERTY, form)):
+        message = f"“{form.message.name}” is added. Its units come next."
+        return visit.redirect(f"/properties/{added.document.entity_id}", message)
     return _new_property(visit, form, form.status)
 
 
@@ -64,7 +64,7 @@ def _new_property(visit: Visit, form: Form, status: int = 200) -> web.Response:
     return visit.render(
         "form.html", status, here="Properties", form=form, title="Add a property", path="/properties/new",
         sub="A property is a site with its buildings and units.", crumbs=[("Properties", "/properties"), ("Add", "")],
-        parts=PROPERTY_PARTS, words="Add the property", back="/properties", known={},
+        parts=PROPERTY_PARTS, words="Add the property", back="/properties", suggestions={},
     )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ async def edit_property(visit: Visit) -> web.StreamResponse:
     record = await _property(visit)
     form = _property_form(record)
     if form.read(visit.form) and (not form.changed or await visit.send(UPDATE_PROPERTY, form)):
-        return visit.redirect(f"/properties/{record['entity_id']}", form.said("The property is changed."))
+        return visit.redirect(f"/properties/{record['entity_id']}", form.summary("The property is changed."))
     return _changed_property(visit, record, form, form.status)
 
 
@@ -87,15 +87,15 @@ async def _property(visit: Visit) -> Mapping[str, Any]:
 
 def _property_form(record: Mapping[str, Any]) -> Edit:
     request = pb.UpdatePropertyRequest(property_id=record["entity_id"])
-    return Edit(filled(request, {one.name: record[one.name] for one in PROPERTY_FIELDS}), PROPERTY_FIELDS)
+    return Edit(filled(request, {field.name: record[field.name] for field in PROPERTY_FIELDS}), PROPERTY_FIELDS)
 
 
 def _changed_property(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
-    own = f"/properties/{record['entity_id']}"
+    record_path = f"/properties/{record['entity_id']}"
     return visit.render(
-        "form.html", status, here="Properties", form=form, title="Edit the property", path=f"{own}/edit",
-        sub="Whatever names the property shows the change.", parts=PROPERTY_PARTS, words="Save", back=own, known={},
-        crumbs=[("Properties", "/properties"), (record["name"], own), ("Edit", "")],
+        "form.html", status, here="Properties", form=form, title="Edit the property", path=f"{record_path}/edit",
+        sub="Whatever names the property shows the change.", parts=PROPERTY_PARTS, words="Save", back=record_path,
+        suggestions={}, crumbs=[("Properties", "/properties"), (record["name"], record_path), ("Edit", "")],
     )  # fmt: skip
 
 
@@ -129,8 +129,8 @@ async def show_add_unit(visit: Visit) -> web.StreamResponse:
 
 async def add_unit(visit: Visit) -> web.StreamResponse:
     form = Form(pb.AddUnitRequest(), (OF_PROPERTY, *UNIT_FIELDS))
-    if form.read(visit.form) and (made := await visit.send(ADD_UNIT, form)):
-        path = f"/properties/{form.message.property_id}/units/{made.document.entity_id}"
+    if form.read(visit.form) and (added := await visit.send(ADD_UNIT, form)):
+        path = f"/properties/{form.message.property_id}/units/{added.document.entity_id}"
         return visit.redirect(path, f"“{form.message.name}” is added.")
     return await _new_unit(visit, form, form.status)
 
@@ -142,19 +142,20 @@ async def _new_unit(visit: Visit, form: Form, status: int = 200) -> web.Response
         "form.html", status, here="Units", form=form, title="Add a unit", path="/units/new",
         sub="A unit is a home or a suite. Its building, floor and floorplan are added with it if they are new.",
         crumbs=[("Units", "/units"), ("Add", "")], parts=[("", [("property_id",)]), *UNIT_PARTS], words="Add the unit",
-        back=f"/properties/{property_id}" if property_id else "/units", known=await _known(visit, property_id),
+        back=f"/properties/{property_id}" if property_id else "/units",
+        suggestions=await _names_in_use(visit, property_id),
     )  # fmt: skip
 
 
-async def _known(visit: Visit, property_id: int) -> dict[str, Sequence[str]]:
+async def _names_in_use(visit: Visit, property_id: int) -> dict[str, Sequence[str]]:
     """The names of buildings, floors and floorplans that the property has."""
     if not property_id:
         return {}
-    found = await visit.panel(PARTS, place_search_pb2.ListPlacesOfRequest(property_id=property_id))
-    if not found.ok:
+    response = await visit.panel(PARTS, place_search_pb2.ListPlacesOfRequest(property_id=property_id))
+    if not response.ok:
         return {}
-    several = {"building": found.buildings, "floor": found.floors, "floorplan": found.floorplans}
-    return {name: list(dict.fromkeys(one.name for one in rows)) for name, rows in several.items()}
+    several = {"building": response.buildings, "floor": response.floors, "floorplan": response.floorplans}
+    return {name: list(dict.fromkeys(row.name for row in rows)) for name, rows in several.items()}
 
 
 async def show_edit_unit(visit: Visit) -> web.StreamResponse:
@@ -166,7 +167,7 @@ async def edit_unit(visit: Visit) -> web.StreamResponse:
     record = await _unit(visit)
     form = _unit_form(record)
     if form.read(visit.form) and (not form.changed or await visit.send(UPDATE_UNIT, form)):
-        return visit.redirect(_unit_path(record), form.said("The unit is changed."))
+        return visit.redirect(_unit_path(record), form.summary("The unit is changed."))
     return await _changed_unit(visit, record, form, form.status)
 
 
@@ -191,19 +192,19 @@ def _unit_form(record: Mapping[str, Any]) -> Edit:
 
 
 async def _changed_unit(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
-    place, own = record["property"], _unit_path(record)
+    place, record_path = record["property"], _unit_path(record)
     return visit.render(
-        "form.html", status, here="Units", form=form, title="Edit the unit", path=f"{own}/edit", words="Save", back=own,
-        sub="It stays in its property. Its status is changed on the turn board.", parts=UNIT_PARTS,
-        crumbs=[("Properties", "/properties"), (place["name"], f"/properties/{place['id']}"), (record["name"], own),
-                ("Edit", "")],
-        known=await _known(visit, place["id"]),
+        "form.html", status, here="Units", form=form, title="Edit the unit", path=f"{record_path}/edit", words="Save",
+        back=record_path, sub="It stays in its property. Its status is changed on the turn board.", parts=UNIT_PARTS,
+        crumbs=[("Properties", "/properties"), (place["name"], f"/properties/{place['id']}"),
+                (record["name"], record_path), ("Edit", "")],
+        suggestions=await _names_in_use(visit, place["id"]),
     )  # fmt: skip
 
 
 # Assets
 
-STATUS = Field("status", "Status", choices=[(one, one) for one in ASSET_STATUSES], required=True)
+STATUS = Field("status", "Status", choices=[(status, status) for status in ASSET_STATUSES], required=True)
 LOCATIONS = ("mechanical_room", "common_area", "amenity", "parking", "storage", "exterior", "other")
 ASSET_FIELDS = (
     Field("property_id", "Property", kind="picker", required=True),
@@ -216,7 +217,7 @@ ASSET_FIELDS = (
     Field("asset_tag", "Tag on it", more=NAME),
     Field("unit_id", "In a unit", kind="picker"),
     Field("location", "Or elsewhere", "For example Boiler room.", more=NAME),
-    Field("location_type", "Which is a", choices=[(one, one.replace("_", " ")) for one in LOCATIONS]),
+    Field("location_type", "Which is a", choices=[(location, location.replace("_", " ")) for location in LOCATIONS]),
     STATUS,
     Field("year", "Year made", more={"maxlength": "4"}),
     Field("installed_on", "Installed on", kind="date"),
@@ -242,8 +243,8 @@ async def show_add_asset(visit: Visit) -> web.StreamResponse:
 
 async def add_asset(visit: Visit) -> web.StreamResponse:
     form = Form(pb.AddAssetRequest(), ASSET_FIELDS)
-    if form.read(visit.form) and _is_one_place(form) and (made := await visit.send(ADD_ASSET, form)):
-        return visit.redirect(f"/assets/{made.document.entity_id}", f"“{form.message.name}” is added.")
+    if form.read(visit.form) and _is_one_place(form) and (added := await visit.send(ADD_ASSET, form)):
+        return visit.redirect(f"/assets/{added.document.entity_id}", f"“{form.message.name}” is added.")
     return await _new_asset(visit, form, form.status)
 
 
@@ -260,7 +261,7 @@ async def _new_asset(visit: Visit, form: Form, status: int = 200) -> web.Respons
     return visit.render(
         "form.html", status, here="Assets", form=form, title="Add an asset", path="/assets/new", back=_back(visit),
         sub="An asset is equipment that the company maintains, such as a boiler.", parts=ASSET_PARTS,
-        crumbs=[("Assets", "/assets"), ("Add", "")], words="Add the asset", known={},
+        crumbs=[("Assets", "/assets"), ("Add", "")], words="Add the asset", suggestions={},
     )  # fmt: skip
 
 
@@ -278,7 +279,7 @@ async def edit_asset(visit: Visit) -> web.StreamResponse:
     record = await _asset(visit)
     form = _asset_form(record)
     if form.read(visit.form) and _is_moved(form) and (not form.changed or await visit.send(UPDATE_ASSET, form)):
-        return visit.redirect(f"/assets/{record['entity_id']}", form.said("The asset is changed."))
+        return visit.redirect(f"/assets/{record['entity_id']}", form.summary("The asset is changed."))
     return await _changed_asset(visit, record, form, form.status)
 
 
@@ -300,7 +301,7 @@ async def _asset(visit: Visit) -> Mapping[str, Any]:
 def _asset_form(record: Mapping[str, Any]) -> Edit:
     place = record["location"] or {}
     is_unit = place.get("location_type") == "unit"
-    values = {one.name: record[one.name] for one in ASSET_FIELDS if one.name not in ("property_id", *PLACE)}
+    values = {field.name: record[field.name] for field in ASSET_FIELDS if field.name not in ("property_id", *PLACE)}
     values |= {"property_id": record["property"]["id"], "unit_id": place.get("id") if is_unit else None}
     values |= {} if is_unit else {"location": place.get("name"), "location_type": place.get("location_type")}
     return Edit(filled(pb.UpdateAssetRequest(asset_id=record["entity_id"]), values), ASSET_FIELDS)
@@ -332,9 +333,9 @@ def _is_moved(form: Edit) -> bool:
 
 async def _changed_asset(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
     await pickers.fill(visit, form)
-    own = f"/assets/{record['entity_id']}"
+    record_path = f"/assets/{record['entity_id']}"
     return visit.render(
-        "form.html", status, here="Assets", form=form, title="Edit the asset", path=f"{own}/edit", words="Save",
-        sub="One that is no longer in use has the status Retired; its history stays.", parts=ASSET_PARTS, back=own,
-        crumbs=[("Assets", "/assets"), (record["name"], own), ("Edit", "")], known={},
+        "form.html", status, here="Assets", form=form, title="Edit the asset", path=f"{record_path}/edit", words="Save",
+        sub="One that is no longer in use has the status Retired; its history stays.", parts=ASSET_PARTS,
+        back=record_path, crumbs=[("Assets", "/assets"), (record["name"], record_path), ("Edit", "")], suggestions={},
     )  # fmt: skip

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from console.areas.places.places import SEARCH_PROPERTIES, document
 from console.kit import pickers
-from console.kit.pickers import CHOSEN_NOW, FOUND_MAX, Asked, Choice
+from console.kit.pickers import CHOSEN_NOW, FOUND_MAX, Choice, Picker
 from console.kit.visit import Visit
 from makeready.catalog.v1 import place_search_pb2 as pb
 from makeready.catalog.v1 import places_pb2
@@ -26,36 +26,36 @@ RETIRED = "Retired"
 
 
 async def pick(visit: Visit) -> web.StreamResponse:
-    picker = pickers.asked(visit, PATH)
+    picker = pickers.read_picker(visit, PATH)
     find = {"property": _properties, "unit": _units, "asset": _assets}[picker.kind.noun]
     choices, is_searched = ([], False) if picker.missing_above else await find(visit, picker)
-    if picker.chosen and all(one.value != picker.chosen for one in choices):
+    if picker.chosen and all(choice.value != picker.chosen for choice in choices):
         choices = [*await _chosen(visit, picker), *choices]
     return pickers.answer(visit, picker, choices, is_searched=is_searched, none=NONE[picker.kind.noun])
 
 
-async def _properties(visit: Visit, picker: Asked) -> tuple[list[Choice], bool]:
+async def _properties(visit: Visit, picker: Picker) -> tuple[list[Choice], bool]:
     async def rows(words: str, limit: int) -> tuple[Sequence[Any], bool]:
         request = pb.SearchPropertiesRequest(words=words, limit=limit)
-        found = await visit.call(SEARCH_PROPERTIES, request)
-        return found.properties, found.HasField("next_after_id")
+        page = await visit.call(SEARCH_PROPERTIES, request)
+        return page.properties, page.HasField("next_after_id")
 
     several, is_searched = await pickers.listed(rows, picker)
     return [Choice(row.property_id, ", ".join(filter(None, (row.name, row.city)))) for row in several], is_searched
 
 
-async def _units(visit: Visit, picker: Asked) -> tuple[list[Choice], bool]:
+async def _units(visit: Visit, picker: Picker) -> tuple[list[Choice], bool]:
     property_id = picker.within["property_id"] or None
 
     async def rows(words: str, limit: int) -> tuple[Sequence[Any], bool]:
-        found = await visit.call(UNITS, pb.SearchUnitsRequest(words=words, property_id=property_id, limit=limit))
-        return found.units, found.HasField("next_after_id")
+        page = await visit.call(UNITS, pb.SearchUnitsRequest(words=words, property_id=property_id, limit=limit))
+        return page.units, page.HasField("next_after_id")
 
     several, is_searched = await pickers.listed(rows, picker)
     return [Choice(row.unit_id, row.name if property_id else _at(row)) for row in several], is_searched
 
 
-async def _assets(visit: Visit, picker: Asked) -> tuple[list[Choice], bool]:
+async def _assets(visit: Visit, picker: Picker) -> tuple[list[Choice], bool]:
     """Those of the unit first, then the others of the property; retired ones are no choice."""
     property_id, unit_id = (picker.within[name] or None for name in picker.kind.above)
 
@@ -64,8 +64,8 @@ async def _assets(visit: Visit, picker: Asked) -> tuple[list[Choice], bool]:
         request = pb.SearchAssetsRequest(
             words=words, property_id=property_id, unit_id=None if property_id else unit_id, limit=limit
         )
-        found = await visit.call(ASSETS, request)
-        return found.assets, found.HasField("next_after_id")
+        page = await visit.call(ASSETS, request)
+        return page.assets, page.HasField("next_after_id")
 
     several, is_searched = await pickers.listed(rows, picker)
     if unit_id and property_id and is_searched and not picker.words:
@@ -84,7 +84,7 @@ def _at(row: Any) -> str:
     return ", ".join(filter(None, (row.name, unit, row.property.name)))
 
 
-async def _chosen(visit: Visit, picker: Asked) -> list[Choice]:
+async def _chosen(visit: Visit, picker: Picker) -> list[Choice]:
     """The chosen record although the list does not have it; not one that is of another property, or of nobody."""
     number, noun = picker.chosen, picker.kind.noun
     rpc, request = {
@@ -92,10 +92,10 @@ async def _chosen(visit: Visit, picker: Asked) -> list[Choice]:
         "unit": (UNIT, places_pb2.GetUnitRequest(unit_id=number)),
         "asset": (ASSET, places_pb2.GetAssetRequest(asset_id=number)),
     }[noun]
-    found = await pickers.known(visit.call(rpc, request))
-    if found is None:
+    response = await pickers.record_or_none(visit.call(rpc, request))
+    if response is None:
         return []
-    record = document(found)
+    record = document(response)
     property_id = picker.within.get("property_id", 0)
     if "property_id" in picker.inputs and property_id != record["property"]["id"]:
         return []

@@ -26,8 +26,8 @@ WARRANTY_SOON_DAYS = 90
 
 def document(response: Any) -> Mapping[str, Any]:
     """The record of a fetch, by field."""
-    found: dict[str, Any] = json.loads(response.document.json)
-    return found
+    record: dict[str, Any] = json.loads(response.document.json)
+    return record
 
 
 async def fetched(visit: Visit, rpc: str, request: Any) -> Mapping[str, Any]:
@@ -54,7 +54,7 @@ def properties_request() -> pb.SearchPropertiesRequest:
 def by_status(counts: Sequence[pb.Count], statuses: Sequence[str]) -> list[pb.Count]:
     """The counts in the order of statuses; unknown ones last."""
     order = {status: place for place, status in enumerate(statuses)}
-    return sorted(counts, key=lambda one: order.get(one.status, len(order)))
+    return sorted(counts, key=lambda count: order.get(count.status, len(order)))
 
 
 @dataclass
@@ -68,19 +68,19 @@ class Level:
 
 def levels_of(units: Sequence[pb.UnitRow], parts: pb.ListPlacesOfResponse) -> list[Level]:
     """The units by building and floor; the highest floor first, as one sees a house. Units without a floor are last."""
-    buildings = {one.building_id: place for place, one in enumerate(parts.buildings)}
-    floors = {one.floor_id: place for place, one in enumerate(parts.floors)}
-    found: dict[tuple[int, int], Level] = {}
+    buildings = {building.building_id: place for place, building in enumerate(parts.buildings)}
+    floors = {floor.floor_id: place for place, floor in enumerate(parts.floors)}
+    levels: dict[tuple[int, int], Level] = {}
     for unit in units:
         key = (
             buildings.get(unit.building.id, len(buildings)),
             -floors[unit.floor.id] if unit.floor.id in floors else 1,
         )
-        found.setdefault(key, Level(unit.building.name, unit.floor.name)).units.append(unit)
-    return [found[key] for key in sorted(found)]
+        levels.setdefault(key, Level(unit.building.name, unit.floor.name)).units.append(unit)
+    return [levels[key] for key in sorted(levels)]
 
 
-async def found(visit: Visit) -> web.StreamResponse:
+async def search_hits(visit: Visit) -> web.StreamResponse:
     """What a search finds of properties, units, assets and meters. A number or an id that only one has opens it."""
     text = words(visit)
     hits = await visit.call(SEARCH, pb.SearchPlacesRequest(words=text)) if text else pb.SearchPlacesResponse()

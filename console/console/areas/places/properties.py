@@ -57,12 +57,12 @@ async def list_properties(visit: Visit) -> web.StreamResponse:
 
 
 def _csv(rows: Sequence[pb.PropertyRow]) -> web.Response:
-    header = ("id", "name", "address", "city", "state", "external_id", *(f"units_{one}" for one in _SLUGS.values()))
+    header = ("id", "name", "address", "city", "state", "external_id", *(f"units_{slug}" for slug in _SLUGS.values()))
     table = []
     for row in rows:
         units = lists.tally(row.units)
-        own = (row.property_id, row.name, row.address, row.city, row.state, row.external_id)
-        table.append([*own, *(units.get(status, 0) for status in _SLUGS)])
+        cells = (row.property_id, row.name, row.address, row.city, row.state, row.external_id)
+        table.append([*cells, *(units.get(status, 0) for status in _SLUGS)])
     return csv_files.answer("properties", header, table)
 
 
@@ -72,7 +72,7 @@ _SLUGS = {status: (status or "not known").lower().replace(" ", "_") for status i
 async def show_property(visit: Visit) -> web.StreamResponse:
     property_id = visit.number("property_id")
     panels = ("/board/panel", "/tickets/panel", "/pm-tasks/panel", "/inspections/panel", "/notices/panel")
-    one = await fetched(visit, GET, places_pb2.GetPropertyRequest(property_id=property_id))
+    record = await fetched(visit, GET, places_pb2.GetPropertyRequest(property_id=property_id))
     summary, parts, units, assets, meters, *others = await together(
         visit.panel(SUMMARIZE, pb.SummarizePropertyRequest(property_id=property_id)),
         visit.panel(PARTS, pb.ListPlacesOfRequest(property_id=property_id)),
@@ -88,7 +88,7 @@ async def show_property(visit: Visit) -> web.StreamResponse:
     vacant = sum(count.count for count in counts if count.status in VACANT)
     levels = levels_of(units.units, parts.value) if units.ok and parts.ok else []
     return visit.render(
-        "places/property.html", here=HERE, one=one, summary=summary, counts=counts, total=total, vacant=vacant,
+        "places/property.html", here=HERE, record=record, summary=summary, counts=counts, total=total, vacant=vacant,
         parts_of=parts, units=units, levels=levels, assets=assets, meters=meters, board=board, tickets=tickets,
-        upkeep=upkeep, inspections=inspections, notices=notices, audit=audit, made=instant_of(one["created_at"]),
+        upkeep=upkeep, inspections=inspections, notices=notices, audit=audit, created=instant_of(record["created_at"]),
     )  # fmt: skip

@@ -44,11 +44,11 @@ async def list_units(visit: Visit) -> web.StreamResponse:
     property_id, after = lists.number(visit, "property_id"), lists.number(visit, "after")
     status = lists.chosen(visit, "status", (*UNIT_STATUSES, "vacant", "unknown"))
     filters = {"status": status, "property_id": property_id, "q": lists.words(visit)}
-    wanted = {"": [], "vacant": ["Vacant Not Ready", "Vacant Ready"], "unknown": [""]}.get(status, [status])
+    statuses = {"": [], "vacant": ["Vacant Not Ready", "Vacant Ready"], "unknown": [""]}.get(status, [status])
 
     async def page(after_id: int, limit: int = lists.CSV_ROWS) -> tuple[Sequence[pb.UnitRow], int]:
         request = pb.SearchUnitsRequest(
-            words=lists.words(visit), property_id=property_id, unit_status=wanted, after_id=after_id, limit=limit
+            words=lists.words(visit), property_id=property_id, unit_status=statuses, after_id=after_id, limit=limit
         )
         response = await visit.call(LIST, request)
         return response.units, response.next_after_id
@@ -93,8 +93,8 @@ async def panel(visit: Visit) -> web.StreamResponse:
     property_id = lists.number(visit, "property_id")
     if property_id is None:
         raise web.HTTPNotFound
-    found = await visit.call(LIST, pb.SearchUnitsRequest(property_id=property_id, limit=OF_PANEL))
-    return visit.render("places/units_panel.html", found=found, property_id=property_id)
+    page = await visit.call(LIST, pb.SearchUnitsRequest(property_id=property_id, limit=OF_PANEL))
+    return visit.render("places/units_panel.html", page=page, property_id=property_id)
 
 
 async def show_unit(visit: Visit) -> web.StreamResponse:
@@ -105,10 +105,10 @@ async def show_unit(visit: Visit) -> web.StreamResponse:
     unit = await fetched(visit, GET, places_pb2.GetUnitRequest(unit_id=unit_id))
     if unit["property"]["id"] != property_id:
         raise web.HTTPNotFound
-    wanted = pb.SearchUnitsRequest(property_id=property_id, after_id=max(0, unit_id - NEAR_IDS), limit=NEAR_UNITS)
+    request = pb.SearchUnitsRequest(property_id=property_id, after_id=max(0, unit_id - NEAR_IDS), limit=NEAR_UNITS)
     summary, near, parts, assets, meters, *others = await together(
         visit.panel(SUMMARIZE, pb.SummarizePropertyRequest(property_id=property_id)),
-        visit.panel(LIST, wanted),
+        visit.panel(LIST, request),
         visit.panel(PARTS, pb.ListPlacesOfRequest(property_id=property_id)),
         visit.panel(ASSETS, pb.SearchAssetsRequest(unit_id=unit_id, limit=OF_UNIT)),
         visit.panel(METERS, meters_pb.SearchMetersRequest(unit_id=unit_id, limit=OF_UNIT)),
@@ -118,11 +118,11 @@ async def show_unit(visit: Visit) -> web.StreamResponse:
     board, tickets, inspections, upkeep, audit = others
     ready = unit["projected_ready_on"]
     levels = levels_of(near.units, parts.value) if near.ok and parts.ok else []
-    own = next((level for level in levels if any(one.unit_id == unit_id for one in level.units)), None)
+    own_level = next((level for level in levels if any(row.unit_id == unit_id for row in level.units)), None)
     return visit.render(
         "places/unit.html", here=HERE, unit=unit, assets=assets, meters=meters, board=board, tickets=tickets,
-        inspections=inspections, upkeep=upkeep, audit=audit, made=instant_of(unit["created_at"]),
+        inspections=inspections, upkeep=upkeep, audit=audit, created=instant_of(unit["created_at"]),
         counts=by_status(summary.units, UNIT_STATUSES) if summary.ok else [], near=near if parts.ok else parts,
-        levels=levels, own=own, ready=datetime.date.fromisoformat(ready) if ready else None,
+        levels=levels, own_level=own_level, ready=datetime.date.fromisoformat(ready) if ready else None,
         today=visit.wall.now.date(),
     )  # fmt: skip

@@ -15,19 +15,19 @@ PANELS = ("/tickets/found", "/places/found", "/vendors/found", "/people/found", 
 
 async def search(visit: Visit) -> web.StreamResponse:
     """Leads to the record if one is all that was meant: its number, its external id, an event's or a request's id."""
-    words = wanted(visit.query.get("q", ""))
+    words = search_words(visit.query.get("q", ""))
     if not words:
-        return visit.render("search/search.html", here=HERE, words="", found=[], exact=[], nothing=False)
-    found: list[Included] = await together(*(visit.include(path, q=words) for path in PANELS))
-    exact = sorted({one.location for one in found if one.location})
+        return visit.render("search/search.html", here=HERE, words="", panels=[], exact=[], nothing=False)
+    panels: list[Included] = await together(*(visit.include(path, q=words) for path in PANELS))
+    exact = sorted({panel.location for panel in panels if panel.location})
     if len(exact) == 1:
         return visit.redirect(exact[0])
     return visit.render(
-        "search/search.html", here=HERE, words=words, found=[one for one in found if one], exact=exact,
-        nothing=not exact and not any(found),
+        "search/search.html", here=HERE, words=words, panels=[panel for panel in panels if panel], exact=exact,
+        nothing=not exact and not any(panels),
     )  # fmt: skip
 
 
-def wanted(text: str) -> str:
+def search_words(text: str) -> str:
     """The words as one line, without what nobody types."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text[:TEXT_MAX]).split())

@@ -186,7 +186,7 @@ async def assign(visit: Visit) -> web.StreamResponse:
     if not is_read:
         return await _assign_page(visit, ticket, form, form.status)
     if form.is_done:
-        return visit.redirect(path_of(ticket.ticket_id), form.said("The assignment is changed."))
+        return visit.redirect(path_of(ticket.ticket_id), form.summary("The assignment is changed."))
     form.message.idempotency_key = visit.act
     for name, seen_field, _ in _HANDS:
         if name in form.changed:
@@ -255,7 +255,8 @@ async def _edit_page(
     await pickers.fill(visit, form, property_id=ticket.property_id)
     return visit.render(
         "tickets/edit.html", status, here=HERE, ticket=ticket, form=form, number=number_of(ticket),
-        what=[one.name for one in WHAT], places=[one.name for one in PLACES], more=[one.name for one in MORE],
+        what_fields=[field.name for field in WHAT], places=[field.name for field in PLACES],
+        more=[field.name for field in MORE],
     )  # fmt: skip
 
 
@@ -266,7 +267,7 @@ async def edit(visit: Visit) -> web.StreamResponse:
         return await _edit_page(visit, details, form, form.status)
     ticket_id = details.ticket.ticket_id
     if form.is_done:
-        return visit.redirect(path_of(ticket_id), form.said("The ticket is changed."))
+        return visit.redirect(path_of(ticket_id), form.summary("The ticket is changed."))
     form.message.idempotency_key, form.message.version = visit.act, details.document.version
     try:
         await visit.call(UPDATE, form.message)
@@ -296,13 +297,13 @@ def _several_form() -> Form:
 
 
 async def _chosen(visit: Visit, texts: Sequence[str]) -> Chosen:
-    ids = list(dict.fromkeys(int(one) for one in texts if one.isascii() and one.isdigit() and 0 < len(one) < 19))
-    ids = [one for one in ids if one][:SEVERAL_MAX]
+    ids = list(dict.fromkeys(int(text) for text in texts if text.isascii() and text.isdigit() and 0 < len(text) < 19))
+    ids = [ticket_id for ticket_id in ids if ticket_id][:SEVERAL_MAX]
     if not ids:
         return Chosen([], {})
-    found = await visit.call(SEVERAL, views.BatchGetTicketsRequest(ticket_ids=ids))
-    hands = {one.ticket_id: (one.assignee_id, one.vendor_id) for one in found.tickets}
-    return Chosen(found.tickets, hands)
+    response = await visit.call(SEVERAL, views.BatchGetTicketsRequest(ticket_ids=ids))
+    assignments = {ticket.ticket_id: (ticket.assignee_id, ticket.vendor_id) for ticket in response.tickets}
+    return Chosen(response.tickets, assignments)
 
 
 async def show_assign_several(visit: Visit) -> web.StreamResponse:
@@ -321,9 +322,9 @@ async def assign_several(visit: Visit) -> web.StreamResponse:
     back = links.own_path(visit.form.get("back", ""))
     chosen = await _chosen(visit, visit.form.getall("ticket", []))
     seen = {}
-    for one in chosen.tickets:
-        match = _SEEN.fullmatch(visit.form.get(f"seen.{one.ticket_id}", ""))
-        seen[one.ticket_id] = (int(match[1]), int(match[2])) if match else chosen.seen[one.ticket_id]
+    for ticket in chosen.tickets:
+        match = _SEEN.fullmatch(visit.form.get(f"seen.{ticket.ticket_id}", ""))
+        seen[ticket.ticket_id] = (int(match[1]), int(match[2])) if match else chosen.seen[ticket.ticket_id]
     chosen.seen = seen
     form = _several_form()
     if not form.read(visit.form):
@@ -336,7 +337,7 @@ async def assign_several(visit: Visit) -> web.StreamResponse:
         return await _several_page(visit, chosen, form, back, 422)
     for start in range(0, len(chosen.tickets), AT_ONCE):
         part = chosen.tickets[start : start + AT_ONCE]
-        await together(*(_assign_one(visit, chosen, form, one.ticket_id) for one in part))
+        await together(*(_assign_one(visit, chosen, form, ticket.ticket_id) for ticket in part))
     done = len(chosen.tickets) - len(chosen.errors)
     if not chosen.errors:
         return visit.redirect(
@@ -344,9 +345,9 @@ async def assign_several(visit: Visit) -> web.StreamResponse:
             f"{done:,} tickets are assigned." if done != 1 else "The ticket is assigned.",
         )
     form.fault = f"{done:,} of {len(chosen.tickets):,} are assigned. The others stand here with the reason."
-    left = await _chosen(visit, [str(one) for one in chosen.errors])
-    left.errors = chosen.errors
-    return await _several_page(visit, left, form, back, 422)
+    unassigned = await _chosen(visit, [str(ticket_id) for ticket_id in chosen.errors])
+    unassigned.errors = chosen.errors
+    return await _several_page(visit, unassigned, form, back, 422)
 
 
 async def _assign_one(visit: Visit, chosen: Chosen, form: Form, ticket_id: int) -> None:

@@ -53,7 +53,7 @@ _ORDER_NUMBERS: Mapping[str, Any] = labels(pb.TicketOrder)
 
 
 @dataclass
-class Asked:
+class TicketSearch:
     """What the address asks for. query: the filters as they stand in the address, without those that say nothing;
     errors: what of them could not be read."""
 
@@ -78,101 +78,101 @@ class Asked:
         return f"{PATH}?{urlencode(kept)}" if kept else PATH
 
 
-def read(visit: Visit) -> Asked:
+def read(visit: Visit) -> TicketSearch:
     """The filters of this visit's address."""
     assert visit.who is not None
-    given = visit.request.query
-    view = given.get("view", "open")
+    query = visit.request.query
+    view = query.get("view", "open")
     if view not in VIEWS or (view == "mine" and visit.kind != STAFF):
         view = "open"
     _, order, group = VIEWS[view]
-    asked = Asked(pb.SearchTicketsRequest(), view, order, group)
+    search = TicketSearch(pb.SearchTicketsRequest(), view, order, group)
     if view != "open":
-        asked.query.append(("view", view))
-    if (wanted := given.get("order", "")) in ORDERS:
-        asked.order = wanted
-        if wanted != order:
-            asked.query.append(("order", wanted))
-    if (wanted := given.get("group", "")) in GROUPS:
-        asked.group = wanted if wanted != "none" else ""
-        if asked.group != group:
-            asked.query.append(("group", wanted))
-    asked.request.order = _ORDER_NUMBERS[asked.order]
-    _read_choices(asked, given)
-    _read_ids(asked, given)
-    _read_days(asked, given, visit.wall.now)
-    words = given.get("q", "").strip()[:TEXT_MAX]
+        search.query.append(("view", view))
+    if (choice := query.get("order", "")) in ORDERS:
+        search.order = choice
+        if choice != order:
+            search.query.append(("order", choice))
+    if (choice := query.get("group", "")) in GROUPS:
+        search.group = choice if choice != "none" else ""
+        if search.group != group:
+            search.query.append(("group", choice))
+    search.request.order = _ORDER_NUMBERS[search.order]
+    _read_choices(search, query)
+    _read_ids(search, query)
+    _read_days(search, query, visit.wall.now)
+    words = query.get("q", "").strip()[:TEXT_MAX]
     if words:
-        asked.query.append(("q", words))
+        search.query.append(("q", words))
         if any(sign.isalnum() for sign in words):
-            asked.request.words = words
+            search.request.words = words
         else:
-            asked.errors.append("Words are letters or digits.")
-    _read_view(asked, visit.who.person_id)
-    return asked
+            search.errors.append("Words are letters or digits.")
+    _read_view(search, visit.who.person_id)
+    return search
 
 
-def _read_choices(asked: Asked, given: Any) -> None:
+def _read_choices(search: TicketSearch, query: Any) -> None:
     for name, (field_name, numbers) in CHOICES.items():
-        for value in given.getall(name, []):
+        for value in query.getall(name, []):
             if value in numbers:
-                getattr(asked.request, field_name).append(numbers[value])
-                asked.query.append((name, value))
-    for value in given.getall("source", []):
+                getattr(search.request, field_name).append(numbers[value])
+                search.query.append((name, value))
+    for value in query.getall("source", []):
         if value in SOURCES:
-            asked.request.sources.append(value)
-            asked.query.append(("source", value))
+            search.request.sources.append(value)
+            search.query.append(("source", value))
 
 
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 19 else None
 
 
-def _read_ids(asked: Asked, given: Any) -> None:
+def _read_ids(search: TicketSearch, query: Any) -> None:
     for name, field_name in _IDS.items():
-        if (number := _number(given.get(name, ""))) is not None:
-            setattr(asked.request, field_name, number)
-            asked.query.append((name, str(number)))
+        if (number := _number(query.get(name, ""))) is not None:
+            setattr(search.request, field_name, number)
+            search.query.append((name, str(number)))
     for name, (field_name, has) in _HANDS.items():
-        value = given.get(name, "")
+        value = query.get(name, "")
         if value == "none":
-            setattr(asked.request, has, False)
-            asked.query.append((name, value))
+            setattr(search.request, has, False)
+            search.query.append((name, value))
         elif (number := _number(value)) is not None:
-            setattr(asked.request, field_name, number)
-            asked.query.append((name, str(number)))
+            setattr(search.request, field_name, number)
+            search.query.append((name, str(number)))
 
 
-def _read_days(asked: Asked, given: Any, now: datetime.datetime) -> None:
+def _read_days(search: TicketSearch, query: Any, now: datetime.datetime) -> None:
     """Opened between two days of the company, or so many hours ago: `older=72` and `younger=168`."""
-    for name, stamp, days in (("from", asked.request.opened_from, 0), ("to", asked.request.opened_to, 1)):
-        if value := given.get(name, "").strip():
+    for name, stamp, days in (("from", search.request.opened_from, 0), ("to", search.request.opened_to, 1)):
+        if value := query.get(name, "").strip():
             try:
                 date = datetime.date.fromisoformat(value) + datetime.timedelta(days=days)
                 stamp.FromDatetime(datetime.datetime.combine(date, datetime.time(), now.tzinfo))
-                asked.query.append((name, value))
+                search.query.append((name, value))
             except (ValueError, OverflowError):
-                asked.errors.append("A day is like 2026-11-22.")
-    for name, stamp in (("younger", asked.request.opened_from), ("older", asked.request.opened_to)):
-        hours = _number(given.get(name, ""))
+                search.errors.append("A day is like 2026-11-22.")
+    for name, stamp in (("younger", search.request.opened_from), ("older", search.request.opened_to)):
+        hours = _number(query.get(name, ""))
         if hours is not None and hours < 10**6:
             stamp.FromDatetime(now - datetime.timedelta(hours=hours))
-            asked.query.append((name, str(hours)))
+            search.query.append((name, str(hours)))
     # Empty submessages are set by the access above, if they were read at all: none is sent.
     for name in ("opened_from", "opened_to"):
-        if not getattr(asked.request, name).seconds:
-            asked.request.ClearField(name)  # type: ignore[arg-type]
+        if not getattr(search.request, name).seconds:
+            search.request.ClearField(name)  # type: ignore[arg-type]
 
 
-def _read_view(asked: Asked, person_id: int) -> None:
-    request = asked.request
-    if asked.view in ("open", "mine") and not request.statuses:
+def _read_view(search: TicketSearch, person_id: int) -> None:
+    request = search.request
+    if search.view in ("open", "mine") and not request.statuses:
         request.statuses.extend(OPEN)
-    if asked.view == "closed" and not request.statuses:
+    if search.view == "closed" and not request.statuses:
         request.statuses.extend(CLOSED)
-    if asked.view == "mine":
+    if search.view == "mine":
         request.assignee_id = person_id
-    if asked.view == "waiting":
+    if search.view == "waiting":
         request.stale = request.soon_stale = True
 
 
@@ -189,44 +189,53 @@ class Chip:
     off: str
 
 
-def chips(asked: Asked, counts: pb.CountTicketsResponse | None, shown: Sequence[pb.TicketSummary]) -> list[Chip]:
+def chips(
+    search: TicketSearch, counts: pb.CountTicketsResponse | None, tickets: Sequence[pb.TicketSummary]
+) -> list[Chip]:
     """The filters. Properties and people are those of open tickets, of the tickets shown, and those chosen."""
-    found = []
+    all_chips = []
     for name, title in (("priority", "Priority"), ("status", "Status"), ("category", "Category")):
-        chosen = asked.values(name)
+        chosen = search.values(name)
         choices = [(word, word, word in chosen) for word in CHOICES[name][1]]
-        found.append(Chip(name, title, ", ".join(chosen), "many", choices, asked.path(name)))
+        all_chips.append(Chip(name, title, ", ".join(chosen), "many", choices, search.path(name)))
     people: dict[str, dict[int, str]] = {"property": {}, "assignee": {}, "vendor": {}}
     if counts is not None:
-        people["property"].update((one.id, one.name) for one in counts.by_property)
-        people["assignee"].update((one.id, one.name) for one in counts.by_assignee if one.id)
-    for one in shown:
-        people["property"][one.property_id] = one.property_name
-        if one.HasField("assignee_id"):
-            people["assignee"][one.assignee_id] = one.assignee_name
-        if one.HasField("vendor_id"):
-            people["vendor"][one.vendor_id] = one.vendor_name
+        people["property"].update((row.id, row.name) for row in counts.by_property)
+        people["assignee"].update((row.id, row.name) for row in counts.by_assignee if row.id)
+    for ticket in tickets:
+        people["property"][ticket.property_id] = ticket.property_name
+        if ticket.HasField("assignee_id"):
+            people["assignee"][ticket.assignee_id] = ticket.assignee_name
+        if ticket.HasField("vendor_id"):
+            people["vendor"][ticket.vendor_id] = ticket.vendor_name
     for name, title in (("property", "Property"), ("assignee", "Assignee"), ("vendor", "Vendor")):
-        found.append(_of_names(asked, name, title, people[name]))
-    chosen = asked.values("source")
+        all_chips.append(_of_names(search, name, title, people[name]))
+    chosen = search.values("source")
     choices = [(value, words[:1].upper() + words[1:], value in chosen) for value, words in SOURCES.items()]
-    found.append(
-        Chip("source", "Opened by", ", ".join(SOURCES[one] for one in chosen), "many", choices, asked.path("source"))
+    all_chips.append(
+        Chip(
+            "source",
+            "Opened by",
+            ", ".join(SOURCES[source] for source in chosen),
+            "many",
+            choices,
+            search.path("source"),
+        )
     )
-    return found
+    return all_chips
 
 
-def _of_names(asked: Asked, name: str, title: str, names: Mapping[int, str]) -> Chip:
-    (chosen, *_) = (*asked.values(name), "")
-    known = {str(number): words for number, words in names.items()}
+def _of_names(search: TicketSearch, name: str, title: str, names: Mapping[int, str]) -> Chip:
+    (chosen, *_) = (*search.values(name), "")
+    words_by_value = {str(number): words for number, words in names.items()}
     if chosen and chosen != "none":
-        known.setdefault(chosen, f"{name} {chosen}")
-    ordered = sorted(known.items(), key=lambda one: one[1].casefold())
+        words_by_value.setdefault(chosen, f"{name} {chosen}")
+    ordered = sorted(words_by_value.items(), key=lambda pair: pair[1].casefold())
     choices = [(value, words, value == chosen) for value, words in ordered]
     if name in _HANDS:
         choices.insert(0, ("none", "Nobody" if name == "assignee" else "None", chosen == "none"))
     words = next((words for value, words, is_chosen in choices if is_chosen), "")
-    return Chip(name, title, words, "one", choices, asked.path(name))
+    return Chip(name, title, words, "one", choices, search.path(name))
 
 
 _SAID = (
@@ -240,14 +249,14 @@ _SAID = (
 )
 
 
-def others(asked: Asked) -> list[tuple[str, str]]:
+def others(search: TicketSearch) -> list[tuple[str, str]]:
     """The filters without a chip of their own, in words, each with the list without it."""
-    found = []
+    sentences = []
     for name, words in _SAID:
-        for value in asked.values(name):
-            said = hours(int(value)) if name in ("older", "younger") else value
-            found.append((words.format(said), asked.path(name)))
-    return found
+        for value in search.values(name):
+            text = hours(int(value)) if name in ("older", "younger") else value
+            sentences.append((words.format(text), search.path(name)))
+    return sentences
 
 
 def hours(number: int) -> str:

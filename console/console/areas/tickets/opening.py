@@ -50,16 +50,17 @@ async def _complete(visit: Visit, form: Form) -> None:
     ids = {name: int(form.values[name]) for name in ("unit_id", "asset_id") if form.values[name]}
     if form.values["property_id"] or not ids:
         return
-    found = await visit.panel(PLACE, views.GetTicketPlaceRequest(**ids))
-    if found.ok:
-        form.preset({"property_id": str(found.property_id)}, "property_id")
+    place = await visit.panel(PLACE, views.GetTicketPlaceRequest(**ids))
+    if place.ok:
+        form.preset({"property_id": str(place.property_id)}, "property_id")
 
 
 async def _page(visit: Visit, form: Form, status: int = 200) -> web.StreamResponse:
     _, alike = await together(pickers.fill(visit, form), _alike(visit, form.values))
     return visit.render(
-        "tickets/new.html", status, here=HERE, form=form, where=[one.name for one in WHERE],
-        what=[one.name for one in WHAT], more=[one.name for one in MORE], **_shown(form.values, alike),
+        "tickets/new.html", status, here=HERE, form=form, where=[field.name for field in WHERE],
+        what_fields=[field.name for field in WHAT], more=[field.name for field in MORE],
+        **_alike_values(form.values, alike),
     )  # fmt: skip
 
 
@@ -82,13 +83,15 @@ async def alike(visit: Visit) -> web.StreamResponse:
     """The open tickets where the new one would be: those that are like it first."""
     names = ("property_id", "unit_id", "asset_id", "title", "category")
     values = {name: visit.query.get(name, "")[:200] for name in names}
-    return visit.render("tickets/alike.html", **_shown(values, await _alike(visit, values)))
+    return visit.render("tickets/alike.html", **_alike_values(values, await _alike(visit, values)))
 
 
-def _shown(values: Any, found: Panel[Sequence[views.TicketSummary]]) -> dict[str, Any]:
-    ordered = ranked(found.value or (), values.get("title", ""), values.get("category", ""), values.get("asset_id", ""))
+def _alike_values(values: Any, open_tickets: Panel[Sequence[views.TicketSummary]]) -> dict[str, Any]:
+    ordered = ranked(
+        open_tickets.value or (), values.get("title", ""), values.get("category", ""), values.get("asset_id", "")
+    )
     return {
-        "found": found,
+        "open_tickets": open_tickets,
         "alike": ordered[:SHOWN_MAX],
         "likely": sum(is_likely for is_likely, _ in ordered),
         "has_place": bool(values.get("unit_id") or values.get("asset_id")),
@@ -97,16 +100,16 @@ def _shown(values: Any, found: Panel[Sequence[views.TicketSummary]]) -> dict[str
 
 async def _alike(visit: Visit, values: Any) -> Panel[Sequence[views.TicketSummary]]:
     """The open tickets of the unit and of the asset."""
-    asked = []
+    searches = []
     for name in ("unit_id", "asset_id"):
-        if wanted := number(values.get(name) or ""):
+        if record_id := number(values.get(name) or ""):
             request = views.SearchTicketsRequest(statuses=filters.OPEN, limit=FOUND_MAX)
-            setattr(request, name, wanted)
-            asked.append(visit.panel(SEARCH, request))
-    answers = await together(*asked)
-    if missing := next((one for one in answers if not one.ok), None):
+            setattr(request, name, record_id)
+            searches.append(visit.panel(SEARCH, request))
+    answers = await together(*searches)
+    if missing := next((answer for answer in answers if not answer.ok), None):
         return Panel(None, missing.reason)
-    return Panel(list({one.ticket_id: one for answer in answers for one in answer.tickets}.values()))
+    return Panel(list({ticket.ticket_id: ticket for answer in answers for ticket in answer.tickets}.values()))
 
 
 def ranked(
@@ -115,20 +118,20 @@ def ranked(
     """Whether each may say the same as the new one; those first. They share the asset, the category or a word."""
     words = _words(title)
 
-    def is_likely(one: views.TicketSummary) -> bool:
-        same_asset = bool(asset_id) and one.HasField("asset_id") and str(one.asset_id) == asset_id
-        return same_asset or (bool(category) and one.category == category) or bool(words & _words(one.title))
+    def is_likely(ticket: views.TicketSummary) -> bool:
+        same_asset = bool(asset_id) and ticket.HasField("asset_id") and str(ticket.asset_id) == asset_id
+        return same_asset or (bool(category) and ticket.category == category) or bool(words & _words(ticket.title))
 
-    judged = [(is_likely(one), one) for one in tickets]
+    judged = [(is_likely(ticket), ticket) for ticket in tickets]
     return sorted(judged, key=lambda pair: not pair[0])
 
 
 def _words(text: str) -> set[str]:
     """The words that say something: long ones, and each pair of signs of a script without blanks."""
-    found = set()
+    words = set()
     for word in re.findall(r"\w+", text.casefold()):
         if word.isascii() or not any("\u2e80" <= sign <= "\uffdc" for sign in word):
-            found |= {word} if len(word) >= WORD_LETTERS else set()
+            words |= {word} if len(word) >= WORD_LETTERS else set()
         else:
-            found |= {word[place : place + 2] for place in range(len(word) - 1)}
-    return found
+            words |= {word[place : place + 2] for place in range(len(word) - 1)}
+    return words

@@ -59,78 +59,86 @@ class Group:
 
 def grouped(tickets: Iterable[pb.TicketSummary], by: str) -> list[Group]:
     """The tickets by who has them, status or property, in their order."""
-    found: dict[str, list[pb.TicketSummary]] = {}
+    groups: dict[str, list[pb.TicketSummary]] = {}
     if by == "who":
-        found = {"Nobody has them": [], "Staff": [], "Vendors": []}
-    for one in tickets:
-        found.setdefault(_group_of(one, by), []).append(one)
-    return [Group(name, rows) for name, rows in found.items() if rows]
+        groups = {"Nobody has them": [], "Staff": [], "Vendors": []}
+    for ticket in tickets:
+        groups.setdefault(_group_of(ticket, by), []).append(ticket)
+    return [Group(name, rows) for name, rows in groups.items() if rows]
 
 
-def _group_of(one: pb.TicketSummary, by: str) -> str:
+def _group_of(ticket: pb.TicketSummary, by: str) -> str:
     if by == "who":
-        return "Staff" if one.HasField("assignee_id") else "Vendors" if one.HasField("vendor_id") else "Nobody has them"
-    return {"status": one.status, "property": one.property_name}.get(by, "")
+        return (
+            "Staff"
+            if ticket.HasField("assignee_id")
+            else "Vendors"
+            if ticket.HasField("vendor_id")
+            else "Nobody has them"
+        )
+    return {"status": ticket.status, "property": ticket.property_name}.get(by, "")
 
 
 async def list_tickets(visit: Visit) -> web.StreamResponse:
-    asked = filters.read(visit)
+    search = filters.read(visit)
     if "csv" in visit.query:
-        return await _csv(visit, asked)
-    asked.request.limit = SHOWN
+        return await _csv(visit, search)
+    search.request.limit = SHOWN
     for name in ("after", "before"):
         if cursor := visit.query.get(name, ""):
-            setattr(asked.request, name, cursor)
+            setattr(search.request, name, cursor)
             break
-    found, counts = await together(visit.call(SEARCH, asked.request), visit.panel(COUNT, pb.CountTicketsRequest()))
+    page, counts = await together(visit.call(SEARCH, search.request), visit.panel(COUNT, pb.CountTicketsRequest()))
     return visit.render(
-        "tickets/list.html", here=HERE, asked=asked, found=found, counts=counts,
-        groups=grouped(found.tickets, asked.group), tabs=_tabs(visit, asked, counts),
-        chips=filters.chips(asked, counts.value, found.tickets), others=filters.others(asked), orders=filters.ORDERS,
+        "tickets/list.html", here=HERE, search=search, page=page, counts=counts,
+        groups=grouped(page.tickets, search.group), tabs=_tabs(visit, search, counts),
+        chips=filters.chips(search, counts.value, page.tickets), others=filters.others(search), orders=filters.ORDERS,
         group_words=filters.GROUPS, is_closed=is_closed,
     )  # fmt: skip
 
 
-def is_closed(one: pb.TicketSummary) -> bool:
-    return one.status in _CLOSED
+def is_closed(ticket: pb.TicketSummary) -> bool:
+    return ticket.status in _CLOSED
 
 
-def _tabs(visit: Visit, asked: filters.Asked, counts: Panel[pb.CountTicketsResponse]) -> list[tuple[str, str, bool]]:
+def _tabs(
+    visit: Visit, search: filters.TicketSearch, counts: Panel[pb.CountTicketsResponse]
+) -> list[tuple[str, str, bool]]:
     """The words, the path and whether it is this one. Filters go along, the order and the groups do not."""
     assert visit.who is not None
     numbers: dict[str, int] = {}
     if counts.ok:
-        mine = next((one.tickets for one in counts.by_assignee if one.id == visit.who.person_id), 0)
+        mine = next((row.tickets for row in counts.by_assignee if row.id == visit.who.person_id), 0)
         numbers = {"open": counts.open, "mine": mine, "waiting": counts.stale + counts.soon_stale}
-    found = []
+    tabs = []
     for view, (words, _, _) in filters.VIEWS.items():
         if view != "mine" or visit.kind == STAFF:
             number = f" {numbers[view]:,}" if view in numbers else ""
-            path = asked.path("status", "order", "group", view="" if view == "open" else view)
-            found.append((words + number, path, view == asked.view))
-    return found
+            path = search.path("status", "order", "group", view="" if view == "open" else view)
+            tabs.append((words + number, path, view == search.view))
+    return tabs
 
 
-async def _csv(visit: Visit, asked: filters.Asked) -> web.Response:
+async def _csv(visit: Visit, search: filters.TicketSearch) -> web.Response:
     header = (
         "id", "number", "title", "status", "priority", "category", "property", "unit", "asset", "assignee", "vendor",
         "opened_at", "closed_at", "quiet_since", "stale_from", "source", "external_id",
     )  # fmt: skip
-    asked.request.limit = CSV_PAGE
+    search.request.limit = CSV_PAGE
     rows: list[Sequence[object]] = []
     for _ in range(CSV_PAGES):
-        page = await visit.call(SEARCH, asked.request)
-        for one in page.tickets:
-            stamps = [_iso(one, name) for name in ("created_at", "closed_at", "quiet_since", "stale_from")]
-            number = one.ticket_number if one.HasField("ticket_number") else ""
+        page = await visit.call(SEARCH, search.request)
+        for ticket in page.tickets:
+            stamps = [_iso(ticket, name) for name in ("created_at", "closed_at", "quiet_since", "stale_from")]
+            number = ticket.ticket_number if ticket.HasField("ticket_number") else ""
             rows.append(
-                (one.ticket_id, number, one.title, one.status, one.priority, one.category, one.property_name,
-                 one.unit_name, one.asset_name, one.assignee_name, one.vendor_name, *stamps, one.source,
-                 one.external_id)
+                (ticket.ticket_id, number, ticket.title, ticket.status, ticket.priority, ticket.category,
+                 ticket.property_name, ticket.unit_name, ticket.asset_name, ticket.assignee_name, ticket.vendor_name,
+                 *stamps, ticket.source, ticket.external_id)
             )  # fmt: skip
         if not page.HasField("next"):
             break
-        asked.request.after = page.next
+        search.request.after = page.next
     return csv_files.answer("tickets", header, rows)
 
 
@@ -162,14 +170,14 @@ async def _ticket_page(visit: Visit, forms: acts.Acts, status: int = 200) -> web
     ticket_id = visit.number("ticket_id")
     narrowed = visit.query.get("show", "")
     narrowed = narrowed if narrowed in NARROWED else ""
-    asked = pb.ListTicketTimelineRequest(ticket_id=ticket_id, kinds=NARROWED.get(narrowed, ()), limit=TIMELINE_ROWS)
-    asked.after = visit.query.get("after", "")[:80]
+    request = pb.ListTicketTimelineRequest(ticket_id=ticket_id, kinds=NARROWED.get(narrowed, ()), limit=TIMELINE_ROWS)
+    request.after = visit.query.get("after", "")[:80]
     details, timeline = await together(
-        visit.call(GET, pb.GetTicketDetailsRequest(ticket_id=ticket_id)), visit.panel(TIMELINE, asked)
+        visit.call(GET, pb.GetTicketDetailsRequest(ticket_id=ticket_id)), visit.panel(TIMELINE, request)
     )
     ticket = details.ticket
     entries = list(reversed(timeline.entries)) if timeline.ok else []
-    actors = [one.actor for one in entries]
+    actors = [entry.actor for entry in entries]
     if details.HasField("created_by_administrator_id"):
         actors.append(f"administrator:{details.created_by_administrator_id}")
     names, of_unit, of_asset, board, vendor, events, audit = await together(
@@ -215,11 +223,11 @@ async def _others(visit: Visit, name: str, ticket: pb.TicketSummary) -> Panel[Se
     """Other tickets of the unit or the asset, the newest first."""
     if not ticket.HasField(name):  # type: ignore[arg-type]
         return Panel(())
-    asked = pb.SearchTicketsRequest(limit=OTHER_ROWS + 1, **{name: getattr(ticket, name)})
-    found = await visit.panel(SEARCH, asked)
-    if not found.ok:
-        return found
-    return Panel([one for one in found.tickets if one.ticket_id != ticket.ticket_id][:OTHER_ROWS])
+    request = pb.SearchTicketsRequest(limit=OTHER_ROWS + 1, **{name: getattr(ticket, name)})
+    page = await visit.panel(SEARCH, request)
+    if not page.ok:
+        return page
+    return Panel([other for other in page.tickets if other.ticket_id != ticket.ticket_id][:OTHER_ROWS])
 
 
 def _older(visit: Visit, timeline: Panel[pb.ListTicketTimelineResponse]) -> str:
@@ -242,20 +250,20 @@ async def panel(visit: Visit) -> web.StreamResponse:
     """The tickets of a property, unit, asset, vendor, inspection or member of staff."""
     inspection = visit.query.get("inspection_id", "")
     if inspection:
-        asked = pb.ListTicketsOfInspectionRequest(inspection_id=_id(inspection))
-        found = (await visit.call(OF_INSPECTION, asked)).tickets
-        return visit.render("tickets/of_inspection.html", rows=found, is_closed=is_closed)
+        of_inspection = pb.ListTicketsOfInspectionRequest(inspection_id=_id(inspection))
+        page = (await visit.call(OF_INSPECTION, of_inspection)).tickets
+        return visit.render("tickets/of_inspection.html", rows=page, is_closed=is_closed)
     name = next((name for name in _OF if visit.query.get(name)), "")
     if not name:
         raise web.HTTPNotFound
     number = _id(visit.query[name])
     request = pb.SearchTicketsRequest(limit=PART_ROWS, statuses=filters.OPEN, order=pb.TICKET_ORDER_PRIORITY)
     setattr(request, name, number)
-    found = await visit.call(SEARCH, request)
-    of = {_OF[name]: number}
+    page = await visit.call(SEARCH, request)
+    place = {_OF[name]: number}
     return visit.render(
-        "tickets/panel.html", tickets=found.tickets, has_more=found.HasField("next"), name=name, number=number,
-        open_path=links.with_query(PATH, of), all_path=links.with_query(PATH, {"view": "all", **of}),
+        "tickets/panel.html", tickets=page.tickets, has_more=page.HasField("next"), name=name, number=number,
+        open_path=links.with_query(PATH, place), all_path=links.with_query(PATH, {"view": "all", **place}),
     )  # fmt: skip
 
 
@@ -266,8 +274,8 @@ def _id(text: str) -> int:
     return int(text)
 
 
-def _first(found: Panel[pb.SearchTicketsResponse]) -> pb.TicketSummary | None:
-    return found.tickets[0] if found.ok and found.tickets else None
+def _first(page: Panel[pb.SearchTicketsResponse]) -> pb.TicketSummary | None:
+    return page.tickets[0] if page.ok and page.tickets else None
 
 
 async def home(visit: Visit) -> web.StreamResponse:
@@ -288,24 +296,24 @@ async def home(visit: Visit) -> web.StreamResponse:
 
 
 def _with(request: pb.SearchTicketsRequest, **values: Any) -> pb.SearchTicketsRequest:
-    made = pb.SearchTicketsRequest(**values)
+    changes = pb.SearchTicketsRequest(**values)
     merged = pb.SearchTicketsRequest()
     merged.CopyFrom(request)
-    merged.MergeFrom(made)
+    merged.MergeFrom(changes)
     return merged
 
 
 def _ages(counts: Iterable[pb.TicketCount]) -> list[tuple[str, int, str, str]]:
     """The words of an age, its number of tickets, what else is to say, and their list."""
-    found = []
-    for one in counts:
-        note = f"{one.on_hold} on hold" if one.on_hold else ""
-        of = {"older": one.hours_from, "younger": one.hours_to, "order": "oldest"}
-        found.append((one.name, one.tickets, note, links.with_query(PATH, of)))
-    return found
+    rows = []
+    for row in counts:
+        note = f"{row.on_hold} on hold" if row.on_hold else ""
+        query = {"older": row.hours_from, "younger": row.hours_to, "order": "oldest"}
+        rows.append((row.name, row.tickets, note, links.with_query(PATH, query)))
+    return rows
 
 
-async def found(visit: Visit) -> web.StreamResponse:
+async def search_hits(visit: Visit) -> web.StreamResponse:
     """Tickets by number, words and external id. The only one with a number or an external id opens at once."""
     text = visit.query.get("q", "").strip()[: filters.TEXT_MAX]
     number = text.removeprefix("#").strip()
@@ -320,14 +328,14 @@ async def found(visit: Visit) -> web.StreamResponse:
         *(visit.call(SEARCH, pb.SearchTicketsRequest(limit=FOUND_ROWS, **values)) for values in searches.values())
     )
     by = dict(zip(searches, answers, strict=True))
-    exact = {one.ticket_id: one for name in ("external", "number") if name in by for one in by[name].tickets}
+    exact = {ticket.ticket_id: ticket for name in ("external", "number") if name in by for ticket in by[name].tickets}
     if len(exact) == 1:
         return visit.redirect(f"{PATH}/{next(iter(exact))}")
     hits = dict(exact)
     if "words" in by:
-        hits |= {one.ticket_id: one for one in by["words"].tickets if one.ticket_id not in exact}
-    shown = list(hits.values())[:FOUND_ROWS]
+        hits |= {ticket.ticket_id: ticket for ticket in by["words"].tickets if ticket.ticket_id not in exact}
+    tickets = list(hits.values())[:FOUND_ROWS]
     return visit.render(
-        "tickets/found.html", tickets=shown, text=text, is_closed=is_closed,
+        "tickets/found.html", tickets=tickets, text=text, is_closed=is_closed,
         all_path=links.with_query(PATH, {"view": "all", "q": text}), count=count,
     )  # fmt: skip

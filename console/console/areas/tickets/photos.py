@@ -44,16 +44,16 @@ class ShownPhoto:
 
 def shown_photos(visit: Visit, details: pb.GetTicketDetailsResponse) -> list[ShownPhoto]:
     """The ticket's photos, the first one first."""
-    return [_shown(visit, one) for one in details.photos]
+    return [_shown_photo(visit, photo) for photo in details.photos]
 
 
-def _shown(visit: Visit, one: pb.TicketPhoto) -> ShownPhoto:
-    words = f"Photo by {_WHOSE[one.author]}" if one.author in _WHOSE else "Photo"
-    if photo := photos.own(visit.site.url, one.photo_url):
-        return ShownPhoto(one, f"{photos.PREFIX}{photo}.jpg", photos.small(photo), "", words)
-    if links.of_another_site(one.photo_url):
-        return ShownPhoto(one, one.photo_url, "", links.host_of(one.photo_url), words)
-    return ShownPhoto(one, "", "", "", words)
+def _shown_photo(visit: Visit, photo: pb.TicketPhoto) -> ShownPhoto:
+    words = f"Photo by {_WHOSE[photo.author]}" if photo.author in _WHOSE else "Photo"
+    if photo_id := photos.photo_at(visit.site.url, photo.photo_url):
+        return ShownPhoto(photo, f"{photos.PREFIX}{photo_id}.jpg", photos.small(photo_id), "", words)
+    if links.of_another_site(photo.photo_url):
+        return ShownPhoto(photo, photo.photo_url, "", links.host_of(photo.photo_url), words)
+    return ShownPhoto(photo, "", "", "", words)
 
 
 async def show(visit: Visit) -> web.StreamResponse:
@@ -65,7 +65,7 @@ async def _page(
 ) -> web.Response:
     ticket_id = visit.number("ticket_id")
     details = await visit.call(GET, pb.GetTicketDetailsRequest(ticket_id=ticket_id))
-    names = await names_of(visit, [one.actor for one in details.photos])
+    names = await names_of(visit, [photo.actor for photo in details.photos])
     return visit.render(
         "tickets/photos.html", status, here=HERE, details=details, ticket=details.ticket,
         shown_photos=shown_photos(visit, details), names=names, refused=refused, added=count(added, "photo"),
@@ -104,7 +104,7 @@ async def remove(visit: Visit) -> web.StreamResponse:
     """First the file, so that none stays which no page shows; then the ticket's photo."""
     ticket_id, address = visit.number("ticket_id"), visit.form.get("photo_url", "")[:URL_CHARACTERS_MAX]
     details = await visit.call(GET, pb.GetTicketDetailsRequest(ticket_id=ticket_id))
-    if any(one.photo_url == address for one in details.photos):
+    if any(photo.photo_url == address for photo in details.photos):
         await photos.delete(visit, address)
     request = commands_pb.RemoveTicketPhotoRequest(idempotency_key=visit.act, ticket_id=ticket_id, photo_url=address)
     path = f"/tickets/{ticket_id}/photos"

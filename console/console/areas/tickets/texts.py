@@ -27,22 +27,20 @@ async def panel(visit: Visit) -> web.StreamResponse:
         request.opened_from.FromDatetime(_midnight(visit, days["since"]))
     if days["until"]:
         request.opened_to.FromDatetime(_midnight(visit, days["until"] + datetime.timedelta(days=1)))
-    found = await visit.call(TEXTS, request)
+    page = await visit.call(TEXTS, request)
     marked = set(visit.query.get("marked", "").split())
-    return visit.render(
-        "tickets/texts.html", found=found, marked=marked, fields=_TEXT_FIELDS, days=days, unit_id=unit_id
-    )
+    return visit.render("tickets/texts.html", page=page, marked=marked, fields=_TEXT_FIELDS, days=days, unit_id=unit_id)
 
 
 def _date(text: str) -> datetime.date | None:
     """A day of a panel's query. Raises HTTPNotFound for a text that is none."""
     try:
-        found = datetime.date.fromisoformat(text) if text else None
+        day = datetime.date.fromisoformat(text) if text else None
     except ValueError:
         raise web.HTTPNotFound from None
-    if found and not 1970 < found.year < 9998:
+    if day and not 1970 < day.year < 9998:
         raise web.HTTPNotFound
-    return found
+    return day
 
 
 def _midnight(visit: Visit, day: datetime.date) -> datetime.datetime:

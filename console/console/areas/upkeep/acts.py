@@ -81,14 +81,14 @@ async def add(visit: Visit) -> web.StreamResponse:
     return visit.redirect(f"{PATH}/{task.pm_task_id}", "The task is planned.")
 
 
-async def _found(visit: Visit) -> pb.PmTask:
-    found = await visit.call(GET, pb.GetPmTaskRequest(pm_task_id=visit.number("pm_task_id")))
-    task: pb.PmTask = found.task
+async def _task(visit: Visit) -> pb.PmTask:
+    response = await visit.call(GET, pb.GetPmTaskRequest(pm_task_id=visit.number("pm_task_id")))
+    task: pb.PmTask = response.task
     return task
 
 
 async def show_edit(visit: Visit) -> web.StreamResponse:
-    task = await _found(visit)
+    task = await _task(visit)
     if task.status != "Open":
         return visit.redirect(f"{PATH}/{task.pm_task_id}", f"The task is {task.status.lower()}; it stays as it is.")
     return await _edit(visit, task, _edit_form(task))
@@ -100,11 +100,11 @@ async def _edit(visit: Visit, task: pb.PmTask, form: Form, status: int = 200) ->
 
 
 async def edit(visit: Visit) -> web.StreamResponse:
-    task = await _found(visit)
+    task = await _task(visit)
     form = _edit_form(task)
     if await _does(visit, form, UPDATE) is None:
         return await _edit(visit, task, form, form.status)
-    return visit.redirect(f"{PATH}/{task.pm_task_id}", form.said("The task is changed."))
+    return visit.redirect(f"{PATH}/{task.pm_task_id}", form.summary("The task is changed."))
 
 
 async def complete(visit: Visit) -> web.StreamResponse:
@@ -124,8 +124,8 @@ async def _closes(visit: Visit, rpc: str, request: Any, done: str) -> web.Stream
         if refusal.status == web.HTTPNotFound.status_code or needs_confirmation(refusal):
             raise
         return await page(visit, refusal.status, error=refusal.message)
-    said = f"The task is {done}."
+    message = f"The task is {done}."
     if task.HasField("next_pm_task_id"):
         following = (await visit.call(GET, pb.GetPmTaskRequest(pm_task_id=task.next_pm_task_id))).task
-        said += f" The next one is due {Due(visit).late(following.due_date)}, on {following.due_date}."
-    return visit.redirect(f"{PATH}/{request.pm_task_id}", said)
+        message += f" The next one is due {Due(visit).late(following.due_date)}, on {following.due_date}."
+    return visit.redirect(f"{PATH}/{request.pm_task_id}", message)

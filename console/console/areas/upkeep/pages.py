@@ -39,12 +39,12 @@ class Group:
 def grouped(tasks: Iterable[pb.PmTask], today: datetime.date) -> list[Group]:
     """Open tasks by when they are due, in their order."""
     week_end = today + datetime.timedelta(days=WEEK_DAYS)
-    found: dict[str, list[pb.PmTask]] = {"Overdue": [], "This week": [], "Later": []}
-    for one in tasks:
-        due = datetime.date.fromisoformat(one.due_date)
-        found["Overdue" if due < today else "This week" if due <= week_end else "Later"].append(one)
+    groups: dict[str, list[pb.PmTask]] = {"Overdue": [], "This week": [], "Later": []}
+    for task in tasks:
+        due = datetime.date.fromisoformat(task.due_date)
+        groups["Overdue" if due < today else "This week" if due <= week_end else "Later"].append(task)
     tones = {"Overdue": "in-red", "This week": "in-amber", "Later": ""}
-    return [Group(name, tones[name], rows) for name, rows in found.items() if rows]
+    return [Group(name, tones[name], rows) for name, rows in groups.items() if rows]
 
 
 class Due:
@@ -55,9 +55,9 @@ class Due:
 
     def day(self, date: str) -> Markup:
         """ "Fri 20 Nov", or "1 March 2027" in another year, in a `time` element."""
-        found = datetime.date.fromisoformat(date)
-        same_year = found.year == self.today.year
-        words = f"{found:%a} {found.day} {found:%b}" if same_year else f"{found.day} {found:%B} {found.year}"
+        day = datetime.date.fromisoformat(date)
+        same_year = day.year == self.today.year
+        words = f"{day:%a} {day.day} {day:%b}" if same_year else f"{day.day} {day:%B} {day.year}"
         return Markup('<time datetime="{}">{}</time>').format(date, words)
 
     def late(self, date: str) -> str:
@@ -67,13 +67,13 @@ class Due:
             return ("today", "tomorrow")[days]
         return f"in {times.count(days, 'day')}" if days > 0 else f"{times.count(-days, 'day')} late"
 
-    def is_late(self, one: pb.PmTask) -> bool:
-        return one.status == "Open" and datetime.date.fromisoformat(one.due_date) < self.today
+    def is_late(self, task: pb.PmTask) -> bool:
+        return task.status == "Open" and datetime.date.fromisoformat(task.due_date) < self.today
 
 
-def period(one: pb.PmTask) -> str:
+def period(task: pb.PmTask) -> str:
     """ "every 3 months"; empty for a task that does not repeat."""
-    for number, name in ((one.repeat_days, "day"), (one.repeat_months, "month")):
+    for number, name in ((task.repeat_days, "day"), (task.repeat_months, "month")):
         if number:
             return f"every {name}" if number == 1 else f"every {times.count(number, name)}"
     return ""
@@ -110,7 +110,7 @@ async def list_tasks(visit: Visit) -> web.StreamResponse:
         if cursor := visit.query.get(name, ""):
             setattr(request, name, cursor)
             break
-    found, counts = await together(visit.call(LIST, request), visit.panel(COUNT, pb.CountPmTasksRequest()))
+    page, counts = await together(visit.call(LIST, request), visit.panel(COUNT, pb.CountPmTasksRequest()))
     due = Due(visit)
     numbers = {}
     if counts.ok:
@@ -122,16 +122,16 @@ async def list_tasks(visit: Visit) -> web.StreamResponse:
          links.with_query(PATH, {"view": "" if name == "open" else name, **places}), name == view)
         for name, words in VIEWS.items()
     ]  # fmt: skip
-    groups = grouped(found.tasks, due.today) if view == "open" else [Group("", "", found.tasks)]
-    names = {name: getattr(found.tasks[0], name, "") for name in places} if found.tasks else {}
+    groups = grouped(page.tasks, due.today) if view == "open" else [Group("", "", page.tasks)]
+    names = {name: getattr(page.tasks[0], name, "") for name in places} if page.tasks else {}
     chips = [
         (f"{name.capitalize()} {names.get(name) or value}", _without(query, name)) for name, value in places.items()
     ]
     return visit.render(
-        "upkeep/list.html", here=HERE, view=view, found=found, counts=counts, groups=groups, tabs=tabs, due=due,
+        "upkeep/list.html", here=HERE, view=view, page=page, counts=counts, groups=groups, tabs=tabs, due=due,
         period=period, chips=chips, unit_path=unit_path,
-        next=links.with_query(PATH, {**query, "after": found.next}) if found.HasField("next") else "",
-        previous=links.with_query(PATH, {**query, "before": found.previous}) if found.HasField("previous") else "",
+        next=links.with_query(PATH, {**query, "after": page.next}) if page.HasField("next") else "",
+        previous=links.with_query(PATH, {**query, "before": page.previous}) if page.HasField("previous") else "",
         csv_path=links.with_query(PATH, {**query, "csv": 1}), is_filtered=bool(places),
         plan=_plan_path(visit, {PLACES[name]: value for name, value in places.items()}),
     )  # fmt: skip
@@ -152,9 +152,9 @@ def _csv(tasks: Iterable[pb.PmTask]) -> web.Response:
         "upkeep",
         header,
         (
-            (one.pm_task_id, one.task_name, one.status, one.due_date, one.property, one.unit, period(one),
-             one.completed_at.ToJsonString() if one.HasField("completed_at") else "", one.external_id)
-            for one in tasks
+            (task.pm_task_id, task.task_name, task.status, task.due_date, task.property, task.unit, period(task),
+             task.completed_at.ToJsonString() if task.HasField("completed_at") else "", task.external_id)
+            for task in tasks
         ),
     )  # fmt: skip
 
@@ -166,16 +166,16 @@ async def show_task(visit: Visit) -> web.StreamResponse:
 async def page(visit: Visit, status: int = 200, *, error: str = "") -> web.Response:
     """One task. error: why an act was refused."""
     task_id = visit.number("pm_task_id")
-    found = await visit.call(GET, pb.GetPmTaskRequest(pm_task_id=task_id))
-    task = found.task
+    response = await visit.call(GET, pb.GetPmTaskRequest(pm_task_id=task_id))
+    task = response.task
     tickets, events, audit = await together(
         visit.include("/tickets/panel", asset_id=task.asset_id) if task.HasField("asset_id") else _nothing(),
         visit.include("/events/panel", kind="pm_task", id=task_id),
         visit.include("/audit/panel", kind="pm_task", id=task_id),
     )
     return visit.render(
-        "upkeep/task.html", status, here=HERE, error=error, found=found, task=task,
-        chain=[*found.earlier, task, *found.later],
+        "upkeep/task.html", status, here=HERE, error=error, response=response, task=task,
+        chain=[*response.earlier, task, *response.later],
         due=Due(visit), period=period(task), panels=[tickets, events, audit], unit_path=unit_path(visit, task),
     )  # fmt: skip
 
@@ -202,11 +202,11 @@ async def panel(visit: Visit) -> web.StreamResponse:
         raise web.HTTPNotFound
     request = pb.ListPmTasksRequest(order=pb.PM_TASK_ORDER_DUE, limit=PART_ROWS, open=True)
     setattr(request, field, int(text))
-    found = await visit.call(LIST, request)
+    page = await visit.call(LIST, request)
     return visit.render(
-        "upkeep/panel.html", tasks=found.tasks, has_more=found.HasField("next"), name=name, due=Due(visit),
+        "upkeep/panel.html", tasks=page.tasks, has_more=page.HasField("next"), name=name, due=Due(visit),
         period=period, path=links.with_query(PATH, {name: text}),
-        plan=_plan_path(visit, {one: visit.query.get(one) for one in PLACES.values()}),
+        plan=_plan_path(visit, {key: visit.query.get(key) for key in PLACES.values()}),
     )  # fmt: skip
 
 

@@ -28,13 +28,13 @@ WORKS_AT = (("all_properties", "All properties"), ("selected_properties", "Selec
 _EDITED = ("name", "legal_name", "website", "property_visibility", "avg_rating", "rating_count", "external_id")
 
 
-async def _found(visit: Visit) -> Row:
-    found = await visit.call(GET, details_pb.GetVendorDetailsRequest(vendor_id=visit.number("vendor_id")))
-    return row_of(found.vendor, visit.wall.now.date())
+async def _row(visit: Visit) -> Row:
+    response = await visit.call(GET, details_pb.GetVendorDetailsRequest(vendor_id=visit.number("vendor_id")))
+    return row_of(response.vendor, visit.wall.now.date())
 
 
-def _path(row: Row, rest: str = "") -> str:
-    return f"{PATH}/{row.vendor.vendor_id}{rest}"
+def _path(row: Row, suffix: str = "") -> str:
+    return f"{PATH}/{row.vendor.vendor_id}{suffix}"
 
 
 # Add and edit
@@ -84,34 +84,34 @@ def _edit_form(vendor: details_pb.VendorDetails) -> Edit:
 
 
 async def show_edit(visit: Visit) -> web.StreamResponse:
-    row = await _found(visit)
+    row = await _row(visit)
     return visit.render("vendors/edit.html", here=HERE, row=row, form=_edit_form(row.vendor))
 
 
 async def edit(visit: Visit) -> web.StreamResponse:
-    row = await _found(visit)
+    row = await _row(visit)
     form = _edit_form(row.vendor)
     if form.read(visit.form) and (not form.changed or await visit.send(UPDATE, form)):
-        return visit.redirect(_path(row), form.said("The vendor is changed."))
+        return visit.redirect(_path(row), form.summary("The vendor is changed."))
     return visit.render("vendors/edit.html", form.status, here=HERE, row=row, form=form)
 
 
 # Hold and release. A form has what its page has said of the hold: an act against another one is refused.
 
 
-def _said_of_hold(row: Row) -> str:
-    one = row.vendor
-    return f"{one.held_at.ToJsonString()} {one.hold_reason}" if one.on_hold else ""
+def _hold_stamp(row: Row) -> str:
+    vendor = row.vendor
+    return f"{vendor.held_at.ToJsonString()} {vendor.hold_reason}" if vendor.on_hold else ""
 
 
 def _seen_hold(visit: Visit, row: Row) -> str:
     """What the form's page has said of the hold."""
-    return visit.form.get("seen", _said_of_hold(row)).replace("\r\n", "\n")
+    return visit.form.get("seen", _hold_stamp(row)).replace("\r\n", "\n")
 
 
 def _moved(visit: Visit, row: Row) -> str:
     """What has become of the hold since the form was shown; empty if nothing has."""
-    if _seen_hold(visit, row) == _said_of_hold(row):
+    if _seen_hold(visit, row) == _hold_stamp(row):
         return ""
     if not row.vendor.on_hold:
         return "Meanwhile the hold was released."
@@ -127,7 +127,7 @@ def _hold_form(row: Row) -> Form:
 
 
 async def show_hold(visit: Visit) -> web.StreamResponse:
-    row = await _found(visit)
+    row = await _row(visit)
     return await _hold(visit, row, _hold_form(row))
 
 
@@ -137,13 +137,13 @@ async def _hold(visit: Visit, row: Row, form: Form, status: int = 200) -> web.Re
         parts.append(visit.include("/webhooks/panel", event="vendor.hold"))
     tickets, *endpoints = await together(*parts)
     return visit.render(
-        "vendors/hold.html", status, here=HERE, row=row, form=form, seen=_said_of_hold(row), tickets=tickets,
+        "vendors/hold.html", status, here=HERE, row=row, form=form, seen=_hold_stamp(row), tickets=tickets,
         endpoints=endpoints, lapsed=LAPSED,
     )  # fmt: skip
 
 
 async def hold(visit: Visit) -> web.StreamResponse:
-    row = await _found(visit)
+    row = await _row(visit)
     form = _hold_form(row)
     if form.read(visit.form):
         form.message.idempotency_key = visit.act
@@ -154,8 +154,8 @@ async def hold(visit: Visit) -> web.StreamResponse:
             if not form.fault:
                 await visit.call(HOLD, form.message)
                 was_held = bool(_seen_hold(visit, row))
-                said = "The reason of the hold is changed." if was_held else "It is on hold from now on."
-                return visit.redirect(_path(row), said)
+                message = "The reason of the hold is changed." if was_held else "It is on hold from now on."
+                return visit.redirect(_path(row), message)
             form.fault += " Send the form again to replace that." if row.vendor.on_hold else " Send again to place it."
         except Refusal as refusal:
             form.refuse(refusal)
@@ -163,17 +163,17 @@ async def hold(visit: Visit) -> web.StreamResponse:
 
 
 async def show_release(visit: Visit) -> web.StreamResponse:
-    return _release(visit, await _found(visit))
+    return _release(visit, await _row(visit))
 
 
 def _release(visit: Visit, row: Row, status: int = 200, error: str = "") -> web.Response:
     return visit.render(
-        "vendors/release.html", status, here=HERE, row=row, seen=_said_of_hold(row), error=error, lapsed=LAPSED
+        "vendors/release.html", status, here=HERE, row=row, seen=_hold_stamp(row), error=error, lapsed=LAPSED
     )
 
 
 async def release(visit: Visit) -> web.StreamResponse:
-    row = await _found(visit)
+    row = await _row(visit)
     if not row.vendor.on_hold:
         return visit.redirect(_path(row), "It is not on hold.")
     if moved := _moved(visit, row):
@@ -195,7 +195,7 @@ def _insurance_form(row: Row) -> Form:
 
 
 async def show_insurance(visit: Visit) -> web.StreamResponse:
-    row = await _found(visit)
+    row = await _row(visit)
     return _insurance(visit, row, _insurance_form(row))
 
 
@@ -208,7 +208,7 @@ def _insurance(visit: Visit, row: Row, form: Form, status: int = 200, past: str 
 
 async def insure(visit: Visit) -> web.StreamResponse:
     """Asks again before it records a day that is past: the hourly check then places a hold."""
-    row = await _found(visit)
+    row = await _row(visit)
     form = _insurance_form(row)
     has_none = "none" in visit.form
     if form.read(visit.form) or has_none:
@@ -234,16 +234,16 @@ def _recorded(visit: Visit, row: Row, day: str) -> str:
     if not day:
         return "Recorded: no insurance is on record."
     last = datetime.datetime.combine(datetime.date.fromisoformat(day), datetime.time(), visit.wall.zone)
-    said = f"Recorded: insured until {times.day(last, visit.wall.now)}."
+    message = f"Recorded: insured until {times.day(last, visit.wall.now)}."
     ends = row.vendor.hold_reason == LAPSED and last.date() >= visit.wall.now.date()
-    return f"{said} The hold has ended: the vendor may have new tickets." if ends else said
+    return f"{message} The hold has ended: the vendor may have new tickets." if ends else message
 
 
 # The relationship
 
 
 async def show_end(visit: Visit) -> web.StreamResponse:
-    row = await _found(visit)
+    row = await _row(visit)
     tickets = await visit.include("/tickets/panel", vendor_id=row.vendor.vendor_id)
     return visit.render("vendors/end.html", here=HERE, row=row, tickets=tickets)
 
@@ -256,8 +256,8 @@ async def resume(visit: Visit) -> web.StreamResponse:
     return await _work(visit, True, "You work with it again.")
 
 
-async def _work(visit: Visit, is_active: bool, said: str) -> web.StreamResponse:
-    row = await _found(visit)
+async def _work(visit: Visit, is_active: bool, message: str) -> web.StreamResponse:
+    row = await _row(visit)
     request = pb.UpdateVendorRequest(vendor_id=row.vendor.vendor_id, is_active=is_active, idempotency_key=visit.act)
     await visit.call(UPDATE, request)
-    return visit.redirect(_path(row), said)
+    return visit.redirect(_path(row), message)

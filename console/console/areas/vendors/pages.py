@@ -116,7 +116,7 @@ def _today(visit: Visit) -> datetime.date:
     return visit.wall.now.date()
 
 
-def _wanted(visit: Visit) -> tuple[dict[str, str], pb.SearchVendorsRequest, Sequence[str]]:
+def _read_filters(visit: Visit) -> tuple[dict[str, str], pb.SearchVendorsRequest, Sequence[str]]:
     """The filters of the address, their request, and the errors in them."""
     filters = {name: visit.query.get(name, "").strip()[:TEXT_MAX] for name in ("view", "q", "state", "until")}
     if filters["view"] not in VIEWS:
@@ -145,20 +145,20 @@ def _wanted(visit: Visit) -> tuple[dict[str, str], pb.SearchVendorsRequest, Sequ
 
 
 async def list_vendors(visit: Visit) -> web.StreamResponse:
-    filters, request, errors = _wanted(visit)
+    filters, request, errors = _read_filters(visit)
     request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
     if after := visit.query.get("after", "")[:40]:
         request.after = after
-    found, counts = await together(
+    page, counts = await together(
         visit.call(SEARCH, request), visit.panel(COUNT, pb.CountVendorsRequest(days=SOON_DAYS))
     )
-    rows = [row_of(one, _today(visit)) for one in found.vendors]
+    rows = [row_of(vendor, _today(visit)) for vendor in page.vendors]
     if "csv" in visit.query:
         return _csv(rows)
     return visit.render(
         "vendors/list.html", here=HERE, rows=rows, counts=counts, filters=filters, errors=errors, states=STATES,
         words=WORDS, views=_views(filters, counts), is_filtered=any(filters.values()), later="after" in visit.query,
-        next=with_query(PATH, {**filters, "after": found.next}) if found.HasField("next") else "",
+        next=with_query(PATH, {**filters, "after": page.next}) if page.HasField("next") else "",
         first=with_query(PATH, filters), csv_path=with_query(PATH, {**filters, "csv": 1}), csv_rows=CSV_ROWS,
     )  # fmt: skip
 
@@ -167,8 +167,8 @@ def _views(filters: Mapping[str, str], counts: Any) -> Sequence[tuple[str, str, 
     """The views with their counts: words, path, and whether it is this one."""
 
     def number(name: str) -> str:
-        found = getattr(counts, name) if counts.ok else 0
-        return "" if not found else f" {found:,}{'+' if found >= 1000 else ''}"
+        total = getattr(counts, name) if counts.ok else 0
+        return "" if not total else f" {total:,}{'+' if total >= 1000 else ''}"
 
     soon = "" if not counts.ok else f" {counts.lapsed + counts.ending:,}" if counts.lapsed + counts.ending else ""
     words = {
@@ -179,56 +179,57 @@ def _views(filters: Mapping[str, str], counts: Any) -> Sequence[tuple[str, str, 
         "ended": "Ended",
         "all": "All",
     }
-    rest = {name: value for name, value in filters.items() if name not in ("view", "until", "state")}
+    others = {name: value for name, value in filters.items() if name not in ("view", "until", "state")}
     return [
-        (said, with_query(PATH, {"view": "" if name == "working" else name, **rest}),
+        (label, with_query(PATH, {"view": "" if name == "working" else name, **others}),
          name == (filters["view"] or "working"))
-        for name, said in words.items()
+        for name, label in words.items()
     ]  # fmt: skip
 
 
 def _csv(rows: Sequence[Row]) -> web.Response:
     values = []
     for row in rows:
-        one = row.vendor
-        held = one.held_at.ToJsonString() if one.HasField("held_at") else ""
-        rating = one.avg_rating if one.HasField("avg_rating") else ""
+        vendor = row.vendor
+        held = vendor.held_at.ToJsonString() if vendor.HasField("held_at") else ""
+        rating = vendor.avg_rating if vendor.HasField("avg_rating") else ""
         values.append(
-            (one.vendor_id, one.name, one.legal_name, row.state, one.insurance_expires_on, one.on_hold,
-             one.hold_reason, held, one.is_active, rating, one.rating_count, one.website, one.external_id)
+            (vendor.vendor_id, vendor.name, vendor.legal_name, row.state, vendor.insurance_expires_on, vendor.on_hold,
+             vendor.hold_reason, held, vendor.is_active, rating, vendor.rating_count, vendor.website,
+             vendor.external_id)
         )  # fmt: skip
     return csv_files.answer("vendors", _HEADER, values)
 
 
 async def show_vendor(visit: Visit) -> web.StreamResponse:
     vendor_id = visit.number("vendor_id")
-    found, tickets, events, history = await together(
+    response, tickets, events, history = await together(
         visit.call(GET, pb.GetVendorDetailsRequest(vendor_id=vendor_id)),
         visit.include("/tickets/panel", vendor_id=vendor_id),
         visit.include("/events/panel", kind="vendor", id=vendor_id),
         visit.include("/audit/panel", kind="vendor", id=vendor_id),
     )
-    by = await names.names_of(visit, [found.held_by])
+    by = await names.names_of(visit, [response.held_by])
     return visit.render(
-        "vendors/vendor.html", here=HERE, row=row_of(found.vendor, _today(visit)), held_by=_held_by(found, by),
+        "vendors/vendor.html", here=HERE, row=row_of(response.vendor, _today(visit)), held_by=_held_by(response, by),
         tickets=tickets, events=events, history=history,
     )  # fmt: skip
 
 
-def _held_by(found: pb.GetVendorDetailsResponse, by: names.Names) -> str:
+def _held_by(response: pb.GetVendorDetailsResponse, by: names.Names) -> str:
     """Who placed the hold, in words; empty if no entry says so."""
-    if not found.HasField("held_by"):
-        return "" if found.vendor.hold_reason != LAPSED else "an import"
-    if by[found.held_by].kind in ("administrator", "staff", "caller"):
-        return by[found.held_by].name
-    return "the operator" if found.held_by == "operator" else "the hourly check of insurance"
+    if not response.HasField("held_by"):
+        return "" if response.vendor.hold_reason != LAPSED else "an import"
+    if by[response.held_by].kind in ("administrator", "staff", "caller"):
+        return by[response.held_by].name
+    return "the operator" if response.held_by == "operator" else "the hourly check of insurance"
 
 
 async def panel(visit: Visit) -> web.StreamResponse:
     """The vendor of a ticket: whether it may have work."""
     vendor_id = _number(visit, "vendor_id")
-    found = await visit.call(GET, pb.GetVendorDetailsRequest(vendor_id=vendor_id))
-    return visit.render("vendors/panel.html", row=row_of(found.vendor, _today(visit)))
+    response = await visit.call(GET, pb.GetVendorDetailsRequest(vendor_id=vendor_id))
+    return visit.render("vendors/panel.html", row=row_of(response.vendor, _today(visit)))
 
 
 async def home(visit: Visit) -> web.StreamResponse:
@@ -243,12 +244,12 @@ async def home(visit: Visit) -> web.StreamResponse:
     )
     today = _today(visit)
     return visit.render(
-        "vendors/home.html", counts=counts, held=[row_of(one, today) for one in held.vendors],
-        ending=[row_of(one, today) for one in ending.vendors], soon_days=SOON_DAYS,
+        "vendors/home.html", counts=counts, held=[row_of(vendor, today) for vendor in held.vendors],
+        ending=[row_of(vendor, today) for vendor in ending.vendors], soon_days=SOON_DAYS,
     )  # fmt: skip
 
 
-async def found(visit: Visit) -> web.StreamResponse:
+async def search_hits(visit: Visit) -> web.StreamResponse:
     """The vendors that a search finds by words; one that alone has the words as its external id is opened."""
     words = visit.query.get("q", "")[:TEXT_MAX].replace("\0", "").strip()
     if not words:
@@ -259,7 +260,7 @@ async def found(visit: Visit) -> web.StreamResponse:
     )
     if exact.vendors:
         return visit.redirect(f"{PATH}/{exact.vendors[0].vendor_id}")
-    rows = [row_of(one, _today(visit)) for one in by_words.vendors]
+    rows = [row_of(vendor, _today(visit)) for vendor in by_words.vendors]
     more = with_query(PATH, {"view": "all", "q": words}) if by_words.HasField("next") else ""
     return visit.render("vendors/found.html", rows=rows, words=words, more=more)
 

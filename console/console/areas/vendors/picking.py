@@ -8,7 +8,7 @@ from aiohttp import web
 
 from console.areas.vendors.pages import GET, SEARCH
 from console.kit import pickers
-from console.kit.pickers import CHOSEN_NOW, Asked, Choice
+from console.kit.pickers import CHOSEN_NOW, Choice, Picker
 from console.kit.visit import Visit
 from makeready.catalog.v1 import vendor_details_pb2 as pb
 
@@ -19,35 +19,35 @@ HELD = "On hold"
 
 async def pick(visit: Visit) -> web.StreamResponse:
     """Those that the company works with; those on hold stand last, with the reason."""
-    picker = pickers.asked(visit, PATH)
+    picker = pickers.read_picker(visit, PATH)
 
     async def rows(words: str, limit: int) -> tuple[Sequence[pb.VendorDetails], bool]:
-        found = await visit.call(SEARCH, pb.SearchVendorsRequest(is_active=True, limit=limit, words=words))
-        return found.vendors, found.HasField("next")
+        page = await visit.call(SEARCH, pb.SearchVendorsRequest(is_active=True, limit=limit, words=words))
+        return page.vendors, page.HasField("next")
 
     vendors, is_searched = await pickers.listed(rows, picker)
-    is_grouped = any(one.on_hold for one in vendors)
-    ordered = sorted(vendors, key=lambda one: (one.on_hold, one.name.casefold()))
-    choices = [Choice(one.vendor_id, _words(one), _group(one) if is_grouped else "") for one in ordered]
-    if picker.chosen and all(one.value != picker.chosen for one in choices):
+    is_grouped = any(vendor.on_hold for vendor in vendors)
+    ordered = sorted(vendors, key=lambda vendor: (vendor.on_hold, vendor.name.casefold()))
+    choices = [Choice(vendor.vendor_id, _words(vendor), _group(vendor) if is_grouped else "") for vendor in ordered]
+    if picker.chosen and all(choice.value != picker.chosen for choice in choices):
         choices = [*await _chosen(visit, picker), *choices]
     return pickers.answer(visit, picker, choices, is_searched=is_searched, none="No vendor yet")
 
 
-async def _chosen(visit: Visit, picker: Asked) -> list[Choice]:
-    found = await pickers.known(visit.call(GET, pb.GetVendorDetailsRequest(vendor_id=picker.chosen)))
-    if found is None:
+async def _chosen(visit: Visit, picker: Picker) -> list[Choice]:
+    response = await pickers.record_or_none(visit.call(GET, pb.GetVendorDetailsRequest(vendor_id=picker.chosen)))
+    if response is None:
         return []
-    one: pb.VendorDetails = found.vendor
-    return [Choice(one.vendor_id, _words(one) + ("" if one.is_active else " (no longer)"), CHOSEN_NOW)]
+    vendor: pb.VendorDetails = response.vendor
+    return [Choice(vendor.vendor_id, _words(vendor) + ("" if vendor.is_active else " (no longer)"), CHOSEN_NOW)]
 
 
-def _group(one: pb.VendorDetails) -> str:
-    return HELD if one.on_hold else "Can be assigned"
+def _group(vendor: pb.VendorDetails) -> str:
+    return HELD if vendor.on_hold else "Can be assigned"
 
 
-def _words(one: pb.VendorDetails) -> str:
-    if not one.on_hold:
-        return one.name
-    reason = "insurance lapsed" if one.hold_reason == "insurance_lapsed" else one.hold_reason
-    return f"{one.name}: on hold" + (f", {reason[:60]}" if reason else "")
+def _words(vendor: pb.VendorDetails) -> str:
+    if not vendor.on_hold:
+        return vendor.name
+    reason = "insurance lapsed" if vendor.hold_reason == "insurance_lapsed" else vendor.hold_reason
+    return f"{vendor.name}: on hold" + (f", {reason[:60]}" if reason else "")

@@ -40,13 +40,15 @@ REASON_MAX = {"maxlength": "500"}
 LAST_SECOND = 253402300799  # of the year 9999
 
 
-async def _found(visit: Visit) -> pb.GetSubscriptionResponse:
-    found: pb.GetSubscriptionResponse = await visit.call(GET, pb.GetSubscriptionRequest(sub_id=visit.number("sub_id")))
-    return found
+async def _subscription(visit: Visit) -> pb.GetSubscriptionResponse:
+    response: pb.GetSubscriptionResponse = await visit.call(
+        GET, pb.GetSubscriptionRequest(sub_id=visit.number("sub_id"))
+    )
+    return response
 
 
-def _path(sub_id: int, rest: str = "") -> str:
-    return f"{PATH}/{sub_id}{rest}"
+def _path(sub_id: int, suffix: str = "") -> str:
+    return f"{PATH}/{sub_id}{suffix}"
 
 
 def _is_shown(refusal: Refusal) -> bool:
@@ -61,7 +63,7 @@ def _fields() -> Sequence[Field]:
     looks = {"placeholder": "https://hooks.example.com/makeready", "maxlength": "2000", "spellcheck": "false"}
     address = "Where your server takes requests: https and a public name, without user and password."
     events = "Each is sent as it happens. Choose those that your server does something with."
-    choices = [(key, f"{key}: {what}") for key, what in words.EVENTS]
+    choices = [(key, f"{key}: {meaning}") for key, meaning in words.EVENTS]
     return (
         Field("destination_url", "Address", address, required=True, more=looks),
         Field("events", "Events", events, choices=choices, required=True),
@@ -78,36 +80,42 @@ async def create(visit: Visit) -> web.StreamResponse:
     if form.read(visit.form):
         form.message.idempotency_key = visit.act
         try:
-            made = await visit.call(ADD, form.message)
+            created = await visit.call(ADD, form.message)
         except Refusal as refusal:
             if not _is_shown(refusal):
                 raise
             form.refuse(refusal)
         else:
             return visit.render(
-                "webhooks/secret.html", here=HERE, one=made.subscription, secret=made.secret, is_new=True,
-                words=words, snippets=receiver.SNIPPETS,
+                "webhooks/secret.html", here=HERE, subscription=created.subscription, secret=created.secret,
+                is_new=True, words=words, snippets=receiver.SNIPPETS,
             )  # fmt: skip
     return visit.render("webhooks/create.html", 422, here=HERE, form=form)
 
 
 async def show_change(visit: Visit) -> web.StreamResponse:
-    one = (await _found(visit)).subscription
-    return visit.render("webhooks/change.html", here=HERE, one=one, form=_change_form(one), words=words)
+    subscription = (await _subscription(visit)).subscription
+    return visit.render(
+        "webhooks/change.html", here=HERE, subscription=subscription, form=_change_form(subscription), words=words
+    )
 
 
-def _change_form(one: pb.SubscriptionDetails) -> Form:
-    request = pb.UpdateSubscriptionRequest(sub_id=one.sub_id, destination_url=one.destination_url, events=one.events)
+def _change_form(subscription: pb.SubscriptionDetails) -> Form:
+    request = pb.UpdateSubscriptionRequest(
+        sub_id=subscription.sub_id, destination_url=subscription.destination_url, events=subscription.events
+    )
     return Form(request, _fields())
 
 
 async def change(visit: Visit) -> web.StreamResponse:
-    one = (await _found(visit)).subscription
-    form = _change_form(one)
+    subscription = (await _subscription(visit)).subscription
+    form = _change_form(subscription)
     if form.read(visit.form):
         request = form.message
         request.idempotency_key = visit.act
-        if request.destination_url == one.destination_url:  # a name that does not resolve now is no reason to refuse
+        if (
+            request.destination_url == subscription.destination_url
+        ):  # a name that does not resolve now is no reason to refuse
             request.ClearField("destination_url")
         try:
             await visit.call(CHANGE, request)
@@ -116,8 +124,8 @@ async def change(visit: Visit) -> web.StreamResponse:
                 raise
             form.refuse(refusal)
         else:
-            return visit.redirect(_path(one.sub_id), "The endpoint is changed.")
-    return visit.render("webhooks/change.html", 422, here=HERE, one=one, form=form, words=words)
+            return visit.redirect(_path(subscription.sub_id), "The endpoint is changed.")
+    return visit.render("webhooks/change.html", 422, here=HERE, subscription=subscription, form=form, words=words)
 
 
 # Delete
@@ -129,19 +137,27 @@ async def show_delete(visit: Visit) -> web.StreamResponse:
 
 async def _delete(visit: Visit, status: int = 200, error: str = "") -> web.Response:
     sub_id = visit.number("sub_id")
-    found, counted = await together(_found(visit), visit.panel(COUNT, pb.CountDeliveriesRequest(sub_id=sub_id)))
+    response, counted = await together(
+        _subscription(visit), visit.panel(COUNT, pb.CountDeliveriesRequest(sub_id=sub_id))
+    )
     return visit.render(
-        "webhooks/delete.html", status, here=HERE, one=found.subscription, counted=counted, error=error, words=words
+        "webhooks/delete.html",
+        status,
+        here=HERE,
+        subscription=response.subscription,
+        counted=counted,
+        error=error,
+        words=words,
     )
 
 
 async def delete(visit: Visit) -> web.StreamResponse:
     """Wants the host typed."""
-    one = (await _found(visit)).subscription
-    host = words.host_of(one.destination_url)
+    subscription = (await _subscription(visit)).subscription
+    host = words.host_of(subscription.destination_url)
     if visit.form.get("host", "").strip().lower() != host.lower():
         return await _delete(visit, 422, "Type the host as it stands here, to delete the endpoint.")
-    done = await visit.call(REMOVE, pb.RemoveSubscriptionRequest(sub_id=one.sub_id, idempotency_key=visit.act))
+    done = await visit.call(REMOVE, pb.RemoveSubscriptionRequest(sub_id=subscription.sub_id, idempotency_key=visit.act))
     went = count(done.deliveries, "delivery")
     lost = f", {done.undelivered:,} of which had not arrived" if done.undelivered else ""
     return visit.redirect(PATH, f"The endpoint {host} is deleted, with {went}{lost}.")
@@ -159,8 +175,10 @@ def _pause_form(sub_id: int, reason: str = "") -> Form:
 
 
 async def show_pause(visit: Visit) -> web.StreamResponse:
-    one = (await _found(visit)).subscription
-    return visit.render("webhooks/pause.html", here=HERE, one=one, form=_pause_form(one.sub_id), words=words)
+    subscription = (await _subscription(visit)).subscription
+    return visit.render(
+        "webhooks/pause.html", here=HERE, subscription=subscription, form=_pause_form(subscription.sub_id), words=words
+    )
 
 
 async def pause(visit: Visit) -> web.StreamResponse:
@@ -177,11 +195,11 @@ async def pause(visit: Visit) -> web.StreamResponse:
             form.refuse(refusal)
             refused = True
     if refused:
-        one = (await _found(visit)).subscription
-        return visit.render("webhooks/pause.html", 422, here=HERE, one=one, form=form, words=words)
+        subscription = (await _subscription(visit)).subscription
+        return visit.render("webhooks/pause.html", 422, here=HERE, subscription=subscription, form=form, words=words)
     goes_on = visit.form.get("then") == "rotate"
-    said = "The endpoint is paused. Deliveries wait until you resume it."
-    return visit.redirect(_path(sub_id, "/rotate" if goes_on else ""), said)
+    message = "The endpoint is paused. Deliveries wait until you resume it."
+    return visit.redirect(_path(sub_id, "/rotate" if goes_on else ""), message)
 
 
 async def resume(visit: Visit) -> web.StreamResponse:
@@ -198,8 +216,8 @@ async def show_rotate(visit: Visit) -> web.StreamResponse:
 
 
 async def _rotate(visit: Visit, status: int = 200, error: str = "") -> web.Response:
-    one = (await _found(visit)).subscription
-    return visit.render("webhooks/rotate.html", status, here=HERE, one=one, error=error, words=words)
+    subscription = (await _subscription(visit)).subscription
+    return visit.render("webhooks/rotate.html", status, here=HERE, subscription=subscription, error=error, words=words)
 
 
 async def rotate(visit: Visit) -> web.StreamResponse:
@@ -211,9 +229,9 @@ async def rotate(visit: Visit) -> web.StreamResponse:
         if not _is_shown(refusal):
             raise
         return await _rotate(visit, refusal.status, refusal.message)
-    one = (await _found(visit)).subscription
+    subscription = (await _subscription(visit)).subscription
     return visit.render(
-        "webhooks/secret.html", here=HERE, one=one, secret=done.secret, is_new=False, words=words,
+        "webhooks/secret.html", here=HERE, subscription=subscription, secret=done.secret, is_new=False, words=words,
         snippets=receiver.SNIPPETS,
     )  # fmt: skip
 
@@ -238,9 +256,9 @@ async def show_check(visit: Visit) -> web.StreamResponse:
 
 
 async def _check(visit: Visit, status: int = 200, **more: Any) -> web.Response:
-    one = (await _found(visit)).subscription
+    subscription = (await _subscription(visit)).subscription
     values = {"signature": "", "body": "", "errors": {}, "verdict": None, "was_cut": False, "event_id": ""} | more
-    return visit.render("webhooks/signature.html", status, here=HERE, one=one, words=words, **values)
+    return visit.render("webhooks/signature.html", status, here=HERE, subscription=subscription, words=words, **values)
 
 
 async def check(visit: Visit) -> web.StreamResponse:
@@ -254,13 +272,13 @@ async def check(visit: Visit) -> web.StreamResponse:
         return await _check(visit, 422, **more, errors={"signature": "The header is missing."})
     request = pb.CheckSignatureRequest(sub_id=visit.number("sub_id"), signature=signature, body=body.encode())
     try:
-        found = await visit.call(CHECK, request)
+        answer = await visit.call(CHECK, request)
     except Refusal as refusal:
         if not _is_shown(refusal):
             raise
         return await _check(visit, 422, **more, errors={refusal.field or "body": refusal.message})
     return await _check(
-        visit, **more, verdict=words.verdict(found), was_cut=len(body) < len(text), event_id=found.event_id
+        visit, **more, verdict=words.verdict(answer), was_cut=len(body) < len(text), event_id=answer.event_id
     )
 
 
@@ -294,14 +312,15 @@ async def _retry(visit: Visit, status: int = 200, error: str = "") -> web.Respon
     request, chosen, errors = _period(visit, visit.form if visit.form else visit.query)
     since = _instant(visit.query.get("retried", ""))
     progress = pb.GetRetryProgressRequest(sub_id=request.sub_id, since=since)
-    work = [_found(visit), visit.panel(COUNT, request)]
-    found, counted, *made = await together(*work, *([visit.panel(PROGRESS, progress)] if since else []))
-    one = found.subscription
-    names = await names_of(visit, [one.paused_by])
-    here = _path(one.sub_id, "/retry")
+    work = [_subscription(visit), visit.panel(COUNT, request)]
+    response, counted, *optional = await together(*work, *([visit.panel(PROGRESS, progress)] if since else []))
+    subscription = response.subscription
+    names = await names_of(visit, [subscription.paused_by])
+    here = _path(subscription.sub_id, "/retry")
     return visit.render(
-        "webhooks/retry.html", status, here=HERE, one=one, words=words, chosen=chosen, errors=errors, error=error,
-        counted=counted, since=since, progress=made[0] if made else None, next_sweep_at=found.next_sweep_at, path=here,
+        "webhooks/retry.html", status, here=HERE, subscription=subscription, words=words, chosen=chosen, errors=errors,
+        error=error, counted=counted, since=since, progress=optional[0] if optional else None,
+        next_sweep_at=response.next_sweep_at, path=here,
         again=with_query(here, {**chosen, "retried": visit.query.get("retried", "")}), names=names,
     )  # fmt: skip
 

@@ -67,7 +67,7 @@ class Table:
     @property
     def can_retry(self) -> bool:
         """Whether a row is parked, so that it can be selected."""
-        return self.page.ok and any(attempt_words.state_of(one) == PARKED for one in self.page.deliveries)
+        return self.page.ok and any(attempt_words.state_of(delivery) == PARKED for delivery in self.page.deliveries)
 
 
 def state_in(text: str) -> str:
@@ -84,9 +84,9 @@ async def first_page(
     """
     request = pb.ListDeliveriesRequest(sub_id=sub_id, limit=SHOWN, without_excerpts=True)
     request.state = _number_of(state_in(state))
-    found = await visit.panel(LIST, request)
+    page = await visit.panel(LIST, request)
     here = links.with_query(f"/webhooks/{sub_id}", {"state": state_in(state)})
-    return {"table": _table(sub_id, state_in(state), dict.fromkeys(FILTERS, ""), (), found, here, undelivered)}
+    return {"table": _table(sub_id, state_in(state), dict.fromkeys(FILTERS, ""), (), page, here, undelivered)}
 
 
 def _number_of(state: str) -> pb.DeliveryState.ValueType:
@@ -119,14 +119,14 @@ async def list_deliveries(visit: Visit) -> web.StreamResponse:
     chosen = filters.texts(visit.query, FILTERS)
     request, errors = _request(sub_id, state, chosen, visit)
     request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
-    found, subscription = await together(
+    page, subscription = await together(
         visit.call(LIST, request), visit.call(SUBSCRIPTION, pb.GetSubscriptionRequest(sub_id=sub_id))
     )
     if "csv" in visit.query:
-        return _csv(sub_id, found)
+        return _csv(sub_id, page)
     details = subscription.subscription
     table = _table(
-        sub_id, state, chosen, errors, Panel(found), visit.request.rel_url.raw_path_qs, details.undelivered,
+        sub_id, state, chosen, errors, Panel(page), visit.request.rel_url.raw_path_qs, details.undelivered,
         is_later=bool(request.before_event_id),
     )  # fmt: skip
     return visit.render("webhooks/deliveries.html", here=HERE, subscription=details, table=table)
@@ -151,21 +151,21 @@ def _request(
     return request, errors
 
 
-def _csv(sub_id: int, found: pb.ListDeliveriesResponse) -> web.Response:
+def _csv(sub_id: int, page: pb.ListDeliveriesResponse) -> web.Response:
     header = (
         "event_id", "event", "about", "entity_type", "entity_id", "occurred_at", "state", "attempts", "last_attempt_at",
         "last_answer", "due_at", "kept_until",
     )  # fmt: skip
-    return csv_files.answer(f"deliveries-{sub_id}", header, (_csv_row(one) for one in found.deliveries))
+    return csv_files.answer(f"deliveries-{sub_id}", header, (_csv_row(delivery) for delivery in page.deliveries))
 
 
-def _csv_row(one: pb.Delivery) -> Sequence[object]:
-    last = one.attempts[-1] if one.attempts else None
+def _csv_row(delivery: pb.Delivery) -> Sequence[object]:
+    last = delivery.attempts[-1] if delivery.attempts else None
     return (
-        one.event_id, one.event, one.about, one.entity_type, one.entity_id, one.occurred_at.ToJsonString(),
-        attempt_words.state_of(one), len(one.attempts), last.started_at.ToJsonString() if last else "",
-        attempt_words.answer(last) if last else "", one.due_at.ToJsonString() if one.HasField("due_at") else "",
-        one.expires_at.ToJsonString(),
+        delivery.event_id, delivery.event, delivery.about, delivery.entity_type, delivery.entity_id,
+        delivery.occurred_at.ToJsonString(), attempt_words.state_of(delivery), len(delivery.attempts),
+        last.started_at.ToJsonString() if last else "", attempt_words.answer(last) if last else "",
+        delivery.due_at.ToJsonString() if delivery.HasField("due_at") else "", delivery.expires_at.ToJsonString(),
     )  # fmt: skip
 
 
@@ -202,16 +202,16 @@ EXTRA_WORDS = {
 
 def ladder(delivery: pb.Delivery) -> Sequence[Step]:
     """The steps that were made, the next one, and those that are left."""
-    made = [one for one in delivery.attempts if is_step(one)]
+    attempts = [attempt for attempt in delivery.attempts if is_step(attempt)]
     steps = []
-    for one in made:
-        after = "" if one is made[0] else _after(one, made[0])
-        title = attempt_words.answer(one) + (", parked" if attempt_words.state_of(one) == PARKED else "")
-        tone = "ok" if attempt_words.is_success(one) else "no"
-        steps.append(Step(tone, title, (after, attempt_words.seconds(one.duration_milliseconds)), one.number))
+    for attempt in attempts:
+        after = "" if attempt is attempts[0] else _after(attempt, attempts[0])
+        title = attempt_words.answer(attempt) + (", parked" if attempt_words.state_of(attempt) == PARKED else "")
+        tone = "ok" if attempt_words.is_success(attempt) else "no"
+        steps.append(Step(tone, title, (after, attempt_words.seconds(attempt.duration_milliseconds)), attempt.number))
     state = attempt_words.state_of(delivery)
-    left = max(0, delivery.rungs - len(made)) if state == WAITING else 0
-    for place in range(left):
+    remaining = max(0, delivery.rungs - len(attempts)) if state == WAITING else 0
+    for place in range(remaining):
         if place == 0:
             held = attempt_words.HELD.get(delivery.held_by, "")
             steps.append(Step("next", "Next" if not held else "Held", (held,), due_at=delivery.due_at))
@@ -234,9 +234,9 @@ def _after(attempt: pb.Attempt, first: pb.Attempt) -> str:
 
 def extras(delivery: pb.Delivery) -> Sequence[Extra]:
     return [
-        Extra(one, EXTRA_WORDS.get(attempt_words.cause_of(one), "tried it, and could not send"))
-        for one in delivery.attempts
-        if not is_step(one)
+        Extra(attempt, EXTRA_WORDS.get(attempt_words.cause_of(attempt), "tried it, and could not send"))
+        for attempt in delivery.attempts
+        if not is_step(attempt)
     ]
 
 
@@ -261,7 +261,7 @@ def spans(attempt: pb.Attempt) -> Sequence[tuple[str, float, float]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DeliveryView:
     """A delivery with one of its attempts laid open."""
 
     delivery: pb.Delivery
@@ -300,55 +300,59 @@ def path_of(sub_id: int, event_id: str) -> str:
 
 async def show_delivery(visit: Visit) -> web.StreamResponse:
     """The page of a delivery; a row of the table for htmx; its body alone as a file."""
-    found, subscription = await together(visit.call(GET, _wanted(visit)), _subscription(visit))
+    response, subscription = await together(visit.call(GET, _get_request(visit)), _subscription(visit))
     if "body" in visit.query:
-        name = f"{found.delivery.event_id}.json"
+        name = f"{response.delivery.event_id}.json"
         return web.Response(
-            body=found.body,
+            body=response.body,
             content_type="application/json",
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
-    shown = _shown(visit, found, subscription, await names_of(visit, [one.actor for one in found.delivery.attempts]))
+    view = _view(
+        visit, response, subscription, await names_of(visit, [attempt.actor for attempt in response.delivery.attempts])
+    )
     if visit.is_part:
-        return visit.render("webhooks/delivery_row.html", shown=shown)
-    return visit.render("webhooks/delivery.html", here=HERE, shown=shown)
+        return visit.render("webhooks/delivery_row.html", view=view)
+    return visit.render("webhooks/delivery.html", here=HERE, view=view)
 
 
-def _wanted(visit: Visit) -> pb.GetDeliveryRequest:
+def _get_request(visit: Visit) -> pb.GetDeliveryRequest:
     return pb.GetDeliveryRequest(sub_id=visit.number("sub_id"), event_id=visit.request.match_info["event_id"])
 
 
 async def _subscription(visit: Visit) -> Panel[pb.SubscriptionDetails]:
-    found = await visit.panel(SUBSCRIPTION, pb.GetSubscriptionRequest(sub_id=visit.number("sub_id")))
-    return Panel(found.subscription) if found.ok else found
+    response = await visit.panel(SUBSCRIPTION, pb.GetSubscriptionRequest(sub_id=visit.number("sub_id")))
+    return Panel(response.subscription) if response.ok else response
 
 
-def _shown(
-    visit: Visit, found: pb.GetDeliveryResponse, subscription: Panel[pb.SubscriptionDetails], names: Names
-) -> Shown:
-    delivery, body = found.delivery, found.body.decode(errors="replace")
+def _view(
+    visit: Visit, response: pb.GetDeliveryResponse, subscription: Panel[pb.SubscriptionDetails], names: Names
+) -> DeliveryView:
+    delivery, body = response.delivery, response.body.decode(errors="replace")
     number = filters.number(visit.query.get("attempt", ""))
     last = delivery.attempts[-1] if delivery.attempts else None
-    attempt = next((one for one in delivery.attempts if one.number == number), last)
-    headers = [(one.name, one.value) for one in attempt.request_headers] if attempt else []
+    attempt = next((attempt for attempt in delivery.attempts if attempt.number == number), last)
+    headers = [(header.name, header.value) for header in attempt.request_headers] if attempt else []
     # A service of the release before names one header alone.
-    signatures = {one.name: one.value for one in found.fresh_headers} or {"Service-Signature": found.fresh_signature}
+    signatures = {header.name: header.value for header in response.fresh_headers} or {
+        "Service-Signature": response.fresh_signature
+    }
     fresh = [*((name, value) for name, value in headers if name not in signatures), *signatures.items()]
     state = attempt_words.state_of(delivery)
     acts = {PARKED: "retry", WAITING: "attempt", SUCCEEDED: "resend"}
     path = delivery.destination_url.partition("://")[2].partition("/")[2]
-    return Shown(
+    return DeliveryView(
         delivery=delivery,
         attempt=attempt,
         steps=ladder(delivery),
         extras=extras(delivery),
         names=names,
         body=body,
-        size=len(found.body),
+        size=len(response.body),
         indented=body_text.indented(body),
         request_line="\n".join([f"POST /{path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]),
-        request_id=found.request_id,
-        curl=body_text.curl(delivery.destination_url, fresh, body) if found.fresh_signature and headers else "",
+        request_id=response.request_id,
+        curl=body_text.curl(delivery.destination_url, fresh, body) if response.fresh_signature and headers else "",
         subscription=subscription,
         can_act="" if delivery.event == TEST_EVENT else acts.get(state, ""),
         held=attempt_words.HELD.get(delivery.held_by, ""),
@@ -372,19 +376,21 @@ async def resend(visit: Visit) -> web.StreamResponse:
 
 async def _act(visit: Visit, rpc: str, request: Any) -> web.StreamResponse:
     """Makes one attempt, and leads back with the receiver's answer."""
-    wanted = _wanted(visit)
+    delivery = _get_request(visit)
     back = visit.form.get("next", "")
-    path = links.own_path(back) if back else path_of(wanted.sub_id, wanted.event_id)
+    path = links.own_path(back) if back else path_of(delivery.sub_id, delivery.event_id)
     try:
-        done = await visit.call(rpc, request(sub_id=wanted.sub_id, event_id=wanted.event_id, idempotency_key=visit.act))
+        done = await visit.call(
+            rpc, request(sub_id=delivery.sub_id, event_id=delivery.event_id, idempotency_key=visit.act)
+        )
     except Refusal as refusal:
         if refusal.status == 404:
             raise
         return visit.redirect(path, f"Nothing was sent. {refusal.message}")
-    return visit.redirect(path, said(done.delivery))
+    return visit.redirect(path, attempt_sentence(done.delivery))
 
 
-def said(delivery: pb.Delivery) -> str:
+def attempt_sentence(delivery: pb.Delivery) -> str:
     """One sentence about the attempt that was just made."""
     if not delivery.attempts:
         return "Nothing was sent."
@@ -393,22 +399,24 @@ def said(delivery: pb.Delivery) -> str:
     words = f"{attempt_words.answer(last)} after {attempt_words.seconds(last.duration_milliseconds)}"
     if attempt_words.is_success(last):
         return f"{name} has arrived: {words}."
-    left = {
+    consequence = {
         PARKED: "It stays parked.",
         WAITING: "It waits for its next date as before.",
         SUCCEEDED: "It had arrived before, and counts as delivered.",
     }.get(attempt_words.state_of(delivery), "")
-    return f"{name} did not arrive: {words}. {left}".strip()
+    return f"{name} did not arrive: {words}. {consequence}".strip()
 
 
 async def retry_selected(visit: Visit) -> web.StreamResponse:
     """Makes the selected parked deliveries due; the next sweep attempts them."""
     sub_id = visit.number("sub_id")
     back = links.own_path(visit.form.get("next", "") or f"/webhooks/{sub_id}/deliveries?state={PARKED}")
-    wanted = [one for one in visit.form.getall("event_id", []) if filters.is_event_id(one)][:SELECTED_MAX]
-    if not wanted:
+    event_ids = [event_id for event_id in visit.form.getall("event_id", []) if filters.is_event_id(event_id)][
+        :SELECTED_MAX
+    ]
+    if not event_ids:
         return visit.redirect(back, "Nothing was retried: select deliveries first.")
-    request = pb.RetryParkedRequest(sub_id=sub_id, idempotency_key=visit.act, event_ids=wanted)
+    request = pb.RetryParkedRequest(sub_id=sub_id, idempotency_key=visit.act, event_ids=event_ids)
     try:
         done = await visit.call(RETRY_PARKED, request)
     except Refusal as refusal:

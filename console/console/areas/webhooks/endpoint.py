@@ -30,7 +30,7 @@ AUDIT = "common.AuditService/ListAudit"
 SHOWS = (GET, STATS, COUNT, AUDIT, NAMES, *deliveries.TABLE)
 SERVICE = "svc-webhooks"
 SUBJECT = "webhook_subscription"
-DEEDS = 8
+RECENT_CHANGES = 8
 PERIODS = {"24h": 24, "3d": 72, "30d": 720}
 """The periods of the chart in hours, by how the address spells them."""
 MARK_COLUMNS = 5
@@ -59,8 +59,8 @@ async def page(visit: Visit, status: int = 200, **more: Any) -> web.Response:
     period = period if period in PERIODS else "24h"
     state = deliveries.state_in(visit.query.get("state", ""))
     parked = pb.CountDeliveriesRequest(sub_id=sub_id, state=pb.DELIVERY_STATE_PARKED)
-    audit = audit_pb2.ListAuditRequest(subject=SUBJECT, subject_id=sub_id, limit=DEEDS)
-    found, today, longer, kept, deeds, first = await together(
+    audit = audit_pb2.ListAuditRequest(subject=SUBJECT, subject_id=sub_id, limit=RECENT_CHANGES)
+    response, today, longer, kept, changes, first = await together(
         visit.call(GET, pb.GetSubscriptionRequest(sub_id=sub_id)),
         visit.panel(STATS, pb.GetDeliveryStatsRequest(sub_id=sub_id, step=pb.STATS_STEP_HOUR)),
         _longer(visit, sub_id, period),
@@ -68,20 +68,20 @@ async def page(visit: Visit, status: int = 200, **more: Any) -> web.Response:
         visit.panel(AUDIT, audit, service=SERVICE),
         deliveries.first_page(visit, sub_id, state),
     )
-    subscription = found.subscription
-    shown = today if longer is None else longer
-    entries = deeds.entries if deeds.ok else []
+    subscription = response.subscription
+    stats = today if longer is None else longer
+    entries = changes.entries if changes.ok else []
     names = await names_of(
         visit, [subscription.created_by, subscription.paused_by, *(entry.actor for entry in entries)]
     )
     return visit.render(
-        "webhooks/endpoint.html", status, here=HERE, one=subscription, path=path, names=names, words=words,
-        next_sweep_at=found.next_sweep_at, day=today, chart=_chart(shown, period, visit.wall), stats=shown,
+        "webhooks/endpoint.html", status, here=HERE, subscription=subscription, path=path, names=names, words=words,
+        next_sweep_at=response.next_sweep_at, day=today, chart=_chart(stats, period, visit.wall), stats=stats,
         periods=[(label, with_query(path, {"period": key, "state": state}) + "#attempts", key == period)
                  for key, label in (("24h", "24 hours"), ("3d", "3 days"), ("30d", "30 days"))],
-        trouble=_trouble(visit, subscription, today, shown, kept, names), deeds=deeds,
+        trouble=_trouble(visit, subscription, today, stats, kept, names), changes=changes,
         parked_of=_parked_of(kept, visit.wall),
-        entries=[(entry, words.deed(entry)) for entry in entries], is_first_deed=len(entries) < DEEDS,
+        entries=[(entry, words.change_of(entry)) for entry in entries], is_whole_history=len(entries) < RECENT_CHANGES,
         table=dataclasses.replace(first["table"], undelivered=subscription.undelivered), **more,
     )  # fmt: skip
 
@@ -104,11 +104,11 @@ def _trouble(
     visit: Visit,
     subscription: pb.SubscriptionDetails,
     today: Panel[pb.GetDeliveryStatsResponse],
-    shown: Panel[pb.GetDeliveryStatsResponse],
+    stats: Panel[pb.GetDeliveryStatsResponse],
     kept: Panel[pb.CountDeliveriesResponse],
     names: Any,
 ) -> words.Trouble | None:
-    failure = words.most_frequent(today.value) or words.most_frequent(shown.value)
+    failure = words.most_frequent(today.value) or words.most_frequent(stats.value)
     is_known = kept.value is not None and kept.value.HasField("first_expires_at")
     until = _day(kept.value.first_expires_at, visit.wall) if is_known and kept.value is not None else ""
     paused_by = names[subscription.paused_by].name if subscription.paused_by else ""
@@ -136,11 +136,11 @@ def _parked_of(kept: Panel[pb.CountDeliveriesResponse], wall: Wall) -> str:
 def _chart(stats: Panel[pb.GetDeliveryStatsResponse], period: str, wall: Wall) -> Chart | None:
     if stats.value is None:
         return None
-    steps = [(wall.local(one.begins_at) or wall.now, one.succeeded, one.failed) for one in stats.value.steps]
+    steps = [(wall.local(step.begins_at) or wall.now, step.succeeded, step.failed) for step in stats.value.steps]
     unit = "hour" if period != "30d" else "day"
     if unit == "day":
         steps = _by_day(steps)
-    good, bad = [one[1] for one in steps], [one[2] for one in steps]
+    good, bad = [step[1] for step in steps], [step[2] for step in steps]
     labels = [_label(at, unit) for at, _, _ in steps]
     drawing = charts.columns(good, bad, labels, _description(steps, unit), _marks(steps, unit))
     return Chart(drawing, unit, sum(good), sum(bad))
@@ -175,10 +175,10 @@ def _marks(steps: Sequence[tuple[datetime.datetime, int, int]], unit: str) -> li
 
 def _description(steps: Sequence[tuple[datetime.datetime, int, int]], unit: str) -> str:
     """The chart in a sentence, for those who do not see it."""
-    good, bad = sum(one[1] for one in steps), sum(one[2] for one in steps)
-    found = f"Attempts by {unit}: {good:,} succeeded, {bad:,} failed."
-    for what, place in (("success", 1), ("failure", 2)):
+    good, bad = sum(step[1] for step in steps), sum(step[2] for step in steps)
+    sentence = f"Attempts by {unit}: {good:,} succeeded, {bad:,} failed."
+    for outcome, place in (("success", 1), ("failure", 2)):
         last = next((step[0] for step in reversed(steps) if step[place]), None)
         if last is not None:
-            found += f" The last {what} was in the {unit} of {_label(last, unit)}."
-    return found
+            sentence += f" The last {outcome} was in the {unit} of {_label(last, unit)}."
+    return sentence

@@ -28,25 +28,43 @@ async def list_subscriptions(visit: Visit) -> web.StreamResponse:
     request = pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS if wants_csv else SHOWN)
     if after := filters.number(visit.query.get("after", "")):
         request.after_id = after
-    found = await visit.call(LIST, request)
+    page = await visit.call(LIST, request)
     if wants_csv:
-        return _csv(found.subscriptions)
-    names = await names_of(visit, [one.paused_by for one in found.subscriptions])
-    more = with_query(PATH, {"after": found.next_after_id}) if found.HasField("next_after_id") else ""
+        return _csv(page.subscriptions)
+    names = await names_of(visit, [subscription.paused_by for subscription in page.subscriptions])
+    more = with_query(PATH, {"after": page.next_after_id}) if page.HasField("next_after_id") else ""
     return visit.render(
-        "webhooks/list.html", here=HERE, subscriptions=found.subscriptions, more=more, names=names, words=words,
+        "webhooks/list.html", here=HERE, subscriptions=page.subscriptions, more=more, names=names, words=words,
         later=request.HasField("after_id"), csv_path=with_query(PATH, {"after": request.after_id, "csv": 1}),
     )  # fmt: skip
 
 
 def _csv(subscriptions: list[pb.SubscriptionDetails]) -> web.Response:
     rows = []
-    for one in subscriptions:
-        wait = one.undelivered
-        row = [one.sub_id, one.destination_url, one.health, one.failures_in_a_row, _iso(one, "failing_since")]
-        row += [" ".join(one.events), wait.waiting, _iso(wait, "next_due_at"), wait.parked, _iso(one, "paused_at")]
-        row += [one.pause_reason, one.source, one.created_by, _iso(one, "created_at"), one.secret_prefix]
-        rows.append([*row, _iso(one, "secret_since")])
+    for subscription in subscriptions:
+        wait = subscription.undelivered
+        row = [
+            subscription.sub_id,
+            subscription.destination_url,
+            subscription.health,
+            subscription.failures_in_a_row,
+            _iso(subscription, "failing_since"),
+        ]
+        row += [
+            " ".join(subscription.events),
+            wait.waiting,
+            _iso(wait, "next_due_at"),
+            wait.parked,
+            _iso(subscription, "paused_at"),
+        ]
+        row += [
+            subscription.pause_reason,
+            subscription.source,
+            subscription.created_by,
+            _iso(subscription, "created_at"),
+            subscription.secret_prefix,
+        ]
+        rows.append([*row, _iso(subscription, "secret_since")])
     return csv_files.answer("webhooks", CSV_HEADER, rows)
 
 
@@ -60,6 +78,6 @@ async def panel(visit: Visit) -> web.StreamResponse:
     event = visit.query.get("event", "")
     if event not in dict(words.EVENTS):
         raise web.HTTPNotFound
-    found = await visit.call(LIST, pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS))
-    endpoints = [one for one in found.subscriptions if event in one.events]
+    page = await visit.call(LIST, pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS))
+    endpoints = [subscription for subscription in page.subscriptions if event in subscription.events]
     return visit.render("webhooks/panel.html", event=event, endpoints=endpoints, words=words)

@@ -40,9 +40,9 @@ def host_of(url: str) -> str:
 
 def most_frequent(stats: pb.GetDeliveryStatsResponse | None) -> str:
     """The failure that most failed attempts of a period had; empty if none failed."""
-    for one in stats.answers if stats is not None else ():
-        if one.error:
-            return attempt_words.answer(one)
+    for answer in stats.answers if stats is not None else ():
+        if answer.error:
+            return attempt_words.answer(answer)
     return ""
 
 
@@ -72,8 +72,10 @@ def trouble(
     if subscription.health == "paused":
         since = wall.text(subscription.paused_at) if subscription.HasField("paused_at") else ""
         sentence = "It is paused" + (f" since {since}" if since else "") + (f", by {paused_by}." if paused_by else ".")
-        rest = [f"{waits} until it is resumed."] if undelivered.waiting else ["New events wait until it is resumed."]
-        return Trouble("amber", "pause", sentence, [*rest, *_parked(undelivered.parked, kept_until)], "resume")
+        consequences = (
+            [f"{waits} until it is resumed."] if undelivered.waiting else ["New events wait until it is resumed."]
+        )
+        return Trouble("amber", "pause", sentence, [*consequences, *_parked(undelivered.parked, kept_until)], "resume")
     is_failing = subscription.HasField("failing_since")
     sentence = f"It has failed since {wall.text(subscription.failing_since)}" if is_failing else ""
     if sentence:
@@ -99,19 +101,22 @@ def _when(undelivered: pb.Undelivered, wall: Wall) -> str:
 def _parked(parked: int, kept_until: str) -> Sequence[str]:
     if not parked:
         return ()
-    one = parked == 1
-    found = f"{count(parked, 'delivery')} {'is' if one else 'are'} parked and will not be tried again by "
-    found += "itself." if one else "themselves."
+    is_single = parked == 1
+    sentence = f"{count(parked, 'delivery')} {'is' if is_single else 'are'} parked and will not be tried again by "
+    sentence += "itself." if is_single else "themselves."
     if not kept_until:
-        return (found,)
-    return (found, f"It is kept until {kept_until}." if one else f"The first of them is kept until {kept_until}.")
+        return (sentence,)
+    return (
+        sentence,
+        f"It is kept until {kept_until}." if is_single else f"The first of them is kept until {kept_until}.",
+    )
 
 
 # Who did what
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Change:
     """An entry of the audit log in words, after the name of who did it."""
 
     words: str
@@ -119,7 +124,7 @@ class Deed:
     """The event whose delivery it concerns."""
 
 
-def deed(entry: audit_pb2.AuditEntry) -> Deed:
+def change_of(entry: audit_pb2.AuditEntry) -> Change:
     """For an action that is not known here, the action itself."""
     before, after = _object(entry.before), _object(entry.after)
     event_id = str(after.get("event_id", ""))
@@ -134,34 +139,34 @@ def deed(entry: audit_pb2.AuditEntry) -> Deed:
         "delivery.resent": "sent a delivery again",
     }
     if entry.action in plain:
-        return Deed(plain[entry.action], event_id)
+        return Change(plain[entry.action], event_id)
     if entry.action == "subscription.paused":
         reason = str(after.get("pause_reason") or "")
-        return Deed(f"paused it: “{reason}”" if reason else "paused it")
+        return Change(f"paused it: “{reason}”" if reason else "paused it")
     if entry.action == "deliveries.retried" and isinstance(after.get("deliveries"), int):
-        return Deed(f"retried {count(after['deliveries'], 'parked delivery')}")
+        return Change(f"retried {count(after['deliveries'], 'parked delivery')}")
     if entry.action == "subscription.changed":
-        return Deed(f"changed {_changed(before, after)}")
-    return Deed(entry.action)
+        return Change(f"changed {_changed(before, after)}")
+    return Change(entry.action)
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     parts = []
     if before.get("destination_url") != after.get("destination_url"):
         parts.append(f"the destination to {after.get('destination_url', '')}")
-    was, now = (set(map(str, one.get("events") or ())) for one in (before, after))
+    was, now = (set(map(str, state.get("events") or ())) for state in (before, after))
     if was != now:
-        names = [f"+ {one}" for one in sorted(now - was)] + [f"- {one}" for one in sorted(was - now)]
+        names = [f"+ {event}" for event in sorted(now - was)] + [f"- {event}" for event in sorted(was - now)]
         parts.append(f"the events ({', '.join(names)})")
     return " and ".join(parts) or "it"
 
 
 def _object(data: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(data) if data else {}
+        parsed = json.loads(data) if data else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 # Signatures
@@ -207,9 +212,9 @@ _WRONG_SECRET = (
 )  # fmt: skip
 
 
-def verdict(found: pb.CheckSignatureResponse) -> tuple[str, str, str, str]:
+def verdict(check: pb.CheckSignatureResponse) -> tuple[str, str, str, str]:
     """The tone, the icon, the verdict and what to do about it."""
-    tone, icon, *sentences = _VERDICTS.get(found.verdict, _WRONG_SECRET)
-    age = f"{apart(found.age_seconds)} ago" if found.age_seconds >= 0 else f"{apart(found.age_seconds)} in the future"
-    said, advice = (one.format(age=age, most=apart(found.age_seconds_max)) for one in sentences)
-    return tone, icon, said, advice
+    tone, icon, *sentences = _VERDICTS.get(check.verdict, _WRONG_SECRET)
+    age = f"{apart(check.age_seconds)} ago" if check.age_seconds >= 0 else f"{apart(check.age_seconds)} in the future"
+    title, advice = (sentence.format(age=age, most=apart(check.age_seconds_max)) for sentence in sentences)
+    return tone, icon, title, advice
