@@ -44,11 +44,6 @@ EMPTY_NAMES = {
 FUNCTION_LINES, FUNCTION_PARAMETERS, CLASS_LINES, TEMPLATE_COLUMNS = 60, 8, 300, 140
 # Folders whose code still has empty names. A folder leaves the list with its last one; the list ends then.
 NAMES_TO_MEND: tuple[str, ...] = (
-    ".ci",
-    ".ci/tests",
-    "bench/harness",
-    "bench/peer",
-    "bench/tests",
     "chassis/chassis",
     "chassis/tests",
     "cli/makeready_cli",
@@ -68,8 +63,6 @@ NAMES_TO_MEND: tuple[str, ...] = (
     "svc-tickets/svc_tickets",
     "svc-tickets/tests",
     "svc-webhooks/tests",
-    "testkit",
-    "testkit/tests",
     "tests",
 )
 # Functions and classes that are still too large. One leaves the list when it is split; the list ends then.

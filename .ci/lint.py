@@ -105,7 +105,7 @@ def mypy_of_tests(*mypy: str) -> list[str]:
         Path("sdk/typescript/tests"),
         Path("tests"),
     ]
-    problems = [line for one in folders for line in command(*mypy, str(one), MYPYPATH=str(one.parent))]
+    problems = [line for folder in folders for line in command(*mypy, str(folder), MYPYPATH=str(folder.parent))]
     alone = [
         ".ci",
         "deploy/local/install.py",
@@ -191,11 +191,11 @@ def tree() -> list[str]:
             text = path.read_text()
         except (UnicodeDecodeError, OSError):
             continue
-        found = {"an address or an option": LOCK_ADDRESS} if path.name in LOCKS else FORBIDDEN
-        for what, pattern in found.items():
+        patterns = {"an address or an option": LOCK_ADDRESS} if path.name in LOCKS else FORBIDDEN
+        for description, pattern in patterns.items():
             for match in pattern.finditer(text):
                 line = text.count("\n", 0, match.start()) + 1
-                problems.append(f"{path}:{line}: {what}: {match.group().strip()}")
+                problems.append(f"{path}:{line}: {description}: {match.group().strip()}")
     return problems
 
 
@@ -207,13 +207,13 @@ def files() -> list[Path]:
             return [Path(name) for name in done.stdout.split("\0") if name]
     except OSError:
         pass
-    found = []
+    paths = []
     for folder, folders, names in os.walk("."):
         folders[:] = [
             name for name in folders if name not in IGNORED_FOLDERS and not name.endswith(("_cache", ".egg-info"))
         ]
-        found += [Path(folder, name) for name in names]
-    return sorted(found)
+        paths += [Path(folder, name) for name in names]
+    return sorted(paths)
 
 
 if __name__ == "__main__":

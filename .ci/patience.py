@@ -23,9 +23,9 @@ SHORT = "# short: "
 
 def main(words: list[str]) -> int:
     root = Path(words[0]) if words else Path(__file__).resolve().parents[1]
-    found = [one for path in tests(root) for one in impatient(path, root)]
-    sys.stdout.write("".join(f"{one}\n" for one in found))
-    return 1 if found else 0
+    waits = [wait for path in tests(root) for wait in impatient(path, root)]
+    sys.stdout.write("".join(f"{wait}\n" for wait in waits))
+    return 1 if waits else 0
 
 
 def tests(root: Path) -> list[Path]:
@@ -45,8 +45,8 @@ def impatient(path: Path, root: Path) -> Iterator[str]:
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if (seconds := seconds_of(node, WAITS.get(name), NAMES.get(name, ()))) is not None and seconds < LEAST_SECONDS:
-            said = lines[node.lineno - 1 : node.end_lineno]
-            if not any(SHORT in line for line in said):
+            source = lines[node.lineno - 1 : node.end_lineno]
+            if not any(SHORT in line for line in source):
                 yield f"{path.relative_to(root)}:{node.lineno}: {name} waits for {seconds:g} s; use testkit.patience"
 
 
@@ -68,10 +68,10 @@ def seconds_of_looks(loop: ast.For) -> float | None:
 
 def seconds_of(call: ast.Call, place: int | None, names: Collection[str] = ()) -> float | None:
     """The constant seconds of a call, by place or by name; None where it has none."""
-    given = [one.value for one in call.keywords if one.arg in (*TIMEOUTS, *names)]
+    arguments = [keyword.value for keyword in call.keywords if keyword.arg in (*TIMEOUTS, *names)]
     if place is not None:
-        given += call.args[place : place + 1]
-    value = given[0].value if given and isinstance(given[0], ast.Constant) else None
+        arguments += call.args[place : place + 1]
+    value = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else None
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

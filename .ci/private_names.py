@@ -68,23 +68,23 @@ IGNORED_FOLDERS = {".git", ".venv", ".state", "__pycache__", "build"}
 
 def main(root: Path) -> int:
     """Prints the findings, one a line."""
-    found = problems(root)
-    sys.stdout.write("".join(f"{line}\n" for line in found))
-    return 1 if found else 0
+    sentences = problems(root)
+    sys.stdout.write("".join(f"{line}\n" for line in sentences))
+    return 1 if sentences else 0
 
 
 def problems(root: Path) -> list[str]:
     """Uses of private names that no exception allows, and exceptions that nothing uses."""
     files = {path: nodes((root / path).read_text(), path) for path in sources(root)}
-    packages, names = own_packages(set(files)), {name for one in files.values() for name in defined(one)}
-    found, used = [], set()
-    for path, one in files.items():
-        for line, name, sentence in (*imported(one, packages), *accessed(one, packages, names)):
+    packages, names = own_packages(set(files)), {name for file_nodes in files.values() for name in defined(file_nodes)}
+    sentences, used = [], set()
+    for path, file_nodes in files.items():
+        for line, name, sentence in (*imported(file_nodes, packages), *accessed(file_nodes, packages, names)):
             if (path, name) in EXCEPTIONS:
                 used.add((path, name))
             else:
-                found.append(f"{path}:{line}: {sentence}")
-    return found + [
+                sentences.append(f"{path}:{line}: {sentence}")
+    return sentences + [
         f"{path}: does not use {name} any more: take its exception out of .ci/private_names.py"
         for path, name in EXCEPTIONS
         if (path, name) not in used
@@ -98,25 +98,27 @@ def nodes(source: str, path: str) -> list[ast.AST]:
 
 def sources(root: Path) -> list[str]:
     """The hand-written Python files, relative to the root."""
-    found = []
+    paths = []
     for folder, folders, names in os.walk(root):
         folders[:] = [
-            one for one in folders if one not in IGNORED_FOLDERS and not one.endswith(("_cache", ".egg-info"))
+            folder
+            for folder in folders
+            if folder not in IGNORED_FOLDERS and not folder.endswith(("_cache", ".egg-info"))
         ]
         place = Path(folder).relative_to(root)
-        found += [(place / name).as_posix() for name in names if name.endswith(".py")]
-    return sorted(one for one in found if not one.startswith(NOT_WRITTEN_BY_HAND))
+        paths += [(place / name).as_posix() for name in names if name.endswith(".py")]
+    return sorted(path for path in paths if not path.startswith(NOT_WRITTEN_BY_HAND))
 
 
 def own_packages(paths: set[str]) -> set[str]:
     """The names that can be imported from the tree: packages, and modules in no package."""
-    found = {"makeready"}  # generated
+    packages = {"makeready"}  # generated
     for path in map(Path, paths):
         if f"{path.parent.as_posix()}/__init__.py" not in paths:
-            found.add(path.stem)
+            packages.add(path.stem)
         elif f"{path.parent.parent.as_posix()}/__init__.py" not in paths:
-            found.add(path.parent.name)
-    return found
+            packages.add(path.parent.name)
+    return packages
 
 
 def is_private(name: str) -> bool:
@@ -124,9 +126,9 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("_") and name not in PUBLIC
 
 
-def defined(found: list[ast.AST]) -> Iterator[str]:
-    """The names that a file defines. found: as `nodes` returns them, here and below."""
-    for node in found:
+def defined(file_nodes: list[ast.AST]) -> Iterator[str]:
+    """The names that a file defines. file_nodes: as `nodes` returns them, here and below."""
+    for node in file_nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -141,9 +143,9 @@ def of_self(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
-def imported(found: list[ast.AST], packages: set[str]) -> Iterator[tuple[int, str, str]]:
+def imported(file_nodes: list[ast.AST], packages: set[str]) -> Iterator[tuple[int, str, str]]:
     """(line, private name, sentence) of imports, including those by `importlib.import_module`."""
-    for node in found:
+    for node in file_nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from of_module(node.lineno, alias.name, packages)
@@ -175,22 +177,22 @@ def is_undocumented(module: str) -> bool:
     package = module.split(".", maxsplit=1)[0]
     if package in DOCUMENTED:
         return module not in DOCUMENTED[package]
-    return any(module == one or module.startswith(f"{one}.") for one in UNDOCUMENTED)
+    return any(module == undocumented or module.startswith(f"{undocumented}.") for undocumented in UNDOCUMENTED)
 
 
 @functools.cache
 def is_module(name: str) -> bool:
     """Whether `package.….name` is a file or folder of an installed package; without importing it."""
-    package, *rest = name.split(".")
+    package, *submodules = name.split(".")
     spec = importlib.util.find_spec(package)
-    places = [Path(one, *rest) for one in (spec.submodule_search_locations or ())] if spec else []
+    places = [Path(location, *submodules) for location in (spec.submodule_search_locations or ())] if spec else []
     return any(place.is_dir() or place.with_name(f"{place.name}.py").is_file() for place in places)
 
 
-def accessed(found: list[ast.AST], packages: set[str], names: set[str]) -> Iterator[tuple[int, str, str]]:
+def accessed(file_nodes: list[ast.AST], packages: set[str], names: set[str]) -> Iterator[tuple[int, str, str]]:
     """(line, private name, sentence) of attributes, including those named by a string."""
-    modules = {alias.name for node in found if isinstance(node, ast.Import) for alias in node.names}
-    for node in found:
+    modules = {alias.name for node in file_nodes if isinstance(node, ast.Import) for alias in node.names}
+    for node in file_nodes:
         if isinstance(node, ast.Attribute):
             if is_private(node.attr) and node.attr not in names:
                 yield node.lineno, node.attr, f"uses {node.attr}, a private name that is none of ours"

@@ -25,24 +25,24 @@ IGNORED_FOLDERS = {".git", ".venv", ".state", "build"}
 
 def main(root: Path) -> int:
     """Prints the problems, one a line."""
-    found = list(problems(root))
-    sys.stdout.write("".join(f"{line}\n" for line in found))
-    return 1 if found else 0
+    sentences = list(problems(root))
+    sys.stdout.write("".join(f"{line}\n" for line in sentences))
+    return 1 if sentences else 0
 
 
 def problems(root: Path) -> Iterator[str]:
     """Requirements without an upper bound, and locks with another version or none."""
     locks = {name: locked((root / name).read_text()) for name in LOCKS}
-    for path, kind, one in requirements(root):
-        if not any(part.operator in BOUNDING for part in one.specifier):
-            yield f"{path}: {one} has no upper bound: name the next version that may break"
+    for path, kind, requirement in requirements(root):
+        if not any(part.operator in BOUNDING for part in requirement.specifier):
+            yield f"{path}: {requirement} has no upper bound: name the next version that may break"
         for name, versions in locks.items():
-            version = versions.get(canonicalize_name(one.name))
+            version = versions.get(canonicalize_name(requirement.name))
             if version is None:
                 if LOCKS[name] == "all" or (LOCKS[name] == "without extras" and kind == "dependencies"):
-                    yield f"{path}: {one} is not in {name}: run `make lock`"
-            elif not one.specifier.contains(version, prereleases=True):
-                yield f"{path}: {one} is not what {name} holds, {version}: run `make lock`"
+                    yield f"{path}: {requirement} is not in {name}: run `make lock`"
+            elif not requirement.specifier.contains(version, prereleases=True):
+                yield f"{path}: {requirement} is not what {name} holds, {version}: run `make lock`"
 
 
 def requirements(root: Path) -> Iterator[tuple[Path, str, Requirement]]:
@@ -57,9 +57,9 @@ def requirements(root: Path) -> Iterator[tuple[Path, str, Requirement]]:
         tables |= project.get("optional-dependencies", {})
         tables["build-system"] = read.get("build-system", {}).get("requires", ())
         for table, words in tables.items():
-            for one in map(Requirement, words):
-                if not one.name.startswith(OWN):
-                    yield place, table, one
+            for requirement in map(Requirement, words):
+                if not requirement.name.startswith(OWN):
+                    yield place, table, requirement
 
 
 def locked(text: str) -> dict[str, str]:

@@ -65,21 +65,21 @@ def made(root: Path) -> str:
     whole = Component(
         name="makeready", version=version, licenses=licences, type=ComponentType.APPLICATION, bom_ref="makeready"
     )
-    packages = {name: _package(name, found) for name, found in locked(root, environment).items()}
+    packages = {name: _package(name, version) for name, version in locked(root, environment).items()}
     projects = dict(_projects(root))
     ours = {name: Component(name=name, version=version, licenses=licences, bom_ref=name) for name in projects}
     components = packages | ours
     bom = Bom(components=components.values())
     bom.metadata.component = whole
     bom.register_dependency(whole, ours.values())
-    for name, one in components.items():
+    for name, component in components.items():
         needs = projects.get(name) or importlib.metadata.requires(name) or []
         bom.register_dependency(
-            one, [components[other] for other in _needed(needs, environment) if other in components]
+            component, [components[other] for other in _needed(needs, environment) if other in components]
         )
-    found: dict[str, Any] = json.loads(JsonV1Dot6(bom).output_as_string())
-    del found["serialNumber"], found["metadata"]["timestamp"]
-    return json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    document: dict[str, Any] = json.loads(JsonV1Dot6(bom).output_as_string())
+    del document["serialNumber"], document["metadata"]["timestamp"]
+    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def locked(root: Path, environment: dict[str, Any]) -> dict[str, str]:
@@ -87,13 +87,13 @@ def locked(root: Path, environment: dict[str, Any]) -> dict[str, str]:
     lines = re.findall(
         r"^([A-Za-z0-9][^\s;]*)\s*(;[^\\\n]*)?", (root / "deploy/requirements.lock").read_text(), re.MULTILINE
     )
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for pinned, marker in lines:
-        one = Requirement(f"{pinned} {marker}")
-        if one.name not in REMOVED and (one.marker is None or one.marker.evaluate(environment)):
-            (specifier,) = one.specifier
-            found[canonicalize_name(one.name)] = specifier.version
-    return found
+        requirement = Requirement(f"{pinned} {marker}")
+        if requirement.name not in REMOVED and (requirement.marker is None or requirement.marker.evaluate(environment)):
+            (specifier,) = requirement.specifier
+            versions[canonicalize_name(requirement.name)] = specifier.version
+    return versions
 
 
 def _projects(root: Path) -> Iterator[tuple[str, list[str]]]:
@@ -106,9 +106,9 @@ def _projects(root: Path) -> Iterator[tuple[str, list[str]]]:
 
 def _needed(requirements: list[str], environment: dict[str, Any]) -> Iterator[str]:
     """The names in requirements that hold in the image, with those of its extras."""
-    for one in map(Requirement, requirements):
-        if one.marker is None or one.marker.evaluate(environment):
-            yield canonicalize_name(one.name)
+    for requirement in map(Requirement, requirements):
+        if requirement.marker is None or requirement.marker.evaluate(environment):
+            yield canonicalize_name(requirement.name)
 
 
 def _package(name: str, version: str) -> Component:
@@ -118,7 +118,7 @@ def _package(name: str, version: str) -> Component:
         version=version,
         bom_ref=f"{name}=={version}",
         purl=PackageURL("pypi", name=name, version=version),
-        licenses=[one for one in licences if one is not None],
+        licenses=[licence for licence in licences if licence is not None],
     )
 
 
@@ -127,7 +127,9 @@ def _licence(name: str) -> License | None:
     metadata = importlib.metadata.metadata(name).json
     stated = str(metadata.get("license_expression") or metadata.get("license") or "")
     if not stated or "\n" in stated or len(stated) > LICENCE_MAX:
-        classifiers = [one for one in metadata.get("classifier", []) if one.startswith("License :: ")]
+        classifiers = [
+            classifier for classifier in metadata.get("classifier", []) if classifier.startswith("License :: ")
+        ]
         stated = classifiers[0].rpartition(" :: ")[2] if classifiers else ""
     return LicenseFactory().make_from_string(SPDX.get(stated, stated)) if stated else None
 

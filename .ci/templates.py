@@ -114,17 +114,17 @@ class Places:
         blanks: list[tuple[int, int]] = []
         at += 2
         while at < len(self.text) and (quote or not self.text.startswith(end, at)):
-            one = self.text[at]
+            character = self.text[at]
             if quote:
-                if one == " ":
+                if character == " ":
                     self.strings[at + 1] = quote
                     self._offer(at + 1, TEXT, 2 * depth + 40)
-                quote = "" if one == quote else quote
-            elif one in "'\"" and kind != "{#":
-                quote = one
-            elif one == " " and at > start + 2:
+                quote = "" if character == quote else quote
+            elif character in "'\"" and kind != "{#":
+                quote = character
+            elif character == " " and at > start + 2:
                 blanks.append((at, depth))
-            depth += (one in "([{" and not quote) - (one in ")]}" and not quote)
+            depth += (character in "([{" and not quote) - (character in ")]}" and not quote)
             at += 1
         at += 2
         for blank, inside in blanks:
@@ -147,12 +147,12 @@ class Places:
             if self.text[at : at + 2] in _JINJA:
                 at = self._jinja(at, in_text=False)
                 continue
-            one = self.text[at]
+            character = self.text[at]
             if quote:
-                quote = "" if one == quote else quote
-            elif one in "'\"":
-                quote = one
-            elif one == " ":
+                quote = "" if character == quote else quote
+            elif character in "'\"":
+                quote = character
+            elif character == " ":
                 blanks.append(at)
             at += 1
         at += 1
@@ -179,13 +179,13 @@ class Places:
 def formatted(text: str) -> str:
     """The template with its long lines broken."""
     places = Places(text)
-    found: list[str] = []
+    pieces: list[str] = []
     start = 0
     for line in text.splitlines(keepends=True):
         indent = line[: len(line) - len(line.lstrip(" "))]
-        found += _pieces(places, start, start + len(line.rstrip("\n")), indent, indent)
+        pieces += _pieces(places, start, start + len(line.rstrip("\n")), indent, indent)
         start += len(line)
-    return "\n".join(found) + "\n" * text.endswith("\n")
+    return "\n".join(pieces) + "\n" * text.endswith("\n")
 
 
 def _pieces(places: Places, begin: int, end: int, prefix: str, indent: str) -> Iterator[str]:
@@ -202,8 +202,8 @@ def _pieces(places: Places, begin: int, end: int, prefix: str, indent: str) -> I
         ends = [at for at, after in zip(ends, [*ends[1:], end], strict=True) if after - at > 0]
         at = begin
         while at < end:
-            later = [one for one in ends if one > at]
-            short = [one for one in later if one - at <= SHORT]
+            later = [end for end in ends if end > at]
+            short = [end for end in later if end - at <= SHORT]
             stop = short[-1] if short else next(iter(later), end)
             if end - at <= SHORT:
                 stop = end
@@ -233,9 +233,9 @@ def main(arguments: list[str]) -> int:
     problems = []
     for path in templates(root):
         text = path.read_text()
-        if "write" in arguments and (made := formatted(text)) != text:
-            path.write_text(made)
-            text = made
+        if "write" in arguments and (new_text := formatted(text)) != text:
+            path.write_text(new_text)
+            text = new_text
         problems += [
             f"{path.relative_to(root)}:{number}: {len(line)} columns, more than {WIDTH}: `make templates` breaks it"
             for number, line in enumerate(text.splitlines(), 1)

@@ -90,9 +90,9 @@ def main(arguments: list[str]) -> int:
         return subprocess.call([sys.executable, "-P", "-m", "pytest", *arguments])  # noqa: S603
     started = time.monotonic()
     waiting: queue.SimpleQueue[Shard] = queue.SimpleQueue()
-    planned = sorted(shards(test_folders(), durations()), key=lambda one: -one.seconds)
-    for one in planned:
-        waiting.put(one)
+    planned = sorted(shards(test_folders(), durations()), key=lambda shard: -shard.seconds)
+    for shard in planned:
+        waiting.put(shard)
     run = Run()
     with server_folder() as cache, WarmParent() as parent:
         shared = {"MAKEREADY_TEST_CACHE": str(cache), SOCKET: parent.address}
@@ -119,21 +119,21 @@ def main(arguments: list[str]) -> int:
 def test_folders() -> list[str]:
     """The folders of tests that pyproject.toml lists."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
-    found: list[str] = settings["testpaths"]
-    return found
+    folders: list[str] = settings["testpaths"]
+    return folders
 
 
 def durations() -> dict[str, float]:
     """The seconds of each test file, as last recorded."""
-    found: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
-    return found
+    seconds: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+    return seconds
 
 
 def shards(folders: list[str], seconds: dict[str, float]) -> list[Shard]:
     """The folders, a long one in several shards whose files take about the same time together."""
-    found = []
+    all_shards = []
     files_of = {
-        folder: [str(one.relative_to(ROOT)) for one in (ROOT / folder).rglob("test_*.py")] for folder in folders
+        folder: [str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("test_*.py")] for folder in folders
     }
     each = {file: seconds.get(file, NEW_FILE_SECONDS) for files in files_of.values() for file in files}
     longest = max(SHARD_SECONDS_MIN, sum(each.values()) / LANES / SHARDS_A_LANE)
@@ -141,17 +141,17 @@ def shards(folders: list[str], seconds: dict[str, float]) -> list[Shard]:
         total = sum(each[file] for file in files)
         parts = min(round(total / longest) or 1, len(files) or 1)
         if parts == 1:
-            found.append(Shard(folder, [folder], total))
+            all_shards.append(Shard(folder, [folder], total))
             continue
         split = [Shard(folder, [], 0.0, f" {number} of {parts}") for number in range(1, parts + 1)]
         for file in sorted(files, key=lambda file: (-each[file], file)):
-            least = min(split, key=lambda one: one.seconds)
+            least = min(split, key=lambda shard: shard.seconds)
             least.files.append(file)
             least.seconds += each[file]
-        for one in split:
-            one.files.sort()
-        found += split
-    return found
+        for shard in split:
+            shard.files.sort()
+        all_shards += split
+    return all_shards
 
 
 def lane(
@@ -242,13 +242,13 @@ def failures(shard: Shard, times: int) -> int:
             status = run_pytest(shard.files, output, MAKEREADY_TEST_REPORT=str(report))
             wall.append(time.monotonic() - began)
             cpu.append(cpu_seconds() - used)
-            found: dict[str, Any] = {"counts": {}, "failed": {f"no report{running(report)}": ""}}
+            summary: dict[str, Any] = {"counts": {}, "failed": {f"no report{running(report)}": ""}}
             if report.exists():
-                found = json.loads(report.read_text())
-            counts = found["counts"]
+                summary = json.loads(report.read_text())
+            counts = summary["counts"]
             if status not in (0, NO_TESTS):
                 failed += 1
-                tests.update(found["failed"])
+                tests.update(summary["failed"])
                 sys.stdout.write(output.read_text(errors="replace")[-8000:])
     totals = ", ".join(f"{count} {name}" for name, count in counts.items())
     figures = f"{min(wall):.0f} to {max(wall):.0f} s, {min(cpu):.0f} to {max(cpu):.0f} s of CPU"

@@ -49,10 +49,10 @@ def main(words: list[str], root: Path) -> int:
             return 2
         write(root, words[0])
         return 0
-    wanted = tomllib.loads((root / SOURCE).read_text())["project"]["version"]
-    found = list(places(root))
+    current = tomllib.loads((root / SOURCE).read_text())["project"]["version"]
+    mentions = list(places(root))
     different = [
-        f"{path.relative_to(root)}: {version} instead of {wanted}" for path, version in found if version != wanted
+        f"{path.relative_to(root)}: {version} instead of {current}" for path, version in mentions if version != current
     ]
     different += [
         f"{pattern}: names no version"
@@ -60,9 +60,9 @@ def main(words: list[str], root: Path) -> int:
         if not _found(root, pattern, before)
     ]
     different += [
-        f"{name}: has {' and '.join(sorted(one or 'no digest' for one in digests))} in the kustomizations"
+        f"{name}: has {' and '.join(sorted(digest or 'no digest' for digest in digests))} in the kustomizations"
         for name, digests in images(root).items()
-        if len(digests) > 1 or not all(one is None or re.fullmatch(DIGEST, one) for one in digests)
+        if len(digests) > 1 or not all(digest is None or re.fullmatch(DIGEST, digest) for digest in digests)
     ]
     sys.stdout.write("".join(f"{line}\n" for line in different))
     return 1 if different else 0
@@ -70,11 +70,11 @@ def main(words: list[str], root: Path) -> int:
 
 def images(root: Path) -> dict[str, set[str | None]]:
     """By the name of an image: its digests in all kustomizations; None where it has none."""
-    found: dict[str, set[str | None]] = {}
+    digests: dict[str, set[str | None]] = {}
     for path in _kustomizations(root):
         for match in IMAGE.finditer(path.read_text()):
-            found.setdefault(match["name"], set()).add(match["digest"])
-    return found
+            digests.setdefault(match["name"], set()).add(match["digest"])
+    return digests
 
 
 def _kustomizations(root: Path) -> list[Path]:
@@ -82,11 +82,11 @@ def _kustomizations(root: Path) -> list[Path]:
 
 
 def _pin_images(root: Path, words: list[str]) -> int:
-    known, digests = images(root), dict[str, str]()
+    current, digests = images(root), dict[str, str]()
     for word in words:
         name, _, digest = word.partition("=")
-        if name not in known or not re.fullmatch(DIGEST, digest):
-            sys.stderr.write(f"{word}: not NAME=sha256:… with a NAME of {', '.join(sorted(known))}\n")
+        if name not in current or not re.fullmatch(DIGEST, digest):
+            sys.stderr.write(f"{word}: not NAME=sha256:… with a NAME of {', '.join(sorted(current))}\n")
             return 2
         digests[name] = digest
     if not digests:
@@ -113,9 +113,9 @@ def pin(root: Path, digests: Mapping[str, str]) -> None:
 def patterns(root: Path) -> dict[str, str]:
     """By place: what stands before the version. The places that may have none are left out."""
     workspace = tomllib.loads((root / SOURCE).read_text())
-    projects = [SOURCE, *(f"{one}/pyproject.toml" for one in workspace["tool"]["uv"]["workspace"]["members"])]
+    projects = [SOURCE, *(f"{member}/pyproject.toml" for member in workspace["tool"]["uv"]["workspace"]["members"])]
     optional = ("deploy/k8s/components/**/*.yaml",)
-    return dict.fromkeys(projects, '^version = "') | {one: PLACES[one] for one in PLACES if one not in optional}
+    return dict.fromkeys(projects, '^version = "') | {path: PLACES[path] for path in PLACES if path not in optional}
 
 
 def places(root: Path) -> Iterator[tuple[Path, str]]:

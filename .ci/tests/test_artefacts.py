@@ -79,8 +79,8 @@ def test_digests_of_images_are_written_and_those_of_another_release_go(tree: Pat
     before = {path: path.read_text() for path in (tree / "deploy/k8s").rglob("kustomization.yaml")}
     ours, nats = "sha256:" + "1" * 64, "sha256:" + "2" * 64
     for words in ([], ["makeready"], ["makeready=1"], ["redis=" + ours], ["makeready=" + ours, "nats=sha256:x"]):
-        status, said = run(tree, "version.py", "images", *words)
-        assert status == 2 and said, words
+        status, output = run(tree, "version.py", "images", *words)
+        assert status == 2 and output, words
     assert {path: path.read_text() for path in before} == before
     assert run(tree, "version.py", "images", f"makeready={ours}", f"nats={nats}") == (0, "")
     assert run(tree, "version.py", "check") == (0, "")
@@ -92,8 +92,8 @@ def test_digests_of_images_are_written_and_those_of_another_release_go(tree: Pat
     # The same image has one digest everywhere, and another one replaces it.
     (place, *_) = (path for path, text in before.items() if "name: makeready\n    newName" in text)
     place.write_text(place.read_text().replace("1" * 64, "3" * 64))
-    status, said = run(tree, "version.py", "check")
-    assert status == 1 and said.startswith("makeready: has sha256:111")
+    status, output = run(tree, "version.py", "check")
+    assert status == 1 and output.startswith("makeready: has sha256:111")
     place.write_text(place.read_text().replace("3" * 64, "x"))
     assert run(tree, "version.py", "check")[0] == 1
     assert run(tree, "version.py", "images", f"makeready={ours}") == (0, "")
@@ -119,8 +119,11 @@ def test_every_package_names_the_licence() -> None:
         assert project["license"] == "Apache-2.0", folder
     assert json.loads((ROOT / "sdk/typescript/package.json").read_text())["license"] == "Apache-2.0"
     bill = json.loads((ROOT / "deploy/sbom.cdx.json").read_text())
-    ours = [bill["metadata"]["component"], *(one for one in bill["components"] if one["name"].startswith("makeready-"))]
-    assert {licence["license"]["id"] for one in ours for licence in one["licenses"]} == {"Apache-2.0"}
+    ours = [
+        bill["metadata"]["component"],
+        *(component for component in bill["components"] if component["name"].startswith("makeready-")),
+    ]
+    assert {licence["license"]["id"] for component in ours for licence in component["licenses"]} == {"Apache-2.0"}
 
 
 def test_the_bill_of_materials_is_valid_and_the_same_every_time(tree: Path) -> None:
@@ -135,20 +138,20 @@ def test_the_bill_of_materials_is_valid_and_the_same_every_time(tree: Path) -> N
 
 def test_the_bill_of_materials_has_what_the_image_has() -> None:
     bill = json.loads((ROOT / "deploy/sbom.cdx.json").read_text())
-    found = {one["name"]: one for one in bill["components"]}
+    by_name = {component["name"]: component for component in bill["components"]}
     locked = dict(
         re.findall(r"^([a-z0-9-]+)==([^\s;]+)", (ROOT / "deploy/requirements.lock").read_text(), re.MULTILINE)
     )
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    for name, one in found.items():
+    for name, component in by_name.items():
         expected = version if name.startswith("makeready-") else locked[name]
-        assert one["version"] == expected or name == "deprecated", name
-        assert one["licenses"], name
+        assert component["version"] == expected or name == "deprecated", name
+        assert component["licenses"], name
     removed = {"grpcio-tools", "markdown-it-py", "mdurl", "setuptools"}
-    assert locked.keys() - found.keys() == {"async-timeout", *removed}  # for older Pythons
-    needs = {one["ref"]: one.get("dependsOn", []) for one in bill["dependencies"]}
+    assert locked.keys() - by_name.keys() == {"async-timeout", *removed}  # for older Pythons
+    needs = {dependency["ref"]: dependency.get("dependsOn", []) for dependency in bill["dependencies"]}
     assert "makeready-cli" in needs["makeready"]
-    assert {one.split("==")[0] for one in needs["makeready-cli"]} == {
+    assert {reference.split("==")[0] for reference in needs["makeready-cli"]} == {
         "makeready-chassis",
         "makeready-importing",
         "pyyaml",

@@ -90,7 +90,7 @@ LOOKED_AT = (
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The findings by file, in a tree with every kind of bad name, with good ones, and with an unused exception."""
     tree = tmp_path_factory.mktemp("names") / "tree"
     for file in (file for pattern in LOOKED_AT for file in ROOT.glob(pattern)):
@@ -113,17 +113,17 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("kind", PRIVATE)
-def test_a_private_name_of_a_dependency_is_found(found: dict[str, list[str]], kind: str) -> None:
-    assert found[f"gateway/gateway/{kind.replace(' ', '_')}.py"] == [PRIVATE[kind][1]]
+def test_a_private_name_of_a_dependency_is_found(findings: dict[str, list[str]], kind: str) -> None:
+    assert findings[f"gateway/gateway/{kind.replace(' ', '_')}.py"] == [PRIVATE[kind][1]]
 
 
-def test_nothing_else_is_found(found: dict[str, list[str]]) -> None:
+def test_nothing_else_is_found(findings: dict[str, list[str]]) -> None:
     """The project's own names and documented names are allowed."""
-    assert len(found) == len(PRIVATE) + 1
+    assert len(findings) == len(PRIVATE) + 1
 
 
-def test_an_exception_that_nothing_needs_is_found(found: dict[str, list[str]]) -> None:
-    (sentence,) = found["chassis/chassis/db/statements.py"]
+def test_an_exception_that_nothing_needs_is_found(findings: dict[str, list[str]]) -> None:
+    (sentence,) = findings["chassis/chassis/db/statements.py"]
     assert "does not use _bind_processors any more" in sentence
 
 
@@ -191,8 +191,8 @@ def test_a_test_that_waits_for_less_than_20_s_is_found(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_one.py").write_text("\n".join(IMPATIENT) + "\n")
     status, output = check("patience.py", tmp_path)
-    found = {int(line.split(":")[1]) for line in output.splitlines()}
-    assert status == 1 and found == {number for number, bad in enumerate(IMPATIENT.values(), 1) if bad}
+    lines = {int(line.split(":")[1]) for line in output.splitlines()}
+    assert status == 1 and lines == {number for number, bad in enumerate(IMPATIENT.values(), 1) if bad}
 
 
 @pytest.mark.parametrize(

@@ -17,37 +17,41 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def suite() -> ModuleType:
     """`.ci/test.py`, which is no module of a package."""
-    found = importlib.util.spec_from_file_location("makeready_suite", ROOT / ".ci" / "test.py")
-    assert found is not None and found.loader is not None
-    module = sys.modules[found.name] = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location("makeready_suite", ROOT / ".ci" / "test.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
 def files_of(suite: ModuleType, seconds: dict[str, float]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    names: Counter[str] = Counter()
     for shard in suite.shards(suite.test_folders(), seconds):
         for name in shard.files:
             path = ROOT / name
-            found.update([name] if path.is_file() else (str(one.relative_to(ROOT)) for one in path.rglob("test_*.py")))
-    return found
+            names.update(
+                [name] if path.is_file() else (str(file.relative_to(ROOT)) for file in path.rglob("test_*.py"))
+            )
+    return names
 
 
 def test_every_file_is_in_one_shard_whatever_is_known_of_its_time(suite: ModuleType) -> None:
-    every = {str(one.relative_to(ROOT)) for place in suite.test_folders() for one in (ROOT / place).rglob("test_*.py")}
+    every = {
+        str(path.relative_to(ROOT)) for place in suite.test_folders() for path in (ROOT / place).rglob("test_*.py")
+    }
     assert len(every) > 100
     for seconds in ({}, suite.durations(), dict.fromkeys(every, 500.0), {min(every): 5000.0}):
         assert files_of(suite, seconds) == Counter(every)
 
 
 def test_a_long_folder_is_split_into_shards_that_take_about_the_same_time(suite: ModuleType) -> None:
-    files = sorted(str(one.relative_to(ROOT)) for one in (ROOT / "tests/e2e").rglob("test_*.py"))
+    files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/e2e").rglob("test_*.py"))
     seconds = {file: 10.0 + number for number, file in enumerate(files)}
     split = suite.shards(["tests/e2e"], seconds)
     total = sum(seconds.values())
     assert len(split) == round(total / max(suite.SHARD_SECONDS_MIN, total / suite.LANES / suite.SHARDS_A_LANE)) > 1
-    assert max(one.seconds for one in split) - min(one.seconds for one in split) <= max(seconds.values())
-    assert [one.name for one in suite.shards(["tests/e2e"], {})] == ["tests/e2e"]
+    assert max(shard.seconds for shard in split) - min(shard.seconds for shard in split) <= max(seconds.values())
+    assert [shard.name for shard in suite.shards(["tests/e2e"], {})] == ["tests/e2e"]
 
 
 def test_skips_of_all_shards_are_counted_with_their_reasons(

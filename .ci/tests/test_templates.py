@@ -15,15 +15,15 @@ FILL = "word " * 30
 
 
 def formatted(text: str) -> str:
-    found: str = TEMPLATES["formatted"](text)
-    return found
+    broken: str = TEMPLATES["formatted"](text)
+    return broken
 
 
 def rendered(text: str) -> str:
     """What the console's environment makes of it, with blanks beside blocks left out and others as one."""
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=True)
-    made = environment.from_string(text).render(one=1, name="Ada", words=["a", "b"])
-    return re.sub(r" ?(</?(?:div|p|ul|li|td|tr)\b[^>]*>) ?", r"\1", re.sub(r"\s+", " ", made)).strip()
+    html = environment.from_string(text).render(one=1, name="Ada", words=["a", "b"])
+    return re.sub(r" ?(</?(?:div|p|ul|li|td|tr)\b[^>]*>) ?", r"\1", re.sub(r"\s+", " ", html)).strip()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from harness import capacity, deliveries, depth, picture, readings, report, rest
+from harness import capacity, deliveries, depth, idle, picture, readings, report
 from harness.alike import DifferentError
 from harness.cpu import Machine
 from harness.load import LoadError
@@ -31,7 +31,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="rounds of blocks a workload (default 7, at least 3)")
     parser.add_argument("--seconds", type=float, default=420, help="start no further round after so long (default 420)")
-    names = [*(one.name for one in WORKLOADS), READINGS, DELIVERIES, DEPTH]
+    names = [*(workload.name for workload in WORKLOADS), READINGS, DELIVERIES, DEPTH]
     parser.add_argument(
         "--only", choices=names, help="one workload, the imports, the deliveries, or the depth with docs/plans.md"
     )
@@ -39,7 +39,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def run(given: argparse.Namespace, folder: Path) -> None:
+async def run(options: argparse.Namespace, folder: Path) -> None:
     """The whole run, in a folder of its own."""
     # SIGTERM acts like a Ctrl-C: everything that was started is stopped.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -53,26 +53,26 @@ async def run(given: argparse.Namespace, folder: Path) -> None:
             seconds = time.monotonic() - measuring
             if done:
                 say(f"{done} rounds measured in {seconds:.0f} s")
-            return done < max(given.rounds, ROUNDS_MIN) and (done < ROUNDS_MIN or seconds < given.seconds)
+            return done < max(options.rounds, ROUNDS_MIN) and (done < ROUNDS_MIN or seconds < options.seconds)
 
-        chosen = tuple(one for one in WORKLOADS if given.only in (None, one.name))
+        chosen = tuple(workload for workload in WORKLOADS if options.only in (None, workload.name))
         results = await rounds(ready.sides, chosen, ready.seeded, go_on) if chosen else []
         busy = machine.share_of_others()
-        wanted = given.only in (None, READINGS)
-        imports = await readings.measure(ready.ours, ready.sides[0].roots, folder) if wanted else []
+        with_readings = options.only in (None, READINGS)
+        imports = await readings.measure(ready.ours, ready.sides[0].roots, folder) if with_readings else []
         sent = None
-        if given.only in (None, DELIVERIES):
+        if options.only in (None, DELIVERIES):
             say("Delivering ...")
             sent = await deliveries.measure(
                 ready.ours, ready.sides[0], ready.seeded, folder, lambda done: done < DELIVERY_PAIRS
             )
         deep = depth.Deep(0, [], "")
-        if given.only in (None, DEPTH):
+        if options.only in (None, DEPTH):
             say("Adding a million tickets ...")
             deep = await depth.measure(ready.ours, ready.sides[0], ready.seeded)
     seconds = time.monotonic() - started
-    about = report.Run(sizes, SHARES, ready.left_out, ready.compared, seconds, busy, ready.rest, deep)
-    tell(results, imports, sent, about, given)
+    about = report.Run(sizes, SHARES, ready.left_out, ready.compared, seconds, busy, ready.idle, deep)
+    tell(results, imports, sent, about, options)
 
 
 def tell(
@@ -80,7 +80,7 @@ def tell(
     imports: list[readings.Imported],
     sent: deliveries.Delivered | None,
     about: report.Run,
-    given: argparse.Namespace,
+    options: argparse.Namespace,
 ) -> None:
     say(f"\n{report.machine()}; {report.others(about.busy)}")
     if results:
@@ -93,16 +93,16 @@ def tell(
         say(f"\n{deliveries.table(sent)}")
     if about.deep.pages:
         say(f"\n{depth.table(about.deep)}")
-    first, second = about.rest.seconds
-    say(f"\n{rest.table(about.rest)}\n\nFirst start {first:.1f} s, second {second:.1f} s.")
+    first, second = about.idle.seconds
+    say(f"\n{idle.table(about.idle)}\n\nFirst start {first:.1f} s, second {second:.1f} s.")
     pages = {}
     if about.deep.pages:
         pages["plans.md"] = report.plans(about)
-    if sent and given.only is None:
+    if sent and options.only is None:
         pages["performance.md"] = report.page(results, about, imports, sent)
         pages["performance.svg"] = picture.draw(results)
         pages["capacity.md"] = capacity.filled((DOCS / "capacity.md").read_text(), results, imports, sent)
-    if not given.no_page:
+    if not options.no_page:
         for name, text in pages.items():
             (DOCS / name).write_text(text)
             say(f"\nWrote docs/{name}.")
@@ -114,10 +114,10 @@ def say(text: str) -> None:
 
 
 def main() -> int:
-    given = arguments()
+    options = arguments()
     try:
         with scratch() as folder:
-            asyncio.run(run(given, folder))
+            asyncio.run(run(options, folder))
     except KeyboardInterrupt:
         say("Stopped.")
         return 130

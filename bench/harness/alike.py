@@ -85,7 +85,7 @@ class Alike:
 
     async def ask(self, method: str, path: str, key: str, body: bytes = b"", more: str = "") -> list[Answer]:
         """All answers. Raises DifferentError if the statuses differ."""
-        answers = [await one.ask(one.request(method, path, key, body, more)) for one in self._clients]
+        answers = [await client.ask(client.request(method, path, key, body, more)) for client in self._clients]
         for other in answers[1:]:
             _expect(answers[0].status == other.status, f"the status of {method} {path}", answers[0], other)
         return answers
@@ -116,8 +116,8 @@ class Alike:
                     _same_ticket(mine, other)
             compared += len(ours["data"])
             following = [next_cursor(page) for page in pages]
-            for one in following:
-                _expect(bool(following[0]) == bool(one), "the end of the list", following[0], one)
+            for next_page in following:
+                _expect(bool(following[0]) == bool(next_page), "the end of the list", following[0], next_page)
             if not following[0]:
                 return compared
             cursors = [f"&cursor={cursor}" for cursor in following]
@@ -181,5 +181,5 @@ class Alike:
 
     def _same_code(self, answers: Sequence[Answer], status: int, code: str) -> None:
         for answer in answers:
-            found = json.loads(answer.body)["error"]["code"]
-            _expect((answer.status, found) == (status, code), "a refusal", answer, (status, code))
+            answered = json.loads(answer.body)["error"]["code"]
+            _expect((answer.status, answered) == (status, code), "a refusal", answer, (status, code))

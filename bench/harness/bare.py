@@ -31,8 +31,8 @@ async def post(bodies: list[bytes], port: int, authority: str, posts: int, conne
 
     async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
 
-        async def work(some: Iterator[bytes]) -> None:
-            for body in some:
+        async def work(remaining: Iterator[bytes]) -> None:
+            for body in remaining:
                 moment = int(time.time())
                 digest = hmac.new(SECRET, b"%d." % moment + body, hashlib.sha256).hexdigest()
                 headers = {
@@ -47,8 +47,8 @@ async def post(bodies: list[bytes], port: int, authority: str, posts: int, conne
                         raise RuntimeError(f"{response.status} from the receiver")
 
         async def run(many: int) -> None:
-            some = itertools.islice(itertools.cycle(bodies), many)
-            await asyncio.gather(*(work(some) for _ in range(connections)))
+            remaining = itertools.islice(itertools.cycle(bodies), many)
+            await asyncio.gather(*(work(remaining) for _ in range(connections)))
 
         await run(4 * connections)
         began, started = time.process_time(), time.perf_counter()

@@ -71,7 +71,7 @@ def _arithmetic(results: Sequence[Result], imports: Sequence[Imported], sent: De
     a_second = imports[0].rows_a_second
     delivery = 1 / sent.a_second
     ticket = create.milliseconds(OURS) + 3 * change.milliseconds(OURS) + 8000 * delivery
-    held = [(1000 / one.milliseconds(OURS), _postgres(one)) for one in (read, change)]
+    held = [(1000 / result.milliseconds(OURS), _postgres(result)) for result in (read, change)]
     lines = [
         ("a core of PostgreSQL alone carries, creates a second", f"{1000 / _postgres(create):,.0f}"),
         ("status changes a second", f"{1000 / _postgres(change):,.0f}"),

@@ -20,8 +20,8 @@ from typing import Any
 import asyncpg
 
 from harness.cpu import Used, spent, used
+from harness.idle import memory
 from harness.load import Client, LoadError, Script
-from harness.rest import memory
 from harness.sides import Ours, Side
 from harness.stage import scratch
 from makeready.catalog.v1 import places_pb2
@@ -36,7 +36,7 @@ CALLS_AT_ONCE = 8
 CONNECTIONS = 16
 OPENED_AT_ONCE = 50
 KINDS = ("tickets", "properties", "units", "assets", "vendors", "inspections", "turns", "meters", "readings")
-REST_SECONDS = 30
+IDLE_SECONDS = 30
 WAIT_SECONDS = 25
 
 
@@ -58,7 +58,7 @@ class Played:
         self.companies: list[Company] = []
 
     @asynccontextmanager
-    async def step(self, what: str, times: int, *, settle: bool = True) -> AsyncIterator[None]:
+    async def step(self, activity: str, times: int, *, settle: bool = True) -> AsyncIterator[None]:
         """Prints the seconds and the CPU of the block, a time, by process."""
         began, before = time.monotonic(), used(self.side.roots)
         yield
@@ -67,11 +67,13 @@ class Played:
             await self.ours.command("wait", "--timeout", "1800")
         more = f", settled after {time.monotonic() - began - seconds:.0f} s" if settle else ""
         cpu = spent(before, used(self.side.roots))
-        say(f"{what}: {times} in {seconds:.0f} s{more}; {_each(cpu, times)}")
+        say(f"{activity}: {times} in {seconds:.0f} s{more}; {_each(cpu, times)}")
 
 
 def _each(cpu: Used, times: int) -> str:
-    parts = ", ".join(f"{name} {1000 * one / times:.3f}" for name, one in cpu.items() if one / times > 0.00001)
+    parts = ", ".join(
+        f"{name} {1000 * seconds / times:.3f}" for name, seconds in cpu.items() if seconds / times > 0.00001
+    )
     return f"{1000 * sum(cpu.values()) / times:.3f} ms CPU each ({parts})"
 
 
@@ -88,8 +90,8 @@ async def run(companies: int, waiting: int, folder: Path) -> None:
         await _create(played)
         await _poll(played, first=False)
         await _wait(played, waiting)
-        async with played.step(f"at rest, {REST_SECONDS} s", REST_SECONDS, settle=False):
-            await asyncio.sleep(REST_SECONDS)
+        async with played.step(f"idle, {IDLE_SECONDS} s", IDLE_SECONDS, settle=False):
+            await asyncio.sleep(IDLE_SECONDS)
         for sweep in (("stale",), ("webhooks",), ("retention",)):
             async with played.step(f"sweep {sweep[0]}", 1, settle=False):
                 await ours.command("sweep", *sweep)
@@ -128,7 +130,9 @@ async def _found(played: Played, many: int) -> None:
             await operator.call("gateway", person, pb.CreateAdministratorResponse)
             reads = pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_READ, administrator_email=email)
             writes = pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_WRITE, administrator_email=email)
-            read, write = [(await operator.call("gateway", one, pb.MintKeyResponse)).key for one in (reads, writes)]
+            read, write = [
+                (await operator.call("gateway", request, pb.MintKeyResponse)).key for request in (reads, writes)
+            ]
             played.companies.append(Company(company_id, read, write))
 
         async with played.step("companies with an administrator and two keys", many):
@@ -145,12 +149,14 @@ async def _build(played: Played) -> None:
         ]
 
         async def build(company: Company) -> None:
-            own = company.company_id
+            company_id = company.company_id
             house = places_pb2.ImportPropertiesRequest(rows=a_house)
             units = places_pb2.ImportUnitsRequest(rows=rooms)
-            first = await operator.call("svc-catalog", house, places_pb2.ImportPropertiesResponse, company_id=own)
-            then = await operator.call("svc-catalog", units, places_pb2.ImportUnitsResponse, company_id=own)
-            assert {one.outcome for one in (*first.results, *then.results)} == {IMPORT_OUTCOME_CREATED}
+            first = await operator.call(
+                "svc-catalog", house, places_pb2.ImportPropertiesResponse, company_id=company_id
+            )
+            then = await operator.call("svc-catalog", units, places_pb2.ImportUnitsResponse, company_id=company_id)
+            assert {result.outcome for result in (*first.results, *then.results)} == {IMPORT_OUTCOME_CREATED}
 
         async with played.step(f"files of a property and {UNITS} units", len(played.companies)):
             await _all(build, played.companies)
@@ -202,9 +208,9 @@ async def _wait(played: Played, many: int) -> None:
     """Integrations that wait for changes of tickets at the same time: what a second of that costs."""
     chosen = played.companies[:many]
 
-    async def wait(some: list[Company]) -> None:
-        companies = iter(some)
-        async with Client(played.side.base_url, len(some)) as client:
+    async def wait(waiting: list[Company]) -> None:
+        companies = iter(waiting)
+        async with Client(played.side.base_url, len(waiting)) as client:
 
             def script() -> Script:
                 company = next(companies)
@@ -212,7 +218,7 @@ async def _wait(played: Played, many: int) -> None:
                 while True:
                     yield client.request("GET", path, company.read)
 
-            await client.run(script, len(some), 200)
+            await client.run(script, len(waiting), 200)
 
     async with (
         played.step(f"seconds of {len(chosen)} requests that wait", WAIT_SECONDS, settle=False),
@@ -233,9 +239,9 @@ async def _size(played: Played) -> None:
         )
     finally:
         await connection.close()
-    say("disk, MB: " + ", ".join(f"{one['datname']} {one['size'] / 1e6:.0f}" for one in sizes))
-    found = {name: memory(name, pid).own for name, pid in played.side.roots.items()}
-    say("memory, MB: " + ", ".join(f"{name} {megabytes:.0f}" for name, megabytes in found.items()))
+    say("disk, MB: " + ", ".join(f"{row['datname']} {row['size'] / 1e6:.0f}" for row in sizes))
+    proportional = {name: memory(name, pid).proportional for name, pid in played.side.roots.items()}
+    say("memory, MB: " + ", ".join(f"{name} {megabytes:.0f}" for name, megabytes in proportional.items()))
 
 
 def say(text: str) -> None:
@@ -247,10 +253,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-companies", description=__doc__)
     parser.add_argument("--companies", type=int, default=10_000, help="default 10,000")
     parser.add_argument("--waiting", type=int, default=900, help="requests that wait at once (default 900)")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
         with scratch() as folder:
-            asyncio.run(run(given.companies, given.waiting, folder))
+            asyncio.run(run(options.companies, options.waiting, folder))
     except KeyboardInterrupt:
         say("Stopped.")
         return 130

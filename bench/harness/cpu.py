@@ -60,8 +60,8 @@ class Machine:
 
     def share_of_others(self) -> float:
         """The share of all processors' time, from 0 to 1, that neither the servers nor the load generator used."""
-        total, busy, own = (now - then for now, then in zip(self._reading(), self._started, strict=True))
-        return max(0.0, busy - own) / total
+        total, busy, ours = (now - then for now, then in zip(self._reading(), self._started, strict=True))
+        return max(0.0, busy - ours) / total
 
     def _reading(self) -> tuple[float, float, float]:
         times = psutil.cpu_times()

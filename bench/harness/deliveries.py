@@ -151,9 +151,9 @@ async def _subscribe(ours: Ours, side: Side, seeded: Seeded) -> tuple[int, str]:
     key = (await ours.command(*words))["key"]
     async with Client(side.base_url, 1) as client:
         for number in range(SUBSCRIPTIONS):
-            wanted = {"destination_url": f"https://{HOST}/{number}", "events": ["ticket.created"]}
+            body = {"destination_url": f"https://{HOST}/{number}", "events": ["ticket.created"]}
             more = f"Idempotency-Key: {number}\r\n"
-            answer = await client.ask(client.request("POST", "/webhooks", key, json.dumps(wanted).encode(), more))
+            answer = await client.ask(client.request("POST", "/webhooks", key, json.dumps(body).encode(), more))
             if answer.status != 201:
                 raise LocalError(f"a subscription was answered with {answer.status}: {answer.body[:300]!r}")
         page = await client.ask(client.request("GET", "/tickets?limit=1", seeded.of(seeded.measured, "read")[0]))

@@ -140,10 +140,10 @@ async def _fill(ours: Ours, company_id: int, many: int) -> None:
 
 async def _id_after(database: Database, company_id: int, tickets: int) -> int:
     async with database.connection() as connection:
-        found: int = await connection.raw.fetchval(
+        ticket_id: int = await connection.raw.fetchval(
             "SELECT id FROM ticket WHERE company_id = $1 ORDER BY id OFFSET $2 LIMIT 1", company_id, tickets
         )
-    return found
+    return ticket_id
 
 
 async def _ask(side: Side, seeded: Seeded, path: str, requests: int) -> dict[str, float]:
@@ -174,13 +174,13 @@ async def _plans(database: Database, company_id: int, deep: int) -> str:
     for names in filter_sets(read.TICKETS_PAGE, {"ticket_number": "property_id"}):
         for since in _sinces(names):
             for where, after_id in (("start", 0), ("deep", deep)):
-                given = {name: since[1] if name == "updated_since" else values[name] for name in names}
-                plan = await page_plan(database, read.TICKETS_PAGE, company_id, ROWS, after_id, **given)
-                shown = ", ".join(name + (f" {since[0]}" if name == "updated_since" else "") for name in names)
+                filters = {name: since[1] if name == "updated_since" else values[name] for name in names}
+                plan = await page_plan(database, read.TICKETS_PAGE, company_id, ROWS, after_id, **filters)
+                description = ", ".join(name + (f" {since[0]}" if name == "updated_since" else "") for name in names)
                 indexes = ", ".join(f"`{name}`" for name in plan.indexes if name.startswith("ticket_"))
                 lines.append(
-                    f"| {shown or 'none'} | {where} | {min(plan.returned, ROWS)} | {plan.rows_met} | {plan.buffers} "
-                    f"| {indexes} |"
+                    f"| {description or 'none'} | {where} | {min(plan.returned, ROWS)} | {plan.rows_met} "
+                    f"| {plan.buffers} | {indexes} |"
                 )
     return "\n".join(lines)
 
@@ -192,19 +192,19 @@ async def _searches(database: Database, company_id: int, deep: int) -> str:
     lines = ["| search | found by | shown | rows met | blocks | indexes |", "|---|---|---:|---:|---:|---|"]
     for words, values in SEARCHES.items():
         request = pb.SearchTicketsRequest(
-            **{name: place[name] if one == PLACE else one for name, one in values.items()}
+            **{name: place[name] if value == PLACE else value for name, value in values.items()}
         )
         search = filters.search(request, company_id, ENDED, datetime.timedelta(hours=72))
         first = queries.beginning(search)
         start = {"company_id": company_id, "last_key": first.key, "last_id": first.id, "rows": ROWS + 1}
         plans, ways = [], []
         if search.scans:
-            statement, own = queries.scan(search)
-            plans, ways = [await statement_plan(database, statement, **start, **own)], ["an index scan"]
-            found = [queries.Found(*row) for row in await database.rows(statement, **start, **own)]
+            statement, parameters = queries.scan(search)
+            plans, ways = [await statement_plan(database, statement, **start, **parameters)], ["an index scan"]
+            found = [queries.Found(*row) for row in await database.rows(statement, **start, **parameters)]
         if not search.scans or not queries.has_page(found, ROWS + 1):
-            statement, own = queries.lookup(search)
-            plans.append(await statement_plan(database, statement, **start, **own))
+            statement, parameters = queries.lookup(search)
+            plans.append(await statement_plan(database, statement, **start, **parameters))
             ways.append("an index look-up")
         rows = await queries.page(database, company_id, search, None, ROWS + 1, backwards=False)
         met, blocks = sum(plan.rows_met for plan in plans), sum(plan.buffers for plan in plans)
@@ -229,7 +229,9 @@ def table(deep: Deep) -> str:
         "| of these PostgreSQL | rows met | blocks |",
         "|---|---:|---:|---:|---:|",
     ]
-    for one in deep.pages:
-        total = 1000 * sum(one.seconds.values())
-        lines.append(f"| {one.name} | {total:.2f} | {1000 * one.seconds['postgres']:.3f} | {one.rows} | {one.blocks} |")
+    for page in deep.pages:
+        total = 1000 * sum(page.seconds.values())
+        lines.append(
+            f"| {page.name} | {total:.2f} | {1000 * page.seconds['postgres']:.3f} | {page.rows} | {page.blocks} |"
+        )
     return "\n".join(lines)

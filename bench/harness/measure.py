@@ -37,12 +37,12 @@ class Result:
     connections: int
     blocks: dict[str, list[Block]]
 
-    def ratios(self, name: str, of: str) -> list[float]:
+    def ratios(self, name: str, baseline: str) -> list[float]:
         """How many times less CPU the side takes than another one, in each round."""
-        return [more.total / less.total for less, more in zip(self.blocks[name], self.blocks[of], strict=True)]
+        return [more.total / less.total for less, more in zip(self.blocks[name], self.blocks[baseline], strict=True)]
 
-    def ratio(self, name: str, of: str) -> float:
-        return median(self.ratios(name, of))
+    def ratio(self, name: str, baseline: str) -> float:
+        return median(self.ratios(name, baseline))
 
     def milliseconds(self, name: str) -> float:
         """CPU of a request."""
@@ -56,10 +56,10 @@ class Result:
 async def block(side: Side, workload: Workload, seeded: Seeded, connections: int, requests: int) -> Block:
     """Warms up until every key is cached and every pooled connection has its statements prepared; then measures."""
     company_id = seeded.measured if workload.scope == "read" else seeded.written
-    own = seeded.of(company_id, workload.scope)
-    keys: Iterator[str] = itertools.cycle(own)
+    company_keys = seeded.of(company_id, workload.scope)
+    keys: Iterator[str] = itertools.cycle(company_keys)
     async with Client(side.base_url, connections) as client:
-        await client.run(lambda: greetings(client, side, seeded, keys), len(own), 200)
+        await client.run(lambda: greetings(client, side, seeded, keys), len(company_keys), 200)
         await client.run(lambda: workload.script(client, side, seeded, keys), 2 * connections, workload.status)
         await side.settled()
         before = used(side.roots)

@@ -27,8 +27,8 @@ from console.kit.visit import ADMINISTRATOR
 from console.pages import PAGES
 from harness import report
 from harness.cpu import Machine, spent, used
+from harness.idle import IDLE_SECONDS, memory, verdict
 from harness.load import Client
-from harness.rest import REST_SECONDS, memory, verdict
 from testkit.demo_system import running_demo
 
 PEOPLE, CLICKS = 20, 4  # clicks of each person a block
@@ -83,8 +83,8 @@ class Person:
         """The status and the body as it was sent; `text` is the page."""
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         headers = {"Cookie": cookie, "Accept-Encoding": "gzip", "Origin": self.origin}
-        asked = self.http.request(method, self.origin + path, data=data, headers=headers, allow_redirects=False)
-        async with asked as answer:
+        request = self.http.request(method, self.origin + path, data=data, headers=headers, allow_redirects=False)
+        async with request as answer:
             body = await answer.read()
             for name, morsel in answer.cookies.items():
                 self.cookies[name] = morsel.value
@@ -109,8 +109,8 @@ class Person:
     async def look(self) -> None:
         """Opens the first page and holds its live stream."""
         await self.click("/")
-        if found := LIVE.search(self.text):
-            self.stream = asyncio.create_task(self._listen(found[1].replace("&amp;", "&")))
+        if match := LIVE.search(self.text):
+            self.stream = asyncio.create_task(self._listen(match[1].replace("&amp;", "&")))
 
     async def _listen(self, path: str) -> None:
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
@@ -135,9 +135,9 @@ async def mint(person: Person, number: int) -> str:
     await person.send("GET", "/keys/new")
     values = {"act": person.act("/keys/new"), "name": f"bench {number}", "scope": "read", "expires_at": ""}
     status, _ = await person.send("POST", "/keys/new", values)
-    found = re.search(r'id="minted-key">([^<]+)<', person.text)
-    assert status == 200 and found, status
-    return str(found[1])
+    match = re.search(r'id="minted-key">([^<]+)<', person.text)
+    assert status == 200 and match, status
+    return str(match[1])
 
 
 class Blocks:
@@ -238,7 +238,7 @@ async def measure(state: Path, requests: int = REQUESTS, pairs: int = PAIRS, tim
     """Raises LoadError for an answer that is not 200."""
     runtime, demo = (json.loads((state / name).read_text()) for name in ("runtime.json", "demo.json"))
     roots = {name: int(process["pid"]) for name, process in runtime["processes"].items()}
-    await asyncio.sleep(REST_SECONDS)
+    await asyncio.sleep(IDLE_SECONDS)
     megabytes = memory(CONSOLE, roots[CONSOLE]).resident
     people = [Person(demo["admin_url"]) for _ in range(PEOPLE)]
     machine = Machine(list(roots.values()))
@@ -250,33 +250,34 @@ async def measure(state: Path, requests: int = REQUESTS, pairs: int = PAIRS, tim
             pages = await blocks.pages(people[0], times)  # before there are hundreds of keys
             blocks.keys = itertools.cycle([await mint(people[0], number) for number in range(KEYS)])
             await blocks.pair(requests // 10)  # warms up
-            found = [await blocks.pair(requests) for _ in range(pairs)]
+            measured = [await blocks.pair(requests) for _ in range(pairs)]
             live = await blocks.live()
     finally:
         for person in people:
             await person.leave()
     size = await first_visit(demo["admin_url"])
-    return Found(megabytes, size, found, requests, pages, live, machine.share_of_others())
+    return Found(megabytes, size, measured, requests, pages, live, machine.share_of_others())
 
 
-def text(found: Found) -> str:
+def text(findings: Found) -> str:
     """The page, in Markdown."""
-    ratios = sorted(pair.ratio for pair in found.pairs)
+    ratios = sorted(pair.ratio for pair in findings.pairs)
     clicks = PEOPLE * CLICKS
     lines = ["| path | bytes, compressed | rows | console, ms CPU | all servers, ms CPU |", "|---|---:|---:|---:|---:|"]
-    for cost in sorted(found.pages, key=lambda one: -one.cpu[CONSOLE]):
+    for cost in sorted(findings.pages, key=lambda cost: -cost.cpu[CONSOLE]):
         whole = sum(cost.cpu.values())
         lines.append(f"| `{cost.path}` | {cost.bytes:,} | {cost.rows} | {cost.cpu[CONSOLE]:.1f} | {whole:.1f} |")
-    per = {"alone": 1000 / found.requests, "clicks": 1000 / clicks, "both": 1000 / found.requests}
-    cpu = {name: per[name] * median(getattr(pair, name) for pair in found.pairs) for name in per}
+    per = {"alone": 1000 / findings.requests, "clicks": 1000 / clicks, "both": 1000 / findings.requests}
+    cpu = {name: per[name] * median(getattr(pair, name) for pair in findings.pairs) for name in per}
     return TEXT.read_text().format(
-        people=PEOPLE, clicks_each=CLICKS, requests=found.requests, pairs=len(found.pairs), connections=CONNECTIONS,
-        each=found.requests // clicks, ratio=median(ratios), least=ratios[0], most=ratios[-1],
-        megabytes=found.megabytes, verdict=verdict(found.megabytes),
-        first=found.first_visit / 1000, largest=max(one.bytes for one in found.pages) / 1000,
-        pages="\n".join(lines), machine=report.machine(), others=report.others(found.busy), times=PAGE_REQUESTS,
-        live=1000 * found.live, rate=A_SECOND,
-        whole=median(pair.both / pair.alone for pair in found.pairs), **cpu,
+        people=PEOPLE, clicks_each=CLICKS, requests=findings.requests, pairs=len(findings.pairs),
+        connections=CONNECTIONS,
+        each=findings.requests // clicks, ratio=median(ratios), least=ratios[0], most=ratios[-1],
+        megabytes=findings.megabytes, verdict=verdict(findings.megabytes),
+        first=findings.first_visit / 1000, largest=max(page.bytes for page in findings.pages) / 1000,
+        pages="\n".join(lines), machine=report.machine(), others=report.others(findings.busy), times=PAGE_REQUESTS,
+        live=1000 * findings.live, rate=A_SECOND,
+        whole=median(pair.both / pair.alone for pair in findings.pairs), **cpu,
     )  # fmt: skip
 
 
@@ -284,11 +285,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-console", description=__doc__)
     parser.add_argument("--state", type=Path, help="the STATE_DIR of a system that runs, instead of one of its own")
     parser.add_argument("--no-page", action="store_true", help="print the figures, write nothing")
-    given = parser.parse_args()
-    with running_demo(given.state) as state:
+    options = parser.parse_args()
+    with running_demo(options.state) as state:
         page = text(asyncio.run(measure(state)))
     sys.stdout.write(page)
-    if not given.no_page:
+    if not options.no_page:
         PAGE.write_text(page)
     return 0
 

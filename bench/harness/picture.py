@@ -49,12 +49,12 @@ def draw(results: Sequence[Result]) -> str:
     return "\n".join((*lines, "</svg>", ""))
 
 
-def _column(column: Sequence[Result], connections: int, left: int, usual: str) -> Iterator[str]:
+def _column(column: Sequence[Result], connections: int, x: int, usual: str) -> Iterator[str]:
     many = f"{connections} connections" if connections > 1 else "one connection"
-    yield f'<text class="quiet" x="{left}" y="58" font-size="13">{many}</text>'
+    yield f'<text class="quiet" x="{x}" y="58" font-size="13">{many}</text>'
     top = HEAD
     for result in column:
-        yield f'<text class="text" x="{left}" y="{top + 13}" font-weight="600">{escape(result.workload.name)}</text>'
+        yield f'<text class="text" x="{x}" y="{top + 13}" font-weight="600">{escape(result.workload.name)}</text>'
         top += TITLE
         whole = max(result.milliseconds(name) for name in result.blocks)
         for number, name in enumerate(result.blocks):
@@ -67,10 +67,10 @@ def _column(column: Sequence[Result], connections: int, left: int, usual: str) -
                 words += f" · {result.ratio(OURS, usual):.1f} times less than {usual}"
                 weight = ' font-weight="600"'
             base = top + number * LINE
-            yield f'<text class="quiet" x="{left}" y="{base + BAR - 1}" font-size="11">{escape(name)}</text>'
-            yield f'<rect class="{kind}" x="{left + LABEL}" y="{base}" width="{length:.1f}" height="{BAR}" rx="2"/>'
+            yield f'<text class="quiet" x="{x}" y="{base + BAR - 1}" font-size="11">{escape(name)}</text>'
+            yield f'<rect class="{kind}" x="{x + LABEL}" y="{base}" width="{length:.1f}" height="{BAR}" rx="2"/>'
             yield (
-                f'<text class="text" x="{left + LABEL + length + 6:.1f}" y="{base + BAR - 1}" font-size="11"{weight}>'
+                f'<text class="text" x="{x + LABEL + length + 6:.1f}" y="{base + BAR - 1}" font-size="11"{weight}>'
                 f"{escape(words)}</text>"
             )
         top += len(result.blocks) * LINE + BETWEEN

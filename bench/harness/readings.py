@@ -63,7 +63,7 @@ async def measure(ours: Ours, roots: Mapping[str, int], folder: Path, rows: int 
     for kind in ("properties", "meters"):
         await ours.command("import", company_id, kind, str(files[kind]))
     words = ("import", company_id, "readings", str(files["readings"]), "--mapping", str(files["mapping"]))
-    found = []
+    imports = []
     for name, outcome in (("all new", "created"), ("again, nothing changed", "unchanged")):
         machine, before, ours_before = Machine(roots.values()), used(roots), _children()
         started = time.perf_counter()
@@ -72,8 +72,8 @@ async def measure(ours: Ours, roots: Mapping[str, int], folder: Path, rows: int 
         if report[outcome] != rows:
             raise LocalError(f"the import of {rows} readings reported {report}")
         cpu = spent(before, used(roots)) | {"command line": _children() - ours_before}
-        found.append(Imported(name, rows, seconds, cpu, machine.share_of_others()))
-    return found
+        imports.append(Imported(name, rows, seconds, cpu, machine.share_of_others()))
+    return imports
 
 
 def _children() -> float:
@@ -114,11 +114,11 @@ def table(imports: Sequence[Imported]) -> str:
         + " | others used of the processors |",
         "|---|---:|---:|---:|" + "---:|" * len(servers) + "---:|",
     ]
-    for one in imports:
-        reached = "reached" if one.rows_a_second >= GOAL_A_SECOND else "not reached"
-        cells = " | ".join(f"{1e6 * one.cpu[name] / one.rows:.1f}" for name in servers)
+    for imported in imports:
+        reached = "reached" if imported.rows_a_second >= GOAL_A_SECOND else "not reached"
+        cells = " | ".join(f"{1e6 * imported.cpu[name] / imported.rows:.1f}" for name in servers)
         lines.append(
-            f"| {one.name} | {one.rows} | **{one.rows_a_second:.0f}** | {GOAL_A_SECOND} {reached} | {cells} "
-            f"| {100 * one.busy:.0f} % |"
+            f"| {imported.name} | {imported.rows} | **{imported.rows_a_second:.0f}** | {GOAL_A_SECOND} {reached} "
+            f"| {cells} | {100 * imported.busy:.0f} % |"
         )
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from harness import deliveries, depth, readings, rest
+from harness import deliveries, depth, idle, readings
 from harness.measure import Result
 from harness.seed import Sizes
 from harness.sides import OURS, PEERS
@@ -35,21 +35,21 @@ class Run:
     seconds: float
     busy: float
     """The share of the processors that other programs used in that time."""
-    rest: rest.Rest
+    idle: idle.Idle
     deep: depth.Deep
 
 
 def table(results: Sequence[Result], connections: int) -> str:
     """Markdown: milliseconds of CPU a request over so many connections, one row for each workload."""
-    shown = [result for result in results if result.connections == connections]
-    names = list(shown[0].blocks)
+    at_connections = [result for result in results if result.connections == connections]
+    names = list(at_connections[0].blocks)
     usual = names[1]
     lines = [
         f"| CPU ms a request, {_connections(connections)} | {' | '.join(names)} "
         f"| {usual} ÷ {OURS} (each round) | goal | floor |",
         "|---|" + "---:|" * (len(names) + 1) + "---|---:|",
     ]
-    for result in shown:
+    for result in at_connections:
         ratios, goal = result.ratios(OURS, usual), result.workload.goals[connections]
         cells = " | ".join(f"{result.milliseconds(name):.{2 if name in names[:2] else 3}f}" for name in names)
         each = f"**{median(ratios):.2f}** ({min(ratios):.2f} to {max(ratios):.2f})"
@@ -73,14 +73,14 @@ def rates(results: Sequence[Result]) -> str:
 def by_process(results: Sequence[Result]) -> str:
     """Markdown: the CPU of a request by process, one row for each process of each side."""
     most = max(result.connections for result in results)
-    shown = [result for result in results if result.connections == most]
+    busiest = [result for result in results if result.connections == most]
     lines = [
-        f"| ms CPU a request, {_connections(most)} | " + " | ".join(result.workload.name for result in shown) + " |",
-        "|---|" + "---:|" * len(shown),
+        f"| ms CPU a request, {_connections(most)} | " + " | ".join(result.workload.name for result in busiest) + " |",
+        "|---|" + "---:|" * len(busiest),
     ]
-    for side in shown[0].blocks:
-        for name in shown[0].blocks[side][0].cpu:
-            cells = (f"{1000 * median(block.cpu[name] for block in result.blocks[side]):.3f}" for result in shown)
+    for side in busiest[0].blocks:
+        for name in busiest[0].blocks[side][0].cpu:
+            cells = (f"{1000 * median(block.cpu[name] for block in result.blocks[side]):.3f}" for result in busiest)
             lines.append(f"| {side}: {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -99,7 +99,7 @@ def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Importe
     """The whole of docs/performance.md."""
     versions = [f"{OURS}: {_versions(PACKAGES)}"]
     versions += [f"{kind.name}: {_versions(kind.packages)}" for kind in PEERS if kind.packages]
-    blocks = ", ".join(f"{one.requests} for {one.name}" for one in WORKLOADS)
+    blocks = ", ".join(f"{workload.requests} for {workload.name}" for workload in WORKLOADS)
     peers = [f"**{kind.name}**: {kind.parts}" for kind in PEERS if kind.name in results[0].blocks]
     left_out = [f"The peer on {name} was left out: {reason}." for name, reason in run.left_out.items()]
     most, least = max(run.shares), min(run.shares)
@@ -115,9 +115,9 @@ def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Importe
         readings=readings.table(imports),
         deliveries=deliveries.table(sent),
         delivery_pairs=len(sent.pairs),
-        rest=rest.table(run.rest),
-        first_seconds=f"{run.rest.seconds[0]:.1f}",
-        second_seconds=f"{run.rest.seconds[1]:.1f}",
+        idle=idle.table(run.idle),
+        first_seconds=f"{run.idle.seconds[0]:.1f}",
+        second_seconds=f"{run.idle.seconds[1]:.1f}",
         depth=depth.table(run.deep),
         rounds=len(results[0].blocks[OURS]),
         blocks=blocks,

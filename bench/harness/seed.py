@@ -123,14 +123,14 @@ async def _mint(ours: Ours, company_id: int, scope: str, many: int) -> list[Key]
             name="bench",
         )
         minted = [await operator.call("gateway", request, pb.MintKeyResponse) for _ in range(many)]
-    return [Key(one.key_id, company_id, scope, one.key) for one in minted]
+    return [Key(reply.key_id, company_id, scope, reply.key) for reply in minted]
 
 
 async def _assign(connection: Any, company_id: int) -> None:
     """Sets assignees and vendors of the measured tickets: no route or file sets them yet; real tickets have them."""
     chance = random.Random(7)  # noqa: S311 - the same rows at every run
-    for table, many, what in (("staff", STAFF, "Technician"), ("vendor", VENDORS, "Contractor")):
-        rows = [(n, company_id, f"{what} {n}", 1) for n in range(1, many + 1)]
+    for table, many, title in (("staff", STAFF, "Technician"), ("vendor", VENDORS, "Contractor")):
+        rows = [(n, company_id, f"{title} {n}", 1) for n in range(1, many + 1)]
         await connection.executemany(
             f"INSERT INTO {table} (id, company_id, name, version) VALUES ($1, $2, $3, $4)",  # noqa: S608
             rows,

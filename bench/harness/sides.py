@@ -45,14 +45,14 @@ class Side:
     statuses: dict[int, str] = field(default_factory=dict)
 
 
-async def until(condition: Callable[[], bool], child: Child, what: str) -> None:
+async def until(condition: Callable[[], bool], child: Child, event: str) -> None:
     """Waits until a child is ready. Raises LocalError."""
     deadline = time.monotonic() + START_SECONDS
     while not condition():
         if not child.alive:
-            raise LocalError(f"{what} did not start: {child.last_words()}")
+            raise LocalError(f"{event} did not start: {child.last_words()}")
         if time.monotonic() > deadline:
-            raise LocalError(f"{what} was not ready within {START_SECONDS:.0f} s; see {child.log}")
+            raise LocalError(f"{event} was not ready within {START_SECONDS:.0f} s; see {child.log}")
         await asyncio.sleep(0.1)
 
 
@@ -88,10 +88,10 @@ class Ours:
         await until(ready.exists, self._child, "Makeready")
         self.start_seconds = time.monotonic() - began
         self.runtime: Runtime = runtime(self.environment)
-        found = json.loads(ready.read_text())
-        self.database_url: str = found["database_url"]
-        roots = {name: int(process["pid"]) for name, process in found["processes"].items()}
-        return Side(OURS, found["base_url"], {**roots, "runner": self._child.pid}, self._settled)
+        addresses = json.loads(ready.read_text())
+        self.database_url: str = addresses["database_url"]
+        roots = {name: int(process["pid"]) for name, process in addresses["processes"].items()}
+        return Side(OURS, addresses["base_url"], {**roots, "runner": self._child.pid}, self._settled)
 
     async def command(self, *words: str, may_reject: bool = False) -> dict[str, Any]:
         """Runs `makeready --json …` and returns its answer. Raises LocalError if it fails."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.alike import Alike
+from harness.idle import Idle, start_twice
 from harness.load import Client
-from harness.rest import Rest, start_twice
 from harness.seed import Seeded, Sizes, fill_ours, fill_peer
 from harness.sides import PEERS, LeftOutError, Ours, Peer, PeerKind, Side
 
@@ -25,7 +25,7 @@ class Stage:
     sides: list[Side]
     seeded: Seeded
     compared: int
-    rest: Rest
+    idle: Idle
     left_out: Mapping[str, str]
 
 
@@ -40,7 +40,7 @@ async def stage(
     async with AsyncExitStack() as stopping:
         say("Starting Makeready and its peers, each with its own PostgreSQL ...")
         stopping.callback(ours.stop)
-        our_side, rest = await start_twice(ours)
+        our_side, idle = await start_twice(ours)
         sides = [our_side]
         for kind in kinds:
             peer = Peer(folder, kind)
@@ -60,7 +60,7 @@ async def stage(
                 [await clients.enter_async_context(Client(side.base_url, 1)) for side in sides], seeded
             ).check()
         say(f"All answer alike: {compared} tickets, a create, changes, replays, refusals.")
-        yield Stage(ours, sides, seeded, compared, rest, left_out)
+        yield Stage(ours, sides, seeded, compared, idle, left_out)
 
 
 @contextmanager

@@ -37,8 +37,8 @@ class Workload:
 
 def next_cursor(page: bytes) -> str | None:
     """The cursor of a page's JSON, found without parsing its rows."""
-    _, _, rest = page.rpartition(_NEXT)
-    value = json.loads(rest.partition(b",")[0].rstrip(b"}"))
+    _, _, after_key = page.rpartition(_NEXT)
+    value = json.loads(after_key.partition(b",")[0].rstrip(b"}"))
     assert value is None or isinstance(value, str)
     return value
 

@@ -43,9 +43,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host")
     parser.add_argument("--port", type=int)
-    given = parser.parse_args()
+    options = parser.parse_args()
     web.run_app(
-        application(), host=given.host, port=given.port, print=None, access_log=None, loop=uvloop.new_event_loop()
+        application(), host=options.host, port=options.port, print=None, access_log=None, loop=uvloop.new_event_loop()
     )
 
 

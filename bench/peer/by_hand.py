@@ -106,15 +106,15 @@ class ByHand:
 
     async def _list(self, caller: Caller, query: Mapping[str, str]) -> bytes:
         try:
-            asked = msgspec.convert(dict(query), structs.Filters, strict=False)
+            parameters = msgspec.convert(dict(query), structs.Filters, strict=False)
         except msgspec.ValidationError as error:
             raise structs.invalid(error) from None
-        if asked.ticket_number is not None and asked.property_id is None:
+        if parameters.ticket_number is not None and parameters.property_id is None:
             raise number_without_property()
-        limit = min(asked.limit, PAGE_MAX)
-        filters = {name: value for name in statements.FILTERS if (value := getattr(asked, name)) is not None}
+        limit = min(parameters.limit, PAGE_MAX)
+        filters = {name: value for name in statements.FILTERS if (value := getattr(parameters, name)) is not None}
         signed = structs.encode(filters).decode()
-        after_id = read_cursor(caller.company_id, asked.cursor, signed)
+        after_id = read_cursor(caller.company_id, parameters.cursor, signed)
         statement = statements.page(tuple(filters), limit + 1)
         rows = await self._pool.fetch(statement, caller.company_id, after_id, *filters.values())
         tickets = [structs.ticket(row) for row in rows[:limit]]
@@ -124,23 +124,23 @@ class ByHand:
     async def _create(self, caller: Caller, key: str, body: bytes) -> tuple[bytes, bool]:
         """The reply, and whether it is that of an earlier request."""
         try:
-            asked = structs.creation(body)
+            creation = structs.creation(body)
         except msgspec.MsgspecError as error:
             raise structs.invalid(error) from None
         company_id = caller.company_id
-        fingerprint = _fingerprint("POST /tickets", asked)
+        fingerprint = _fingerprint("POST /tickets", creation)
         async with self._pool.acquire() as connection, connection.transaction():
             if kept := await _claim(connection, caller, key, fingerprint):
                 return kept, True
             administrator_id = administrator_of(caller)
-            place = await connection.fetchrow(statements.PLACE, company_id, asked.unit_id, asked.asset_id)
+            place = await connection.fetchrow(statements.PLACE, company_id, creation.unit_id, creation.asset_id)
             if place is None:
                 raise not_found("unit")
             if not place["has_asset"]:
                 raise not_found("asset")
             ticket = structs.Ticket(
-                1, "ticket", place["id"], place["last"], asked.title, asked.description, asked.category, None,
-                asked.priority, "Open",
+                1, "ticket", place["id"], place["last"], creation.title, creation.description, creation.category, None,
+                creation.priority, "Open",
                 structs.Named(place["property_id"], place["property_name"], place["property_external_id"]),
                 structs.Named(place["unit_id"], place["unit_name"], place["unit_external_id"]), place["unit_number"],
                 None, None, False, None, None, None, None, place["moment"], place["moment"], None, None, None, None,
@@ -148,8 +148,8 @@ class ByHand:
             )  # fmt: skip
             reply = structs.encode(ticket)
             await connection.execute(
-                statements.CREATE, place["id"], company_id, place["last"], asked.title, asked.description,
-                asked.category, asked.priority, place["property_id"], place["unit_id"], asked.asset_id,
+                statements.CREATE, place["id"], company_id, place["last"], creation.title, creation.description,
+                creation.category, creation.priority, place["property_id"], place["unit_id"], creation.asset_id,
                 place["unit_number"], place["moment"], administrator_id, reply.decode(),
                 caller.key_id, key, fingerprint,
             )  # fmt: skip
@@ -160,11 +160,11 @@ class ByHand:
     ) -> tuple[bytes, bool]:
         """The reply, and whether it is that of an earlier request."""
         try:
-            asked = structs.status_change(body)
+            new_status = structs.status_change(body)
         except msgspec.MsgspecError as error:
             raise structs.invalid(error, unknown=422) from None
-        check(asked)
-        fingerprint = _fingerprint(f"PATCH /tickets/{ticket_id}", asked)
+        check(new_status)
+        fingerprint = _fingerprint(f"PATCH /tickets/{ticket_id}", new_status)
         async with self._pool.acquire() as connection, connection.transaction():
             if kept := await _claim(connection, caller, key, fingerprint):
                 return kept, True
@@ -174,27 +174,29 @@ class ByHand:
                 raise not_found("ticket")
             ticket = structs.ticket(row)
             *_, moment, needs_photo = row
-            if needs_photo and asked.status == "Completed" and not ticket.photo_url:
+            if needs_photo and new_status.status == "Completed" and not ticket.photo_url:
                 raise photo_missing()
-            text, before = asked.note or asked.cancellation_notes, ticket.status
-            is_new = asked.status != before or asked.cancellation_reason_code != ticket.cancellation_reason_code
+            text, before = new_status.note or new_status.cancellation_notes, ticket.status
+            is_new = (
+                new_status.status != before or new_status.cancellation_reason_code != ticket.cancellation_reason_code
+            )
             if not is_new and text is None:
                 reply = structs.encode(ticket)
                 await connection.execute(
                     statements.KEEP, caller.company_id, caller.key_id, key, fingerprint, reply.decode()
                 )
                 return reply, False
-            ticket.status, ticket.updated_at = asked.status, moment
-            ticket.completed_at = (ticket.completed_at or moment) if asked.status == "Completed" else None
-            ticket.cancelled_at = (ticket.cancelled_at or moment) if asked.status == "Cancelled" else None
-            ticket.cancellation_reason_code = asked.cancellation_reason_code
+            ticket.status, ticket.updated_at = new_status.status, moment
+            ticket.completed_at = (ticket.completed_at or moment) if new_status.status == "Completed" else None
+            ticket.cancelled_at = (ticket.cancelled_at or moment) if new_status.status == "Cancelled" else None
+            ticket.cancellation_reason_code = new_status.cancellation_reason_code
             reply = structs.encode(ticket)
-            change = structs.encode({"field": "status", "from": before, "to": asked.status}).decode()
+            change = structs.encode({"field": "status", "from": before, "to": new_status.status}).decode()
             await connection.execute(
-                statements.CHANGE, ticket_id, asked.status, moment, ticket.completed_at, ticket.cancelled_at,
-                asked.cancellation_reason_code, "closing_note" if asked.note else "cancellation_notes", text,
+                statements.CHANGE, ticket_id, new_status.status, moment, ticket.completed_at, ticket.cancelled_at,
+                new_status.cancellation_reason_code, "closing_note" if new_status.note else "cancellation_notes", text,
                 administrator_id, caller.key_id, before, request_id, caller.company_id, reply.decode(),
-                change if asked.status != before else None, key, fingerprint,
+                change if new_status.status != before else None, key, fingerprint,
             )  # fmt: skip
             return reply, False
 

@@ -26,16 +26,16 @@ async def _caller_of(key: str, session: AsyncSession) -> Caller | None:
     kept = _known.get(digest)
     if kept is not None and kept[0] > time.monotonic():
         return kept[1]
-    found = await session.scalar(select(ApiKey).where(ApiKey.digest == digest).options(joinedload(ApiKey.company)))
-    if found is None:
+    api_key = await session.scalar(select(ApiKey).where(ApiKey.digest == digest).options(joinedload(ApiKey.company)))
+    if api_key is None:
         return None
     caller = Caller(
-        found.id,
-        found.company_id,
-        found.company.active,
-        found.scope,
-        found.administrator_id,
-        found.revoked_at is not None,
+        api_key.id,
+        api_key.company_id,
+        api_key.company.active,
+        api_key.scope,
+        api_key.administrator_id,
+        api_key.revoked_at is not None,
     )
     _known[digest] = (time.monotonic() + settings.KEY_CACHE_SECONDS, caller)
     return caller

@@ -53,9 +53,9 @@ async def list_tickets(caller: Reader, session: Session, query: Annotated[Ticket
     if query.ticket_number is not None:
         statement = statement.where(Ticket.ticket_number == query.ticket_number)
     statement = statement.options(*WHOLE).order_by(Ticket.id).limit(limit + 1)
-    found = (await session.scalars(statement)).all()
-    tickets = found[:limit]
-    next_cursor = make_cursor(caller.company_id, tickets[-1].id, filters) if len(found) > limit else None
+    rows = (await session.scalars(statement)).all()
+    tickets = rows[:limit]
+    next_cursor = make_cursor(caller.company_id, tickets[-1].id, filters) if len(rows) > limit else None
     return {"data": tickets, "next_cursor": next_cursor, "limit": limit}
 
 

@@ -46,19 +46,22 @@ async def test_all_sides_answer_alike_and_every_workload_is_measured() -> None:
     for result in results:
         assert list(result.blocks) == ["Makeready", "FastAPI", "aiohttp", "Litestar"]
         assert all(len(blocks) == 1 and blocks[0].total > 0 for blocks in result.blocks.values())
-    assert [one.rows for one in imports] == [1000, 1000]
-    assert all(one.rows_a_second > 0 and one.cpu["svc-catalog"] >= 0 < one.cpu["command line"] for one in imports)
-    assert deep.tickets == 1100 and [one.name for one in deep.pages] == ["at the start", "after 1,000 tickets"]
-    assert all(one.rows > 50 and one.blocks > 0 for one in deep.pages)
-    assert all(seconds > 0 for seconds in ready.rest.seconds)
-    tickets = ready.rest.memory["svc-tickets"]
-    assert 10 < tickets.own < tickets.resident  # it shares pages with the process that forked it
+    assert [imported.rows for imported in imports] == [1000, 1000]
+    assert all(
+        imported.rows_a_second > 0 and imported.cpu["svc-catalog"] >= 0 < imported.cpu["command line"]
+        for imported in imports
+    )
+    assert deep.tickets == 1100 and [page.name for page in deep.pages] == ["at the start", "after 1,000 tickets"]
+    assert all(page.rows > 50 and page.blocks > 0 for page in deep.pages)
+    assert all(seconds > 0 for seconds in ready.idle.seconds)
+    tickets = ready.idle.memory["svc-tickets"]
+    assert 10 < tickets.proportional < tickets.resident  # it shares pages with the process that forked it
     (pair,) = sent.pairs
     assert pair.total > 0 < pair.bare and sent.a_second > 0
     assert sent.backlog.due == sent.backlog.attempted == 320 and min(sent.backlog.megabytes) > 10
     results = [replace(result, connections=16 if result.connections > 1 else 1) for result in results]
     shares = {16: 0.05, 1: 0.05}
-    run = report.Run(TINY, shares, {"Fastify": "npm is not here"}, ready.compared, 1.0, others, ready.rest, deep)
+    run = report.Run(TINY, shares, {"Fastify": "npm is not here"}, ready.compared, 1.0, others, ready.idle, deep)
     assert "| property_id, status | deep |" in report.plans(run)
     page = report.page(results, run, imports, sent)
     assert "| again, nothing changed | 1000 |" in page
@@ -142,8 +145,8 @@ def luminance(colour: str) -> float:
 
 
 def test_a_process_below_another_is_counted_once() -> None:
-    own, parent = os.getpid(), os.getppid()
-    both = used({"parent": parent, "own": own})
+    process_id, parent = os.getpid(), os.getppid()
+    both = used({"parent": parent, "own": process_id})
     assert both["own"] > 0
     assert both["parent"] <= used({"parent": parent})["parent"]
 

@@ -19,11 +19,11 @@ from makeready.common.v1 import options_pb2
 PROTOS = Path(__file__).resolve().parents[2] / "proto"
 
 
-def rpcs(found: FileDescriptorSet) -> dict[str, MethodOptions]:
+def rpcs(files: FileDescriptorSet) -> dict[str, MethodOptions]:
     """The options of every RPC, by its full name."""
     return {
         f"{file.package}.{service.name}.{method.name}": method.options
-        for file in found.file
+        for file in files.file
         for service in file.service
         for method in service.method
     }
@@ -63,11 +63,11 @@ def _of_rpc(
         yield "is not idempotent any more"
 
 
-def _opened_by(found: FileDescriptorSet) -> dict[int, set[str]]:
+def _opened_by(files: FileDescriptorSet) -> dict[int, set[str]]:
     """The scopes of keys that open each AskedScope, by its number."""
     return {
         value.number: set(value.options.Extensions[options_pb2.opened_by])
-        for file in found.file
+        for file in files.file
         for enum in file.enum_type
         if enum.name == "AskedScope"
         for value in enum.value
@@ -81,11 +81,11 @@ def _filters(released: FileDescriptorSet, now: FileDescriptorSet) -> Iterator[st
             yield f"{name} is refused without {other}"
 
 
-def _requires(found: FileDescriptorSet) -> dict[str, str]:
+def _requires(files: FileDescriptorSet) -> dict[str, str]:
     """Of each field of a message the filter without which it is refused; mostly empty."""
     return {
         f"{file.package}.{message.name}.{field.name}": field.options.Extensions[options_pb2.requires]
-        for file in found.file
+        for file in files.file
         for message in file.message_type
         for field in message.field
     }
@@ -105,19 +105,19 @@ def problems(now: FileDescriptorSet, protos: Path = PROTOS) -> list[str]:
     and with `allowed.toml` if there is something to allow: sentences, each with its reason."""
     file = protos / "allowed.toml"
     allowed: dict[str, str] = tomllib.loads(file.read_text()) if file.exists() else {}
-    found = breakages(built(protos / "released.binpb"), now)
-    vain = sorted(allowed.keys() - set(found))
+    sentences = breakages(built(protos / "released.binpb"), now)
+    vain = sorted(allowed.keys() - set(sentences))
     return [
-        *(one for one in found if not allowed.get(one)),
-        *(f"{file.name} allows what does not happen: {one}" for one in vain),
+        *(sentence for sentence in sentences if not allowed.get(sentence)),
+        *(f"{file.name} allows what does not happen: {sentence}" for sentence in vain),
     ]
 
 
 def main() -> int:
     """Returns the exit status."""
-    found = problems(built(PROTOS))
-    sys.stdout.write("".join(f"breaks callers of the release: {line}\n" for line in found))
-    return 1 if found else 0
+    sentences = problems(built(PROTOS))
+    sys.stdout.write("".join(f"breaks callers of the release: {line}\n" for line in sentences))
+    return 1 if sentences else 0
 
 
 if __name__ == "__main__":

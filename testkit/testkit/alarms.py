@@ -50,8 +50,8 @@ def promtool() -> str:
 
 def rules() -> list[dict[str, Any]]:
     """The alarms, as in the manifest."""
-    found = yaml.safe_load(RULES.read_text())["spec"]["groups"]
-    return [rule for group in found for rule in group["rules"]]
+    groups = yaml.safe_load(RULES.read_text())["spec"]["groups"]
+    return [rule for group in groups for rule in group["rules"]]
 
 
 def write_rules(folder: Path) -> Path:
@@ -84,24 +84,28 @@ def firing(scrapes: Mapping[str, Sequence[Scrape]], minutes: int = 180) -> set[s
         write_rules(folder)
         test = {
             "interval": "1m",
-            "input_series": [one for name, of in scrapes.items() for one in _series(name, of, minutes)],
+            "input_series": [
+                series
+                for name, service_scrapes in scrapes.items()
+                for series in _series(name, service_scrapes, minutes)
+            ],
             # Nothing is expected, so promtool reports all that it finds.
             "promql_expr_test": [{"expr": _QUESTION, "eval_time": f"{minutes}m", "exp_samples": []}],
         }
         file = folder / "test.yaml"
         file.write_text(yaml.safe_dump({"rule_files": [ALONE], "evaluation_interval": "1m", "tests": [test]}))
         done = subprocess.run([tool, "test", "rules", str(file)], capture_output=True, text=True, check=False)
-    found = set(_FIRED.findall(done.stdout + done.stderr))
-    assert found or done.returncode == 0, done.stdout + done.stderr
-    return found
+    fired = set(_FIRED.findall(done.stdout + done.stderr))
+    assert fired or done.returncode == 0, done.stdout + done.stderr
+    return fired
 
 
 def _series(service: str, scrapes: Sequence[Scrape], minutes: int) -> Iterator[dict[str, str]]:
     """The series of a process that alarms ask for: the scrapes a minute apart, and how it goes on."""
     labels = {"namespace": "makeready", "service": service, "part_of": "makeready", "pod": f"{service}-0"}
-    up = [float(bool(one.text)) for one in scrapes]
+    up = [float(bool(scrape.text)) for scrape in scrapes]
     yield _one("up", labels, up, 0.0, minutes)
-    read = [_samples(one, scrapes[0].at) for one in scrapes]
+    read = [_samples(scrape, scrapes[0].at) for scrape in scrapes]
     a_minute = 60 / max(scrapes[-1].at - scrapes[-2].at, 0.001)
     for name, own_labels in sorted({key for samples in read for key in samples}):
         values = [samples.get((name, own_labels)) for samples in read]
@@ -117,7 +121,7 @@ def _series(service: str, scrapes: Sequence[Scrape], minutes: int) -> Iterator[d
 def _samples(scrape: Scrape, begun: float) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """The samples that alarms ask for, by name and labels. Instants count from the first scrape, as promtool's clock
     does."""
-    found = {}
+    samples = {}
     # The others are many, and reading them takes a second.
     lines = (line for line in scrape.text.splitlines() if re.split("[{ ]", line, maxsplit=1)[0] in _asked())
     for family in text_string_to_metric_families("\n".join([*lines, ""])):
@@ -125,8 +129,8 @@ def _samples(scrape: Scrape, begun: float) -> dict[tuple[str, tuple[tuple[str, s
             value = sample.value
             if sample.name.endswith(("_timestamp_seconds", "_start_time_seconds")) and value > 0:
                 value = max(value - begun + 1, 0.001)
-            found[sample.name, tuple(sorted(sample.labels.items()))] = value
-    return found
+            samples[sample.name, tuple(sorted(sample.labels.items()))] = value
+    return samples
 
 
 @functools.cache
@@ -138,13 +142,13 @@ def _asked() -> frozenset[str]:
 def _one(
     name: str, labels: Mapping[str, str], values: Sequence[float | None], rise: float, minutes: int
 ) -> dict[str, str]:
-    shown = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
+    label_texts = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
     last = values[-1]
     if last is None or not math.isfinite(last):
         tail = " ".join([_printed(last)] * minutes)
     else:
         tail = f"{_printed(last + rise)}+{_printed(rise)}x{minutes}"
-    return {"series": f"{name}{{{shown}}}", "values": " ".join([*map(_printed, values), tail])}
+    return {"series": f"{name}{{{label_texts}}}", "values": " ".join([*map(_printed, values), tail])}
 
 
 def _escaped(value: str) -> str:
@@ -161,7 +165,7 @@ def _printed(value: float | None) -> str:
 
 def check_fires(*alarms: str, before: Mapping[str, Scrape], after: Mapping[str, Scrape]) -> None:
     """Checks that all these alarms fire, and nothing did before. before, after: by the name of the service."""
-    well = firing({name: [one, one._replace(at=one.at + 60)] for name, one in before.items()}, minutes=60)
+    well = firing({name: [scrape, scrape._replace(at=scrape.at + 60)] for name, scrape in before.items()}, minutes=60)
     assert not well & set(alarms), well
-    found = firing({name: [one, after[name]] for name, one in before.items()})
-    assert set(alarms) <= found, found
+    fired = firing({name: [scrape, after[name]] for name, scrape in before.items()})
+    assert set(alarms) <= fired, fired

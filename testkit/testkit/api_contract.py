@@ -41,18 +41,18 @@ class Contract:
         assert headers.get_content_type() == media_type, where
         if media_type == "application/x-ndjson":
             assert not body or body.endswith(b"\n"), where
-            found, schema = [json.loads(line) for line in body.splitlines()], content["schema"]["contentSchema"]
+            document, schema = [json.loads(line) for line in body.splitlines()], content["schema"]["contentSchema"]
         else:
-            found, schema = json.loads(body), content["schema"]
-        self._check_body(schema, found, where)
+            document, schema = json.loads(body), content["schema"]
+        self._check_body(schema, document, where)
 
     def check_delivery(self, body: bytes) -> None:
         """Raises AssertionError if a delivery's body is not documented."""
-        found = json.loads(body)
-        assert found.get("event") in self.document["webhooks"], f"no event: {body[:300]!r}"
-        post = self.document["webhooks"][found["event"]]["post"]
+        document = json.loads(body)
+        assert document.get("event") in self.document["webhooks"], f"no event: {body[:300]!r}"
+        post = self.document["webhooks"][document["event"]]["post"]
         schema = post["requestBody"]["content"]["application/json"]["schema"]
-        self._check_body(schema, found, f"delivery {body[:300]!r}")
+        self._check_body(schema, document, f"delivery {body[:300]!r}")
 
     def codes(self) -> Iterator[tuple[int, str]]:
         """Every status and code that an operation may return."""
@@ -76,43 +76,44 @@ class Contract:
         return None if response is None else self._resolved(response)
 
     def _item(self, path: str) -> Schema | None:
-        given = tuple(path.split("/"))
-        if given in self._paths:
-            return dict(self._paths[given])
-        for known, item in self._paths.items():
-            if len(known) == len(given) and all(
-                one == other or (one.startswith("{") and other) for one, other in zip(known, given, strict=True)
+        segments = tuple(path.split("/"))
+        if segments in self._paths:
+            return dict(self._paths[segments])
+        for template, item in self._paths.items():
+            if len(template) == len(segments) and all(
+                expected == other or (expected.startswith("{") and other)
+                for expected, other in zip(template, segments, strict=True)
             ):
                 return dict(item)
         return None
 
-    def _resolved(self, found: Schema) -> Schema:
+    def _resolved(self, schema: Schema) -> Schema:
         """The schema behind a reference; keys next to `$ref` are ignored."""
-        while "$ref" in found:
+        while "$ref" in schema:
             here: Any = self.document
-            for part in found["$ref"].removeprefix("#/").split("/"):
+            for part in schema["$ref"].removeprefix("#/").split("/"):
                 here = here[part]
-            found = here
-        return found
+            schema = here
+        return schema
 
     def _check_headers(self, documented: Mapping[str, Schema], headers: Message, where: str) -> None:
-        known = {name.lower() for name in documented} | TRANSPORT
-        unknown = {name.lower() for name in headers} - known
+        documented_names = {name.lower() for name in documented} | TRANSPORT
+        unknown = {name.lower() for name in headers} - documented_names
         assert not unknown, f"{where}: undocumented headers {unknown}"
         for name, reference in documented.items():
             header = self._resolved(reference)
             values = headers.get_all(name, [])
             assert len(values) <= 1 and (values or not header.get("required")), f"{where}: {name} {values}"
             for value in values:
-                found: Any = int(value) if header["schema"]["type"] == "integer" else value
-                assert self._validator(header["schema"]).is_valid(found), f"{where}: {name}: {value}"
+                parsed: Any = int(value) if header["schema"]["type"] == "integer" else value
+                assert self._validator(header["schema"]).is_valid(parsed), f"{where}: {name}: {value}"
 
-    def _check_body(self, schema: Schema, found: Any, where: str) -> None:
+    def _check_body(self, schema: Schema, value: Any, where: str) -> None:
         errors = [
-            f"{list(error.instance_path)}: {error.message}" for error in self._validator(schema).iter_errors(found)
+            f"{list(error.instance_path)}: {error.message}" for error in self._validator(schema).iter_errors(value)
         ]
         assert not errors, f"{where}: {errors[:5]}"
-        misplaced = list(self._misplaced(schema, found))
+        misplaced = list(self._misplaced(schema, value))
         assert not misplaced, f"{where}: keys in another order: {misplaced[:2]}"
 
     def _validator(self, schema: Schema) -> jsonschema_rs.Draft202012Validator:
@@ -124,36 +125,38 @@ class Contract:
             self._validators[key] = validator
         return validator
 
-    def _misplaced(self, schema: Schema, found: Any) -> Iterator[list[str]]:
+    def _misplaced(self, schema: Schema, document: Any) -> Iterator[list[str]]:
         """Objects whose keys are not in the order of their schema."""
-        if isinstance(found, list):
-            for one in found:
-                yield from self._misplaced(self._resolved(schema)["items"], one)
-        elif isinstance(found, dict):
+        if isinstance(document, list):
+            for item in document:
+                yield from self._misplaced(self._resolved(schema)["items"], item)
+        elif isinstance(document, dict):
             arms = [arm for arm in schema.get("anyOf", [schema]) if arm != {"type": "null"}]
-            fitting = arms if len(arms) == 1 else [arm for arm in arms if self._validator(arm).is_valid(found)]
+            fitting = arms if len(arms) == 1 else [arm for arm in arms if self._validator(arm).is_valid(document)]
             properties = self._resolved(fitting[0]).get("properties", {})
-            if properties and list(found) != [name for name in properties if name in found]:
-                yield list(found)
-            for name, value in found.items():
+            if properties and list(document) != [name for name in properties if name in document]:
+                yield list(document)
+            for name, value in document.items():
                 if isinstance(value, dict | list) and name in properties:
                     yield from self._misplaced(properties[name], value)
 
 
 def _uncounted(responses: Schema) -> Schema:
     """The headers of a response for an unknown path, without those of the rate limit: no key was checked."""
-    return {name: one for name, one in responses["NotFound"]["headers"].items() if not name.startswith("RateLimit")}
+    return {
+        name: header for name, header in responses["NotFound"]["headers"].items() if not name.startswith("RateLimit")
+    }
 
 
-def _closed(found: Any) -> Any:
+def _closed(schema: Any) -> Any:
     """The same schemas, closed: no other values of an enum, no other keys of an object."""
-    if isinstance(found, list):
-        return [_closed(one) for one in found]
-    if not isinstance(found, dict):
-        return found
-    closed = {name: _closed(one) for name, one in found.items()}
-    if found.get("type") == "object" and isinstance(found.get("properties"), dict):
+    if isinstance(schema, list):
+        return [_closed(member) for member in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: _closed(member) for name, member in schema.items()}
+    if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
         closed.setdefault("additionalProperties", False)
-    if isinstance(found.get("anyOf"), list) and len(found["anyOf"]) > 1:
+    if isinstance(schema.get("anyOf"), list) and len(schema["anyOf"]) > 1:
         closed["anyOf"] = [arm for arm in closed["anyOf"] if arm != {"type": "string"}]
     return closed

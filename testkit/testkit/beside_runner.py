@@ -31,14 +31,14 @@ def replace(names: set[str], tree: Path) -> None:
     def started(service: services.Service, environment: Mapping[str, str], state: State, forks: Forks) -> Child:
         if service.name not in names:
             return start(service, environment, state, forks)
-        own = {
-            "PYTHONPATH": os.pathsep.join(str(tree / one) for one in ("chassis", "proto/gen", service.name)),
+        overrides = {
+            "PYTHONPATH": os.pathsep.join(str(tree / folder) for folder in ("chassis", "proto/gen", service.name)),
             "MAKEREADY_NATS_URL": nats_urls[-1],
             "MAKEREADY_ADMIN_PORT": str(free_port()),
         }
         program = [sys.executable, "-P", "-m", service.package]
         log = state.log(service.name)
-        return Child(service.name, program, log=log, environment={**environment, **own}, folder=Path.cwd())
+        return Child(service.name, program, log=log, environment={**environment, **overrides}, folder=Path.cwd())
 
     replaced: Any = (runner, services)
     replaced[0].kept_streams, replaced[1].start = kept, started

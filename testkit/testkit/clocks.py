@@ -44,7 +44,7 @@ def today(
         now = clock()
         date = now.astimezone(zone).date()
         midnight = datetime.datetime.combine(date + ONE_DAY, datetime.time(), zone).astimezone(datetime.UTC)
-        left = (midnight - now).total_seconds()
-        if left >= LEFT_SECONDS:
+        seconds_left = (midnight - now).total_seconds()
+        if seconds_left >= LEFT_SECONDS:
             return date
-        sleep(left)
+        sleep(seconds_left)

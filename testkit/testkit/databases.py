@@ -18,9 +18,9 @@ through: Callable[[str], dict[str, str]] | None = None
 def service_url(owner_url: str) -> str:
     """The URL of the service's role, from the URL that `PostgresServer.create_database` returns."""
     parts = urlsplit(owner_url)
-    user, colon, rest = parts.netloc.partition(":")
+    user, colon, password_and_host = parts.netloc.partition(":")
     assert user.endswith(OWNER), "not the URL of an owner"
-    return parts._replace(netloc=user.removesuffix(OWNER) + colon + rest).geturl()
+    return parts._replace(netloc=user.removesuffix(OWNER) + colon + password_and_host).geturl()
 
 
 def environment(owner_url: str) -> dict[str, str]:

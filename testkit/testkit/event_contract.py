@@ -48,15 +48,15 @@ def published() -> Contract:
 def check_envelope(body: bytes) -> dict[str, Any]:
     """Parses a delivery's body. Raises AssertionError if it is not exactly as documented."""
     published().check_delivery(body)
-    found: dict[str, Any] = json.loads(body)
-    assert found["occurred_at"].endswith("Z"), found["occurred_at"]
-    change = found["change"]
+    envelope: dict[str, Any] = json.loads(body)
+    assert envelope["occurred_at"].endswith("Z"), envelope["occurred_at"]
+    change = envelope["change"]
     # A ticket that is closed again keeps its status.
-    is_closed_again = found["event"] == "ticket.status_changed" and change["to"] in ("Completed", "Cancelled")
-    assert change is None or change["from"] != change["to"] or is_closed_again, f"nothing moved: {found['event']}"
-    if change and change["field"] in found["data"]:
-        assert found["data"][change["field"]] == change["to"], "data is the record after the change"
-    return found
+    is_closed_again = envelope["event"] == "ticket.status_changed" and change["to"] in ("Completed", "Cancelled")
+    assert change is None or change["from"] != change["to"] or is_closed_again, f"nothing moved: {envelope['event']}"
+    if change and change["field"] in envelope["data"]:
+        assert envelope["data"][change["field"]] == change["to"], "data is the record after the change"
+    return envelope
 
 
 def check_event(event: OutboxEvent) -> dict[str, Any]:
@@ -66,10 +66,10 @@ def check_event(event: OutboxEvent) -> dict[str, Any]:
     head |= {"occurred_at": occurred_at, "company_id": event.company_id}
     body = json.dumps(head, separators=(",", ":")).encode()[:-1]
     body += _BEFORE_DATA.encode() + event.public.data + b',"change":' + (event.public.change or b"null") + b"}"
-    found = check_envelope(body)
-    entity_id = found["data"].get("entity_id")
-    assert entity_id in (None, event.public.entity_id), f"{found['event']} is filed under {event.public.entity_id}"
-    return found
+    envelope = check_envelope(body)
+    entity_id = envelope["data"].get("entity_id")
+    assert entity_id in (None, event.public.entity_id), f"{envelope['event']} is filed under {event.public.entity_id}"
+    return envelope
 
 
 def data_of(body: bytes) -> bytes:
@@ -85,10 +85,10 @@ def check_same_as_get(body: bytes, got: bytes) -> None:
     assert data_of(body) == got, f"data {data_of(body)!r}\nGET  {got!r}"
 
 
-def check_unless_changed(found: dict[str, Any], got: dict[str, Any]) -> bool:
+def check_unless_changed(envelope: dict[str, Any], got: dict[str, Any]) -> bool:
     """Whether the record is unchanged since this event. Then the data must equal its GET now, except the names of
     related records. For a record without updated_at it is unknown, and the result is False."""
-    data = found["data"]
+    data = envelope["data"]
     if "updated_at" not in data or data["updated_at"] != got["updated_at"]:
         return False
     assert _by_ids(data) == _by_ids(got), f"data {data}\nGET  {got}"
@@ -120,14 +120,14 @@ async def checked_outbox(url: str, read: Callable[[bytes], Any]) -> AsyncIterato
 async def check_outbox(url: str, read: Callable[[bytes], Any]) -> int:
     """Checks every public event in a producer's database, and that no two of one object share occurred_at, by which
     receivers order them; returns how many."""
-    found = [event async for event in checked_outbox(url, read)]
+    events = [event async for event in checked_outbox(url, read)]
     # Tests move some records into the future, where no clock orders their events.
     now = datetime.now(UTC).isoformat()
-    of_objects = [event for event in found if "entity_id" in event["data"] and event["occurred_at"] < now]
+    of_objects = [event for event in events if "entity_id" in event["data"] and event["occurred_at"] < now]
     instants = Counter(
         (event["company_id"], event["data"]["entity_type"], event["data"]["entity_id"], event["occurred_at"])
         for event in of_objects
     )
-    shared = [one for one, many in instants.items() if many > 1]
+    shared = [instant for instant, many in instants.items() if many > 1]
     assert not shared, f"several events at one instant: {shared}"
-    return len(found)
+    return len(events)

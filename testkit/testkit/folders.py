@@ -27,11 +27,13 @@ def server_folder() -> Iterator[Path]:
                 shutil.rmtree(old, ignore_errors=True)
         except OSError:
             continue
-    made = Path(tempfile.mkdtemp(prefix=f"new-{FOLDER_PREFIX}", dir=root))
-    made.chmod(0o711)
-    with (made / "lock").open("w") as held:
+    new_folder = Path(tempfile.mkdtemp(prefix=f"new-{FOLDER_PREFIX}", dir=root))
+    new_folder.chmod(0o711)
+    with (new_folder / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        folder = made.rename(made.with_name(made.name.removeprefix("new-")))  # locked before it is visible
+        folder = new_folder.rename(
+            new_folder.with_name(new_folder.name.removeprefix("new-"))
+        )  # locked before it is visible
         try:
             yield folder
         finally:

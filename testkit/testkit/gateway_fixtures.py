@@ -26,22 +26,22 @@ def identity_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 async def contexts(identity_keys: Path) -> AsyncIterator[Contexts]:
-    made = Contexts(identity_keys / "ring.jwks")
-    await made.start_all()
-    yield made
-    await made.stop_all()
+    contexts = Contexts(identity_keys / "ring.jwks")
+    await contexts.start_all()
+    yield contexts
+    await contexts.stop_all()
 
 
 @pytest.fixture(scope="session")
 async def harness(
     identity_keys: Path, postgres_server: PostgresServer, nats_server: Server, contexts: Contexts
 ) -> AsyncIterator[GatewayHarness]:
-    made = GatewayHarness(
+    harness = GatewayHarness(
         identity_keys.parent, postgres_server.create_database("gateway_test"), nats_server.url, contexts
     )
-    await asyncio.to_thread(made.gateway().run_to_end, "migrate")
-    yield made
-    for gateway in made.gateways:
+    await asyncio.to_thread(harness.gateway().run_to_end, "migrate")
+    yield harness
+    for gateway in harness.gateways:
         if gateway.process is not None:
             assert await gateway.stop() == 0, gateway.log.read_text()[-3000:]
 
@@ -49,10 +49,10 @@ async def harness(
 @pytest.fixture(scope="session")
 async def gateway(harness: GatewayHarness) -> Gateway:
     """The gateway that most tests share. It has the memory of a gateway that was started as in production."""
-    made = harness.gateway(warm=False)
-    made.start()
-    await made.ready()
-    return made
+    gateway = harness.gateway(warm=False)
+    gateway.start()
+    await gateway.ready()
+    return gateway
 
 
 @pytest.fixture(scope="session")

@@ -99,9 +99,9 @@ class GatewayHarness:
             **(settings or {}),
             **more,
         }
-        made = Gateway(environment, self.folder / f"gateway-{number}.log", warm=warm)
-        self.gateways.append(made)
-        return made
+        gateway = Gateway(environment, self.folder / f"gateway-{number}.log", warm=warm)
+        self.gateways.append(gateway)
+        return gateway
 
 
 class Operator:
@@ -131,8 +131,8 @@ class Operator:
 
     async def company(self, name: str = "Maple Homes", timezone: str = "") -> int:
         created = await self("CreateCompany", pb.CreateCompanyRequest(name=name, timezone=timezone))
-        found: int = created.company.id
-        return found
+        company_id: int = created.company.id
+        return company_id
 
     async def administrator(self, company_id: int) -> str:
         email = f"ada{next(self._names)}-{company_id}@example.com"
@@ -142,22 +142,24 @@ class Operator:
     async def administrators_identity(self, company_id: int) -> Identity:
         """The identity of a new administrator of a company."""
         email = f"adm{next(self._names)}-{company_id}@example.com"
-        made = await self("CreateAdministrator", pb.CreateAdministratorRequest(company_id=company_id, email=email))
+        administrator = await self(
+            "CreateAdministrator", pb.CreateAdministratorRequest(company_id=company_id, email=email)
+        )
         return Identity(
             ADMINISTRATOR,
             "gateway",
             company_id,
-            administrator_id=made.administrator_id,
+            administrator_id=administrator.administrator_id,
             stepped_up_at=int(time.time()),
         )
 
     async def audit(self, company_id: int, subject: str = "") -> list[tuple[str, str, int, Any, Any]]:
         """The gateway's entries of a company, the oldest first: actor, action, subject_id, before, after."""
         answer = await self("ListAudit", ListAuditRequest(subject=subject, limit=200), company_id)
-        assert {one.request_id for one in answer.entries} <= {"op-1"}
+        assert {entry.request_id for entry in answer.entries} <= {"op-1"}
         return [
-            (one.actor, one.action, one.subject_id, json.loads(one.before), json.loads(one.after))
-            for one in reversed(answer.entries)
+            (entry.actor, entry.action, entry.subject_id, json.loads(entry.before), json.loads(entry.after))
+            for entry in reversed(answer.entries)
         ]
 
     async def key(self, company_id: int, scope: str = "write", email: str = "") -> str:

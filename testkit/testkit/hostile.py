@@ -40,9 +40,9 @@ HEADER = "X-A: " + "x" * 8100 + "\r\n"
 
 def resident_bytes(pid: int) -> int:
     """The memory of a process."""
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 async def metric(address: str, name: str) -> float:

@@ -88,11 +88,11 @@ async def main() -> None:
     hostile = [Hostile(plan, number, tls) for number in range(plan["first"], plan["end"], plan["step"])]
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def could_open(one: Hostile) -> bool:
+    async def could_open(client: Hostile) -> bool:
         async with room:
             try:
                 async with asyncio.timeout(30):
-                    await one.open()
+                    await client.open()
             except (OSError, TimeoutError):
                 return False
             return True
@@ -108,15 +108,15 @@ async def main() -> None:
 
     threading.Thread(target=wait_for_the_end, daemon=True).start()
     while not stop.is_set():
-        for one in hostile:
-            one.go_on()
+        for client in hostile:
+            client.go_on()
         try:
             await asyncio.wait_for(stop.wait(), 1)  # short: the time between two bytes
         except TimeoutError:
             continue
-    for one in hostile:
-        if one.writer is not None:
-            one.writer.transport.abort()
+    for client in hostile:
+        if client.writer is not None:
+            client.writer.transport.abort()
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def nats_cluster(size: int = 3, **more: Any) -> Iterator[NatsCluster]:
                     "name": "makeready",
                     "host": LOOPBACK,
                     "port": port,
-                    "routes": [f"nats://{LOOPBACK}:{one}" for one in routes if one != port],
+                    "routes": [f"nats://{LOOPBACK}:{route}" for route in routes if route != port],
                     "no_advertise": True,
                 },
             }

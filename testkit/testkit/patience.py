@@ -53,6 +53,6 @@ async def comes_true(holds: Callable[[], object], complaint: object = "it did no
     return await eventually(asked, complaint)
 
 
-def took(what: str, seconds: float) -> None:
+def took(activity: str, seconds: float) -> None:
     """Prints a figure at the end of the run."""
-    FIGURES.append(f"{seconds:8.3f} s until {what}")
+    FIGURES.append(f"{seconds:8.3f} s until {activity}")

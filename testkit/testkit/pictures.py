@@ -48,8 +48,11 @@ OPEN_MILLISECONDS = 60_000
 def records(paths: Sequence[str], links: set[str]) -> Iterator[tuple[str, str]]:
     """Pairs of a page's path in pages.py and the first of the links that opens it, if there is one."""
     for path in paths:
-        wanted = re.compile(re.sub(r"\\\{\w+\\\}", "[0-9a-f-]+", re.escape(path)) + "$")
-        yield path, next((link for link in sorted(links, key=lambda one: (len(one), one)) if wanted.match(link)), "")
+        pattern = re.compile(re.sub(r"\\\{\w+\\\}", "[0-9a-f-]+", re.escape(path)) + "$")
+        yield (
+            path,
+            next((link for link in sorted(links, key=lambda link: (len(link), link)) if pattern.match(link)), ""),
+        )
 
 
 def name_of(path: str) -> str:
@@ -66,16 +69,16 @@ def picture(page: Page, height: int) -> bytes:
     page.set_viewport_size({"width": size["width"], "height": min(max(whole, height), HEIGHT_MAX)})
     image = Image.open(io.BytesIO(page.screenshot(animations="disabled", caret="hide")))
     page.set_viewport_size({"width": size["width"], "height": height})
-    made = io.BytesIO()
-    with_few_colours(image.convert("RGB")).save(made, "PNG", optimize=True)
-    return made.getvalue()
+    buffer = io.BytesIO()
+    with_few_colours(image.convert("RGB")).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
 
 
 def with_few_colours(image: Image.Image) -> Image.Image:
     """The image in its most frequent colours: surfaces and meanings stay exact, and only letters' edges change."""
-    found = sorted(image.getcolors(image.width * image.height) or (), reverse=True)[:COLOURS]
+    colours = sorted(image.getcolors(image.width * image.height) or (), reverse=True)[:COLOURS]
     palette = Image.new("P", (1, 1))
-    palette.putpalette([part for _, colour in found for part in cast("tuple[int, ...]", colour)])
+    palette.putpalette([part for _, colour in colours for part in cast("tuple[int, ...]", colour)])
     return image.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
@@ -83,12 +86,12 @@ def missing_fonts() -> set[str]:
     """Debian's packages without which names of the demo would be boxes."""
     if shutil.which("fc-list") is None:
         return {"fontconfig", *FONTS.values()}
-    found = set()
+    missing = set()
     for language, package in FONTS.items():
         listed = subprocess.run(["fc-list", f":lang={language}"], capture_output=True, text=True, check=True)
         if not listed.stdout.strip():
-            found.add(package)
-    return found
+            missing.add(package)
+    return missing
 
 
 class Camera:
@@ -121,7 +124,7 @@ class Camera:
         page.context.close()
         return cookies
 
-    def take(self, paths: Sequence[str], cookies: list[Any], wanted: str) -> None:
+    def take(self, paths: Sequence[str], cookies: list[Any], shape: str) -> None:
         """Takes those pages whose name fits. Links are gathered from all, in the order of pages.py."""
         tabs = {look: self._page(look, cookies) for look in LOOKS}
         for path in paths:
@@ -134,14 +137,14 @@ class Camera:
                 if answer is None or answer.status != 200:
                     self.failed.append(f"{link}: {answer.status if answer else 'no answer'}")
                     break
-                found = tab.locator("main a[href^='/']")
-                self.links |= {str(one.get_attribute("href")).partition("?")[0] for one in found.all()}
-                if re.search(wanted, name_of(path)):
-                    made = picture(tab, LOOKS[look][2])
-                    self.bytes += len(made)
+                anchors = tab.locator("main a[href^='/']")
+                self.links |= {str(anchor.get_attribute("href")).partition("?")[0] for anchor in anchors.all()}
+                if re.search(shape, name_of(path)):
+                    image = picture(tab, LOOKS[look][2])
+                    self.bytes += len(image)
                     name = f"{name_of(path)}-{look}"
                     folder = self.documents if name in SHOWN else self.folder
-                    (folder / f"{name}.png").write_bytes(made)
+                    (folder / f"{name}.png").write_bytes(image)
                 elif look == "light":
                     break
         for tab in tabs.values():
@@ -157,7 +160,7 @@ def main() -> int:
     parser.add_argument(
         "--only", default="", metavar="PATTERN", help="the pages whose name this expression is found in"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     executable = chromium.found()
     if executable is None:
         sys.stderr.write(f"pictures: no browser: {chromium.MISSING}\n")
@@ -165,16 +168,16 @@ def main() -> int:
     if lacking := missing_fonts():
         sys.stderr.write(f"pictures: the demo's names need letters: apt-get install {' '.join(sorted(lacking))}\n")
         return 1
-    folder, documents = given.folder or FOLDER, given.folder or DOCUMENTS
+    folder, documents = options.folder or FOLDER, options.folder or DOCUMENTS
     folder.mkdir(parents=True, exist_ok=True)
     listed = [page for page in pages.PAGES if page.method == "GET" and not page.panel and "{link}" not in page.path]
-    with running_demo(given.state) as state, sync_playwright() as playwright:
+    with running_demo(options.state) as state, sync_playwright() as playwright:
         demo = json.loads((state / "demo.json").read_text())
         browser = playwright.chromium.launch(executable_path=executable, args=chromium.OPTIONS)
         camera = Camera(browser, demo["admin_url"], folder, documents)
         inside = [page.path for page in listed if page.kinds != pages.STRANGERS]
-        camera.take([page.path for page in listed if page.kinds == pages.STRANGERS], [], given.only)
-        camera.take(inside, camera.sign_in(**demo["administrator"]), given.only)
+        camera.take([page.path for page in listed if page.kinds == pages.STRANGERS], [], options.only)
+        camera.take(inside, camera.sign_in(**demo["administrator"]), options.only)
         browser.close()
     for path in camera.missing:
         sys.stdout.write(f"No picture of {path}: no page links to one.\n")

@@ -19,8 +19,8 @@ class Plan(list[Node]):
 
     @property
     def returned(self) -> int:
-        found: float = self[0]["Actual Rows"]
-        return round(found)
+        rows: float = self[0]["Actual Rows"]
+        return round(rows)
 
     @property
     def rows_met(self) -> int:
@@ -30,8 +30,8 @@ class Plan(list[Node]):
     @property
     def buffers(self) -> int:
         """The number of accesses to blocks of 8 KiB, in memory or on disk."""
-        found: int = self[0]["Shared Hit Blocks"] + self[0]["Shared Read Blocks"]
-        return found
+        blocks: int = self[0]["Shared Hit Blocks"] + self[0]["Shared Read Blocks"]
+        return blocks
 
     @property
     def indexes(self) -> list[str]:
@@ -46,7 +46,7 @@ class Plan(list[Node]):
 
 def lists_of(*modules: ModuleType) -> dict[str, Pages]:
     """Every list that the modules declare, by its name there."""
-    return {name: one for module in modules for name, one in vars(module).items() if isinstance(one, Pages)}
+    return {name: value for module in modules for name, value in vars(module).items() if isinstance(value, Pages)}
 
 
 def filter_sets(pages: Pages, requires: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
@@ -95,9 +95,9 @@ async def explained(
 
         async def explain(**values: Any) -> Plan:
             literals = ", ".join(map(_literal, statement.arguments(values)))
-            given = f" ({literals})" if literals else ""
+            arguments = f" ({literals})" if literals else ""
             answer = await connection.raw.fetchval(
-                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON, COSTS OFF, TIMING OFF) EXECUTE explained{given}"
+                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON, COSTS OFF, TIMING OFF) EXECUTE explained{arguments}"
             )
             root: Node = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
             return Plan(_nodes(root))
@@ -109,7 +109,7 @@ async def explained(
 
 
 def _nodes(node: Node) -> list[Node]:
-    return [node, *(one for child in node.get("Plans", []) for one in _nodes(child))]
+    return [node, *(descendant for child in node.get("Plans", []) for descendant in _nodes(child))]
 
 
 def rows_looked_at(node: Node) -> float:

@@ -70,10 +70,10 @@ class PostgresServer:
         """
         databases.drop_database(self.url, name)
         password = secrets.token_urlsafe(16)
-        made = make_service_database(self.url, name, password, password, SERVICE_CONNECTIONS, partitions=True)
+        url = make_service_database(self.url, name, password, password, SERVICE_CONNECTIONS, partitions=True)
         # A test may see and end the connections of the service's role, such as those that wait for a lock.
         execute(self.url, f'GRANT pg_read_all_stats, pg_signal_backend TO "{name}{OWNER}"')
-        return made.owner_url
+        return url.owner_url
 
 
 class GivenServer:
@@ -130,16 +130,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     stats: dict[str, list[Any]] = terminalreporter.stats
     seconds: defaultdict[str, float] = defaultdict(float)
-    for one in itertools.chain.from_iterable(stats.values()):
-        if isinstance(one, pytest.TestReport):
-            seconds[one.nodeid.partition("::")[0]] += one.duration
-    found = {
+    for report in itertools.chain.from_iterable(stats.values()):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid.partition("::")[0]] += report.duration
+    summary = {
         "counts": {name: len(stats[name]) for name in OUTCOMES if name in stats},
-        "failed": {one.nodeid: error_of(one) for name in ("failed", "error") for one in stats.get(name, [])},
-        "skipped": [one.longrepr[2].removeprefix("Skipped: ") for one in stats.get("skipped", [])],
+        "failed": {report.nodeid: error_of(report) for name in ("failed", "error") for report in stats.get(name, [])},
+        "skipped": [report.longrepr[2].removeprefix("Skipped: ") for report in stats.get("skipped", [])],
         "seconds": {file: round(value, 1) for file, value in seconds.items()},
     }
-    Path(path).write_text(json.dumps(found))
+    Path(path).write_text(json.dumps(summary))
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
@@ -160,8 +160,8 @@ def error_of(report: Any) -> str:
 @pytest.fixture(scope="session")
 def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     """The session's PostgreSQL: `.create_database(name)`, `.url`, `.stop()`, `.start()`, `.kill()`."""
-    if given := os.environ.get("MAKEREADY_DATABASE_URL"):
-        yield PostgresServer(GivenServer(given))
+    if url := os.environ.get("MAKEREADY_DATABASE_URL"):
+        yield PostgresServer(GivenServer(url))
     elif mode := os.environ.get("MAKEREADY_TEST_POOLER"):
         with (
             server_folder() as folder,
@@ -187,9 +187,9 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The session's NATS: `.url`, `.stop()`, `.start()`, `.kill()`."""
-    if given := os.environ.get("MAKEREADY_NATS_URL"):
-        with kept_streams(given):
-            yield GivenServer(given)
+    if url := os.environ.get("MAKEREADY_NATS_URL"):
+        with kept_streams(url):
+            yield GivenServer(url)
     elif request.config.getoption("--backend") == "containers":
         with containers.nats() as server, kept_streams(server.url):
             yield server

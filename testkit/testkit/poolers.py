@@ -39,9 +39,9 @@ class TlsPostgres:
         (folder / "password").write_text(PASSWORD)
         program = [str(binaries / "initdb"), "-D", str(folder / "data"), "-U", "postgres", "--no-sync"]
         program += [f"--pwfile={folder / 'password'}", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"]
-        made = Child("initdb", program, log=folder / "log", environment=ENVIRONMENT, account=self._account)
-        assert made.wait(START_SECONDS) and made.exit_code == 0, (folder / "log").read_text()
-        rules = "".join(f"hostssl {what} all all scram-sha-256\n" for what in ("all", "replication"))
+        initdb = Child("initdb", program, log=folder / "log", environment=ENVIRONMENT, account=self._account)
+        assert initdb.wait(START_SECONDS) and initdb.exit_code == 0, (folder / "log").read_text()
+        rules = "".join(f"hostssl {database} all all scram-sha-256\n" for database in ("all", "replication"))
         (folder / "data" / "pg_hba.conf").write_text(rules)
 
     @property
@@ -157,12 +157,12 @@ class PgBouncer:
 @contextmanager
 def tls_postgres(folder: Path) -> Iterator[TlsPostgres]:
     """The server, running, in a new folder below `folder`; skips the test without Debian's package."""
-    found = sorted(DEBIAN.glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
-    if not found:
+    programs = sorted(DEBIAN.glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+    if not programs:
         lacks("postgresql-tls", "Debian's package postgresql, which has TLS, is not installed")
     place = folder / "tls-postgres"
     place.mkdir()
-    server = TlsPostgres(place, found[-1].parent)
+    server = TlsPostgres(place, programs[-1].parent)
     server.start()
     try:
         yield server
@@ -192,14 +192,14 @@ def _at(url: str, place: str) -> str:
 
 def version() -> tuple[int, int]:
     """PgBouncer's. Skips the test if there is none."""
-    said = subprocess.run([_pgbouncer(), "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
-    major, minor = said.split()[1].split(".")[:2]
+    output = subprocess.run([_pgbouncer(), "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+    major, minor = output.split()[1].split(".")[:2]
     return int(major), int(minor)
 
 
 def _pgbouncer() -> str:
-    found = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-    return found or lacks("pgbouncer", "the program pgbouncer is not installed")
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    return program or lacks("pgbouncer", "the program pgbouncer is not installed")
 
 
 def _wait(child: Child, is_ready_now: object) -> None:

@@ -22,9 +22,9 @@ class Response:
 
     def header(self, name: str) -> str | None:
         """The header's value; asserts that it occurs at most once."""
-        found = [value for given, value in self.headers if given.lower() == name.lower()]
-        assert len(found) < 2, f"{name} is repeated"
-        return found[0] if found else None
+        values = [value for header, value in self.headers if header.lower() == name.lower()]
+        assert len(values) < 2, f"{name} is repeated"
+        return values[0] if values else None
 
     @property
     def json(self) -> Any:
@@ -32,18 +32,18 @@ class Response:
 
     @property
     def code(self) -> str:
-        found: str = self.json["error"]["code"]
-        return found
+        code: str = self.json["error"]["code"]
+        return code
 
     @property
     def message(self) -> str:
-        found: str = self.json["error"]["message"]
-        return found
+        message: str = self.json["error"]["message"]
+        return message
 
     def without_id(self) -> tuple[Any, ...]:
         """The response without the parts that differ between requests."""
         differing = ("x-request-id", "date", "ratelimit")
-        same = tuple(one for one in self.headers if one[0].lower() not in differing)
+        same = tuple(header for header in self.headers if header[0].lower() not in differing)
         return self.status, same, self.body
 
 
@@ -71,32 +71,32 @@ class Connection:
                 if status >= 200:
                     break
                 interim.append(status)
-            given = {name.lower(): value for name, value in headers}
-            if given.get("transfer-encoding") == "chunked":
+            by_name = {name.lower(): value for name, value in headers}
+            if by_name.get("transfer-encoding") == "chunked":
                 body = await self.chunks()
             else:
-                body = b"" if method == "HEAD" else await self.reader.readexactly(int(given.get("content-length", 0)))
+                body = b"" if method == "HEAD" else await self.reader.readexactly(int(by_name.get("content-length", 0)))
         response = Response(status, headers, body, tuple(interim))
         check(response, method)
         return response
 
     async def chunks(self) -> bytes:
         """A chunked body. Raises IncompleteReadError if it breaks off."""
-        found = []
+        chunks = []
         while size := int(await self.reader.readuntil(b"\r\n"), 16):
-            found.append(await self.reader.readexactly(size))
+            chunks.append(await self.reader.readexactly(size))
             assert await self.reader.readexactly(2) == b"\r\n"
         assert await self.reader.readexactly(2) == b"\r\n"
-        return b"".join(found)
+        return b"".join(chunks)
 
     async def is_closed(self) -> bool:
         """Whether the server closes the connection without another byte."""
         async with asyncio.timeout(DEADLINE_SECONDS):
             try:
-                rest = await self.reader.read(65536)
+                received = await self.reader.read(65536)
             except ConnectionResetError:
                 return True
-        assert rest == b"", rest
+        assert received == b"", received
         return True
 
     def close(self) -> None:

@@ -74,8 +74,8 @@ async def differences(url: str, metadata: MetaData) -> list[Any]:
         context = MigrationContext.configure(connection, opts=options)
         return list(compare_metadata(context, metadata))
 
-    found: list[Any] = await migrations.with_connection(url, compare)
-    return found
+    operations: list[Any] = await migrations.with_connection(url, compare)
+    return operations
 
 
 if __name__ == "__main__":

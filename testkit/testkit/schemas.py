@@ -51,10 +51,10 @@ async def schema(url: str) -> set[tuple[str, str, str, str]]:
     """Every column, constraint, index and sequence: its kind, its table, its name, its definition."""
     connection = await asyncpg.connect(url)
     try:
-        found = {(row[0], row[1], row[2], row[3]) for row in await connection.fetch(_SCHEMA)}
+        columns = {(row[0], row[1], row[2], row[3]) for row in await connection.fetch(_SCHEMA)}
     finally:
         await connection.close()
-    return {row for row in found if not set(row).intersection(OF_MIGRATIONS)}
+    return {row for row in columns if not set(row).intersection(OF_MIGRATIONS)}
 
 
 async def declare(url: str, metadata: MetaData) -> None:
@@ -111,21 +111,24 @@ async def load(url: str, sql: str) -> None:
 def listed(project: str, name: str) -> dict[str, str]:
     """A file of findings of a project, each sentence of `breakages` with its reason; empty if there is none."""
     file = folder(project) / f"{name}.toml"
-    found: dict[str, str] = tomllib.loads(file.read_text()) if file.exists() else {}
-    return found
+    entries: dict[str, str] = tomllib.loads(file.read_text()) if file.exists() else {}
+    return entries
 
 
-def unexplained(found: Iterable[str], allowed: Mapping[str, str], deprecated: Mapping[str, str]) -> list[str]:
+def unexplained(breakages: Iterable[str], allowed: Mapping[str, str], deprecated: Mapping[str, str]) -> list[str]:
     """The findings that turn a build red, and what is allowed in vain.
 
     allowed: findings that can break nothing, with the reason. Nothing that is gone is among them: the code of the
     release names it. deprecated: findings of which the release said that its code uses the thing no longer.
     """
-    left = [one for one in found if one not in deprecated]
-    explained = {one for one in left if allowed.get(one) and not one.endswith(" is gone")}
+    remaining = [sentence for sentence in breakages if sentence not in deprecated]
+    explained = {sentence for sentence in remaining if allowed.get(sentence) and not sentence.endswith(" is gone")}
     return [
-        *(one for one in left if one not in explained),
-        *(f"allowed.toml allows what does not happen, or may not: {one}" for one in sorted(allowed.keys() - explained)),
+        *(sentence for sentence in remaining if sentence not in explained),
+        *(
+            f"allowed.toml allows what does not happen, or may not: {sentence}"
+            for sentence in sorted(allowed.keys() - explained)
+        ),
     ]
 
 
@@ -219,7 +222,7 @@ async def _passing(
     connection: asyncpg.Connection, constraints: Mapping[Named, asyncpg.Record], columns: Mapping[Named, asyncpg.Record]
 ) -> set[Named]:
     """The CHECKs that a row of their columns' defaults passes. Computed and identity columns have no default."""
-    found = set()
+    passing = set()
     for (table, name), row in constraints.items():
         defaults = ", ".join(
             f"({columns[table, column]['default'] or 'NULL'})::{columns[table, column]['type']} AS {_quoted(column)}"
@@ -228,8 +231,8 @@ async def _passing(
         if defaults and await connection.fetchval(
             f"SELECT ({row['condition']}) IS NOT FALSE FROM (SELECT {defaults}) AS defaults"
         ):
-            found.add((table, name))
-    return found
+            passing.add((table, name))
+    return passing
 
 
 def _quoted(name: str) -> str:

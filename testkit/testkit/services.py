@@ -56,8 +56,8 @@ def gateway_alone() -> dict[str, str]:
     """The settings of a gateway that serves although no other service does."""
     ring = "1:" + base64.b64encode(bytes(32)).decode()
     rings = ("MAKEREADY_CURSOR_KEYS", "MAKEREADY_KEY_CHECK_SECRETS", "MAKEREADY_TOTP_KEYS")
-    own = {"MAKEREADY_API_PORT": str(free_port()), "MAKEREADY_WAIT_FOR_SERVICES_SECONDS": "0"}
-    return dict.fromkeys(rings, ring) | own
+    overrides = {"MAKEREADY_API_PORT": str(free_port()), "MAKEREADY_WAIT_FOR_SERVICES_SECONDS": "0"}
+    return dict.fromkeys(rings, ring) | overrides
 
 
 async def _number_from(url: str, first_id: int) -> None:

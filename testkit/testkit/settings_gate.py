@@ -46,9 +46,9 @@ Settings = dict[str, dict[str, Setting]]
 class _Recording(Environment):
     """Records each typed read that names a setting; reads within reads are not counted."""
 
-    def __init__(self, values: Mapping[str, str], found: dict[str, Setting]) -> None:
+    def __init__(self, values: Mapping[str, str], settings: dict[str, Setting]) -> None:
         super().__init__(values)
-        self._found = found
+        self._found = settings
         self._depth = 0
 
     def __getattribute__(self, name: str) -> Any:
@@ -57,20 +57,22 @@ class _Recording(Environment):
             return value
         return functools.partial(self._recorded, name, value)
 
-    def _recorded(self, kind: str, read: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        bound = inspect.signature(read).bind(*given, **named)
+    def _recorded(self, kind: str, read: Callable[..., Any], *positional: Any, **named: Any) -> Any:
+        bound = inspect.signature(read).bind(*positional, **named)
         bound.apply_defaults()
         arguments = dict(bound.arguments)
         if self._depth == 0:
             setting = {"kind": kind, "required": False}
             setting |= {
-                one: arguments[one] for one in ("default", "minimum", "maximum") if arguments.get(one) is not None
+                argument: arguments[argument]
+                for argument in ("default", "minimum", "maximum")
+                if arguments.get(argument) is not None
             }
             setting |= {"schemes": list(arguments["schemes"])} if "schemes" in arguments else {}
             self._found.setdefault(arguments["name"], setting)
         self._depth += 1
         try:
-            return read(*given, **named)
+            return read(*positional, **named)
         finally:
             self._depth -= 1
 
@@ -90,31 +92,33 @@ class _Names(dict[str, str]):
 def read_by(read: Callable[[Environment], Any]) -> dict[str, Setting]:
     """The settings that a function reads. It is tried with none, and then with a sample of each that it demands."""
     values: dict[str, str] = {}
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     while True:
         try:
-            read(_Recording(values, found))
+            read(_Recording(values, settings))
             # Any name of this form is read, so an address that is not demanded is none of the process's own.
             return {
-                name: one for name, one in sorted(found.items()) if one["required"] or not name.endswith("_ADDRESS")
+                name: setting
+                for name, setting in sorted(settings.items())
+                if setting["required"] or not name.endswith("_ADDRESS")
             }
         except SettingsError as error:
             lacking = _UNSET.fullmatch(str(error))
             if lacking is None or lacking["name"] in values:
                 raise RuntimeError(f"testkit.settings_gate has no sample that is accepted: {error}") from error
             name = lacking["name"]
-            found.setdefault(name, {"kind": "text"})["required"] = True
+            settings.setdefault(name, {"kind": "text"})["required"] = True
             values[name] = next(sample for end, sample in _SAMPLES.items() if name.endswith(end))
 
 
 def current() -> Settings:
     """Today's settings of all processes, of their migrations, and of `make run`."""
-    found = {name: read_by(importlib.import_module(f"{name}.config").read) for name in PROCESSES}
-    found["migrate"] = read_by(database_urls)
+    settings = {name: read_by(importlib.import_module(f"{name}.config").read) for name in PROCESSES}
+    settings["migrate"] = read_by(database_urls)
     names = _Names()
     importlib.import_module(f"{RUNNER}.config").read(names)
-    found["make run"] = {name: {"kind": "text", "required": False} for name in sorted(names.names)}
-    return found
+    settings["make run"] = {name: {"kind": "text", "required": False} for name in sorted(names.names)}
+    return settings
 
 
 def breakages(released: Settings, now: Settings, deprecated: Mapping[str, str]) -> list[str]:
@@ -146,27 +150,27 @@ def _of_process(
         if new.get("minimum", 0) > old.get("minimum", 0) or new.get("maximum", 0) < old.get("maximum", 0):
             yield f"{process}: {name} accepts fewer values"
         schemes: list[str] = old.get("schemes", [])
-        if lost := [one for one in schemes if one not in new.get("schemes", schemes)]:
+        if lost := [scheme for scheme in schemes if scheme not in new.get("schemes", schemes)]:
             yield f"{process}: {name} accepts no {' and no '.join(lost)} any more"
 
 
 def listed(name: str, folder: Path = FOLDER) -> dict[str, str]:
     """A file of sentences, or of settings, each with its reason; empty if there is none."""
     file = folder / f"{name}.toml"
-    found: dict[str, str] = tomllib.loads(file.read_text()) if file.exists() else {}
-    return found
+    entries: dict[str, str] = tomllib.loads(file.read_text()) if file.exists() else {}
+    return entries
 
 
 def problems(now: Settings, folder: Path = FOLDER) -> list[str]:
     """What is neither as released nor allowed, and what is allowed in vain."""
     released = json.loads((folder / "released.json").read_text())
     allowed = listed("allowed", folder)
-    found = breakages(released["settings"], now, released["deprecated"])
+    sentences = breakages(released["settings"], now, released["deprecated"])
     return [
-        *(one for one in found if not allowed.get(one)),
+        *(sentence for sentence in sentences if not allowed.get(sentence)),
         *(
-            f"allowed.toml allows what does not happen, or names no reason: {one}"
-            for one in sorted(allowed.keys() - {*found})
+            f"allowed.toml allows what does not happen, or names no reason: {sentence}"
+            for sentence in sorted(allowed.keys() - {*sentences})
         ),
     ]
 
@@ -183,9 +187,9 @@ def main(words: list[str]) -> int:
         for name in ("allowed", "deprecated"):
             (FOLDER / f"{name}.toml").unlink(missing_ok=True)
         return 0
-    found = problems(current())
-    sys.stdout.write("".join(f"breaks installations of the release: {line}\n" for line in found))
-    return 1 if found else 0
+    sentences = problems(current())
+    sys.stdout.write("".join(f"breaks installations of the release: {line}\n" for line in sentences))
+    return 1 if sentences else 0
 
 
 if __name__ == "__main__":

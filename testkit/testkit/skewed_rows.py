@@ -84,7 +84,7 @@ async def check_pages(
     rarest. requires: filters that are refused without another. with_changes: sets with `updated_since` too.
     """
     companies = await database.rows(_COMPANIES)
-    asked = 0
+    walks = 0
     for names in filter_sets(pages, requires):
         if SINCE in names and not with_changes:
             continue
@@ -94,15 +94,15 @@ async def check_pages(
                 for filters in _values(names, place, statuses):
                     for after_id in (0, end - 5 * GAP):
                         values = {"company_id": company_id, "after_id": after_id, **filters}
-                        found = await pages.rows(database, company_id, after_id, LIMIT, filters)
+                        rows = await pages.rows(database, company_id, after_id, LIMIT, filters)
                         right = await database.rows(plain, **values)
-                        assert [row[0] for row in found] == [row[0] for row in right], values
+                        assert [row[0] for row in rows] == [row[0] for row in right], values
                         plan = await explain(rows=LIMIT + 1, **values)
                         cost = f"{values}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
                         assert plan.rows_met <= most.rows and plan.buffers <= most.buffers, cost
                         assert not plan.whole_tables, f"{values}: {plan.whole_tables}"
-                        asked += 1
-    return asked
+                        walks += 1
+    return walks
 
 
 async def check_changes(database: Database, changes: Changes) -> None:
@@ -159,13 +159,13 @@ def _values(names: Sequence[str], place: int, statuses: Sequence[str]) -> list[d
         # All changes; the later ones, which are many; the last day's, which are those of the scattered company.
         "updated_since": [BEGAN, BEGAN + datetime.timedelta(seconds=ROWS * 0.3), LATER - datetime.timedelta(days=1)],
     }
-    found: list[dict[str, Any]] = [{}]
+    combinations: list[dict[str, Any]] = [{}]
     for name in names:
         assert name in several, f"the filter {name} has no values to try: add them here"
-        found = [{**one, name: value} for one in found for value in several[name]]
+        combinations = [{**combination, name: value} for combination in combinations for value in several[name]]
     if {"property_id", "unit_id"} <= set(names):
-        found += [{**one, "property_id": place + GAP} for one in found]
-    return found
+        combinations += [{**combination, "property_id": place + GAP} for combination in combinations]
+    return combinations
 
 
 def _plain(pages: Pages, names: Sequence[str]) -> Statement:

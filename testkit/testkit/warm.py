@@ -166,9 +166,9 @@ def warm_parent() -> SharedParent:
         if not _parents and SOCKET in os.environ:
             _parents.append(SharedParent(os.environ[SOCKET]))
         elif not _parents:
-            made = WarmParent()
-            _parents.append(made)
-            atexit.register(made.stop)
+            parent = WarmParent()
+            _parents.append(parent)
+            atexit.register(parent.stop)
         return _parents[0]
 
 
@@ -199,8 +199,8 @@ def python_program(command: Sequence[str], environment: Mapping[str, str]) -> tu
     if words[:1] == ["-P"]:
         words.pop(0)
     match words:
-        case ["-m", name, *rest]:
-            return ("module", name, *rest)
-        case [name, *rest] if name.endswith(".py"):
-            return ("file", name, *rest)
+        case ["-m", name, *arguments]:
+            return ("module", name, *arguments)
+        case [name, *arguments] if name.endswith(".py"):
+            return ("file", name, *arguments)
     return None

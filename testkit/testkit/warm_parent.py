@@ -65,7 +65,7 @@ def main(address: str) -> Job | None:
         importlib.import_module(module)
     parent = Parent()
     seen: set[str] = set()
-    own: dict[str, tuple[int, socket.socket]] = {}
+    children: dict[str, tuple[int, socket.socket]] = {}
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen(16)
@@ -79,17 +79,22 @@ def main(address: str) -> Job | None:
                 job: Job = json.loads(line)
                 kind, name, *_ = job["program"]
                 if kind == "module" and name in seen:
-                    if name not in own:
+                    if name not in children:
                         channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                         pid = os.fork()
                         if pid == 0:
-                            for one in (server, connection, channel, *(channel for _, channel in own.values())):
-                                one.close()
+                            for open_file in (
+                                server,
+                                connection,
+                                channel,
+                                *(channel for _, channel in children.values()),
+                            ):
+                                open_file.close()
                             parent.close()
                             return of_module(name, theirs)
                         theirs.close()
-                        own[name] = pid, channel
-                    socket.send_fds(own[name][1], [line], [connection.fileno()])
+                        children[name] = pid, channel
+                    socket.send_fds(children[name][1], [line], [connection.fileno()])
                     connection.close()
                 else:
                     seen.add(name)
@@ -97,7 +102,7 @@ def main(address: str) -> Job | None:
                         return job
             if sys.stdin in ready:
                 parent.kill()
-                for pid, channel in own.values():
+                for pid, channel in children.values():
                     channel.close()
                     os.waitpid(pid, 0)
                 return None
@@ -200,7 +205,7 @@ def become(job: Job) -> None:
     inputs, output = os.open(os.devnull, os.O_RDONLY), os.open(job["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     for source, target in ((inputs, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
-    os.closerange(3, max(int(one.name) for one in Path("/proc/self/fd").iterdir()) + 1)
+    os.closerange(3, max(int(descriptor.name) for descriptor in Path("/proc/self/fd").iterdir()) + 1)
     os.chdir(job["folder"])
     os.environ.clear()
     os.environ.update(job["environment"])

@@ -28,12 +28,12 @@ class WarmForks:
     def fork(
         self, name: str, program: Sequence[str], environment: Mapping[str, str] | None, log: int, folder: Path
     ) -> Forked:
-        given = os.environ if environment is None else environment
-        words = python_program([sys.executable, "-P", "-m", *program], given)
+        variables = os.environ if environment is None else environment
+        words = python_program([sys.executable, "-P", "-m", *program], variables)
         assert words is not None, f"{name} has settings that an interpreter reads at its start"
         path = Path(f"/proc/self/fd/{log}").readlink()
         return fork(
-            os.environ[SOCKET], words, given, path, own_session=True, folder=folder, orphan_signal=signal.SIGKILL
+            os.environ[SOCKET], words, variables, path, own_session=True, folder=folder, orphan_signal=signal.SIGKILL
         )
 
     def stop(self) -> None:

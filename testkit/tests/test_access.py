@@ -76,7 +76,7 @@ AS_INTEGRATION = {
     "MetersService/ListReadingsOfAllMeters": "read",
 } | {
     f"{service}/{rpc}": "read"
-    for service, one, many in (
+    for service, singular, many in (
         ("TicketsService", "Ticket", "Tickets"),
         ("PropertiesService", "Property", "Properties"),
         ("UnitsService", "Unit", "Units"),
@@ -86,7 +86,7 @@ AS_INTEGRATION = {
         ("TurnsService", "Turn", "Turns"),
         ("MetersService", "Meter", "Meters"),
     )
-    for rpc in (f"Get{one}", f"List{many}", f"List{one}Changes")
+    for rpc in (f"Get{singular}", f"List{many}", f"List{singular}Changes")
 }
 KEYS_THAT_OPEN = {
     "any": {"read", "webhook_only", "write"},
@@ -130,23 +130,23 @@ def confirmed_now() -> dict[str, Identity]:
 def expected(name: str, rpc: MethodDescriptor, people: Mapping[str, Identity]) -> set[Identity]:
     """Everybody who may call the RPC."""
     allowed = rpc.GetOptions().Extensions[options_pb2.allowed]
-    found = {who for kind, who in people.items() if KINDS[kind] in allowed}
-    found |= {Identity(SERVICE, one, 7) for one in AS_SERVICE.get(name, ())}
+    callers = {who for kind, who in people.items() if KINDS[kind] in allowed}
+    callers |= {Identity(SERVICE, service, 7) for service in AS_SERVICE.get(name, ())}
     scopes = KEYS_THAT_OPEN[AS_INTEGRATION[name]] if name in AS_INTEGRATION else set()
-    return found | {Identity(INTEGRATION, "gateway", 7, 3, scope) for scope in scopes}
+    return callers | {Identity(INTEGRATION, "gateway", 7, 3, scope) for scope in scopes}
 
 
 def everybody(people: Mapping[str, Identity]) -> set[Identity]:
     scopes = ("", "any", "read", "webhook_only", "write", "public")
     return {
         *people.values(),
-        *(Identity(SERVICE, one, 7) for one in (*NAMES, "console")),
+        *(Identity(SERVICE, service, 7) for service in (*NAMES, "console")),
         *(Identity(INTEGRATION, "gateway", 7, 3, scope) for scope in scopes),
     }
 
 
 async def test_each_rpc_is_open_to_its_kinds_services_and_scopes_alone(running: Everything) -> None:
-    found: dict[str, set[Identity]] = {name: set() for name in RPCS}
+    admitted: dict[str, set[Identity]] = {name: set() for name in RPCS}
     people = confirmed_now()
     async with running.channel() as channel:
         for name, rpc in RPCS.items():
@@ -157,13 +157,13 @@ async def test_each_rpc_is_open_to_its_kinds_services_and_scopes_alone(running: 
                 except grpc.aio.AioRpcError as error:
                     assert error.code() is grpc.StatusCode.PERMISSION_DENIED, (name, who)
                 else:
-                    found[name].add(who)
-    assert found == {name: expected(name, rpc, people) for name, rpc in RPCS.items()}
+                    admitted[name].add(who)
+    assert admitted == {name: expected(name, rpc, people) for name, rpc in RPCS.items()}
 
 
 def test_the_tables_name_rpcs_and_services_that_exist() -> None:
     assert len(RPCS) > 80 and set(AS_SERVICE) | set(AS_INTEGRATION) <= set(RPCS)
-    assert {one for names in AS_SERVICE.values() for one in names} <= {*NAMES, "console"}
+    assert {name for names in AS_SERVICE.values() for name in names} <= {*NAMES, "console"}
 
 
 # The RPCs that ask people for a confirmation of the last ten minutes.

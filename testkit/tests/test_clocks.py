@@ -31,11 +31,11 @@ def test_no_slot_is_within_two_hours_of_a_run(now: datetime.datetime) -> None:
     ],
 )
 def test_a_date_has_a_minute_left(timezone: str, at: str, date: str, slept: list[float]) -> None:
-    now, asked = [datetime.datetime.fromisoformat(at)], []
+    now, pauses = [datetime.datetime.fromisoformat(at)], []
 
     def sleep(seconds: float) -> None:
-        asked.append(seconds)
+        pauses.append(seconds)
         now[0] += datetime.timedelta(seconds=seconds)
 
     assert str(today(timezone, lambda: now[0], sleep)) == date
-    assert asked == slept
+    assert pauses == slept

@@ -38,14 +38,14 @@ def without(mapping: Mapping[Any, Any], *keys: Any) -> dict[Any, Any]:
     return {key: value for key, value in mapping.items() if key not in keys}
 
 
-def column(key: tuple[str, str], found: Column | None) -> Schema:
-    rest = without(RELEASED.columns, key)
-    return replace(RELEASED, columns=rest if found is None else {**rest, key: found})
+def column(key: tuple[str, str], definition: Column | None) -> Schema:
+    others = without(RELEASED.columns, key)
+    return replace(RELEASED, columns=others if definition is None else {**others, key: definition})
 
 
-def constraint(table: str, name: str, found: Constraint | None) -> Schema:
-    rest = without(RELEASED.constraints, (table, name))
-    return replace(RELEASED, constraints=rest if found is None else {**rest, (table, name): found})
+def constraint(table: str, name: str, definition: Constraint | None) -> Schema:
+    others = without(RELEASED.constraints, (table, name))
+    return replace(RELEASED, constraints=others if definition is None else {**others, (table, name): definition})
 
 
 BROKEN: dict[str, Schema] = {

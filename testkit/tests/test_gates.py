@@ -67,12 +67,12 @@ async def test_a_migration_that_drops_what_the_release_reads_is_red(
     done = await asyncio.to_thread(python, tmp_path, "-c", program, url)
     assert done.returncode == 0, done.stderr
     await load(released, (ROOT / "svc-tickets" / "schema" / "released.sql").read_text())
-    found = breakages(await read(released), await read(url))
+    sentences = breakages(await read(released), await read(url))
     allowed = listed("svc-tickets", "allowed")
     gone, new = "column ticket.room is gone", "column ticket.wing is new, takes no null and has no default"
-    assert unexplained(found, allowed, {}) == [gone, new]
-    assert unexplained(found, {**allowed, gone: "trust me"}, {})[0] == gone, "the release names it"
-    assert unexplained(found, allowed, {gone: "unused since 0.2.0"}) == [new]
+    assert unexplained(sentences, allowed, {}) == [gone, new]
+    assert unexplained(sentences, {**allowed, gone: "trust me"}, {})[0] == gone, "the release names it"
+    assert unexplained(sentences, allowed, {gone: "unused since 0.2.0"}) == [new]
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ def test_a_setting_that_an_installation_lacks_is_red(tmp_path: Path, old: str, n
     ],
 )
 def test_each_rule_of_settings(old: Mapping[str, Any], new: Mapping[str, Any] | None, sentences: list[str]) -> None:
-    one = {"kind": "text", "required": False}
-    released = {"p": {"A": {**one, **old}}}
-    assert settings_gate.breakages(released, {"p": {} if new is None else {"A": {**one, **new}}}, {}) == sentences
+    setting = {"kind": "text", "required": False}
+    released = {"p": {"A": {**setting, **old}}}
+    assert settings_gate.breakages(released, {"p": {} if new is None else {"A": {**setting, **new}}}, {}) == sentences
     assert settings_gate.breakages(released, {"p": {}}, {"A": "use B"}) == [], "the release said that it goes"
-    assert settings_gate.breakages({}, {"new process": {"A": {**one, "required": True}}}, {}) == []
+    assert settings_gate.breakages({}, {"new process": {"A": {**setting, "required": True}}}, {}) == []
 
 
 RPCS = "makeready/identity/v1/identity.proto"
@@ -144,8 +144,8 @@ def test_an_rpc_that_refuses_callers_of_the_release_is_red(tmp_path: Path, old: 
     )
     assert mark and old in after
     file.write_text(before + mark + after.replace(old, new, 1))
-    found = access_gate.problems(access_gate.built(protos))
-    assert found == [f"makeready.identity.v1.CompaniesService.ListCompanies {sentence}"]
+    sentences = access_gate.problems(access_gate.built(protos))
+    assert sentences == [f"makeready.identity.v1.CompaniesService.ListCompanies {sentence}"]
 
 
 def test_a_field_that_goes_is_red(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_field_that_goes_is_red(tmp_path: Path) -> None:
     assert count == 1
     file.write_text(text)
     buf = Path(sys.executable).with_name("buf")
-    words = [str(one) for one in (buf, "breaking", protos, "--against", access_gate.PROTOS / "released.binpb")]
+    words = [str(word) for word in (buf, "breaking", protos, "--against", access_gate.PROTOS / "released.binpb")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode != 0 and "timezone" in done.stdout
 

@@ -44,21 +44,21 @@ def table(section: configparser.SectionProxy, name: str) -> dict[str, str]:
 
 def packages_with_layers(parsed: configparser.ConfigParser) -> set[str]:
     """The packages of which every module must be in a layer."""
-    found: set[str] = set()
+    packages: set[str] = set()
     for name in parsed.sections():
         if parsed[name].get("type") == "layers_of_packages":
-            found |= table(parsed[name], "packages").keys()
+            packages |= table(parsed[name], "packages").keys()
         elif parsed[name].getboolean("exhaustive", fallback=False):
-            found |= set(lines(parsed[name], "containers"))
-    return found
+            packages |= set(lines(parsed[name], "containers"))
+    return packages
 
 
 def projects() -> dict[str, Path]:
     """By root package, the folder of its project."""
-    found = {path.name: path.parent for path in ROOT.glob("*/*/") if (path / "__init__.py").exists()}
+    folders = {path.name: path.parent for path in ROOT.glob("*/*/") if (path / "__init__.py").exists()}
     for place in ("deploy/local", "sdk/python"):
-        found |= {path.name: path.parent for path in (ROOT / place).iterdir() if (path / "__init__.py").exists()}
-    return found | {"makeready": ROOT / "proto" / "gen"}
+        folders |= {path.name: path.parent for path in (ROOT / place).iterdir() if (path / "__init__.py").exists()}
+    return folders | {"makeready": ROOT / "proto" / "gen"}
 
 
 def source(module: str) -> Path | None:
@@ -109,12 +109,12 @@ class Layer:
 
 def layers_of(layers: list[str], package: str) -> list[Layer]:
     """The layers that have modules, the highest first. package: empty if the layers are whole names."""
-    found = []
+    with_modules = []
     for line in layers:
         names = [name.strip(" ()") for name in re.split(r"[|:]", line)]
         modules = [first_module(f"{package}.{name}" if package else name) for name in names]
-        found.append(Layer([module for module in modules if module is not None], "|" in line))
-    return [layer for layer in found if layer.modules]
+        with_modules.append(Layer([module for module in modules if module is not None], "|" in line))
+    return [layer for layer in with_modules if layer.modules]
 
 
 def breaks_of_layers(contract: str, layers: list[Layer]) -> Iterator[Break]:
@@ -218,9 +218,9 @@ def lint(folder: Path, contract: str = "") -> tuple[int, str]:
 
 
 def test_the_copy_keeps_every_contract(scratch: Path) -> None:
-    status, said = lint(scratch)
-    assert status == 0, said
-    assert "0 broken" in said
+    status, output = lint(scratch)
+    assert status == 0, output
+    assert "0 broken" in output
 
 
 @pytest.fixture(scope="session")
@@ -231,14 +231,14 @@ def reports(scratch: Path) -> dict[str, str]:
     for broken in breaks():
         with (folder / broken.file).open("a") as file:
             file.write(f"\n{broken.line}")
-    status, said = lint(folder)
-    assert status == 1, said
-    names = [one.removeprefix(PREFIX) for one in settings().sections() if one.startswith(PREFIX)]
+    status, output = lint(folder)
+    assert status == 1, output
+    names = [section.removeprefix(PREFIX) for section in settings().sections() if section.startswith(PREFIX)]
     titles = {settings()[PREFIX + name]["name"]: name for name in names}
-    _, _, details = said.partition(" Broken contracts ")
+    _, _, details = output.partition(" Broken contracts ")
     heads = "|".join(re.escape(title) for title in sorted(titles, key=len, reverse=True))
-    _, *found = re.split(rf" ({heads}) -{{3,}} ", f" {details}")
-    return {titles[title]: text for title, text in zip(found[::2], found[1::2], strict=True)}
+    _, *reports = re.split(rf" ({heads}) -{{3,}} ", f" {details}")
+    return {titles[title]: text for title, text in zip(reports[::2], reports[1::2], strict=True)}
 
 
 @pytest.mark.parametrize("broken", list(breaks()), ids=str)
@@ -269,29 +269,32 @@ def test_a_cycle_is_reported_where_layers_permit_it(scratch: Path) -> None:
             assert file is not None
             with (folder / file).open("a") as text:
                 text.write(f"\nimport {other}\n")
-    status, said = lint(folder)
+    status, output = lint(folder)
     assert status == 1
-    assert "1 broken" in said
-    assert [package for package in seeds if f"No cycles are allowed in {package}." not in said] == []
+    assert "1 broken" in output
+    assert [package for package in seeds if f"No cycles are allowed in {package}." not in output] == []
 
 
 def test_a_module_in_no_layer_fails_the_lint(scratch: Path) -> None:
     """One in each package at once: nothing imports them, so none of them hides another."""
-    parsed, known = settings(), projects()
+    parsed, folders = settings(), projects()
     containers = sorted(packages_with_layers(parsed))
     files = [
-        scratch / known[one.split(".", maxsplit=1)[0]].relative_to(ROOT) / one.replace(".", "/") / f"{STRAY}.py"
-        for one in containers
+        scratch
+        / folders[container.split(".", maxsplit=1)[0]].relative_to(ROOT)
+        / container.replace(".", "/")
+        / f"{STRAY}.py"
+        for container in containers
     ]
     for file in files:
         file.write_text("")
     try:
-        status, said = lint(scratch)
+        status, output = lint(scratch)
     finally:
         for file in files:
             file.unlink()
     assert status == 1
-    assert [one for one in containers if f"{one}.{STRAY}" not in said] == []
+    assert [container for container in containers if f"{container}.{STRAY}" not in output] == []
 
 
 def test_every_contract_bears_its_reason() -> None:
@@ -307,10 +310,10 @@ def test_every_package_has_its_layers() -> None:
     """Every package of the project is a container of an exhaustive contract, so that every module is in a layer."""
     parsed = settings()
     covered = packages_with_layers(parsed)
-    known = projects()
-    assert set(lines(parsed["importlinter"], "root_packages")) == set(known)
+    folders = projects()
+    assert set(lines(parsed["importlinter"], "root_packages")) == set(folders)
     missing = []
-    for package, place in known.items():
+    for package, place in folders.items():
         if package == "makeready":  # generated
             continue
         for init in sorted((place / package).rglob("__init__.py")):

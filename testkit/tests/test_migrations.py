@@ -25,13 +25,13 @@ Migrated = Callable[[str], str]
 @pytest.fixture(scope="module")
 def migrated(postgres_server: PostgresServer) -> Migrated:
     """The URL of a project's migrated database, which is made once."""
-    made: dict[str, str] = {}
+    urls: dict[str, str] = {}
 
     def url(project: str) -> str:
-        if project not in made:
-            made[project] = postgres_server.create_database(f"{package(project)}_migrated")
-            migrations.migrate(made[project], package(project), metadata_of(project))
-        return made[project]
+        if project not in urls:
+            urls[project] = postgres_server.create_database(f"{package(project)}_migrated")
+            migrations.migrate(urls[project], package(project), metadata_of(project))
+        return urls[project]
 
     return url
 
@@ -45,10 +45,10 @@ async def test_a_migrated_database_equals_the_tables_and_migrating_twice_changes
     url, declared = await asyncio.to_thread(migrated, project), postgres_server.create_database(f"{name}_declared")
     await declare(declared, metadata)
     assert await differences(url, metadata) == []
-    found = await schema(url)
-    assert found == await schema(declared)
+    columns = await schema(url)
+    assert columns == await schema(declared)
     await asyncio.to_thread(migrations.migrate, url, name, metadata)
-    assert await schema(url) == found
+    assert await schema(url) == columns
 
 
 # Tables, not partitions, that this transaction has locked against writers at least, with their modes.
@@ -78,8 +78,8 @@ def test_a_migration_of_several_tables_names_its_locks(postgres_server: Postgres
             """The strongest lock of each table that was there."""
             there = set(connection.exec_driver_sql(_THERE, (list(OF_MIGRATIONS),)).scalars())
             command.upgrade(migrations.alembic_config(package(project), connection, metadata), script.revision)
-            found = [(mode, name) for oid, name, mode in connection.exec_driver_sql(_LOCKED) if oid in there]
-            return {name: word for mode, word in MODES.items() for one, name in found if one == mode}
+            locks = [(mode, name) for oid, name, mode in connection.exec_driver_sql(_LOCKED) if oid in there]
+            return {name: word for mode, word in MODES.items() for lock_mode, name in locks if lock_mode == mode}
 
         locked = asyncio.run(migrations.with_connection(url, upgrade))
         named = getattr(script.module, "locks", {})
@@ -109,8 +109,8 @@ async def test_migrations_leave_the_code_of_the_last_release_what_it_uses(
     sql = (folder(project) / "released.sql").read_text()
     await load(released, sql)
     assert dump(released) == sql, "released.sql is not what `make release-contracts` wrote"
-    found = breakages(await read(released), await read(head))
-    assert unexplained(found, listed(project, "allowed"), listed(project, "released-deprecated")) == []
+    sentences = breakages(await read(released), await read(head))
+    assert unexplained(sentences, listed(project, "allowed"), listed(project, "released-deprecated")) == []
 
 
 def metadata_of(project: str) -> MetaData:

@@ -92,7 +92,7 @@ def test_a_write_with_the_option_has_a_key_or_says_here_why_it_needs_none() -> N
 
 def test_channels_repeat_exactly_the_rpcs_with_the_option() -> None:
     (policy,) = json.loads(str(dict(CHANNEL_OPTIONS)["grpc.service_config"]))["methodConfig"]
-    named = {(one["service"], one.get("method", "")) for one in policy["name"]}
+    named = {(method["service"], method.get("method", "")) for method in policy["name"]}
     for name, rpc in rpcs():
         service = rpc.containing_service.full_name
         is_repeated = not named.isdisjoint({(service, rpc.name), (service, "")})

@@ -210,23 +210,25 @@ async def test_a_database_of_release_0_2_0_is_handed_over_with_its_rows(
     if project == "svc-webhooks":
         await Days(url).ahead()
 
-    made = make_service_database(postgres_server.url, name, "new", "owner", 20, partitions=project == "svc-webhooks")
+    service_url = make_service_database(
+        postgres_server.url, name, "new", "owner", 20, partitions=project == "svc-webhooks"
+    )
     # A process of the last release that still runs keeps its access to rows.
-    connection = await asyncpg.connect(made.url)
+    connection = await asyncpg.connect(service_url.url)
     assert await connection.fetchval(OWNED) == 0
     assert await is_permitted(connection, ENTRY)
     assert not await is_permitted(connection, "DELETE FROM audit")
     await connection.close()
 
-    await asyncio.to_thread(migrations.migrate, made.owner_url, package(project), metadata, name)
-    connection = await asyncpg.connect(made.url)
+    await asyncio.to_thread(migrations.migrate, service_url.owner_url, package(project), metadata, name)
+    connection = await asyncpg.connect(service_url.url)
     assert await connection.fetchval("SELECT actor FROM audit") == "staff:1"
     assert not await is_permitted(connection, "UPDATE audit SET actor = ''")
     await connection.close()
     if project == "svc-webhooks":
-        assert await Days(made.url).drop(NOW + datetime.timedelta(days=40)) == 4
+        assert await Days(service_url.url).drop(NOW + datetime.timedelta(days=40)) == 4
     again = make_service_database(postgres_server.url, name, "new", "owner", 20, partitions=project == "svc-webhooks")
-    assert again == made
+    assert again == service_url
 
 
 async def test_a_migration_of_tables_that_were_not_handed_over_says_so(postgres_server: PostgresServer) -> None:
@@ -241,11 +243,11 @@ async def test_a_migration_of_tables_that_were_not_handed_over_says_so(postgres_
 
 async def test_roles_have_connection_limits(postgres_server: PostgresServer) -> None:
     drop_database(postgres_server.url, "limited")
-    made = make_service_database(postgres_server.url, "limited", "a", "b", 2, partitions=False)
-    held = [await asyncpg.connect(made.url) for _ in range(2)]
+    url = make_service_database(postgres_server.url, "limited", "a", "b", 2, partitions=False)
+    held = [await asyncpg.connect(url.url) for _ in range(2)]
     with pytest.raises(asyncpg.TooManyConnectionsError):
-        await asyncpg.connect(made.url)
-    owner = await asyncpg.connect(made.owner_url)
+        await asyncpg.connect(url.url)
+    owner = await asyncpg.connect(url.owner_url)
     limits = await owner.fetch("SELECT rolname, rolconnlimit FROM pg_roles WHERE rolname LIKE 'limited%' ORDER BY 1")
     assert [tuple(row) for row in limits] == [("limited", 2), ("limited_owner", OWNER_CONNECTIONS)]
     for connection in (*held, owner):
@@ -255,14 +257,14 @@ async def test_roles_have_connection_limits(postgres_server: PostgresServer) -> 
 async def test_two_prefixes_share_a_server_and_neither_enters_the_others_databases(
     postgres_server: PostgresServer,
 ) -> None:
-    made = []
+    urls = []
     for prefix in ("north_", "south_"):
         drop_database(postgres_server.url, f"{prefix}tickets")
         name = f"{prefix}tickets"
-        made.append(make_service_database(postgres_server.url, name, prefix, f"{prefix}o", 5, partitions=False))
+        urls.append(make_service_database(postgres_server.url, name, prefix, f"{prefix}o", 5, partitions=False))
         metadata = importlib.import_module("svc_tickets.tables").metadata
-        await asyncio.to_thread(migrations.migrate, made[-1].owner_url, "svc_tickets", metadata, name)
-    north, south = made
+        await asyncio.to_thread(migrations.migrate, urls[-1].owner_url, "svc_tickets", metadata, name)
+    north, south = urls
     for url in (north.url, north.owner_url):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await asyncpg.connect(urlsplit(url)._replace(path=urlsplit(south.url).path).geturl())

@@ -46,27 +46,27 @@ def process(program: Path, *words: str, warm: bool) -> Process:
 
 @pytest.mark.parametrize("words", [("exit", "0"), ("exit", "3"), ("text",), ("raise",), ("kill",), ("end",)])
 def test_it_ends_and_says_the_same(program: Path, words: tuple[str, ...]) -> None:
-    ends, said = [], []
+    ends, outputs = [], []
     for warm in (False, True):
-        one = process(program, *words, warm=warm)
-        one.launch()
-        assert isinstance(one.process, Forked) is warm
-        ends.append(one.wait(20))
-        said.append([line for line in one.log_tail().splitlines() if not line.startswith("  ")])
+        child = process(program, *words, warm=warm)
+        child.launch()
+        assert isinstance(child.process, Forked) is warm
+        ends.append(child.wait(20))
+        outputs.append([line for line in child.log_tail().splitlines() if not line.startswith("  ")])
     assert ends[0] == ends[1]
-    assert said[0] == said[1] and len(said[0]) >= 2
+    assert outputs[0] == outputs[1] and len(outputs[0]) >= 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_signals_reach_it_and_its_status_says_so(program: Path, number: signal.Signals) -> None:
-    one = process(program, "wait", warm=True)
-    one.launch()
-    one.wait_until(lambda: "wait" in one.log_tail() and one.log_tail().count("\n") == 2)
+    child = process(program, "wait", warm=True)
+    child.launch()
+    child.wait_until(lambda: "wait" in child.log_tail() and child.log_tail().count("\n") == 2)
     with pytest.raises(subprocess.TimeoutExpired):
-        one.wait(0.01)  # short: it runs on
-    assert one.end(number, 20) == -number
-    assert not one.is_running and one.exit_status == -number
-    one.send(number)  # nothing is there any more: no other process gets the signal
+        child.wait(0.01)  # short: it runs on
+    assert child.end(number, 20) == -number
+    assert not child.is_running and child.exit_status == -number
+    child.send(number)  # nothing is there any more: no other process gets the signal
 
 
 RUNNER = """
@@ -105,28 +105,28 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def test_later_processes_of_a_module_are_the_first(tmp_path: Path) -> None:
     """The first is forked before the module's own modules were imported, later ones after."""
-    said = []
+    outputs = []
     for number, name in enumerate(("svc_catalog", "svc_tickets") * 3):
         log = tmp_path / f"{number}.log"
-        one = Process([sys.executable, "-m", name], log, os.environ | {"MAKEREADY_LOG_LEVEL": "loud"}, warm=True)
-        one.launch()
-        assert isinstance(one.process, Forked) and one.wait(20) == 2
-        said.append((name, one.log_tail()))
-    assert len(set(said)) == 2, "one answer of each program, whichever of its processes gave it"
-    assert all(text.count("\n") == 1 for _, text in said)
+        child = Process([sys.executable, "-m", name], log, os.environ | {"MAKEREADY_LOG_LEVEL": "loud"}, warm=True)
+        child.launch()
+        assert isinstance(child.process, Forked) and child.wait(20) == 2
+        outputs.append((name, child.log_tail()))
+    assert len(set(outputs)) == 2, "one answer of each program, whichever of its processes gave it"
+    assert all(text.count("\n") == 1 for _, text in outputs)
 
 
 def test_a_process_reads_its_own_environment(tmp_path: Path) -> None:
     for number in range(3):
         folder = tmp_path / f"state {number}"
         environment = os.environ | {"MAKEREADY_STATE_DIR": str(folder)}
-        one = Process(
+        child = Process(
             [sys.executable, "-m", "makeready_cli", "company", "list"], folder / "log", environment, warm=True
         )
         folder.mkdir()
-        one.launch()
-        assert one.wait(20) != 0
-        assert str(folder) in one.log_tail()
+        child.launch()
+        assert child.wait(20) != 0
+        assert str(folder) in child.log_tail()
 
 
 def test_where_a_new_interpreter_would_differ_it_is_a_new_one(program: Path) -> None:
