@@ -60,31 +60,31 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture(scope="session")
 async def caller(harness: Harness) -> AsyncIterator[Caller]:
     async with connections() as session:
-        made = Caller(harness, await harness.company("Chaos"), session)
-        await made.mint(60)
+        caller = Caller(harness, await harness.company("Chaos"), session)
+        await caller.mint(60)
         hears_all = Write(
             "hears all", "POST", "/webhooks", {"destination_url": f"https://receiver.test{HOOK}", "events": HEARD}
         )
-        assert (await made.send(hears_all, made.api_key(), "hears all")).status == 201
-        yield made
+        assert (await caller.send(hears_all, caller.api_key(), "hears all")).status == 201
+        yield caller
 
 
 @pytest.fixture(scope="session")
 def records(caller: Caller) -> Records:
-    made = Records(caller.company)
-    made.make(tickets=300, vacant=300, occupied=250)
-    return made
+    records = Records(caller.company)
+    records.make(tickets=300, vacant=300, occupied=250)
+    return records
 
 
 @pytest.fixture(scope="session")
 async def alone(harness: Harness, caller: Caller, records: Records) -> dict[str, Effect]:
     """The effect of each kind of write that nothing disturbs. A disturbed write must have the same effect."""
-    found = {}
+    effects = {}
     for name, kind in KINDS.items():
         before = await counted(harness, kind.service)
         reply = await caller.send(kind.make(records), caller.api_key(), f"alone {name}")
         assert reply.status in (200, 201) and not reply.replayed, reply
-        found[name] = since(before, await counted(harness, kind.service))
-        assert found[name]["idempotency"] == 1
-        assert sum(count for what, count in found[name].items() if ".public." in what) == (kind.event != "")
-    return found
+        effects[name] = since(before, await counted(harness, kind.service))
+        assert effects[name]["idempotency"] == 1
+        assert sum(count for subject, count in effects[name].items() if ".public." in subject) == (kind.event != "")
+    return effects

@@ -43,11 +43,11 @@ async def counted_all(harness: Harness) -> dict[str, Effect]:
 
 def sum_of(writes: Iterable[Write], service: str, alone: Mapping[str, Effect]) -> Effect:
     """The effect of these writes on a service's database."""
-    found: Effect = Counter()
+    total: Effect = Counter()
     for write in writes:
         if KINDS[write.kind].service == service:
-            found += alone[write.kind]
-    return found
+            total += alone[write.kind]
+    return total
 
 
 def since(before: Effect, after: Effect) -> Effect:

@@ -34,19 +34,19 @@ class Harness(Processes):
         created = await self.operator("gateway", identity_pb2.CreateCompanyRequest(name=name))
         company_id: int = created.company.id
         email = f"admin@{company_id}.test"
-        wanted = identity_pb2.CreateAdministratorRequest(company_id=company_id, email=email)
-        await self.operator("gateway", wanted)
+        request = identity_pb2.CreateAdministratorRequest(company_id=company_id, email=email)
+        await self.operator("gateway", request)
         company = Company(self.system, company_id, email, {})
         company.keys = {"write": await self.key(company), "read": await self.key(company)}
         return company
 
     async def key(self, company: Company) -> str:
         """A key of scope write, minted by the company's administrator."""
-        wanted = identity_pb2.MintKeyRequest(
+        request = identity_pb2.MintKeyRequest(
             company_id=company.company_id, scope=identity_pb2.SCOPE_WRITE, administrator_email=company.email
         )
-        found: str = (await self.operator("gateway", wanted)).key
-        return found
+        minted: str = (await self.operator("gateway", request)).key
+        return minted
 
     async def operator(self, name: str, request: Message) -> Any:
         """A service's answer to the operator."""
@@ -59,10 +59,10 @@ class Harness(Processes):
     async def query(self, name: str, sql: str, *values: Any) -> list[asyncpg.Record]:
         connection = await asyncpg.connect(self.services[name].database_url, timeout=PATIENCE_SECONDS)
         try:
-            found: list[asyncpg.Record] = await connection.fetch(sql, *values)
+            rows: list[asyncpg.Record] = await connection.fetch(sql, *values)
         finally:
             await connection.close()
-        return found
+        return rows
 
     async def clear_documents(self) -> None:
         """Clears the stored JSON of all records: the next reads render them, as if nothing had been stored."""
@@ -77,13 +77,13 @@ class Harness(Processes):
 
     async def events(self, company_id: int) -> dict[str, Event]:
         """The public events of a company, by id, from the producers' outboxes."""
-        found = {}
+        events = {}
         for name in PRODUCERS:
             for row in await self.query(name, "SELECT message FROM outbox WHERE " + PUBLIC):
                 event = Event.FromString(row["message"])
                 if event.company_id == company_id:
-                    found[event.event_id] = event
-        return found
+                    events[event.event_id] = event
+        return events
 
     async def unpublished(self) -> int:
         """How many events NATS has not acknowledged."""
@@ -101,7 +101,7 @@ class Harness(Processes):
         await self.all_events_arrived()
         swept = await asyncio.to_thread(self.system.makeready, "sweep", "webhooks")
         assert swept["failed"] == 0 and isinstance(self.receiver, Receiver), swept
-        arrived = Counter(one.json["event_id"] for one in self.receiver.at(HOOK))
+        arrived = Counter(delivery.json["event_id"] for delivery in self.receiver.at(HOOK))
         once = Counter(dict.fromkeys(await self.events(company.company_id), 1))
         assert not (missing := once - arrived), f"never arrived: {dict(missing)}"
         assert not (more := arrived - once), f"arrived again: {dict(more)}"
@@ -130,20 +130,22 @@ class Harness(Processes):
 
         svc-webhooks must store every public event exactly once; svc-catalog's units must agree with svc-occupancy's.
         """
-        made = set()
+        event_ids = set()
         for name in PRODUCERS:
             await self.relay_rests(name)
-            made |= {one["event_id"] for one in await self.query(name, "SELECT event_id FROM outbox WHERE " + PUBLIC)}
+            event_ids |= {
+                row["event_id"] for row in await self.query(name, "SELECT event_id FROM outbox WHERE " + PUBLIC)
+            }
         for name in ("svc-webhooks", "svc-catalog"):
             await self._catch_up(name)
-        stored = [one["event_id"] for one in await self.query("svc-webhooks", "SELECT event_id FROM event")]
+        stored = [row["event_id"] for row in await self.query("svc-webhooks", "SELECT event_id FROM event")]
         assert len(stored) == len(set(stored))
-        assert not made - set(stored), f"never stored: {sorted(made - set(stored))}"
-        assert not set(stored) - made, f"nobody's: {sorted(set(stored) - made)}"
-        shown = "unit_status, projected_ready_on"
-        said = await self.query("svc-occupancy", f"SELECT unit_id, version, {shown} FROM unit_state ORDER BY 1")
-        sql = f"SELECT id, occupancy_version, {shown} FROM unit WHERE occupancy_version > 0 ORDER BY 1"
-        assert [tuple(row) for row in await self.query("svc-catalog", sql)] == [tuple(row) for row in said]
+        assert not event_ids - set(stored), f"never stored: {sorted(event_ids - set(stored))}"
+        assert not set(stored) - event_ids, f"nobody's: {sorted(set(stored) - event_ids)}"
+        columns = "unit_status, projected_ready_on"
+        states = await self.query("svc-occupancy", f"SELECT unit_id, version, {columns} FROM unit_state ORDER BY 1")
+        sql = f"SELECT id, occupancy_version, {columns} FROM unit WHERE occupancy_version > 0 ORDER BY 1"
+        assert [tuple(row) for row in await self.query("svc-catalog", sql)] == [tuple(row) for row in states]
 
 
 @contextmanager

@@ -58,18 +58,18 @@ class Outcome(NamedTuple):
 
 def cases() -> list[Case]:
     """Every point of every kind. Those after the write are the same for all events: one kind a service has them."""
-    found = []
+    all_cases = []
     relayed: set[str] = set()
     for name, kind in KINDS.items():
         way: tuple[str, ...] = ()
         if kind.event and kind.service not in relayed:
             relayed.add(kind.service)
             way = (*RELAY, *CONSUMER)
-        found += [Case(SERVICE, point, name) for point in (*kind.points, *way)]
-        found += [Case(GATEWAY, point, name) for point in (*EDGE, *kind.points)]
-        found += [Case(POSTGRES, point, name) for point in (*EDGE, *kind.points, *way)]
-        found += [Case(CLIENT, point, name) for point in (*EDGE, *kind.points)]
-    return found
+        all_cases += [Case(SERVICE, point, name) for point in (*kind.points, *way)]
+        all_cases += [Case(GATEWAY, point, name) for point in (*EDGE, *kind.points)]
+        all_cases += [Case(POSTGRES, point, name) for point in (*EDGE, *kind.points, *way)]
+        all_cases += [Case(CLIENT, point, name) for point in (*EDGE, *kind.points)]
+    return all_cases
 
 
 @dataclass
@@ -104,64 +104,64 @@ class KillMatrix:
                 POSTGRES: self._kill_postgres,
                 CLIENT: self._cut_the_client_off,
             }
-            wanted = [one for one in cases() if one.victim == case.victim]
-            await burn[case.victim](wanted)
+            of_victim = [each for each in cases() if each.victim == case.victim]
+            await burn[case.victim](of_victim)
             try:
                 await self.harness.all_events_arrived()
             except Exception as error:
-                self._outcomes |= dict.fromkeys((one for one in wanted if one.is_on_the_way), error)
-        found = self._outcomes[case]
-        if isinstance(found, BaseException):
-            raise found
-        return found
+                self._outcomes |= dict.fromkeys((each for each in of_victim if each.is_on_the_way), error)
+        outcome = self._outcomes[case]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
 
     # Victims
 
-    async def _kill_services(self, wanted: list[Case]) -> None:
+    async def _kill_services(self, chosen: list[Case]) -> None:
         """The cases of svc-occupancy run in parallel with the others: few of those use its process."""
-        consumers = [case for case in wanted if case.point in CONSUMER]
-        others = [case for case in wanted if case not in consumers]
+        consumers = [case for case in chosen if case.point in CONSUMER]
+        others = [case for case in chosen if case not in consumers]
         far = [case for case in others if case.at == "svc-occupancy"]
         near = [case for case in others if case not in far]
         await asyncio.gather(*(self._one_by_one(self._kill_at_its_point, lane) for lane in (near, far)))
         await self._one_by_one(self._kill_at_its_point, consumers)
 
-    async def _kill_the_gateway(self, wanted: list[Case]) -> None:
-        edge = [case for case in wanted if case.point in EDGE]
+    async def _kill_the_gateway(self, chosen: list[Case]) -> None:
+        edge = [case for case in chosen if case.point in EDGE]
         await self._one_by_one(self._kill_at_its_point, edge)
-        for together in rounds(case for case in wanted if case not in edge):
+        for together in rounds(case for case in chosen if case not in edge):
             await self._together(together, self._gateway_dies)
 
-    async def _kill_postgres(self, wanted: list[Case]) -> None:
-        for together in rounds(wanted):
+    async def _kill_postgres(self, chosen: list[Case]) -> None:
+        for together in rounds(chosen):
             await self._together(together, self._postgres_dies)
 
-    async def _cut_the_client_off(self, wanted: list[Case]) -> None:
-        for together in rounds(wanted):
+    async def _cut_the_client_off(self, chosen: list[Case]) -> None:
+        for together in rounds(chosen):
             await self._together(together, self._client_leaves)
 
     async def _gateway_dies(self, held: Sequence[Started]) -> None:
         await self.harness.kill("gateway")
-        for one in held:
-            self.harness.go_on(one.case.at)
+        for started in held:
+            self.harness.go_on(started.case.at)
         await self.harness.start("gateway")
 
     async def _postgres_dies(self, held: Sequence[Started]) -> None:
         self.harness.restart_postgres()
-        for one in held:
-            self.harness.go_on(one.case.at)
+        for started in held:
+            self.harness.go_on(started.case.at)
 
     async def _client_leaves(self, held: Sequence[Started]) -> None:
-        for one in held:
-            one.first.cancel()
-        await asyncio.wait([one.first for one in held])
-        for one in held:
-            self.harness.go_on(one.case.at)
+        for started in held:
+            started.first.cancel()
+        await asyncio.wait([started.first for started in held])
+        for started in held:
+            self.harness.go_on(started.case.at)
 
     # One case
 
-    async def _one_by_one(self, burn: Callable[[Case], Awaitable[Outcome]], wanted: list[Case]) -> None:
-        for case in wanted:
+    async def _one_by_one(self, burn: Callable[[Case], Awaitable[Outcome]], chosen: list[Case]) -> None:
+        for case in chosen:
             try:
                 self._outcomes[case] = await burn(case)
             except Exception as error:
@@ -174,18 +174,20 @@ class KillMatrix:
         await self.harness.start(case.at)
         return await self._finish(started)
 
-    async def _together(self, wanted: list[Case], die: Callable[[Sequence[Started]], Awaitable[None]]) -> None:
+    async def _together(self, chosen: list[Case], die: Callable[[Sequence[Started]], Awaitable[None]]) -> None:
         """Runs cases of different processes together: all are held at their points when the victim dies."""
         try:
-            started = [await self._start(case, "hold") for case in wanted]
-            for case in wanted:
+            started = [await self._start(case, "hold") for case in chosen]
+            for case in chosen:
                 await self.harness.held(case.at)
             await die(started)
-            found = await asyncio.gather(*(self._finish(one) for one in started), return_exceptions=True)
-            self._outcomes |= dict(zip(wanted, found, strict=True))
+            outcomes = await asyncio.gather(
+                *(self._finish(case_started) for case_started in started), return_exceptions=True
+            )
+            self._outcomes |= dict(zip(chosen, outcomes, strict=True))
         except Exception as error:
-            self._outcomes |= dict.fromkeys(wanted, error)
-        if any(isinstance(self._outcomes[case], BaseException) for case in wanted):
+            self._outcomes |= dict.fromkeys(chosen, error)
+        if any(isinstance(self._outcomes[case], BaseException) for case in chosen):
             await self.harness.mend()
 
     async def _start(self, case: Case, how: str) -> Started:
@@ -211,20 +213,20 @@ class KillMatrix:
         assert again.body == reply.body or "secret" in reply.json, (started.case, reply, again)
         if first.status in (200, 201):
             assert reply.replayed, (started.case, first, reply)
-        left = since(started.before, await counted(self.harness, kind.service))
-        assert left == self.alone[started.case.kind], (started.case, left)
+        effect = since(started.before, await counted(self.harness, kind.service))
+        assert effect == self.alone[started.case.kind], (started.case, effect)
         by_gateway = started.case.victim == SERVICE and not started.case.is_on_the_way and first.status in (200, 201)
         return Outcome(first.status, first.replayed if by_gateway else reply.replayed)
 
 
-def rounds(wanted: Iterable[Case]) -> list[list[Case]]:
+def rounds(chosen: Iterable[Case]) -> list[list[Case]]:
     """Groups the cases: those of one round hold different processes and write to different databases."""
     lanes: dict[str, list[Case]] = {}
-    for case in wanted:
+    for case in chosen:
         lane = "alone" if case.at == "gateway" or case.point in CONSUMER else case.at
         lanes.setdefault(lane, []).append(case)
     alone = [[case] for case in lanes.pop("alone", [])]
-    return alone + [[case for case in some if case] for some in itertools.zip_longest(*lanes.values())]
+    return alone + [[case for case in column if case] for column in itertools.zip_longest(*lanes.values())]
 
 
 def described(outcomes: dict[Case, Outcome]) -> list[str]:

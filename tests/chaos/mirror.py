@@ -64,9 +64,9 @@ class Result:
         ]
         lines.append("kills: " + ", ".join(f"{count} {who}" for who, count in sorted(self.kills.items())))
         lines += [f"kills of {name}: {count}" for name, count in self.program_kills.items()]
-        lines += [f"{count:8} {what}" for what, count in sorted(self.written.items())]
-        for name, found in self.differences.items():
-            lines += [f"{len(found)} records of {name} differ", *found[:10]]
+        lines += [f"{count:8} {activity}" for activity, count in sorted(self.written.items())]
+        for name, differing in self.differences.items():
+            lines += [f"{len(differing)} records of {name} differ", *differing[:10]]
         return "\n".join(lines) + "\n"
 
 
@@ -121,9 +121,9 @@ async def mirrored(
                 await harness.relay_rests(name)
             for name in CONSUMERS:
                 await harness._catch_up(name)
-            lists, found = await equal_at_last(reader.listed, follower, programs, settle_seconds)
+            lists, differing = await equal_at_last(reader.listed, follower, programs, settle_seconds)
             await harness.clear_documents()
-            found["the lists rendered anew"] = differences(await reader.listed(), lists)
+            differing["the lists rendered anew"] = differences(await reader.listed(), lists)
             for task in copying:
                 assert not task.done() or task.cancelled() or task.exception() is None, task.exception()
         finally:
@@ -136,7 +136,7 @@ async def mirrored(
     return Result(
         seed,
         lists,
-        found,
+        differing,
         follower.gone,
         writers.answers,
         killer.by_process(),
@@ -153,7 +153,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak-copies", description=__doc__)
     parser.add_argument("--seconds", type=float, default=1800, help="the writers end after so many")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
-    given = parser.parse_args()
+    options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     say: Callable[[str], object] = sys.stdout.write
     with (
@@ -164,11 +164,11 @@ def main() -> int:
         run = mirrored(
             harness,
             folder,
-            seed=given.seed,
+            seed=options.seed,
             kills=sys.maxsize,
             apart_seconds=(2, 6),
             settle_seconds=300,
-            seconds=given.seconds,
+            seconds=options.seconds,
         )
         result = asyncio.run(run)
     say(str(result))

@@ -104,20 +104,20 @@ class Reader:
 
     async def walked(self, path: str) -> dict[int, bytes]:
         """Every record of a list."""
-        found: dict[int, bytes] = {}
+        records: dict[int, bytes] = {}
         more: dict[str, str] = {}
         while True:
             page = msgspec.json.decode(await self.get(path, limit=200, **more), type=Page)
-            found |= {msgspec.json.decode(one, type=Headed).entity_id: bytes(one) for one in page.data}
+            records |= {msgspec.json.decode(document, type=Headed).entity_id: bytes(document) for document in page.data}
             if page.next_cursor is None:
-                return found
+                return records
             more = {"cursor": page.next_cursor}
 
     async def listed(self) -> Records:
         """Every record of every kind, as the lists have it."""
-        found = {kind: await self.walked(f"/{kind}") for kind in KINDS if kind != "readings"}
-        readings = [await self.walked(f"/meters/{meter_id}/readings") for meter_id in found["meters"]]
-        return found | {"readings": {key: one for each in readings for key, one in each.items()}}
+        records = {kind: await self.walked(f"/{kind}") for kind in KINDS if kind != "readings"}
+        readings = [await self.walked(f"/meters/{meter_id}/readings") for meter_id in records["meters"]]
+        return records | {"readings": {key: reading for each in readings for key, reading in each.items()}}
 
 
 class Follower:
@@ -157,19 +157,19 @@ class Follower:
             del self._cursors[kind]
             self.expired += 1
             return True
-        ids = [one.entity_id for one in page.data]
+        ids = [change.entity_id for change in page.data]
         assert len(set(ids)) == len(ids) <= limit == page.limit, page
         assert page.next_cursor is None or len(ids) == limit, "more waits behind a page that is not full"
-        for one in page.data:
-            assert (one.schema_version, one.entity_type) == (1, TYPES[kind]), one
-            assert one.gone == (bytes(one.record) == b"null"), one
-            if one.gone:
-                self.records[kind].pop(one.entity_id, None)
-                self.gone[kind].add(one.entity_id)
+        for change in page.data:
+            assert (change.schema_version, change.entity_type) == (1, TYPES[kind]), change
+            assert change.gone == (bytes(change.record) == b"null"), change
+            if change.gone:
+                self.records[kind].pop(change.entity_id, None)
+                self.gone[kind].add(change.entity_id)
             else:
-                assert msgspec.json.decode(one.record, type=Headed).entity_id == one.entity_id
-                self.records[kind][one.entity_id] = bytes(one.record)
-                self.gone[kind].discard(one.entity_id)
+                assert msgspec.json.decode(change.record, type=Headed).entity_id == change.entity_id
+                self.records[kind][change.entity_id] = bytes(change.record)
+                self.gone[kind].discard(change.entity_id)
         self._cursors[kind] = page.resume_cursor
         self.begun[kind].set()
         self.pages += 1
@@ -216,11 +216,11 @@ class Program:
 
     @property
     def records(self) -> Records:
-        found: Records = {kind: {} for kind in KINDS}
+        records: Records = {kind: {} for kind in KINDS}
         with sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=60) as copy:
             for kind, entity_id, record in copy.execute("SELECT kind, id, json FROM record"):
-                found[kind][entity_id] = record.encode()
-        return found
+                records[kind][entity_id] = record.encode()
+        return records
 
     def form(self, record: bytes) -> bytes:
         """A record as this copy spells it."""
@@ -237,12 +237,12 @@ class TypeScriptProgram(Program):
 
     @property
     def records(self) -> Records:
-        found: Records = {kind: {} for kind in KINDS}
+        records: Records = {kind: {} for kind in KINDS}
         with closing(sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=60)) as copy:
             for kind in KINDS:
                 rows = copy.execute(f"SELECT entity_id, record FROM {kind}")
-                found[kind] = {entity_id: self.form(record.encode()) for entity_id, record in rows}
-        return found
+                records[kind] = {entity_id: self.form(record.encode()) for entity_id, record in rows}
+        return records
 
     def form(self, record: bytes) -> bytes:
         # JavaScript has one kind of number: 12.0 is 12 there.
@@ -251,21 +251,21 @@ class TypeScriptProgram(Program):
 
 def differences(copy: Records, lists: Records) -> list[str]:
     """Each record that differs, in words."""
-    found = []
+    sentences = []
     for kind, listed in lists.items():
         copied = copy[kind]
-        found += [f"{kind} {one}: missing" for one in listed.keys() - copied.keys()]
-        found += [f"{kind} {one}: not in the list" for one in copied.keys() - listed.keys()]
-        found += [
-            f"{kind} {one}:\n  copied {copied[one].decode()}\n  listed {listed[one].decode()}"
-            for one in listed.keys() & copied.keys()
-            if copied[one] != listed[one]
+        sentences += [f"{kind} {entity_id}: missing" for entity_id in listed.keys() - copied.keys()]
+        sentences += [f"{kind} {entity_id}: not in the list" for entity_id in copied.keys() - listed.keys()]
+        sentences += [
+            f"{kind} {entity_id}:\n  copied {copied[entity_id].decode()}\n  listed {listed[entity_id].decode()}"
+            for entity_id in listed.keys() & copied.keys()
+            if copied[entity_id] != listed[entity_id]
         ]
-    return found
+    return sentences
 
 
 def formed(records: Records, form: Callable[[bytes], bytes]) -> Records:
-    return {kind: {key: form(one) for key, one in of_kind.items()} for kind, of_kind in records.items()}
+    return {kind: {key: form(document) for key, document in of_kind.items()} for kind, of_kind in records.items()}
 
 
 async def equal_at_last(
@@ -275,8 +275,8 @@ async def equal_at_last(
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
         truth: Records = await lists()
-        found = {"changes": differences(follower.records, truth)}
-        found |= {one.name: differences(one.records, formed(truth, one.form)) for one in programs}
-        if not any(found.values()) or asyncio.get_running_loop().time() > deadline:
-            return truth, found
+        differing = {"changes": differences(follower.records, truth)}
+        differing |= {program.name: differences(program.records, formed(truth, program.form)) for program in programs}
+        if not any(differing.values()) or asyncio.get_running_loop().time() > deadline:
+            return truth, differing
         await asyncio.sleep(1)

@@ -68,14 +68,14 @@ LIFE_SAFETY = "A walk of consultants"
 
 def _rpcs() -> dict[str, tuple[str, Any]]:
     """By RPC: its service, the class of its request."""
-    found = {}
+    rpcs = {}
     for service, contracts in CONTRACTS.items():
         for contract in contracts:
-            for one in contract.DESCRIPTOR.services_by_name.values():
-                for method in one.methods:
+            for service_type in contract.DESCRIPTOR.services_by_name.values():
+                for method in service_type.methods:
                     request = getattr(contract, method.input_type.name, None)
-                    found[method.name] = (service, request)
-    return found
+                    rpcs[method.name] = (service, request)
+    return rpcs
 
 
 RPCS = _rpcs()
@@ -122,14 +122,14 @@ class Writers:
         await self._import("Inspections", [self._inspection(n) for n in range(4 * PROPERTIES)])
         await self._import("Tickets", [self._ticket(n) for n in range(TICKETS)])
         await self._import("Turns", [self._turn(n) for n in range(0, PROPERTIES * UNITS_EACH, 2)])
-        self._ids["staff"] = [one.staff_id for one in (await self._ask("ListStaff")).staff]
+        self._ids["staff"] = [member.staff_id for member in (await self._ask("ListStaff")).staff]
         for kind in ("properties", "units", "assets", "vendors", "inspections", "meters", "tickets", "turns"):
             self._ids[kind] = await asyncio.to_thread(self._walked, f"/{kind}")
         for meter_id in self._ids["meters"]:
             self._readings[meter_id] = await asyncio.to_thread(self._walked, f"/meters/{meter_id}/readings")
 
     def _walked(self, path: str) -> list[int]:
-        return [one["entity_id"] for one in self.caller.company.walk(path)]
+        return [record["entity_id"] for record in self.caller.company.walk(path)]
 
     async def run(self, writers: int, pause_seconds: float, ended: asyncio.Event) -> None:
         """Several do all acts in random order, again and again, until `ended` is set and each act was done once.
@@ -138,12 +138,12 @@ class Writers:
         """
         rounds = (self._chance.sample(self._acts, len(self._acts)) for _ in itertools.count())
         acts = itertools.chain.from_iterable(rounds)
-        left = len(self._acts)
+        acts_left = len(self._acts)
 
         async def writer() -> None:
-            nonlocal left
-            while left > 0 or not ended.is_set():
-                left -= 1
+            nonlocal acts_left
+            while acts_left > 0 or not ended.is_set():
+                acts_left -= 1
                 act = next(acts)
                 try:
                     await act()
@@ -168,8 +168,8 @@ class Writers:
 
     # Rows of files
 
-    def _name(self, what: str) -> str:
-        return f"{what} {next(self._numbers)} Größe"
+    def _name(self, noun: str) -> str:
+        return f"{noun} {next(self._numbers)} Größe"
 
     def _key(self) -> str:
         return f"mirror {self.company_id} {next(self._numbers)}"
@@ -201,15 +201,29 @@ class Writers:
         return {"external_id": f"U{n}", "property": f"P{n % PROPERTIES}", "name": self._name("Unit"), **parts}
 
     def _asset(self, n: int) -> dict[str, Any]:
-        made = {"category": "HVAC", "make": "Acme", "model": "X", "status": self._chance.choice(["Active", "Retired"])}
-        return {"external_id": f"A{n}", "property": f"P{n % PROPERTIES}", "name": self._name("Boiler"), **made} | (
-            {"location": "Cellar", "location_type": "mechanical_room"} if n % 2 else {"location": f"U{n}"}
-        )
+        description = {
+            "category": "HVAC",
+            "make": "Acme",
+            "model": "X",
+            "status": self._chance.choice(["Active", "Retired"]),
+        }
+        return {
+            "external_id": f"A{n}",
+            "property": f"P{n % PROPERTIES}",
+            "name": self._name("Boiler"),
+            **description,
+        } | ({"location": "Cellar", "location_type": "mechanical_room"} if n % 2 else {"location": f"U{n}"})
 
     def _meter(self, n: int) -> dict[str, Any]:
-        of = {"unit": f"U{n}"} if n % 2 else {}
-        made = {"utility_type": "water", "is_active": self._chance.random() < 0.8}
-        return {"external_id": f"M{n}", "property": f"P{n % PROPERTIES}", "name": self._name("Meter"), **made, **of}
+        place = {"unit": f"U{n}"} if n % 2 else {}
+        description = {"utility_type": "water", "is_active": self._chance.random() < 0.8}
+        return {
+            "external_id": f"M{n}",
+            "property": f"P{n % PROPERTIES}",
+            "name": self._name("Meter"),
+            **description,
+            **place,
+        }
 
     def _reading(self, n: int) -> dict[str, Any]:
         day = datetime.date(2024, 1, 1) + datetime.timedelta(days=n)
@@ -241,8 +255,8 @@ class Writers:
 
     async def _opens(self) -> None:
         body = {"unit_id": self._any("units"), "title": self._name("Drip"), "category": "Leak"}
-        made = await self._send(Write("", "POST", "/tickets", body))
-        self._ids["tickets"].append(made["entity_id"])
+        ticket = await self._send(Write("", "POST", "/tickets", body))
+        self._ids["tickets"].append(ticket["entity_id"])
 
     async def _progresses(self) -> None:
         status = self._chance.choice(STATUSES)
@@ -308,8 +322,8 @@ class Writers:
 
     async def _renames_unit(self) -> None:
         external_id = f"X{next(self._numbers)}"  # the files then make another unit
-        one = {"name": self._name("Unit")} if self._chance.random() < 0.8 else {"external_id": external_id}
-        await self._ask("UpdateUnit", unit_id=self._any("units"), **one)
+        change = {"name": self._name("Unit")} if self._chance.random() < 0.8 else {"external_id": external_id}
+        await self._ask("UpdateUnit", unit_id=self._any("units"), **change)
 
     async def _renames_staff(self) -> None:
         await self._ask("UpdateStaff", staff_id=self._any("staff"), name=self._name("Bo"))
@@ -335,7 +349,7 @@ class Writers:
         )
 
     async def _plans_inspection(self) -> None:
-        made = await self._ask(
+        scheduled = await self._ask(
             "ScheduleInspection",
             property_id=self._any("properties"),
             title=self._name("Stairs"),
@@ -343,7 +357,7 @@ class Writers:
             assignee_id=self._any("staff"),
             row=["Rail", "Light"],
         )
-        self._ids["inspections"].append(made.document.entity_id)
+        self._ids["inspections"].append(scheduled.document.entity_id)
 
     async def _walks_inspection(self) -> None:
         inspection_id = self._any("inspections")
@@ -362,8 +376,8 @@ class Writers:
     async def _reads_meter(self) -> None:
         meter_id, number = self._any("meters"), next(self._numbers)
         period = {"period_start": f"2025-06-01T00:00:00.{number:06}Z", "period_end": "2025-06-30T00:00:00Z"}
-        made = await self._ask("RecordReading", meter_id=meter_id, **period, consumption=number / 8)
-        self._readings[meter_id].append(made.document.entity_id)
+        recorded = await self._ask("RecordReading", meter_id=meter_id, **period, consumption=number / 8)
+        self._readings[meter_id].append(recorded.document.entity_id)
 
     async def _corrects_reading(self) -> None:
         meter_id = self._any("meters")
@@ -405,10 +419,10 @@ class Writers:
 
     async def _ask(self, rpc: str, **values: Any) -> Any:
         """The answer of an RPC, asked until it comes. Raises Refusal."""
-        service, made = RPCS[rpc]
-        if "idempotency_key" in made.DESCRIPTOR.fields_by_name:
+        service, request_type = RPCS[rpc]
+        if "idempotency_key" in request_type.DESCRIPTOR.fields_by_name:
             values["idempotency_key"] = self._key()
-        request = made(**values)
+        request = request_type(**values)
         running = self.harness.services[service]
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:

@@ -60,11 +60,11 @@ class Names:
                 continue
             end = query.index(0, 12) + 1  # the question's name, after the header
             (kind,) = struct.unpack("!H", query[end : end + 2])
-            found = self._addresses() if kind == A else []
+            addresses = self._addresses() if kind == A else []
             records = b"".join(
-                b"\xc0\x0c" + struct.pack("!HHIH", A, 1, 0, 4) + socket.inet_aton(address) for address in found
+                b"\xc0\x0c" + struct.pack("!HHIH", A, 1, 0, 4) + socket.inet_aton(address) for address in addresses
             )
-            head = query[:2] + struct.pack("!HHHHH", 0x8580, 1, len(found), 0, 0)
+            head = query[:2] + struct.pack("!HHHHH", 0x8580, 1, len(addresses), 0, 0)
             self._socket.sendto(head + query[12 : end + 4] + records, client)
 
 
@@ -106,9 +106,9 @@ class Node:
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while some := await reader.read(65536):
+            while received := await reader.read(65536):
                 await self._is_there.wait()
-                writer.write(some)
+                writer.write(received)
                 await writer.drain()
         except OSError:
             pass

@@ -119,16 +119,16 @@ class Processes:
     def _write_runtime(self, keys: Keys) -> None:
         """Writes runtime.json, where the command line finds the processes."""
         self.system.state.mkdir(exist_ok=True)
-        found = {
+        runtime = {
             "base_url": self.system.base_url,
             "admin_url": "http://127.0.0.1/",
             "pid": os.getpid(),
             "state_dir": str(self.system.state),
             "operator_key_file": str(keys.folder / "operator.jwk"),
             "identity_ring_file": str(keys.folder / "ring.jwks"),
-            "processes": {name: {"pid": 0, "grpc": one.target} for name, one in self.services.items()},
+            "processes": {name: {"pid": 0, "grpc": service.target} for name, service in self.services.items()},
         }
-        (self.system.state / "runtime.json").write_text(json.dumps(found))
+        (self.system.state / "runtime.json").write_text(json.dumps(runtime))
 
     def settings_of(self, name: str) -> dict[str, str]:
         """What a service is started with besides the settings of every service."""
@@ -141,9 +141,9 @@ class Processes:
 
     def arm(self, name: str, point: str, how: str = "kill") -> None:
         """Arms the failpoint. how: `kill` or `hold` of the service's next process that reaches it."""
-        made = self._failpoint_file(name).with_suffix(".new")
-        made.write_text(f"{point} {how}")
-        made.rename(self._failpoint_file(name))
+        new_file = self._failpoint_file(name).with_suffix(".new")
+        new_file.write_text(f"{point} {how}")
+        new_file.rename(self._failpoint_file(name))
 
     async def killed_at_point(self, name: str) -> None:
         """Waits until the service was killed at its point."""

@@ -66,10 +66,10 @@ class Soak:
         timeout = aiohttp.ClientTimeout(total=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
             causes = Causes(self.harness, self.plan, random.Random(self.seed), session)
-            made = await causes.found()
-            self._ids = {one: sub_id for one, (sub_id, _) in made.items()}
-            self.endpoints.tell_secrets({one.path: secret for one, (_, secret) in made.items()})
-            self._say(f"{self._elapsed():4.0f} s: {len(made)} subscriptions of {len(causes.companies)} companies")
+            created = await causes.found()
+            self._ids = {subscription: sub_id for subscription, (sub_id, _) in created.items()}
+            self.endpoints.tell_secrets({subscription.path: secret for subscription, (_, secret) in created.items()})
+            self._say(f"{self._elapsed():4.0f} s: {len(created)} subscriptions of {len(causes.companies)} companies")
             killer = Killer(self.harness, random.Random(self.seed + 1), apart_seconds)
             started_at = time.monotonic()
             happening = asyncio.create_task(causes.run())
@@ -164,14 +164,14 @@ class Soak:
 
     async def _listed(self) -> dict[Subscription, dict[str, Listed]]:
         """The waiting and parked deliveries of every subscription, as the operator's list has them, by event id."""
-        found = {}
-        for one, sub_id in self._ids.items():
-            shown: dict[str, Listed] = {}
+        by_subscription = {}
+        for subscription, sub_id in self._ids.items():
+            undelivered: dict[str, Listed] = {}
             for state, name in STATES.items():
                 request = pb.ListDeliveriesRequest(sub_id=sub_id, limit=PAGE, state=state)
                 while True:
                     page = await self.harness.operator("svc-webhooks", request)
-                    shown |= {
+                    undelivered |= {
                         each.event_id: Listed(name, len(each.attempts))
                         for each in page.deliveries
                         if each.state == state
@@ -179,8 +179,8 @@ class Soak:
                     if len(page.deliveries) < PAGE or page.deliveries[-1].event_id == request.before_event_id:
                         break
                     request.before_event_id = page.deliveries[-1].event_id
-            found[one] = shown
-        return found
+            by_subscription[subscription] = undelivered
+        return by_subscription
 
 
 def say(text: str) -> None:
@@ -198,23 +198,25 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600, help="it ends by then")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--calm", action="store_true", help="kill nobody")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        plan = planned(given.events, given.subscriptions, given.bad)
+        plan = planned(options.events, options.subscriptions, options.bad)
     except ValueError as error:
         parser.error(str(error))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     began = time.monotonic()
     try:
         with server_folder() as folder, listening(folder / "endpoints") as endpoints:
-            say(f"{plan.events} events, {len(plan.subscriptions)} subscriptions, {given.bad} bad; seed {given.seed}")
+            say(
+                f"{plan.events} events, {len(plan.subscriptions)} subscriptions, {options.bad} bad; seed {options.seed}"
+            )
             with running_harness(
                 folder, endpoints, dispatchers=2, fsync=True, webhooks=settings(endpoints, 5)
             ) as harness:
                 say(f"{time.monotonic() - began:4.0f} s: Makeready stands")
-                soak = Soak(harness, endpoints, plan, seed=given.seed, seconds=given.seconds, say=say)
+                soak = Soak(harness, endpoints, plan, seed=options.seed, seconds=options.seconds, say=say)
                 soak.began = began
-                run = asyncio.run(soak.run(kills_max=0 if given.calm else None, apart_seconds=(2.0, 5.0)))
+                run = asyncio.run(soak.run(kills_max=0 if options.calm else None, apart_seconds=(2.0, 5.0)))
     except KeyboardInterrupt:
         say("interrupted")
         return 130

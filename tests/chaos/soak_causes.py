@@ -75,12 +75,12 @@ class Causes:
             await self._import(number, "properties", [PROPERTY])
             await self._import(number, "units", units)
             self._units.append([unit["entity_id"] async for unit in self._walk(number, "/units")])
-        found = {}
-        for one in self.plan.subscriptions:
-            body = {"destination_url": one.destination_url, "events": list(one.heard)}
-            made = await self._insist(one.company, "POST", "/webhooks", body)
-            found[one] = made["entity_id"], made["secret"]
-        return found
+        created = {}
+        for subscription in self.plan.subscriptions:
+            body = {"destination_url": subscription.destination_url, "events": list(subscription.heard)}
+            record = await self._insist(subscription.company, "POST", "/webhooks", body)
+            created[subscription] = record["entity_id"], record["secret"]
+        return created
 
     # Meanwhile
 
@@ -162,14 +162,14 @@ class Causes:
         headers = {"Authorization": f"Bearer {next(self._keys[company])}", "Idempotency-Key": f"soak {number}"}
         wait_seconds = 0.05
         while True:
-            status, code, found = await self._send(method, path, headers, body)
+            status, code, answered = await self._send(method, path, headers, body)
             self.answers[f"{method}: {status} {code}".strip()] += 1
             if status in (200, 201):
                 if number % KEYS_TRIED_AGAIN == 0:
                     await self._try_again(path, headers)
-                return found
+                return answered
             if status not in (0, 429, 500) and code != "idempotency_in_progress":
-                raise AssertionError(f"{method} {path}: {status} {found}")
+                raise AssertionError(f"{method} {path}: {status} {answered}")
             await asyncio.sleep(wait_seconds)
             wait_seconds = min(1.0, 1.5 * wait_seconds)
 
@@ -177,10 +177,10 @@ class Causes:
         """Sends an operation of another service with the key of a write that was done. It must have no effect."""
         is_webhook = path == "/webhooks"
         other, body = ("/tickets", UNWANTED_TICKET) if is_webhook else ("/webhooks", UNWANTED_SUBSCRIPTION)
-        status, code, found = await self._send("POST", other, headers, body)
+        status, code, answered = await self._send("POST", other, headers, body)
         self.answers[f"key of another write: {status} {code}".strip()] += 1
         if status not in (0, 429, 500) and code not in ("idempotency_mismatch", "idempotency_in_progress"):
-            raise AssertionError(f"POST {other} with the key of {path}: {status} {found}")
+            raise AssertionError(f"POST {other} with the key of {path}: {status} {answered}")
 
     async def _send(
         self, method: str, path: str, headers: dict[str, str], body: dict[str, Any] | None = None
@@ -189,31 +189,35 @@ class Causes:
         url = self.harness.system.base_url + path
         try:
             async with self._session.request(method, url, json=body, headers=headers) as response:
-                found = json.loads(await response.read())
+                answered = json.loads(await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return 0, type(error).__name__, None
-        return response.status, "" if response.status < 400 else found["error"]["code"], found
+        return response.status, "" if response.status < 400 else answered["error"]["code"], answered
 
     # Afterwards
 
     async def truth(self, *, whole: bool) -> set[Cause]:
         """The causes that happened, derived from the served records. whole: fails unless they are all those planned."""
-        found: set[Cause] = set()
+        causes: set[Cause] = set()
         for number, share in enumerate(self.plan.shares):
             tickets = [ticket async for ticket in self._walk(number, "/tickets")]
             turns = [turn async for turn in self._walk(number, "/turns")]
             if whole and (len(tickets), len(turns)) != (share.imported + share.opened, share.moved):
                 raise AssertionError(f"company {number} has {len(tickets)} tickets and {len(turns)} turns for {share}")
             of_company = {
-                *(Cause(number, CREATED, one["entity_id"], "") for one in tickets),
-                *(Cause(number, CHANGED, one["entity_id"], to) for one in tickets for to in CHAINS[one["status"]]),
-                *(Cause(number, MOVED, one["entity_id"], "Occupied") for one in turns),
-                *(Cause(number, MOVED, one["entity_id"], "Notice") for one in turns if one["move_out_date"]),
+                *(Cause(number, CREATED, ticket["entity_id"], "") for ticket in tickets),
+                *(
+                    Cause(number, CHANGED, ticket["entity_id"], to)
+                    for ticket in tickets
+                    for to in CHAINS[ticket["status"]]
+                ),
+                *(Cause(number, MOVED, turn["entity_id"], "Occupied") for turn in turns),
+                *(Cause(number, MOVED, turn["entity_id"], "Notice") for turn in turns if turn["move_out_date"]),
             }
             if whole and len(of_company) != share.events:
                 raise AssertionError(f"company {number} has causes of {len(of_company)} events for {share}")
-            found |= of_company
-        return found
+            causes |= of_company
+        return causes
 
     async def _walk(self, company: int, path: str) -> AsyncIterator[dict[str, Any]]:
         """Every record of a list."""

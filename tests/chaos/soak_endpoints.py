@@ -34,10 +34,10 @@ class Endpoints:
 
     def tell_secrets(self, secrets: dict[str, str]) -> None:
         """Passes on signing secrets, by path. Call it before anything is sent there."""
-        known = json.loads(self._secrets.read_text()) if self._secrets.exists() else {}
-        made = self._secrets.with_suffix(".new")
-        made.write_text(json.dumps(known | secrets))
-        made.rename(self._secrets)
+        secrets_by_path = json.loads(self._secrets.read_text()) if self._secrets.exists() else {}
+        new_file = self._secrets.with_suffix(".new")
+        new_file.write_text(json.dumps(secrets_by_path | secrets))
+        new_file.rename(self._secrets)
 
     def arrivals(self) -> Iterator[Arrival]:
         """In order of arrival."""

@@ -79,18 +79,18 @@ class _Log:
         self._lines: list[bytes] = []
 
     def add(self, path: str, headers: dict[bytes, bytes], body: bytes, answered: int) -> None:
-        one = _decoder.decode(body)
+        event = _decoder.decode(body)
         arrival = Arrival(
             round(time.time(), 3),
             path,
             int(headers.get(b"service-attempt", b"0")),
             answered,
             self._signed(path, headers.get(b"service-signature", b""), body),
-            one.event_id,
+            event.event_id,
             hashlib.blake2b(body, digest_size=8).hexdigest(),
-            one.event,
-            one.data.entity_id,
-            str(one.change.to) if one.change else "",
+            event.event,
+            event.data.entity_id,
+            str(event.change.to) if event.change else "",
         )
         self._lines.append(msgspec.json.encode(arrival))
 
@@ -137,13 +137,13 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._received += data
         while self._transport is not None:
-            head, ended, rest = self._received.partition(b"\r\n\r\n")
+            head, ended, following = self._received.partition(b"\r\n\r\n")
             headers = {name.lower(): value for name, value in _HEADER.findall(head)}
             length = int(headers.get(b"content-length", b"0"))
-            if not ended or len(rest) < length:
+            if not ended or len(following) < length:
                 return
-            self._received = rest[length:]
-            self._answer(head.split(b" ", 2)[1].decode(), headers, rest[:length])
+            self._received = following[length:]
+            self._answer(head.split(b" ", 2)[1].decode(), headers, following[:length])
 
     def _answer(self, path: str, headers: dict[bytes, bytes], body: bytes) -> None:
         kind = path.rpartition("-")[2]

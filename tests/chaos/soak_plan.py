@@ -104,21 +104,21 @@ def planned(events: int, subscriptions: int, bad: int, name: str = "soak") -> Pl
         around = [(companies * index // bad + steps) % companies for steps in range(companies)]
         alike = [number, *(other for other, heard in enumerate(HEARD) if heard == HEARD[number])]
         places = [(company, other) for other in alike for company in around]
-        free = [one for one in places if one not in kinds and one[0] + one[1] * companies < subscriptions]
+        free = [place for place in places if place not in kinds and place[0] + place[1] * companies < subscriptions]
         if free:
             kinds[free[0]] = kind
     if len(kinds) < bad:
         raise ValueError("there are too few subscriptions for so many bad endpoints, or too few ways to be bad")
-    made = []
+    planned_subscriptions = []
     for index in range(subscriptions):
         company, number = index % companies, index // companies
         kind = kinds.get((company, number), "good")
-        made.append(Subscription(name, company, number, HEARD[number % len(HEARD)], kind))
+        planned_subscriptions.append(Subscription(name, company, number, HEARD[number % len(HEARD)], kind))
     shares = [_share(events // companies + (index < events % companies)) for index in range(companies)]
-    return Plan(tuple(shares), tuple(made))
+    return Plan(tuple(shares), tuple(planned_subscriptions))
 
 
 def _share(events: int) -> Share:
     moved, opened = max(1, events // 200), max(2, events // 50)
-    rest = events - 2 * moved - 2 * opened - opened // 2
-    return Share(rest - rest // 5, rest // 5, opened, moved)
+    created = events - 2 * moved - 2 * opened - opened // 2
+    return Share(created - created // 5, created // 5, opened, moved)

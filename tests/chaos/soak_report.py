@@ -34,7 +34,7 @@ class Run:
 def report(run: Run) -> str:
     """A table of figures, then the faults if there are any."""
     verdict, plan = run.verdict, run.plan
-    bad = [one.kind for one in plan.subscriptions if one.kind != "good"]
+    bad = [subscription.kind for subscription in plan.subscriptions if subscription.kind != "good"]
     killed = _listed(Counter(kill.who for kill in run.kills))
     rows = {
         "events": f"{run.events}" + (f" of {plan.events}: the time was over" if run.events < plan.events else ""),
@@ -46,7 +46,7 @@ def report(run: Run) -> str:
         "delivered": f"{verdict.delivered}",
         "parked, shown with their attempts": f"{verdict.parked}",
         "still waiting, shown with their attempts": f"{verdict.waiting}",
-        "**missing**": f"**{sum(count for what, count in verdict.faults.items() if 'missing' in what)}**",
+        "**missing**": f"**{sum(count for fault, count in verdict.faults.items() if 'missing' in fault)}**",
         "requests that arrived": f"{verdict.requests}, all signatures good"
         if not verdict.faults["requests with a bad signature"]
         else f"{verdict.requests}",
@@ -62,9 +62,9 @@ def report(run: Run) -> str:
     }
     lines = ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
     if verdict.faults:
-        lines += ["", "**Faults**", "", *(f"- {count} {what}" for what, count in verdict.faults.items())]
+        lines += ["", "**Faults**", "", *(f"- {count} {fault}" for fault, count in verdict.faults.items())]
     return "\n".join(lines) + "\n"
 
 
 def _listed(counts: Counter[str]) -> str:
-    return ", ".join(f"{what} {count}" for what, count in sorted(counts.items())) or "none"
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"

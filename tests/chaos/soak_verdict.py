@@ -55,42 +55,42 @@ def judged(
     kills: Sequence[Kill],
 ) -> Verdict:
     """listed: the waiting and parked deliveries of each subscription, by event id, as the operator's list has them."""
-    found = Verdict()
-    by_path = {one.path: one for one in subscriptions}
+    verdict = Verdict()
+    by_path = {subscription.path: subscription for subscription in subscriptions}
     causes: dict[str, Cause] = {}
     digests: dict[str, str] = {}
     answers: dict[tuple[str, str], list[float]] = {}
     requests: Counter[tuple[str, str]] = Counter()
-    for one in arrivals:
-        if one.path not in by_path:
+    for arrival in arrivals:
+        if arrival.path not in by_path:
             continue  # of an earlier run
-        subscription = by_path[one.path]
-        cause = Cause(subscription.company, one.event, one.entity_id, one.to)
-        found.requests += 1
-        found.answered[one.answered] += 1
-        found.faults["requests with a bad signature"] += not one.signed
-        found.faults["attempts of one event with other bytes"] += digests.setdefault(one.event_id, one.digest) != (
-            one.digest
-        )
-        found.faults["event ids with two causes"] += causes.setdefault(one.event_id, cause) != cause
-        found.faults["requests to somebody who does not listen for it"] += one.event not in subscription.heard
-        requests[one.path, one.event_id] += 1
-        if one.answered == 200:
-            answers.setdefault((one.path, one.event_id), []).append(one.at)
+        subscription = by_path[arrival.path]
+        cause = Cause(subscription.company, arrival.event, arrival.entity_id, arrival.to)
+        verdict.requests += 1
+        verdict.answered[arrival.answered] += 1
+        verdict.faults["requests with a bad signature"] += not arrival.signed
+        verdict.faults["attempts of one event with other bytes"] += digests.setdefault(
+            arrival.event_id, arrival.digest
+        ) != (arrival.digest)
+        verdict.faults["event ids with two causes"] += causes.setdefault(arrival.event_id, cause) != cause
+        verdict.faults["requests to somebody who does not listen for it"] += arrival.event not in subscription.heard
+        requests[arrival.path, arrival.event_id] += 1
+        if arrival.answered == 200:
+            answers.setdefault((arrival.path, arrival.event_id), []).append(arrival.at)
     event_ids: dict[Cause, str] = {}
     for event_id, cause in causes.items():
-        found.faults["events without a cause"] += cause not in truth
-        found.faults["causes with two event ids"] += event_ids.setdefault(cause, event_id) != event_id
-    found.retried = sum(count > 1 for count in requests.values())
-    _count_deliveries(found, truth, subscriptions, event_ids, answers, listed)
-    _count_duplicates(found, answers, kills)
-    _count_seconds(found, sorted(times[0] for times in answers.values()))
-    found.faults = +found.faults
-    return found
+        verdict.faults["events without a cause"] += cause not in truth
+        verdict.faults["causes with two event ids"] += event_ids.setdefault(cause, event_id) != event_id
+    verdict.retried = sum(count > 1 for count in requests.values())
+    _count_deliveries(verdict, truth, subscriptions, event_ids, answers, listed)
+    _count_duplicates(verdict, answers, kills)
+    _count_seconds(verdict, sorted(times[0] for times in answers.values()))
+    verdict.faults = +verdict.faults
+    return verdict
 
 
 def _count_deliveries(
-    found: Verdict,
+    verdict: Verdict,
     truth: Collection[Cause],
     subscriptions: Sequence[Subscription],
     event_ids: Mapping[Cause, str],
@@ -100,36 +100,40 @@ def _count_deliveries(
     of_company: dict[tuple[int, str], list[Cause]] = {}
     for cause in truth:
         of_company.setdefault((cause.company, cause.event), []).append(cause)
-    for one in subscriptions:
-        for cause in (cause for event in one.heard for cause in of_company.get((one.company, event), ())):
-            found.expected += 1
+    for subscription in subscriptions:
+        for cause in (
+            cause for event in subscription.heard for cause in of_company.get((subscription.company, event), ())
+        ):
+            verdict.expected += 1
             event_id = event_ids.get(cause, "")
-            shown = listed.get(one, {}).get(event_id)
-            if (one.path, event_id) in answers:
-                found.delivered += 1
-            elif shown is None:
-                found.faults["deliveries that are missing: neither arrived nor shown"] += 1
-            elif shown.state == "parked" and one.kind not in DELIVERS:
-                found.parked += 1
-            elif shown.state == "waiting" and shown.attempts:
-                found.waiting += 1
+            delivery = listed.get(subscription, {}).get(event_id)
+            if (subscription.path, event_id) in answers:
+                verdict.delivered += 1
+            elif delivery is None:
+                verdict.faults["deliveries that are missing: neither arrived nor shown"] += 1
+            elif delivery.state == "parked" and subscription.kind not in DELIVERS:
+                verdict.parked += 1
+            elif delivery.state == "waiting" and delivery.attempts:
+                verdict.waiting += 1
             else:
-                found.faults[f"deliveries to a {one.kind} endpoint that are {shown.state}, {shown.attempts} tried"] += 1
+                verdict.faults[
+                    f"deliveries to a {subscription.kind} endpoint that are {delivery.state}, {delivery.attempts} tried"
+                ] += 1
 
 
-def _count_duplicates(found: Verdict, answers: Mapping[tuple[str, str], list[float]], kills: Sequence[Kill]) -> None:
+def _count_duplicates(verdict: Verdict, answers: Mapping[tuple[str, str], list[float]], kills: Sequence[Kill]) -> None:
     deaths = [kill for kill in kills if kill.who == POSTGRES or kill.who.startswith("svc-webhooks")]
     for times in answers.values():
-        found.duplicated += len(times) > 1
+        verdict.duplicated += len(times) > 1
         for first, second in pairwise(times):
-            found.duplicates += 1
+            verdict.duplicates += 1
             died = {
                 POSTGRES if kill.who == POSTGRES else "a dispatcher"
                 for kill in deaths
                 if first - LATE_SECONDS <= _without(kill) and kill.at <= second
             }
-            found.unexplained += not died
-            found.after[" and ".join(sorted(died)) or "nobody"] += 1
+            verdict.unexplained += not died
+            verdict.after[" and ".join(sorted(died)) or "nobody"] += 1
 
 
 def _without(kill: Kill) -> float:
@@ -137,11 +141,11 @@ def _without(kill: Kill) -> float:
     return max(kill.at, kill.back_at) if kill.who == POSTGRES else kill.at
 
 
-def _count_seconds(found: Verdict, firsts: Sequence[float]) -> None:
+def _count_seconds(verdict: Verdict, firsts: Sequence[float]) -> None:
     """firsts: when each delivery was first answered with a 2xx, ascending."""
     if len(firsts) < 2:
         return
-    found.longest_gap_seconds = max(after - before for before, after in pairwise(firsts))
-    found.deliveries_a_second = len(firsts) / (firsts[-1] - firsts[0])
+    verdict.longest_gap_seconds = max(after - before for before, after in pairwise(firsts))
+    verdict.deliveries_a_second = len(firsts) / (firsts[-1] - firsts[0])
     per_ten = Counter(int(at - firsts[0]) // 10 for at in firsts)
-    found.busiest_a_second = max(per_ten.values()) / 10
+    verdict.busiest_a_second = max(per_ten.values()) / 10

@@ -23,9 +23,9 @@ class Storm:
         self.harness = harness
         self.caller = caller
         self.number = next(_storms)
-        made = [kind.make(records) for kind in KINDS.values() for _ in range(each)]
+        writes = [kind.make(records) for kind in KINDS.values() for _ in range(each)]
         # Each storm has another order, and it is the same in every run.
-        self.writes = random.Random(self.number).sample(made, len(made))
+        self.writes = random.Random(self.number).sample(writes, len(writes))
         self.answers: dict[int, Reply] = {}
         self.attempts: list[Reply] = []
         self._waiting = iter(list(enumerate(self.writes)))
@@ -63,4 +63,6 @@ class Storm:
 
     def outcomes(self) -> Counter[tuple[int, str]]:
         """Counts the attempts by status and error code; without an answer, by 0 and the name of the exception."""
-        return Counter((one.status, one.code if one.status else one.body.decode()) for one in self.attempts)
+        return Counter(
+            (attempt.status, attempt.code if attempt.status else attempt.body.decode()) for attempt in self.attempts
+        )

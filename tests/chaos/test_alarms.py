@@ -47,16 +47,18 @@ def asked_for() -> None:
 @pytest.fixture(scope="module")
 async def company(harness: Harness) -> Company:
     """A company with a unit, and a subscription to what tests publish."""
-    made = await harness.company("Alarms")
+    alarms_company = await harness.company("Alarms")
     await asyncio.to_thread(
-        made.import_rows, "properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}]
+        alarms_company.import_rows, "properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}]
     )
-    await asyncio.to_thread(made.import_rows, "units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
+    await asyncio.to_thread(
+        alarms_company.import_rows, "units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}]
+    )
     body = {"destination_url": f"https://receiver.test{PATH}", "events": ["ticket.created", "vendor.hold"]}
-    reply = await asyncio.to_thread(harness.system.post, "/webhooks", made.keys["write"], body, "alarms")
+    reply = await asyncio.to_thread(harness.system.post, "/webhooks", alarms_company.keys["write"], body, "alarms")
     assert reply.status == 201
     await harness.all_published()
-    return made
+    return alarms_company
 
 
 @pytest.fixture
@@ -92,10 +94,10 @@ async def fires(
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         after = await asyncio.to_thread(scrapes, harness)
-        found = await asyncio.to_thread(firing, {name: [one, after[name]] for name, one in before.items()})
-        if set(alarms) <= found:
+        fired = await asyncio.to_thread(firing, {name: [scrape, after[name]] for name, scrape in before.items()})
+        if set(alarms) <= fired:
             return
-        assert time.monotonic() < deadline, found
+        assert time.monotonic() < deadline, fired
         if again is not None:
             await again()
         await asyncio.sleep(0.5)
@@ -142,16 +144,16 @@ async def test_all_is_well_but_that_no_console_runs(harness: Harness, company: C
     while True:
         before = scrapes(harness)
         await asyncio.sleep(1)
-        found = firing(
+        fired = firing(
             {
-                name: [one, scraped_after]
-                for (name, one), scraped_after in zip(before.items(), scrapes(harness).values(), strict=True)
+                name: [scraped_before, scraped_after]
+                for (name, scraped_before), scraped_after in zip(before.items(), scrapes(harness).values(), strict=True)
             },
             minutes=100,
         )
-        if found == {"ServiceGone"}:
+        if fired == {"ServiceGone"}:
             return
-        assert time.monotonic() < deadline, found
+        assert time.monotonic() < deadline, fired
 
 
 async def test_a_service_that_is_killed(harness: Harness, company: Company, mended: None) -> None:
@@ -170,13 +172,13 @@ async def test_a_pod_that_stops_and_does_not_end(harness: Harness, mended: None)
 
 
 async def test_another_version_that_restarts_again_and_again(harness: Harness, mended: None) -> None:
-    found = {name: [one] for name, one in scrapes(harness).items()}
+    scraped = {name: [scrape] for name, scrape in scrapes(harness).items()}
     for _ in range(4):
         await restarted(harness, "svc-tickets", MAKEREADY_REVISION="another")
-        for name, one in scrapes(harness).items():
-            found[name].append(one)
+        for name, scrape in scrapes(harness).items():
+            scraped[name].append(scrape)
         await asyncio.sleep(1)  # starts are told apart by their seconds
-    assert {"PodRestarts", "VersionsMixed"} <= firing(found)
+    assert {"PodRestarts", "VersionsMixed"} <= firing(scraped)
 
 
 async def test_slow_requests(harness: Harness, company: Company, mended: None) -> None:
@@ -333,8 +335,8 @@ async def test_deliveries_that_fail_and_expire(
         await opened(company, f"Fails {number}")
     today = datetime.datetime.combine((await now()).date(), datetime.time(12), datetime.UTC)
     async with thief(harness, "svc-catalog") as client:
-        made = public(id_at(today - datetime.timedelta(days=30)), company, today)
-        assert await publish(client, "svc-catalog", made)
+        message = public(id_at(today - datetime.timedelta(days=30)), company, today)
+        assert await publish(client, "svc-catalog", message)
     await harness.all_published()
     await asyncio.to_thread(harness.system.makeready, "sweep", "webhooks")
     await fires(harness, "DeliveriesFail", before=before)

@@ -22,11 +22,11 @@ async def test_writes_that_are_under_way_together_are_each_done_once(
     harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], victim: str, name: str, point: str
 ) -> None:
     writes = [KINDS[name].make(records) for _ in range(WRITES)]
-    asked = [(one, caller.api_key(), f"together {victim} {name} {point} {n}") for n, one in enumerate(writes)]
+    requests = [(write, caller.api_key(), f"together {victim} {name} {point} {n}") for n, write in enumerate(writes)]
     before = await counted(harness, "svc-tickets")
     try:
         harness.arm("svc-tickets", point, "kill" if victim == "svc-tickets" else "hold")
-        firsts = [asyncio.create_task(caller.send(*one)) for one in asked]
+        firsts = [asyncio.create_task(caller.send(*request)) for request in requests]
         if victim == "svc-tickets":
             await harness.killed_at_point(victim)
         else:
@@ -37,6 +37,6 @@ async def test_writes_that_are_under_way_together_are_each_done_once(
         await harness.mend()
     for first in await asyncio.gather(*firsts):
         assert first.status in (0, 200, 201, 500), first
-    replies = await asyncio.gather(*(caller.insist(*one) for one in asked))
-    assert {one.status for one in replies} == {201 if name == "create ticket" else 200}
+    replies = await asyncio.gather(*(caller.insist(*request) for request in requests))
+    assert {reply.status for reply in replies} == {201 if name == "create ticket" else 200}
     assert since(before, await counted(harness, "svc-tickets")) == sum_of(writes, "svc-tickets", alone)

@@ -62,8 +62,8 @@ def test_every_point_of_the_list_is_killed_at_somewhere() -> None:
 
 
 def test_the_list_names_the_points_that_the_code_passes() -> None:
-    found = set()
+    points = set()
     for project in ("chassis", "gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"):
         for file in (ROOT / project / project.replace("-", "_")).rglob("*.py"):
-            found |= set(re.findall(r'failpoint\("([a-z-]+)"\)', file.read_text()))
-    assert found == set(POINTS)
+            points |= set(re.findall(r'failpoint\("([a-z-]+)"\)', file.read_text()))
+    assert points == set(POINTS)

@@ -88,9 +88,9 @@ async def consumed(harness: Harness) -> None:
     await client.close()
 
 
-async def eventually(found: Callable[[], Awaitable[Any]], wanted: Any) -> None:
+async def eventually(current: Callable[[], Awaitable[Any]], expected: Any) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (last := await found()) != wanted:
+    while (last := await current()) != expected:
         assert time.monotonic() < deadline, last
         await asyncio.sleep(0.05)
 

@@ -27,10 +27,10 @@ class Heard:
         if int(company_id) == self._company_id:
             self.hints.append((service, kind, int(entity_id)))
 
-    async def until(self, *wanted: tuple[str, str, int]) -> None:
+    async def until(self, *expected: tuple[str, str, int]) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not set(wanted) <= set(self.hints):
-            assert time.monotonic() < deadline, (wanted, self.hints)
+        while not set(expected) <= set(self.hints):
+            assert time.monotonic() < deadline, (expected, self.hints)
             await asyncio.sleep(0.02)
 
 
@@ -76,9 +76,11 @@ async def test_a_write_through_each_context_makes_a_hint(harness: Harness, calle
             "svc-catalog", "SELECT id FROM property WHERE company_id = $1 AND external_id = 'H1'", company.company_id
         )
         last = await caller.send(KINDS["create webhook"].make(records), api_key, "hint after it")
-        made = [("svc-webhooks", "webhook_subscription", one.json["entity_id"]) for one in (first, last)]
-        await heard.until(*made, ("svc-catalog", "property", house))
-        assert [one for one in heard.hints if one[:2] == made[0][:2]] == made
+        hints = [
+            ("svc-webhooks", "webhook_subscription", subscription.json["entity_id"]) for subscription in (first, last)
+        ]
+        await heard.until(*hints, ("svc-catalog", "property", house))
+        assert [hint for hint in heard.hints if hint[:2] == hints[0][:2]] == hints
         await command(harness, "company", "update", str(company.company_id), "--timezone", "Europe/Oslo")
         await heard.until(("gateway", "company", company.company_id))
     await command(harness, "wait")  # later tests count rows, also those of replicas
@@ -121,8 +123,10 @@ async def test_a_write_that_is_refused_or_rolled_back_makes_no_hint(
         await harness.killed_at_point("svc-tickets")
         await harness.mend("svc-tickets")
         last = await marked(harness, caller, records, heard, "after")
-        assert [one[2] for one in heard.hints if one[:2] == ("svc-tickets", "ticket")] == [last]
+        assert [hint[2] for hint in heard.hints if hint[:2] == ("svc-tickets", "ticket")] == [last]
         assert not [
-            one for one in heard.hints if one[1] == "property" or (one[1].startswith("ticket") and one[2] == ticket)
+            hint
+            for hint in heard.hints
+            if hint[1] == "property" or (hint[1].startswith("ticket") and hint[2] == ticket)
         ]
     await command(harness, "wait")

@@ -30,8 +30,8 @@ class Sender(NamedTuple):
     async def claims(self) -> int:
         """How many writes had an effect."""
         sql = "SELECT count(*) AS claims FROM idempotency WHERE idempotency_key = $1"
-        found = [await self.caller.harness.query(name, sql, self.key) for name in SERVICES]
-        return sum(rows[0]["claims"] for rows in found)
+        claims = [await self.caller.harness.query(name, sql, self.key) for name in SERVICES]
+        return sum(rows[0]["claims"] for rows in claims)
 
 
 def without_body(write: Write) -> Write:
@@ -53,9 +53,9 @@ async def test_of_two_operations_at_once_exactly_one_has_an_effect(
 ) -> None:
     sender = Sender(caller, await harness.key(caller.company), f"race {pair}")
     writes = [KINDS[kind].make(records) for kind in pair]
-    sent = [one for _ in range(CLIENTS) for one in writes]
+    sent = [write for _ in range(CLIENTS) for write in writes]
     replies = await asyncio.gather(*map(sender.send, sent))
-    firsts = [n for n, one in enumerate(replies) if one.status in (200, 201) and not one.replayed]
+    firsts = [n for n, reply in enumerate(replies) if reply.status in (200, 201) and not reply.replayed]
     assert len(firsts) == 1 and await sender.claims() == 1
     winner = sent[firsts[0]]
     for write, reply in zip(sent, replies, strict=True):
@@ -78,9 +78,9 @@ async def test_many_refusals_at_once_leave_the_key_to_every_operation(
     notes = "SELECT count(*) AS notes FROM idempotency_note"
     before = await harness.query("gateway", notes)
     replies = await asyncio.gather(*(sender.send(without_body(write)) for _ in range(10)))
-    assert {one.status for one in replies} == {400}
+    assert {reply.status for reply in replies} == {400}
     assert await harness.query("gateway", notes) == before
-    other = next(one for one in KINDS.values() if one.service != KINDS[refused_kind].service)
+    other = next(kind for kind in KINDS.values() if kind.service != KINDS[refused_kind].service)
     assert (await sender.send(other.make(records))).status == 201
     assert code(await sender.send(write)) == MISMATCH and await sender.claims() == 1
 
@@ -101,7 +101,7 @@ async def test_a_kill_leaves_the_key_to_what_happened(
     killed = KINDS[kind].service if victim == "service" else victim
     sender = Sender(caller, await harness.key(caller.company), f"killed {victim} {point} {kind}")
     write = KINDS[kind].make(records)
-    other = next(one for one in KINDS.values() if one.service != KINDS[kind].service).make(records)
+    other = next(each for each in KINDS.values() if each.service != KINDS[kind].service).make(records)
     harness.arm(killed, point)
     first = asyncio.create_task(sender.send(write))
     await harness.killed_at_point(killed)
@@ -159,7 +159,7 @@ async def test_a_request_that_is_held_keeps_its_key(harness: Harness, caller: Ca
 
 async def test_writes_go_on_while_another_service_is_away(harness: Harness, caller: Caller, records: Records) -> None:
     api_key = await harness.key(caller.company)
-    used, tried, unused = (Sender(caller, api_key, f"away {what}") for what in ("used", "tried", "unused"))
+    used, tried, unused = (Sender(caller, api_key, f"away {state}") for state in ("used", "tried", "unused"))
     write, other = KINDS["create ticket"].make(records), KINDS["create webhook"].make(records)
     assert (await used.send(write)).status == 201
     await harness.stop("svc-tickets")
@@ -182,6 +182,6 @@ async def test_a_crash_of_postgresql_loses_no_note_of_a_write_that_was_answered(
     write, other = KINDS["create ticket"], KINDS["create webhook"].make(records)
     answered = await asyncio.gather(*(sender.send(write.make(records)) for sender in senders))
     harness.restart_postgres()
-    assert {one.status for one in answered} == {201}
+    assert {reply.status for reply in answered} == {201}
     for sender in senders:
         assert code(await caller.insist(other, api_key, sender.key)) == MISMATCH

@@ -49,7 +49,9 @@ SETTINGS = dict(
     line.split("=", 1) for line in (BASE / "settings.env").read_text().splitlines() if line and line[0] != "#"
 )
 DEPLOYMENT = next(
-    one for one in yaml.safe_load_all((BASE / "svc-tickets.yaml").read_text()) if one["kind"] == "Deployment"
+    manifest
+    for manifest in yaml.safe_load_all((BASE / "svc-tickets.yaml").read_text())
+    if manifest["kind"] == "Deployment"
 )
 REQUESTS_A_SECOND, READS_OF = 20, 4  # of so many requests all but one are reads
 FOUND_SECONDS = 4.0  # until a pod that hangs is given up: chassis.auth.clients
@@ -183,9 +185,11 @@ class Pods:
         self.api_port = free_port()
 
     def _new_gateway(self) -> RunningService:
-        own = self.harness.services["gateway"]
-        targets = dict(own.addresses) | {"svc-tickets": self.names.target(self.port)}
-        return RunningService("gateway", self.keys, own.database_url, own.nats_url, self.folder / "log", None, targets)
+        gateway = self.harness.services["gateway"]
+        targets = dict(gateway.addresses) | {"svc-tickets": self.names.target(self.port)}
+        return RunningService(
+            "gateway", self.keys, gateway.database_url, gateway.nats_url, self.folder / "log", None, targets
+        )
 
     @property
     def base_url(self) -> str:
@@ -209,14 +213,20 @@ class Pods:
     async def add(self, address: str = "") -> str:
         """Starts a pod; the name has it once it serves. address: of an earlier one."""
         address = address or next(self._addresses)
-        own = self.harness.services["svc-tickets"]
+        service = self.harness.services["svc-tickets"]
         target = f"{address}:{self.port}"
-        made = RunningService(
-            own.name, self.keys, own.database_url, own.nats_url, self.folder / "log", target, own.addresses
+        pod = RunningService(
+            service.name,
+            self.keys,
+            service.database_url,
+            service.nats_url,
+            self.folder / "log",
+            target,
+            service.addresses,
         )
         self._metrics[address] = f"127.0.0.1:{free_port()}"
         await asyncio.to_thread(
-            lambda: made.start(
+            lambda: pod.start(
                 MAKEREADY_DRAIN_SECONDS=str(self.times.drain),
                 MAKEREADY_CONNECTION_AGE_SECONDS=str(self.times.age),
                 MAKEREADY_METRICS_LISTEN=self._metrics[address],
@@ -224,7 +234,7 @@ class Pods:
         )
         while not await asyncio.to_thread(is_serving, target):  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.05)
-        self.running[address] = made
+        self.running[address] = pod
         self.names.live.append(address)
         return address
 
@@ -264,23 +274,23 @@ class Pods:
 
     async def counted(self, metric: re.Pattern[str]) -> dict[str, float]:
         """The metric of each pod, summed over the RPCs."""
-        found = {}
+        counts = {}
         for address in self.running:
             text = await asyncio.to_thread(read, f"http://{self._metrics[address]}/metrics")
-            found[address] = sum(float(count) for count in metric.findall(text))
-        return found
+            counts[address] = sum(float(count) for count in metric.findall(text))
+        return counts
 
     async def share(self, address: str, seconds: float) -> float:
         """The pod's share of the calls of the next seconds."""
         before = await self.counted(SERVED)
         await asyncio.sleep(seconds)
-        made = Counter(await self.counted(SERVED))
-        made.subtract(before)
-        return made[address] / max(1, made.total())
+        calls = Counter(await self.counted(SERVED))
+        calls.subtract(before)
+        return calls[address] / max(1, calls.total())
 
     def close(self) -> None:
-        for one in (*self.running.values(), self.gateway):
-            one.kill()
+        for process in (*self.running.values(), self.gateway):
+            process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -291,13 +301,13 @@ def names() -> Iterator[Names]:
 
 @pytest.fixture(scope="module")
 async def pods(harness: Harness, names: Names, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pods]:
-    made = Pods(harness, names, tmp_path_factory.mktemp("pods"))
+    rolling = Pods(harness, names, tmp_path_factory.mktemp("pods"))
     try:
-        await made.open()
-        yield made
-        await made.all_stopped()
+        await rolling.open()
+        yield rolling
+        await rolling.all_stopped()
     finally:
-        made.close()
+        rolling.close()
 
 
 @pytest.fixture
@@ -317,7 +327,7 @@ class Judged:
     """The load of the round."""
 
     async def __call__(
-        self, what: str, disturb: Callable[[], Awaitable[object]], is_good: Callable[[Load], bool]
+        self, title: str, disturb: Callable[[], Awaitable[object]], is_good: Callable[[Load], bool]
     ) -> None:
         """Fails where a round is not good in the longest times either, although each request was sent in time."""
         await self.pods.take(Times(SCALE))
@@ -326,7 +336,7 @@ class Judged:
             async with load.during():
                 await disturb()
                 await self.pods.all_stopped()
-            add_to_summary(what, load)
+            add_to_summary(title, load)
             await each_create_happened_once(load, self.harness)
             if is_good(load):
                 return
@@ -334,15 +344,15 @@ class Judged:
                 break
             await self.pods.take(self.pods.times.longer())
         assert load.late > LATE_SECONDS, load.statuses
-        SUMMARY["pods"].append(f"{what}: not judged, the machine was too busy")
+        SUMMARY["pods"].append(f"{title}: not judged, the machine was too busy")
 
 
-def add_to_summary(what: str, load: Load) -> None:
+def add_to_summary(title: str, load: Load) -> None:
     """A line of the summary."""
     answers = ", ".join(f"{count} {verb} {status}" for (verb, status), count in sorted(load.statuses.items()))
     span = max(load.failed_at) - min(load.failed_at) if load.failed_at else 0.0
     SUMMARY.setdefault("pods", []).append(
-        f"{what}: {answers}; {len(load.failed_at)} failed within {span:.1f} s; slowest {load.slowest:.1f} s; "
+        f"{title}: {answers}; {len(load.failed_at)} failed within {span:.1f} s; slowest {load.slowest:.1f} s; "
         f"sent {load.late:.2f} s late at most"
     )
 
@@ -360,7 +370,7 @@ async def each_create_happened_once(load: Load, harness: Harness) -> None:
         for event in (await harness.events(load.caller.company.company_id)).values()
         if event.public.event == "ticket.created"
     )
-    assert {events[one] for one in tickets} == {1}
+    assert {events[ticket] for ticket in tickets} == {1}
 
 
 def no_failure(load: Load) -> bool:
@@ -482,5 +492,5 @@ async def test_the_gateways_key_is_rotated_and_no_request_fails(pods: Pods, judg
 
     await judged("the gateway's key rotated", rotate, no_failure)
     kid = json.loads(key.read_text())["kid"]
-    ring = [one["kid"] for one in json.loads((key.parent / "ring.jwks").read_text())["keys"]]
+    ring = [jwk["kid"] for jwk in json.loads((key.parent / "ring.jwks").read_text())["keys"]]
     assert kid in ring and json.loads(first)["kid"] not in [kid, *ring]

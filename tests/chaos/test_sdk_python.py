@@ -66,11 +66,11 @@ async def test_each_create_is_one_ticket_while_the_gateway_is_killed(harness: Ha
             await until(lambda kill=kill: latest >= kill * CREATES // (KILLS + 1), "the creates do not go on")  # type: ignore[misc]
             await harness.kill("gateway")
             await harness.start("gateway")
-        for one in creates:
-            await asyncio.wrap_future(one)
+        for task in creates:
+            await asyncio.wrap_future(task)
     served = await asyncio.to_thread(list, reader.tickets.list())
-    assert Counter(one.title for one in served) == Counter(f"Tap {number}" for number in range(CREATES))
-    assert sorted(acknowledged) == [one.entity_id for one in served]
+    assert Counter(ticket.title for ticket in served) == Counter(f"Tap {number}" for number in range(CREATES))
+    assert sorted(acknowledged) == [ticket.entity_id for ticket in served]
     for client in (*clients, reader):
         client.close()
     await harness.all_events_arrived()

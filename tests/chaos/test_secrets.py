@@ -42,8 +42,8 @@ class Watch:
     def needles(self) -> Iterator[bytes]:
         """Secrets and keys raw, in hexadecimal (as PostgreSQL prints bytes) and in base64."""
         hidden = [secret[PREFIX_CHARACTERS:].encode() for secret in self.secrets]
-        for one in (*hidden, *KEYS):
-            yield from (one, one.hex().encode(), base64.b64encode(one).rstrip(b"="))
+        for hidden_text in (*hidden, *KEYS):
+            yield from (hidden_text, hidden_text.hex().encode(), base64.b64encode(hidden_text).rstrip(b"="))
 
     def found_in(self, text: bytes) -> list[bytes]:
         return [needle for needle in self.needles() if needle in text]
@@ -57,12 +57,12 @@ class Watch:
                 if answer.status != 500:
                     break
                 await asyncio.sleep(0.2)
-        found: Any = answer.json if answer.body else {}
-        if answer.status == 201 and "secret" in found:
-            self.secrets.append(found["secret"])
+        document: Any = answer.json if answer.body else {}
+        if answer.status == 201 and "secret" in document:
+            self.secrets.append(document["secret"])
         else:
             self.said.append(answer.body)
-        return found
+        return document
 
     async def makeready(self, *words: str) -> None:
         """Runs the command line; any exit status is accepted."""
@@ -106,8 +106,9 @@ class Watch:
                 " AND relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"
             )
             return {
-                one["name"]: await connection.fetchval(f"SELECT string_agg(x::text, ' ') FROM {one['name']} x") or ""
-                for one in tables
+                table["name"]: await connection.fetchval(f"SELECT string_agg(x::text, ' ') FROM {table['name']} x")
+                or ""
+                for table in tables
             }
         finally:
             await connection.close()
@@ -133,9 +134,9 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
     for number in range(2):
         body = {"destination_url": f"https://receiver.test/secrets/{number}", "events": ["ticket.created"]}
         for _ in range(2):  # created, then replayed
-            made = await watch.http("POST", "/webhooks", body, key=f"secrets {number}")
-        assert "secret" not in made
-        ids.append(made["entity_id"])
+            subscription = await watch.http("POST", "/webhooks", body, key=f"secrets {number}")
+        assert "secret" not in subscription
+        ids.append(subscription["entity_id"])
     assert len(watch.secrets) == 2
     await watch.ring(NEW, RING, warm=False)
     watch.said.append(watch.arguments())
@@ -164,20 +165,20 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
     assert receiver.at("/secrets/0")[0].is_signed_with(watch.secrets[0])
     assert receiver.at("/secrets/1")[0].is_signed_with(watch.secrets[2])
     await watch.makeready("webhooks", "list", str(watch.company_id))
-    for one in ids:
-        await watch.makeready("--json", "webhooks", "deliveries", str(one))
+    for sub_id in ids:
+        await watch.makeready("--json", "webhooks", "deliveries", str(sub_id))
     assert b'"error": "vault"' in b"".join(watch.said)
     await watch.http("GET", "/webhooks?limit=200")
 
-    for said in watch.said:
-        assert watch.found_in(said) == [], said[:2000]
+    for output in watch.said:
+        assert watch.found_in(output) == [], output[:2000]
     tables: dict[str, str] = {}
     for name in SERVICES:
         tables |= {f"{name}: {table}": text for table, text in (await watch.tables(name)).items()}
     assert [name for name, text in tables.items() if watch.found_in(text.encode())] == []
     # The search covered them: the visible prefix of a secret is found.
-    shown = watch.secrets[0][:PREFIX_CHARACTERS]
-    assert shown in tables["svc-webhooks: subscription"] and any(shown.encode() in said for said in watch.said)
+    prefix = watch.secrets[0][:PREFIX_CHARACTERS]
+    assert prefix in tables["svc-webhooks: subscription"] and any(prefix.encode() in output for output in watch.said)
     looked_at = set()
     for path in watch.files():
         with contextlib.suppress(FileNotFoundError):  # PostgreSQL creates and deletes files meanwhile
@@ -185,5 +186,5 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
             looked_at.add(path.name)
     assert {f"{name}.log" for name in SERVICES} <= looked_at
 
-    for one in ids:
-        await watch.http("DELETE", f"/webhooks/{one}")
+    for sub_id in ids:
+        await watch.http("DELETE", f"/webhooks/{sub_id}")

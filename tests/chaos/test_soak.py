@@ -34,8 +34,8 @@ def soaked(endpoints: Endpoints) -> Iterator[Harness]:
 
 async def soak(harness: Harness, endpoints: Endpoints, plan: Plan, *, kills: int, seed: int) -> Run:
     """One run, which must end with every delivery either delivered or parked."""
-    made = Soak(harness, endpoints, plan, seed=seed, seconds=SECONDS_MAX, say=lambda _: None)
-    run = await made.run(kills_max=kills, apart_seconds=(0.5, 1.5))
+    soak_run = Soak(harness, endpoints, plan, seed=seed, seconds=SECONDS_MAX, say=lambda _: None)
+    run = await soak_run.run(kills_max=kills, apart_seconds=(0.5, 1.5))
     assert run.is_good, report(run)
     assert run.verdict.waiting == 0 and run.verdict.delivered + run.verdict.parked == run.verdict.expected, report(run)
     assert len(run.kills) == kills

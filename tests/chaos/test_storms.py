@@ -25,20 +25,20 @@ async def storm(
     strike: Callable[[], Awaitable[None]],
 ) -> Storm:  # fmt: skip
     """Strikes at moments that the seed chooses; afterwards the effects must be those of an undisturbed run."""
-    made = Storm(harness, caller, records, each)
+    quiet_storm = Storm(harness, caller, records, each)
     before = await counted_all(harness)
     # Not among the last fifth: a strike needs writes under way.
-    moments = sorted(random.Random(seed).sample(range(1, len(made.writes) * 4 // 5), strikes))
+    moments = sorted(random.Random(seed).sample(range(1, len(quiet_storm.writes) * 4 // 5), strikes))
     try:
-        await made.blow(moments, strike)
+        await quiet_storm.blow(moments, strike)
     finally:
         await harness.mend()
-    await made.check(before, alone)
+    await quiet_storm.check(before, alone)
     await harness.all_events_arrived()
     SUMMARY.setdefault("storms", []).append(
-        f"storm, {seed}: {len(made.writes)} writes, {strikes} strikes, {dict(made.outcomes())}"
+        f"storm, {seed}: {len(quiet_storm.writes)} writes, {strikes} strikes, {dict(quiet_storm.outcomes())}"
     )
-    return made
+    return quiet_storm
 
 
 async def test_postgresql_killed_in_a_storm_of_two_hundred_writes_loses_and_doubles_nothing(
@@ -69,12 +69,12 @@ async def test_a_process_that_stops_under_load_ends_well_and_sends_no_half_answe
         await harness.stop(name)
         await harness.start(name)
 
-    made = await storm(harness, caller, records, alone, 12, 2, f"{name} stopped", strike)
-    seen = set(made.outcomes())
+    broken_storm = await storm(harness, caller, records, alone, 12, 2, f"{name} stopped", strike)
+    seen = set(broken_storm.outcomes())
     unanswered = {code for status, code in seen if status == 0}
-    assert unanswered <= (CLOSED if name == "gateway" else set()), made.outcomes()
+    assert unanswered <= (CLOSED if name == "gateway" else set()), broken_storm.outcomes()
     answered = {(200, ""), (201, ""), (409, "idempotency_in_progress"), (500, "internal_error")}
-    assert seen - {(0, code) for code in unanswered} <= answered, made.outcomes()
+    assert seen - {(0, code) for code in unanswered} <= answered, broken_storm.outcomes()
 
 
 async def test_every_event_of_all_this_reached_its_receiver_once(harness: Harness, caller: Caller) -> None:

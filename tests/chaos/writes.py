@@ -52,10 +52,10 @@ class Records:
         company.import_rows("tickets", rows)
         turns = [{"external_id": f"R{n}", "unit": f"U{n}", "move_in_date": "2024-04-01"} for n in range(occupied)]
         company.import_rows("turns", turns)
-        ids = [one["entity_id"] for one in company.walk("/units")]
+        ids = [unit["entity_id"] for unit in company.walk("/units")]
         self.unit_id = ids.pop()
         self._occupied, self._vacant = iter(ids[:occupied]), iter(ids[occupied:])
-        self._tickets = iter([one["entity_id"] for one in company.walk("/tickets")])
+        self._tickets = iter([ticket["entity_id"] for ticket in company.walk("/tickets")])
         company.system.makeready("wait")  # tests count rows, also those of replicas
 
     def ticket(self) -> int:

@@ -68,8 +68,8 @@ def system(receiver: Receiver, silent_port: int, published_receivers: dict[str, 
     try:
         running.start()
         # The demo company's deliveries wait: a test's sweep counts its own alone.
-        for one in running.makeready("webhooks", "list", str(running.demo["company_id"]))["subscriptions"]:
-            running.makeready("webhooks", "pause", str(one["entity_id"]))
+        for subscription in running.makeready("webhooks", "list", str(running.demo["company_id"]))["subscriptions"]:
+            running.makeready("webhooks", "pause", str(subscription["entity_id"]))
         yield running
         compare_with_gets(running, receiver)
     finally:
@@ -84,13 +84,13 @@ def compare_with_gets(running: System, receiver: Receiver) -> None:
         if delivery.json["event"] == "webhook.test":  # a person's test of an endpoint, about no record
             assert (delivery.json["data"], delivery.json["change"]) == ({}, None)
             continue
-        found = check_envelope(delivery.body)
-        place = place_of(found["data"])
+        envelope = check_envelope(delivery.body)
+        place = place_of(envelope["data"])
         if place is not None:
-            of = found["company_id"], place
-            last[of] = max(last.get(of, found), found, key=lambda one: str(one["occurred_at"]))
+            record = envelope["company_id"], place
+            last[record] = max(last.get(record, envelope), envelope, key=lambda envelope: str(envelope["occurred_at"]))
     compared = 0
-    for (company_id, place), found in last.items():
+    for (company_id, place), envelope in last.items():
         company = running.companies.get(company_id)
         if company is not None:
             got = running.get(place, company.keys["read"])
@@ -99,20 +99,23 @@ def compare_with_gets(running: System, receiver: Receiver) -> None:
                 got = running.get(place, company.keys["read"])
             if got.status != 403:  # the company is inactive
                 assert got.status == 200, got
-                compared += check_unless_changed(found, got.json)
+                compared += check_unless_changed(envelope, got.json)
     SUMMARIES["Events"] = f"{len(receiver.deliveries):6} deliveries as documented, {compared} records as their GETs\n"
 
 
 @pytest.fixture(scope="session")
 def world(system: System) -> Iterator[World]:
     """A company for hostile requests."""
-    made = World.of(system)
-    yield made
-    made.end()
+    played = World.of(system)
+    yield played
+    played.end()
     SUMMARIES["Hostile requests"] = "".join(
-        f"{sum(counts.values()):6} {what}\n"
+        f"{sum(counts.values()):6} {promise}\n"
         + "".join(f"{count:12} {write}\n" for write, count in sorted(counts.items()))
-        for what, counts in (("refused, nothing written, no key kept", made.tried), ("never a fault", made.answered))
+        for promise, counts in (
+            ("refused, nothing written, no key kept", played.tried),
+            ("never a fault", played.answered),
+        )
     )
 
 

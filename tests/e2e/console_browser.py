@@ -34,9 +34,9 @@ class Page:
 
     def element(self, element_id: str) -> str:
         """The text of the element with an id, which holds no other element."""
-        found = re.search(rf'id="{element_id}"[^>]*>([^<]*)<', self.text)
-        assert found, f"no element has the id {element_id}: {self.words}"
-        return html.unescape(found[1])
+        match = re.search(rf'id="{element_id}"[^>]*>([^<]*)<', self.text)
+        assert match, f"no element has the id {element_id}: {self.words}"
+        return html.unescape(match[1])
 
 
 class _Forms(HTMLParser):
@@ -86,7 +86,9 @@ class Browser:
         """Sends the last page's form for a path with a file, whose input stands after the fields."""
         boundary = "makeready-" + hashlib.md5(content, usedforsecurity=False).hexdigest()
         lead = f'--{boundary}\r\nContent-Disposition: form-data; name="'
-        parts = [f'{lead}{one}"\r\n\r\n{value}\r\n' for one, value in self.form(action, **values) if one != field]
+        parts = [
+            f'{lead}{control}"\r\n\r\n{value}\r\n' for control, value in self.form(action, **values) if control != field
+        ]
         head = f'{lead}{field}"; filename="{name}"\r\nContent-Type: application/octet-stream\r\n\r\n'
         body = "".join([*parts, head]).encode() + content + f"\r\n--{boundary}--\r\n".encode()
         return self._request("POST", action, body, f"multipart/form-data; boundary={boundary}")
@@ -94,11 +96,11 @@ class Browser:
     def form(self, action: str, **values: str | list[str]) -> list[tuple[str, str]]:
         """The last page's form that is posted to this path, filled in."""
         assert self.page is not None
-        found = next((sent for path, sent in _Forms(self.page.text).forms if path == action), None)
-        assert found is not None, f"no form for {action}: {self.page.words}"
-        kept = [(name, value) for name, value in found if name not in values]
+        fields = next((sent for path, sent in _Forms(self.page.text).forms if path == action), None)
+        assert fields is not None, f"no form for {action}: {self.page.words}"
+        kept = [(name, value) for name, value in fields if name not in values]
         for name, value in values.items():
-            kept += [(name, one) for one in (value if isinstance(value, list) else [value])]
+            kept += [(name, entered) for entered in (value if isinstance(value, list) else [value])]
         return kept
 
     def send(self, action: str, **values: str | list[str]) -> Page:
@@ -117,8 +119,8 @@ class Browser:
         finally:
             connection.close()
         for cookie in page.headers.get_all("Set-Cookie", []):
-            name, _, rest = cookie.partition("=")
-            value = rest.partition(";")[0].strip('"')
+            name, _, cookie_value = cookie.partition("=")
+            value = cookie_value.partition(";")[0].strip('"')
             if value:
                 self.cookies[name] = value
             else:

@@ -47,8 +47,8 @@ def objects(body: Any, path: Path = ()) -> Iterator[tuple[Path, Body]]:
 
 def fields(body: Body) -> Iterator[Path]:
     """The path of every value in the body."""
-    for path, one in objects(body):
-        for key, value in one.items():
+    for path, members in objects(body):
+        for key, value in members.items():
             yield (*path, key)
             if isinstance(value, list):
                 yield from ((*path, key, index) for index, _ in enumerate(value))
@@ -172,15 +172,15 @@ def depths(body: Body) -> Iterator[Case]:
 
 def twice(body: Body) -> Iterator[Case]:
     """Every key twice, at every level: with the same value, with another, and spelled with an escape."""
-    for path, one in objects(body):
-        for key, value in one.items():
+    for path, members in objects(body):
+        for key, value in members.items():
             for name, again, other in (
                 ("the same", raw(key), raw(value)),
                 ("null", raw(key), b"null"),
                 ("an escape", b'"\\u%04x%b"' % (ord(key[0]), key[1:].encode()), raw(value)),
             ):
-                found = raw(one)[:-1] + b"," + again + b":" + other + b"}"
-                yield f"{path} {key} twice, {name}", filled(body, path, found) if path else found
+                repeated = raw(members)[:-1] + b"," + again + b":" + other + b"}"
+                yield f"{path} {key} twice, {name}", filled(body, path, repeated) if path else repeated
 
 
 UNKNOWN_KEYS = (
@@ -192,16 +192,24 @@ UNKNOWN_KEYS = (
 
 def unknown_keys(body: Body) -> Iterator[Case]:
     """Unknown keys at every level, among them misspellings of known ones."""
-    for path, one in objects(body):
-        own = next(iter(one), "own-key")
-        likes = (own.upper(), own.title(), f" {own}", f"{own} ", own.replace("_", "-"), f"{own}\u200b", own[:-1])
-        others = [*UNKNOWN_KEYS, *(like for like in likes if like not in one)]
+    for path, members in objects(body):
+        first_name = next(iter(members), "own-key")
+        likes = (
+            first_name.upper(),
+            first_name.title(),
+            f" {first_name}",
+            f"{first_name} ",
+            first_name.replace("_", "-"),
+            f"{first_name}\u200b",
+            first_name[:-1],
+        )
+        others = [*UNKNOWN_KEYS, *(like for like in likes if like not in members)]
         for key in others:
             values: tuple[Any, ...] = (None, 1) if key in ("more", "__proto__") else ({},)
             for value in values:
-                changed = one | {key: value}
+                changed = members | {key: value}
                 yield f"{path} {key[:20]!r}: {value}", filled(body, path, raw(changed)) if path else raw(changed)
-        many = one | {f"key {number}": number for number in range(10_000)}
+        many = members | {f"key {number}": number for number in range(10_000)}
         yield f"{path} 10,000 keys", filled(body, path, raw(many)) if path else raw(many)
 
 

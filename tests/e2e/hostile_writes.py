@@ -24,7 +24,7 @@ WRITES = [
     f"{verb.upper()} {path}"
     for path, item in DOCUMENT["paths"].items()
     for verb, operation in item.items()
-    if any(one["name"] == "Idempotency-Key" for one in operation.get("parameters", []))
+    if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", []))
 ]
 SUCCESS = {
     write: next(int(status) for status in DOCUMENT["paths"][path][verb.lower()]["responses"] if status.startswith("2"))
@@ -163,15 +163,17 @@ class World:
         (body,) = self.bodies("POST /webhooks")
         answer = self.send("POST /webhooks", "/webhooks", self.key(1), raw(body), next(self.once))
         assert answer.status == 201, answer
-        found: int = answer.json["entity_id"]
-        return found
+        sub_id: int = answer.json["entity_id"]
+        return sub_id
 
     def bodies(self, write: str) -> list[Body]:
         return copy.deepcopy(VALID[write](self))
 
     def send(self, write: str, path: str, key: str, body: bytes, idempotency_key: str, **headers: str) -> Answer:
         """Returns the answer, checked against the contract. Fails on a 5xx or 429."""
-        sent = {"Idempotency-Key": idempotency_key} | {name.replace("_", "-"): one for name, one in headers.items()}
+        sent = {"Idempotency-Key": idempotency_key} | {
+            name.replace("_", "-"): header for name, header in headers.items()
+        }
         answer = self.system.call(write.partition(" ")[0], path, key, body, sent)
         assert answer.status < 500 and answer.status != 429, (write, body[:200], answer)
         return answer
@@ -184,16 +186,16 @@ class World:
             path
             for path, item in DOCUMENT["paths"].items()
             if "{" not in path
-            and "cursor" in (names := {one["name"] for one in item.get("get", {}).get("parameters", [])})
+            and "cursor" in (names := {parameter["name"] for parameter in item.get("get", {}).get("parameters", [])})
             and "wait" not in names
         ]
         assert len(lists) > 8
-        found = {path: list(self.company.walk(path)) for path in lists}
-        for unit in found["/units"]:
+        rows = {path: list(self.company.walk(path)) for path in lists}
+        for unit in rows["/units"]:
             del unit["unit_status"], unit["projected_ready_on"]
         for path in {f"{path.rpartition('/')[0]}/deliveries" for path in paths if path.startswith("/webhooks/")}:
-            found[path] = self.system.get(path, self.key(1)).json["data"]
-        return found
+            rows[path] = self.system.get(path, self.key(1)).json["data"]
+        return rows
 
     def refuses(self, write: str, body: Body, cases: Iterable[Case], expected: Callable[[str, Answer], bool]) -> None:
         """Sends each BATCH of the cases with one Idempotency-Key; each must be refused without effect. Then sends the
@@ -215,9 +217,7 @@ class World:
             self.tried[write] += len(batch)
         assert not wrong, (len(wrong), wrong[:10])
         after = self.state(*paths)
-        assert after == before, {
-            path: [one for one in found if one not in before[path]] for path, found in after.items()
-        }
+        assert after == before, {path: [row for row in rows if row not in before[path]] for path, rows in after.items()}
         for path, key, once in firsts:
             accepted = self.send(write, path, key, raw(body), once)
             assert accepted.status == SUCCESS[write], accepted
@@ -242,20 +242,20 @@ def schema_of(write: str) -> Body:
 
 def schema_at(write: str, path: Sequence[str | int]) -> Body:
     """The published schema of the value at this path of a body."""
-    found = schema_of(write)
+    schema = schema_of(write)
     for step in path:
-        found = resolved(found["items"] if isinstance(step, int) else found["properties"][step])
-    return found
+        schema = resolved(schema["items"] if isinstance(step, int) else schema["properties"][step])
+    return schema
 
 
 def resolved(schema: Body) -> Body:
     """The schema behind a reference or an anyOf with null. `null` in the result: whether null is allowed."""
     arms = [arm for arm in schema.get("anyOf", [schema]) if arm != {"type": "null"}]
-    found: Body = arms[0]
-    if "$ref" in found:
-        found = resolved(DOCUMENT["components"]["schemas"][found["$ref"].rpartition("/")[2]])
-    types = found.get("type", "string")
+    chosen: Body = arms[0]
+    if "$ref" in chosen:
+        chosen = resolved(DOCUMENT["components"]["schemas"][chosen["$ref"].rpartition("/")[2]])
+    types = chosen.get("type", "string")
     types = [types] if isinstance(types, str) else types
     null = "null" in types or len(arms) < len(schema.get("anyOf", [schema]))
-    (kind,) = [one for one in types if one != "null"]
-    return found | {"type": kind, "null": null}
+    (kind,) = [type_name for type_name in types if type_name != "null"]
+    return chosen | {"type": kind, "null": null}

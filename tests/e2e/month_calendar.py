@@ -83,8 +83,8 @@ class Calendar:
         ]
         if 7 <= number < 10:
             watched.append(KATHMANDU)
-        found = {noon(day)}
+        moments = {noon(day)}
         for zone in watched:
             six = datetime.combine(day, MORNING, zone).astimezone(UTC)
-            found |= {six - timedelta(minutes=1), six}
-        yield from sorted(found)
+            moments |= {six - timedelta(minutes=1), six}
+        yield from sorted(moments)

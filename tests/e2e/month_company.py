@@ -24,7 +24,7 @@ AT_ONCE = 3  # parallel processes of the command line, which spend most of their
 def together(acts: Iterable[Callable[[], Any]]) -> list[Any]:
     """Runs the functions in parallel; returns their results in order."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return [one.result() for one in [pool.submit(act) for act in acts]]
+        return [future.result() for future in [pool.submit(act) for act in acts]]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Player:
                 words.append("--no" + option[1:])
             else:
                 values = value if isinstance(value, list | tuple) else [value]
-                words += [word for one in values for word in (option, str(one))]
+                words += [word for text in values for word in (option, str(text))]
         return tuple(words)
 
     def do(self, noun: str, verb: str, *places: object, **options: object) -> Any:
@@ -153,9 +153,9 @@ class Player:
 
     def arrived(self, receiver: Receiver, path: str) -> list[Delivery]:
         """All deliveries at a path, with verified signatures; repeated attempts are included."""
-        found = receiver.at(path)
-        assert all(one.is_signed_with(self.secrets[path]) for one in found)
-        return found
+        deliveries = receiver.at(path)
+        assert all(delivery.is_signed_with(self.secrets[path]) for delivery in deliveries)
+        return deliveries
 
     # Names in the script
 
@@ -164,9 +164,9 @@ class Player:
 
     def name(self, kind: str, name: str, record: Mapping[str, Any]) -> int:
         """Gives a record a name in the script."""
-        found = record["entity_id"] if "entity_id" in record else record[f"{kind}_id"]
-        self.ids[kind, name] = found
-        return int(found)
+        entity_id = record["entity_id"] if "entity_id" in record else record[f"{kind}_id"]
+        self.ids[kind, name] = entity_id
+        return int(entity_id)
 
     def fill(self, kind: str, rows: list[Record], *options: str) -> None:
         done = self.company.import_rows(kind, rows, *options)

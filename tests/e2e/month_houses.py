@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -24,15 +25,15 @@ def begun(system: System, calendar: Calendar) -> Month:
     def found(name: str, zone: ZoneInfo) -> Player:
         player = Player.founded(system, name, zone, STALE_AFTER_HOURS)
         rows = _hudson(calendar) if name == HUDSON else _small(name)
-        for kind, some in rows.items():
-            player.fill(kind, some)
+        for kind, kind_rows in rows.items():
+            player.fill(kind, kind_rows)
         return player
 
     zones = {HUDSON: NEW_YORK, LAGOON: LORD_HOWE, SUMMIT: KATHMANDU}
-    players = together([lambda one=one: found(*one) for one in zones.items()])  # type: ignore[misc]
+    players = together([partial(found, name, zone) for name, zone in zones.items()])
     month.players |= dict(zip(zones, players, strict=True))
     system.makeready("wait")
-    together([lambda one=one: _learn(one) for one in players])  # type: ignore[misc]
+    together([partial(_learn, player) for player in players])
     _learn_of_tickets(month.players[HUDSON])
     _learn_of_inspections(month.players[HUDSON], calendar)
     _learn_of_work(month.players[HUDSON], calendar)
@@ -141,13 +142,14 @@ def _learn_of_tickets(player: Player) -> None:
         since = datetime.fromisoformat(ticket["updated_at"])
         player.model.opened(number, ticket["source"], since, fires=False, status=ticket["status"])
         player.model.silent_until(number, datetime.now(UTC))
-    for one in player.ask("staff", "list")["staff"]:
-        player.ids["staff", one["external_id"]] = int(one["staff_id"])
+    for member in player.ask("staff", "list")["staff"]:
+        player.ids["staff", member["external_id"]] = int(member["staff_id"])
 
 
 def _learn_of_inspections(player: Player, calendar: Calendar) -> None:
     served = {
-        one["external_id"]: player.name("inspection", one["external_id"], one) for one in player.all("/inspections")
+        inspection["external_id"]: player.name("inspection", inspection["external_id"], inspection)
+        for inspection in player.all("/inspections")
     }
     assert sorted(served) == ["I1", "I2", "I4", "I5"], "a consultant's walk is not served"
     for name in ("I1", "I4"):
@@ -157,12 +159,12 @@ def _learn_of_inspections(player: Player, calendar: Calendar) -> None:
 def _learn_of_work(player: Player, calendar: Calendar) -> None:
     """Adds the imported tasks that can still become overdue; those overdue at import count as announced."""
     turn_id = player.id("turn", "TF15")
-    (task,) = (one for one in player.ask("turn", "tasks", turn_id)["tasks"] if one["external_id"] == "D1")
+    (task,) = (task for task in player.ask("turn", "tasks", turn_id)["tasks"] if task["external_id"] == "D1")
     number, facts = player.name("task", "D1", task), {"property": "Hudson House", "unit": "Flat 15"}
     player.model.due("turn.task.stale", number, calendar.day(9), {"task_type": "Windows", **facts}, turn_id=turn_id)
-    (planned,) = (one for one in player.ask("pm", "list", open=True)["tasks"] if one["external_id"] == "M1")
+    (planned,) = (task for task in player.ask("pm", "list", open=True)["tasks"] if task["external_id"] == "M1")
     number, facts = player.name("pm_task", "M1", planned), {"property": "Mohawk Row", "unit": "Whole property"}
     due = calendar.day(9)
     player.model.due("pm.stale", number, due, {"task_name": "Furnaces", "due_date": due.isoformat(), **facts})
-    (notice,) = (one for one in player.ask("notice", "list")["notices"] if one["external_id"] == "N2")
+    (notice,) = (notice for notice in player.ask("notice", "list")["notices"] if notice["external_id"] == "N2")
     player.name("notice", "N2", notice)

@@ -23,8 +23,8 @@ class Inspections:
 
     def schedule(self, name: str, day: date, *rows: str, **more: Any) -> Record:
         property_id = self.us.id("property", more.pop("property", self.us.home))
-        given = {"property_id": property_id, "title": name, "scheduled_date": text(day), "row": list(rows), **more}
-        inspection: Record = self.us.do("inspection", "schedule", **given)
+        fields = {"property_id": property_id, "title": name, "scheduled_date": text(day), "row": list(rows), **more}
+        inspection: Record = self.us.do("inspection", "schedule", **fields)
         assert (inspection["status"], inspection["scheduled_date"]) == ("Scheduled", text(day))
         number = self.us.name("inspection", name, inspection)
         self.model.due(STALE, number, day, {"status": "Scheduled", "scheduled_date": text(day)}, "inspection")
@@ -108,10 +108,10 @@ class Inspections:
         """The tickets of failed rows, once the event has reached svc-tickets."""
         deadline = time.monotonic() + SECONDS
         while True:
-            found = [one for one in self.us.all("/tickets") if one["source"] == "inspection"]
-            if len(found) >= count or time.monotonic() > deadline:
-                assert len(found) == count, found
-                return found
+            opened = [ticket for ticket in self.us.all("/tickets") if ticket["source"] == "inspection"]
+            if len(opened) >= count or time.monotonic() > deadline:
+                assert len(opened) == count, opened
+                return opened
             time.sleep(0.1)
 
     def _begun(self) -> None:
@@ -154,18 +154,18 @@ class Vendors:
 
     def holds(self, *names: str) -> None:
         """Checks the back office's list of vendors on hold."""
-        held = [one["vendor_id"] for one in self.us.ask("vendor", "holds")["holds"]]
+        held = [hold["vendor_id"] for hold in self.us.ask("vendor", "holds")["holds"]]
         assert held == sorted(self.us.id("vendor", name) for name in names)
-        assert set(held) == {number for number, one in self.model.vendors.items() if one.on_hold}
+        assert set(held) == {number for number, vendor in self.model.vendors.items() if vendor.on_hold}
 
     def snapshot(self) -> None:
         """Checks the last sweep's compliance state of the vendors whose insurance is on record."""
         now = self.month.swept_at
         assert now is not None
-        found = self.us.all("/vendors")
+        vendors = self.us.all("/vendors")
         if datetime.now(UTC).hour != self.month.steps[-1][0].hour:
             return  # the service's own hourly sweep came in between, on a day when all were insured
-        for vendor in found:
+        for vendor in vendors:
             if self.model.vendors[vendor["entity_id"]].is_tracked:
                 implied = self.model.compliance(vendor["entity_id"], last_full_hour(now))
                 assert vendor["last_compliance_state"] == implied, (now, vendor)

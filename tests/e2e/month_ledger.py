@@ -21,11 +21,11 @@ TICK = timedelta(microseconds=1)
 
 def bodies(deliveries: Iterable[Delivery]) -> list[Body]:
     """The body of each event once; repeated attempts must have the same bytes."""
-    found: dict[str, Delivery] = {}
-    for one in deliveries:
-        first = found.setdefault(one.json["event_id"], one)
-        assert first.body == one.body
-    return [one.json for one in found.values()]
+    deliveries_by_event: dict[str, Delivery] = {}
+    for delivery in deliveries:
+        first = deliveries_by_event.setdefault(delivery.json["event_id"], delivery)
+        assert first.body == delivery.body
+    return [delivery.json for delivery in deliveries_by_event.values()]
 
 
 def sort_of(body: Body) -> Sort:
@@ -35,62 +35,62 @@ def sort_of(body: Body) -> Sort:
     return body["event"], about, str(body["change"])
 
 
-def sort_implied(one: Implied) -> Sort:
-    about = one.entity_id or str(sorted(one.facts.items()))
-    return one.event, about, str(one.change)
+def sort_implied(event: Implied) -> Sort:
+    about = event.entity_id or str(sorted(event.facts.items()))
+    return event.event, about, str(event.change)
 
 
-def exactly(found: Iterable[Body], implied: Iterable[Implied]) -> tuple[Counter[Sort], Counter[Sort]]:
+def exactly(bodies: Iterable[Body], implied: Iterable[Implied]) -> tuple[Counter[Sort], Counter[Sort]]:
     """The missing events and the surplus ones."""
-    here, there = Counter(map(sort_of, found)), Counter(map(sort_implied, implied))
+    here, there = Counter(map(sort_of, bodies)), Counter(map(sort_implied, implied))
     return there - here, here - there
 
 
-def paired(found: Iterable[Body], implied: Iterable[Implied]) -> Iterator[tuple[Body, Implied]]:
+def paired(bodies: Iterable[Body], implied: Iterable[Implied]) -> Iterator[tuple[Body, Implied]]:
     """Pairs each event with its implied one; events of one sort in the order in which they happened."""
     waiting: defaultdict[Sort, list[Implied]] = defaultdict(list)
-    for one in implied:
-        waiting[sort_implied(one)].append(one)
-    for body in sorted(found, key=lambda body: (body["occurred_at"], body["event_id"])):
+    for event in implied:
+        waiting[sort_implied(event)].append(event)
+    for body in sorted(bodies, key=lambda body: (body["occurred_at"], body["event_id"])):
         yield body, waiting[sort_of(body)].pop(0)
 
 
-def disagreements(month: Month, name: str, found: list[Body]) -> Iterator[str]:
+def disagreements(month: Month, name: str, bodies: list[Body]) -> Iterator[str]:
     """Events whose data differ from the implied facts, from GET right after the event, or from GET now."""
     player = month.players[name]
-    pairs = list(paired(found, player.model.implied))
+    pairs = list(paired(bodies, player.model.implied))
     last_of_step: dict[tuple[str, int, int], Body] = {}
     last: dict[tuple[str, int], tuple[str, Body]] = {}
-    for body, one in pairs:
+    for body, event in pairs:
         data, where = body["data"], f"{name}: {body}"
-        if wrong := {key: value for key, value in one.facts.items() if data.get(key) != value}:
+        if wrong := {key: value for key, value in event.facts.items() if data.get(key) != value}:
             yield f"{where}: not {wrong}"
-        began, ended = month.steps[one.step]
+        began, ended = month.steps[event.step]
         if not began - TICK <= instant(body["occurred_at"]) <= ended + TICK:
-            yield f"{where}: did not happen in step {one.step}, {began} to {ended}"
-        if one.kind:
-            last_of_step[one.kind, one.entity_id, one.step] = body
-            last[one.kind, one.entity_id] = body["occurred_at"], body
+            yield f"{where}: did not happen in step {event.step}, {began} to {ended}"
+        if event.kind:
+            last_of_step[event.kind, event.entity_id, event.step] = body
+            last[event.kind, event.entity_id] = body["occurred_at"], body
     for (kind, entity_id, step), body in last_of_step.items():
         read = month.seen[name, kind, entity_id, step]
         if (kind, entity_id, step) not in player.model.touched_in and read != body["data"]:
             yield f"{name}: {kind} {entity_id} was {read} after {body}"
-    now = {kind: {one["entity_id"]: one for one in player.all(path)} for kind, path in LISTS.items()}
+    now = {kind: {record["entity_id"]: record for record in player.all(path)} for kind, path in LISTS.items()}
     for (kind, entity_id), (_, body) in last.items():
         if (kind, entity_id) not in player.model.touched and now[kind][entity_id] != body["data"]:
             yield f"{name}: {kind} {entity_id} is {now[kind][entity_id]} since {body}"
 
 
-def out_of_order(found: Iterable[Body]) -> Iterator[str]:
+def out_of_order(bodies: Iterable[Body]) -> Iterator[str]:
     """Records whose changes, in the order of their times, do not each begin where the one before ended."""
     moves: defaultdict[tuple[int, str], list[tuple[datetime, Any, Any]]] = defaultdict(list)
-    for body in found:
+    for body in bodies:
         if body["change"] and body["change"]["field"] in ("status", "projected_ready_on"):
             change = body["change"]
             about = body["data"]["entity_id"], change["field"]
             moves[about].append((instant(body["occurred_at"]), change["from"], change["to"]))
-    for about, some in moves.items():
-        some.sort(key=lambda move: move[0])
-        times = [at for at, _, _ in some]
-        if len(set(times)) != len(times) or any(a[2] != b[1] for a, b in itertools.pairwise(some)):
-            yield f"{about}: {some}"
+    for about, moved in moves.items():
+        moved.sort(key=lambda move: move[0])
+        times = [at for at, _, _ in moved]
+        if len(set(times)) != len(times) or any(a[2] != b[1] for a, b in itertools.pairwise(moved)):
+            yield f"{about}: {moved}"

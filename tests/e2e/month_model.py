@@ -108,18 +108,18 @@ class Model:
 
     def rescheduled(self, event: str, number: int, day: date | None, **facts: Any) -> None:
         """facts: the changed data of a later event."""
-        one = self.dated[event, number]
-        one.day = day
-        one.facts |= facts
-        if one.kind:
-            self.touch(one.kind, number)
+        dated = self.dated[event, number]
+        dated.day = day
+        dated.facts |= facts
+        if dated.kind:
+            self.touch(dated.kind, number)
 
     def done(self, event: str, number: int) -> None:
         """The work was completed or cancelled."""
-        one = self.dated[event, number]
-        one.is_open = False
-        if one.kind:
-            self.touch(one.kind, number)
+        dated = self.dated[event, number]
+        dated.is_open = False
+        if dated.kind:
+            self.touch(dated.kind, number)
 
     # Residencies
 
@@ -185,9 +185,9 @@ class Model:
         turn_id = self.units[unit_id].turn_id
         self.turns[turn_id].move_out = None
         self.touch("turn", turn_id)
-        for one in self.dated.values():
-            if one.turn_id == turn_id:
-                one.is_open = False
+        for dated in self.dated.values():
+            if dated.turn_id == turn_id:
+                dated.is_open = False
         self.planned(turn_id, None)
         self.stands(unit_id, "Occupied")
 
@@ -234,14 +234,14 @@ class Model:
             taken = self._turn_over(now)
             self._stale(now)
             self._lapse(last_full_hour(now))
-        done = Counter(one.event for one in self.implied[before:])
+        done = Counter(event.event for event in self.implied[before:])
         return done + taken
 
     def _overdue(self, now: datetime) -> None:
-        for one in self.dated.values():
-            if one.is_open and not one.is_announced and one.day and morning_after(one.day, self.zone) <= now:
-                one.is_announced = True
-                self._imply(one.event, one.kind, one.entity_id, one.facts)
+        for dated in self.dated.values():
+            if dated.is_open and not dated.is_announced and dated.day and morning_after(dated.day, self.zone) <= now:
+                dated.is_announced = True
+                self._imply(dated.event, dated.kind, dated.entity_id, dated.facts)
 
     def _turn_over(self, now: datetime) -> Counter[str]:
         """Vacates units on the morning after a departure, and begins planned turns on their day or on that of the

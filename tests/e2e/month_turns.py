@@ -59,8 +59,8 @@ class Turns:
 
     def ready(self, unit: str, day: date | None) -> None:
         turn_id = self.turn_of(unit)
-        given = {"clear": "projected_ready_on"} if day is None else {"projected_ready_on": text(day)}
-        turn = self.us.do("turn", "schedule", turn_id, **given)
+        fields = {"clear": "projected_ready_on"} if day is None else {"projected_ready_on": text(day)}
+        turn = self.us.do("turn", "schedule", turn_id, **fields)
         assert turn["projected_ready_on"] == (day and text(day))
         self.model.planned(turn_id, day)
 
@@ -78,8 +78,8 @@ class Turns:
 
     def task(self, name: str, unit: str, day: date | None) -> None:
         turn_id = self.turn_of(unit)
-        given = {} if day is None else {"scheduled_date": text(day)}
-        task: Record = self.us.do("turn", "add-task", turn_id, task_type=name, **given)
+        fields = {} if day is None else {"scheduled_date": text(day)}
+        task: Record = self.us.do("turn", "add-task", turn_id, task_type=name, **fields)
         assert (task["task_type"], task["status"], task["scheduled_date"]) == (name, "Open", day and text(day))
         facts = {"task_type": name, **self.place(unit)}
         self.model.due(STALE, self.us.name("task", name, task), day, facts, turn_id=turn_id)
@@ -147,6 +147,6 @@ class Turns:
 
     def _ended(self) -> None:
         """An ended turn takes no schedule and no tasks."""
-        ended = next(n for n, one in self.model.turns.items() if not one.is_active)
+        ended = next(n for n, turn in self.model.turns.items() if not turn.is_active)
         self.us.refused("turn", "schedule", ended, projected_ready_on=text(self.month.calendar.day(0) + DAY))
         self.us.refused("turn", "add-task", ended, task_type="Too late")

@@ -22,10 +22,10 @@ class Upkeep:
 
     def pm(self, name: str, day: date, unit: str | None = None, **more: Any) -> None:
         """unit: its name in the script. more: `area` and the options for repetition."""
-        given = dict(more) if unit is None else {"unit_id": self.us.id("unit", unit), **more}
+        fields = dict(more) if unit is None else {"unit_id": self.us.id("unit", unit), **more}
         property_id = self.us.id("property", self.us.home)
-        task = self.us.do("pm", "add", property_id=property_id, task_name=name, due_date=text(day), **given)
-        label = self.model.units[given["unit_id"]].name if unit else given.get("area", "Whole property")
+        task = self.us.do("pm", "add", property_id=property_id, task_name=name, due_date=text(day), **fields)
+        label = self.model.units[fields["unit_id"]].name if unit else fields.get("area", "Whole property")
         self._due(name, task, day, label)
 
     def _due(self, name: str, task: Record, day: date, label: str) -> None:
@@ -46,7 +46,7 @@ class Upkeep:
         self.us.do("pm", "complete", number)
         self.model.done(STALE, number)
         if then is not None:
-            (successor,) = (one for one in self.us.ask("pm", "list", open=True)["tasks"] if one["task_name"] == name)
+            (successor,) = (task for task in self.us.ask("pm", "list", open=True)["tasks"] if task["task_name"] == name)
             assert successor["pm_task_id"] != number
             self._due(name, successor, then, label)
 
@@ -84,7 +84,7 @@ class Upkeep:
         row = {"external_id": "M4", "property": "P2", "task_name": "Drains", "due_date": text(due), "area": "Yard"}
         self.us.fill("pm-tasks", [row], "--events")
         facts = {"task_name": "Drains", "property": "Mohawk Row", "unit": "Yard", "due_date": text(due)}
-        (task,) = (one for one in self.us.ask("pm", "list", open=True)["tasks"] if one["external_id"] == "M4")
+        (task,) = (task for task in self.us.ask("pm", "list", open=True)["tasks"] if task["external_id"] == "M4")
         self.model.due(STALE, self.us.name("pm_task", "M4", task), due, facts)
 
     # Properties
@@ -97,8 +97,10 @@ class Upkeep:
         unit = us.do("unit", "add", property_id=house["entity_id"], name="Loft")
         unit = us.do("unit", "update", unit["entity_id"], unit_number="3L")
         self.model.unit(us.name("unit", "loft", unit), "Loft")
-        made = {"category": "HVAC", "make": "Acme", "model": "Z"}
-        asset = us.do("asset", "add", property_id=house["entity_id"], name="Furnace", unit_id=unit["entity_id"], **made)
+        description = {"category": "HVAC", "make": "Acme", "model": "Z"}
+        asset = us.do(
+            "asset", "add", property_id=house["entity_id"], name="Furnace", unit_id=unit["entity_id"], **description
+        )
         asset = us.do("asset", "update", asset["entity_id"], status="Needs Service")
         meter = us.do("meter", "add", property_id=house["entity_id"], name="Main", utility_type="water")
         meter = us.do("meter", "update", meter["entity_id"], meter_number="W-1")
@@ -118,9 +120,9 @@ class Upkeep:
         before, self.model.units[number].name = self.model.units[number].name, name
         assert self.us.do("unit", "update", number, name=name)["name"] == name
         self.us.system.makeready("wait")
-        for one in self.model.dated.values():
-            if one.facts.get("unit") == before and not one.is_announced:
-                one.facts["unit"] = name
+        for dated in self.model.dated.values():
+            if dated.facts.get("unit") == before and not dated.is_announced:
+                dated.facts["unit"] = name
 
     # The month
 

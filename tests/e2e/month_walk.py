@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from .month_calendar import Calendar
@@ -49,17 +50,19 @@ class Month:
         began = datetime.now(UTC)
         done = together(acts) if len(acts) > 1 else [act() for act in acts]
         self.steps.append((began, datetime.now(UTC)))
-        together([lambda one=one: self._read(*one) for one in self.players.items()])  # type: ignore[misc]
+        together([partial(self._read, name, player) for name, player in self.players.items()])
         return done
 
     def _read(self, name: str, player: Player) -> None:
         step = len(self.steps) - 1
-        implied = {(one.kind, one.entity_id) for one in player.model.implied if one.step == step and one.kind}
+        implied = {(event.kind, event.entity_id) for event in player.model.implied if event.step == step and event.kind}
         for kind in {kind for kind, _ in implied}:
             ids = {entity_id for other, entity_id in implied if other == kind}
             path = LISTS[str(kind)]
-            records = [player.get(f"{path}/{one}") for one in ids] if len(ids) < 3 else player.all(path)
-            self.seen |= {(name, str(kind), one["entity_id"], step): one for one in records if one["entity_id"] in ids}
+            records = [player.get(f"{path}/{entity_id}") for entity_id in ids] if len(ids) < 3 else player.all(path)
+            self.seen |= {
+                (name, str(kind), record["entity_id"], step): record for record in records if record["entity_id"] in ids
+            }
 
     def sweep(self, now: datetime, at_once: int = 1) -> None:
         """Runs `sweep stale --now` in `at_once` parallel processes; together they must do exactly what is implied."""
@@ -72,8 +75,8 @@ class Month:
             implied: Counter[str] = Counter()
             for player in self.players.values():
                 implied.update(player.model.sweep(now))
-            found = {name: done[name] for name in COUNTED if done[name]}
-            assert found == {name: count for name, count in implied.items() if count}, (now, found, implied)
+            counts = {name: done[name] for name in COUNTED if done[name]}
+            assert counts == {name: count for name, count in implied.items() if count}, (now, counts, implied)
 
         self.step(sweeping)
         self.sweeps += at_once

@@ -28,8 +28,8 @@ class Delivery:
 
     @property
     def json(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        document: dict[str, Any] = json.loads(self.body)
+        return document
 
     def is_signed_with(self, secret: str) -> bool:
         """Verifies the signature as documented: HMAC-SHA256 over the timestamp, a dot and the raw body."""
@@ -72,10 +72,10 @@ class Receiver:
                 with outer.answering:  # each request has a thread
                     status = waiting.pop(0) if waiting else 200
                 self.send_response(status)
-                said = outer.bodies.get(self.path, b"")
-                self.send_header("Content-Length", str(len(said)))
+                response_body = outer.bodies.get(self.path, b"")
+                self.send_header("Content-Length", str(len(response_body)))
                 self.end_headers()
-                self.wfile.write(said)
+                self.wfile.write(response_body)
 
             def log_message(self, *_words: object) -> None:
                 """Logs nothing."""

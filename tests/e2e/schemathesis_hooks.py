@@ -88,9 +88,9 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
 def visible(value: Any) -> Any:
     """The value with a letter in each text that counts as blank, such as control characters alone."""
     if isinstance(value, dict):
-        return {name: visible(one) for name, one in value.items()}
+        return {name: visible(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [visible(one) for one in value]
+        return [visible(member) for member in value]
     if isinstance(value, str) and value and all(unicodedata.category(sign)[0] in "CMZ" for sign in value):
         return value[:-1] + "x"
     return value
@@ -124,15 +124,15 @@ def make_true(body: dict[str, Any]) -> None:
 
 def fit_each_other(change: dict[str, Any]) -> None:
     """Reduces a status change to the fields of its status, with notes of enough words."""
-    wanted = dict(change)
+    fitted = dict(change)
     change.clear()
-    change["status"] = wanted["status"]
-    if wanted["status"] == "Completed":
-        change["note"] = noted(wanted.get("note"))
-    if wanted["status"] == "Cancelled":
-        change["cancellation_reason_code"] = wanted.get("cancellation_reason_code") or "see_notes"
+    change["status"] = fitted["status"]
+    if fitted["status"] == "Completed":
+        change["note"] = noted(fitted.get("note"))
+    if fitted["status"] == "Cancelled":
+        change["cancellation_reason_code"] = fitted.get("cancellation_reason_code") or "see_notes"
         if change["cancellation_reason_code"] == "see_notes":
-            change["cancellation_notes"] = noted(wanted.get("cancellation_notes"))
+            change["cancellation_notes"] = noted(fitted.get("cancellation_notes"))
 
 
 def noted(text: str | None) -> str:

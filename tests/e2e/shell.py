@@ -129,7 +129,7 @@ def shell() -> Shell:
     """The session's, started at its first use and stopped when this process ends."""
     with _starting:
         if not _shells:
-            made = Shell()
-            _shells.append(made)
-            atexit.register(made.stop)
+            started = Shell()
+            _shells.append(started)
+            atexit.register(started.stop)
         return _shells[0]

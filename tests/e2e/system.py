@@ -42,8 +42,8 @@ class Answer:
     @property
     def code(self) -> str:
         """The error's code."""
-        found: str = self.json["error"]["code"]
-        return found
+        code: str = self.json["error"]["code"]
+        return code
 
 
 class System(Process):
@@ -67,12 +67,12 @@ class System(Process):
 
     @property
     def environment(self) -> dict[str, str]:
-        given = {k: v for k, v in os.environ.items() if not k.startswith(("MAKEREADY_", "WEBHOOKS_"))}
-        given["WEBHOOKS_SWEEP_SECONDS"] = self._sweep_seconds
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MAKEREADY_", "WEBHOOKS_"))}
+        inherited["WEBHOOKS_SWEEP_SECONDS"] = self._sweep_seconds
         # No receiver has a certificate of the machine's 140 authorities, which take svc-webhooks 25 ms to load.
-        given["SSL_CERT_FILE"] = os.devnull
-        own = {"MAKEREADY_STATE_DIR": str(self.state), SOCKET: warm_parent().address}
-        return given | self.ports | self.settings | own
+        inherited["SSL_CERT_FILE"] = os.devnull
+        settings = {"MAKEREADY_STATE_DIR": str(self.state), SOCKET: warm_parent().address}
+        return inherited | self.ports | self.settings | settings
 
     def start(self, **more: str) -> float:
         """Starts the system and waits for its first 200; returns the seconds that this took."""
@@ -106,13 +106,13 @@ class System(Process):
 
     @property
     def runtime(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.state / "runtime.json").read_text())
-        return found
+        runtime: dict[str, Any] = json.loads((self.state / "runtime.json").read_text())
+        return runtime
 
     @property
     def demo(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.state / "demo.json").read_text())
-        return found
+        demo: dict[str, Any] = json.loads((self.state / "demo.json").read_text())
+        return demo
 
     @property
     def base_url(self) -> str:
@@ -153,8 +153,8 @@ class System(Process):
             "administrator", "create", str(company_id), email, "--password-stdin", stdin="correct horse battery\n"
         )
         keys = {scope: self.mint(company_id, scope, email) for scope in SCOPES}
-        made = self.companies[company_id] = Company(self, company_id, email, keys)
-        return made
+        company = self.companies[company_id] = Company(self, company_id, email, keys)
+        return company
 
     def mint(self, company_id: int, scope: str, email: str | None = None) -> str:
         words = ["key", "mint", str(company_id), "--scope", scope]
@@ -205,10 +205,10 @@ class Company:
     def key_for(self, requests: int = 1, scope: str = "write") -> str:
         """A key of the scope with rate limit left for this number of requests; mints a new one if needed."""
         assert requests <= REQUESTS_A_KEY
-        key, left = self._unspent.get(scope, ("", 0))
-        if left < requests:
-            key, left = self.system.mint(self.company_id, scope, self.email), REQUESTS_A_KEY
-        self._unspent[scope] = key, left - requests
+        key, requests_left = self._unspent.get(scope, ("", 0))
+        if requests_left < requests:
+            key, requests_left = self.system.mint(self.company_id, scope, self.email), REQUESTS_A_KEY
+        self._unspent[scope] = key, requests_left - requests
         return key
 
     def keep_key(self, requests: int, scope: str = "write") -> None:

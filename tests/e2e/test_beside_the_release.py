@@ -61,24 +61,24 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=[BEHIND, "gateway", "svc-webhooks", "svc-tickets"])
 def mixed(request: pytest.FixtureRequest, tree: Path, states: Path, receiver: Receiver) -> Iterator[System]:
     """A system in which these services are of the release before."""
-    made = System(
+    system = System(
         states / f"beside {request.param[:12]}",
         MAKEREADY_DEMO="0",
         WEBHOOKS_EGRESS_HOSTS=f"receiver.test=127.0.0.1:{receiver.port}",
         WEBHOOKS_EGRESS_CA_FILE=str(receiver.authority_file),
     )
-    made.run_as([sys.executable, "-P", "-m", "testkit.beside_runner", request.param, str(tree)])
-    prepare_state(made.state)
+    system.run_as([sys.executable, "-P", "-m", "testkit.beside_runner", request.param, str(tree)])
+    prepare_state(system.state)
     try:
-        made.launch()
-        made.wait_until(made._answers)
-        made.wait_until(made._has_written_runtime)
+        system.launch()
+        system.wait_until(system._answers)
+        system.wait_until(system._has_written_runtime)
         for name in request.param.split(","):
-            pid = made.runtime["processes"][name]["pid"]
+            pid = system.runtime["processes"][name]["pid"]
             assert str(tree).encode() in Path(f"/proc/{pid}/environ").read_bytes(), name
-        yield made
+        yield system
     finally:
-        made.stop()
+        system.stop()
 
 
 def test_a_ticket_and_its_event_cross_both_releases(mixed: System, receiver: Receiver) -> None:
@@ -94,11 +94,11 @@ def test_a_ticket_and_its_event_cross_both_releases(mixed: System, receiver: Rec
     hook = {"destination_url": f"https://receiver.test{path}", "events": ["ticket.created", "ticket.status_changed"]}
     subscribed = mixed.post("/webhooks", company.keys["write"], hook, "hook")
     assert subscribed.status == 201, subscribed
-    made = company.create_ticket(unit["entity_id"], "Leak", "one")
-    assert made.status == 201, made
+    opened = company.create_ticket(unit["entity_id"], "Leak", "one")
+    assert opened.status == 201, opened
     replayed = company.create_ticket(unit["entity_id"], "Leak", "one")
-    assert (replayed.json["entity_id"], replayed.headers["X-Idempotent-Replay"]) == (made.json["entity_id"], "1")
-    ticket = f"/tickets/{made.json['entity_id']}"
+    assert (replayed.json["entity_id"], replayed.headers["X-Idempotent-Replay"]) == (opened.json["entity_id"], "1")
+    ticket = f"/tickets/{opened.json['entity_id']}"
     move = {"status": "In Progress"}
     moved = mixed.call("PATCH", ticket, company.keys["write"], move, {"Idempotency-Key": "two"})
     assert (moved.status, moved.json["status"]) == (200, "In Progress")
@@ -108,9 +108,9 @@ def test_a_ticket_and_its_event_cross_both_releases(mixed: System, receiver: Rec
     swept = mixed.makeready("sweep", "webhooks")
     assert swept["succeeded"] == 2, swept
     arrived = receiver.at(path)
-    assert sorted(one.json["event"] for one in arrived) == ["ticket.created", "ticket.status_changed"]
-    assert all(one.is_signed_with(subscribed.json["secret"]) for one in arrived)
-    assert arrived[-1].json["data"]["entity_id"] == made.json["entity_id"]
+    assert sorted(delivery.json["event"] for delivery in arrived) == ["ticket.created", "ticket.status_changed"]
+    assert all(delivery.is_signed_with(subscribed.json["secret"]) for delivery in arrived)
+    assert arrived[-1].json["data"]["entity_id"] == opened.json["entity_id"]
     assert mixed.get(ticket, company.keys["read"]).json["status"] == "In Progress"
 
 
@@ -119,15 +119,15 @@ def released(tree: Path, states: Path) -> Iterator[System]:
     """A system of the release before, on databases that its own migrations made."""
     projects = [str(path.parent) for path in sorted(tree.glob("**/pyproject.toml"))]
     path = os.pathsep.join([*projects, str(tree / "proto" / "gen")])
-    made = System(states / "released", MAKEREADY_DEMO="0", PYTHONPATH=path)
-    made.run_as([sys.executable, "-P", "-m", "makeready_local"])
+    system = System(states / "released", MAKEREADY_DEMO="0", PYTHONPATH=path)
+    system.run_as([sys.executable, "-P", "-m", "makeready_local"])
     try:
-        made.launch()
-        made.wait_until(made._answers)
-        made.wait_until(made._has_written_runtime)
-        yield made
+        system.launch()
+        system.wait_until(system._answers)
+        system.wait_until(system._has_written_runtime)
+        yield system
     finally:
-        made.stop()
+        system.stop()
 
 
 class Load:
@@ -158,14 +158,14 @@ class Load:
     def __exit__(self, *_error: object) -> None:
         self._ends.set()
         self._pool.shutdown()
-        for one in self._running:
-            one.result()
+        for thread in self._running:
+            thread.result()
 
-    def _answered(self, what: str, status: int, body: bytes) -> None:
+    def _answered(self, action: str, status: int, body: bytes) -> None:
         time.sleep(PAUSE_SECONDS)
         self.answers[status] += 1
         if status not in (200, 201, 429):
-            self.refused.append(f"{what}: {status} {body[:300]!r}")
+            self.refused.append(f"{action}: {status} {body[:300]!r}")
 
     def _read(self, number: int) -> None:
         count = number
@@ -194,22 +194,22 @@ def test_the_release_before_serves_while_its_databases_are_migrated(released: Sy
     server = urlsplit(released.runtime["database_url"])
     with Load(released) as load:
         until(lambda: load.answers.total() > REQUESTS_MIN)
-        said = ""
+        output = ""
         for name in SERVICES:
             context = name.removeprefix("svc-")
             role = f"{context}:{secrets[f'database_{context}']}@{server.hostname}:{server.port}"
             url = server._replace(netloc=role, path=f"/{context}").geturl()
             words = [sys.executable, "-P", "-m", name.replace("-", "_"), "migrate"]
-            own = {**environment, "MAKEREADY_DATABASE_URL": url}
+            settings = {**environment, "MAKEREADY_DATABASE_URL": url}
             done = subprocess.run(
-                words, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+                words, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
             )
             assert done.returncode == 0, done.stdout
-            said += done.stdout
+            output += done.stdout
         before = load.answers.total()
         until(lambda: load.answers.total() > before + REQUESTS_MIN)
-    longest = max(float(seconds) for seconds in re.findall(r'"seconds": ([0-9.]+)', said))
-    waits = said.count("migration_gives_way")
+    longest = max(float(seconds) for seconds in re.findall(r'"seconds": ([0-9.]+)', output))
+    waits = output.count("migration_gives_way")
     took(f"the longest migration was through, beside {dict(load.answers)}; {waits} gave way", longest)
     assert load.refused == [], _errors(released)
 
@@ -237,9 +237,9 @@ def test_the_release_before_writes_nothing_wrong_to_a_unit_that_is_let_ahead(tre
 
     def turns() -> list[tuple[int, str, str | None, str | None]]:
         names = ("entity_id", "status", "move_in_date", "move_out_date")
-        found = system.get("/turns", company.keys["read"])
-        assert found.status == 200, found
-        return [tuple(turn[name] for name in names) for turn in found.json["data"]]
+        turns = system.get("/turns", company.keys["read"])
+        assert turns.status == 200, turns
+        return [tuple(turn[name] for name in names) for turn in turns.json["data"]]
 
     def write(path: str, key: str, body: dict[str, object]) -> int:
         return system.post(f"/units/{unit_id}/{path}", company.keys["write"], {"provider": "feed"} | body, key).status

@@ -248,18 +248,18 @@ KEY = {"name": "sync", "scope": "read"}
 
 
 def test_a_company_is_created_changed_and_listed(system: System) -> None:
-    made = system.makeready("company", "create", "Ünited Homes", "--timezone", "America/Toronto")
-    assert list(made) == ["company_id"]
-    number = str(made["company_id"])
+    created = system.makeready("company", "create", "Ünited Homes", "--timezone", "America/Toronto")
+    assert list(created) == ["company_id"]
+    number = str(created["company_id"])
     changed = system.makeready("company", "update", number, "--inactive", "--timezone", "Europe/London")
     assert (changed["active"], changed["timezone"]) == (False, "Europe/London")
     policy = system.makeready("company", "update", number, "--photo-required", "--ticket-stale-after-hours", "24")
     assert (policy["photo_required"], policy["ticket_stale_after_hours"]) == (True, 24)
     kept = system.makeready("company", "update", number, "--no-photo-required")
     assert (kept["photo_required"], kept["ticket_stale_after_hours"]) == (False, 24)
-    listed = {one["company_id"]: one for one in system.makeready("company", "list")["companies"]}
-    assert listed[made["company_id"]]["name"] == "Ünited Homes"
-    assert listed[made["company_id"]]["active"] is False
+    listed = {company["company_id"]: company for company in system.makeready("company", "list")["companies"]}
+    assert listed[created["company_id"]]["name"] == "Ünited Homes"
+    assert listed[created["company_id"]]["active"] is False
     assert "Ünited Homes" in system.run("company", "list").stdout
 
 
@@ -270,14 +270,16 @@ def test_companies_are_as_a_file_declares_them(system: System, tmp_path: Path) -
     assert system.run(*words).returncode == 2, "keys need a file"
     keys = ("--keys-to", str(tmp_path / "keys.yaml"))
     done = system.makeready(*words, *keys)
-    assert [(one["what"], one["action"]) for one in done["steps"]] == [
+    assert [(step["what"], step["action"]) for step in done["steps"]] == [
         ("company", "create"),
         ("company", "change"),
         ("key", "create"),
     ]
-    (company,) = [one for one in system.makeready("company", "list")["companies"] if one["external_id"] == "oak"]
-    shown = system.makeready("company", "show", str(company["company_id"]))
-    assert (shown["photo_required"], shown["ticket_stale_after_hours"]) == (True, 48)
+    (company,) = [
+        company for company in system.makeready("company", "list")["companies"] if company["external_id"] == "oak"
+    ]
+    company_details = system.makeready("company", "show", str(company["company_id"]))
+    assert (company_details["photo_required"], company_details["ticket_stale_after_hours"]) == (True, 48)
     checked = system.run(*words, *keys, "--check")
     assert (checked.returncode, checked.stdout) == (0, "1 company is as declared.\n")
     system.makeready("company", "update", str(company["company_id"]), "--no-photo-required")
@@ -305,12 +307,12 @@ def test_an_unknown_record_is_reported_in_one_line(system: System) -> None:
 
 
 def test_a_password_is_generated_and_printed_once_unless_it_is_given(system: System, number: str) -> None:
-    made = system.makeready("administrator", "create", number, "made@example.com", "--name", "Ada")
-    assert list(made) == ["administrator_id", "password"]
-    assert len(made["password"]) >= 16
-    given = ("administrator", "create", number, "given@example.com", "--password-stdin")
-    assert list(system.makeready(*given, stdin="correct horse battery\n")) == ["administrator_id"]
-    again = system.run(*given, stdin="correct horse battery\n")
+    created = system.makeready("administrator", "create", number, "made@example.com", "--name", "Ada")
+    assert list(created) == ["administrator_id", "password"]
+    assert len(created["password"]) >= 16
+    words = ("administrator", "create", number, "given@example.com", "--password-stdin")
+    assert list(system.makeready(*words, stdin="correct horse battery\n")) == ["administrator_id"]
+    again = system.run(*words, stdin="correct horse battery\n")
     assert again.returncode == 1
     assert "correct horse" not in again.stdout + again.stderr
 
@@ -320,9 +322,9 @@ def test_a_key_is_printed_once_listed_by_its_prefix_and_revoked(system: System, 
     assert list(minted) == ["key_id", "key"]
     listed = system.run("--json", "key", "list", number).stdout
     assert minted["key"] not in listed
-    (found,) = (one for one in json.loads(listed)["keys"] if one["key_id"] == minted["key_id"])
-    assert minted["key"].startswith(found["prefix"])
-    assert (found["scope"], found["administrator"], found["revoked_at"]) == ("read", company.email, None)
+    (key,) = (listed_key for listed_key in json.loads(listed)["keys"] if listed_key["key_id"] == minted["key_id"])
+    assert minted["key"].startswith(key["prefix"])
+    assert (key["scope"], key["administrator"], key["revoked_at"]) == ("read", company.email, None)
     assert system.get("/whoami", minted["key"]).status == 200
     assert system.makeready("key", "revoke", str(minted["key_id"]))["revoked_at"]
     until(lambda: system.get("/whoami", minted["key"]).status == 401)
@@ -331,7 +333,9 @@ def test_a_key_is_printed_once_listed_by_its_prefix_and_revoked(system: System, 
 
 def test_keys_of_a_deactivated_administrator_are_shown_taken_over_and_revoked(system: System, number: str) -> None:
     pat, ada = "pat.left@example.com", "ada.stays@example.com"
-    who = {one: system.makeready("administrator", "create", number, one)["administrator_id"] for one in (pat, ada)}
+    who = {
+        email: system.makeready("administrator", "create", number, email)["administrator_id"] for email in (pat, ada)
+    }
     minting = ("key", "mint", number, "--scope", "write", "--administrator", pat)
     first, second = (system.makeready(*minting) for _ in range(2))
     system.makeready("administrator", "deactivate", number, str(who[pat]))
@@ -344,11 +348,11 @@ def test_keys_of_a_deactivated_administrator_are_shown_taken_over_and_revoked(sy
     assert system.get("/whoami", first["key"]).status == 200
     again = system.run("key", "take-over", str(first["key_id"]), "--as", ada)
     assert again.returncode == 1 and "has not been deactivated" in again.stderr
-    (rest,) = system.makeready("key", "take-over", "--of", pat, "--administrator", ada)["keys"]
-    assert rest["key_id"] == second["key_id"]
+    (taken_over,) = system.makeready("key", "take-over", "--of", pat, "--administrator", ada)["keys"]
+    assert taken_over["key_id"] == second["key_id"]
     assert system.run("key", "take-over", "--of", pat, "--administrator", ada).stdout == "No key of theirs works.\n"
     done = system.run("key", "revoke", "--of", ada).stdout.splitlines()
-    revoked = [one["key_id"] for one in (first, second)]
+    revoked = [key["key_id"] for key in (first, second)]
     assert [line.partition(" is revoked since ")[0] for line in done] == [f"Key {key_id}" for key_id in revoked]
     until(lambda: system.get("/whoami", second["key"]).code == "key_revoked")
     nobody = system.run("key", "revoke")
@@ -373,28 +377,28 @@ def test_waiting_gives_up_and_says_who_is_behind(system: System, company: Compan
 
 
 def test_status_shows_every_process(system: System) -> None:
-    found = system.makeready("status")
-    assert found["alive"] is True
+    status = system.makeready("status")
+    assert status["alive"] is True
     runtime = system.runtime["processes"]
-    assert found["processes"].keys() == runtime.keys()
-    for name, process in found["processes"].items():
+    assert status["processes"].keys() == runtime.keys()
+    for name, process in status["processes"].items():
         assert process["alive"] is True
         assert process["pid"] == runtime[name]["pid"]
         if "grpc" in process:
             assert process["health"] == "SERVING"
-    assert isinstance(found["processes"]["svc-tickets"]["lag"], int)
+    assert isinstance(status["processes"]["svc-tickets"]["lag"], int)
     assert "svc-webhooks" in system.run("status").stdout
 
 
 def test_subscriptions_are_listed_without_their_secrets(system: System, company: Company, number: str) -> None:
     body = {"destination_url": "https://receiver.test/listing", "events": ["ticket.created"]}
-    made = system.post("/webhooks", company.keys["write"], body, "listing").json
+    subscription = system.post("/webhooks", company.keys["write"], body, "listing").json
     listed = system.run("--json", "webhooks", "list", number).stdout
-    assert made["secret"] not in listed
-    (found,) = json.loads(listed)["subscriptions"]
-    assert found == {name: value for name, value in made.items() if name != "secret"}
-    shown = system.makeready("webhooks", "deliveries", str(made["entity_id"]))
-    assert shown == {"deliveries": [], "next_before": None}
+    assert subscription["secret"] not in listed
+    (listed_subscription,) = json.loads(listed)["subscriptions"]
+    assert listed_subscription == {name: value for name, value in subscription.items() if name != "secret"}
+    deliveries = system.makeready("webhooks", "deliveries", str(subscription["entity_id"]))
+    assert deliveries == {"deliveries": [], "next_before": None}
     assert "receiver.test" in system.run("webhooks", "list", number).stdout
 
 
@@ -408,7 +412,7 @@ def test_imported_tickets_fire_events_only_on_request(
     company.import_rows("tickets", [{"external_id": "silent", **ticket}])
     company.import_rows("tickets", [{"external_id": "loud", **ticket}], "--events")
     system.makeready("sweep", "webhooks")
-    assert [one.json["data"]["external_id"] for one in receiver.at("/imported")] == ["loud"]
+    assert [delivery.json["data"]["external_id"] for delivery in receiver.at("/imported")] == ["loud"]
 
 
 # Imports
@@ -531,7 +535,7 @@ def test_a_dry_run_changes_nothing(system: System, company: Company, number: str
         system.state / "dry.csv", [{**row, "external_id": f"dry {row['external_id']}"} for row in properties(3)]
     )
     assert system.makeready("import", number, "properties", str(file), "--dry-run")["created"] == 3
-    assert not any(one["external_id"].startswith("dry") for one in company.walk("/properties"))
+    assert not any(record["external_id"].startswith("dry") for record in company.walk("/properties"))
     assert system.makeready("import", number, "properties", str(file))["created"] == 3
 
 
@@ -570,7 +574,7 @@ async def test_an_import_that_is_interrupted_is_finished_by_running_it_again(sys
     report = system.makeready(*words[1:])
     assert report["created"] + report["changed"] + report["unchanged"] == report["read"] == 6_000
     assert report["changed"] == 1 and report["unchanged"] > 0
-    assert {one["external_id"] for one in company.walk("/properties")} == {row["external_id"] for row in rows}
+    assert {record["external_id"] for record in company.walk("/properties")} == {row["external_id"] for row in rows}
 
 
 def test_a_file_that_is_cut_short_leaves_earlier_rows_and_reports_bad_ones(system: System) -> None:
@@ -586,7 +590,7 @@ def test_a_file_that_is_cut_short_leaves_earlier_rows_and_reports_bad_ones(syste
     lines = done.stderr.splitlines()
     assert [line.split(": ")[0] for line in lines] == ["short.csv.gz:2", "makeready"], lines
     assert "cut short" in lines[1]
-    kept = [one["external_id"] for one in company.walk("/properties")]
+    kept = [record["external_id"] for record in company.walk("/properties")]
     # Only whole batches were imported, in the order of the file.
     assert kept == [row["external_id"] for row in rows[1 : len(kept) + 1]]
     assert len(kept) >= 1_999
@@ -596,9 +600,9 @@ def test_a_file_that_is_cut_short_leaves_earlier_rows_and_reports_bad_ones(syste
 def test_an_import_waits_for_a_service_that_is_away_for_a_moment(system: System, number: str, tmp_path: Path) -> None:
     file = write_csv(system.state / "away.csv", properties(1200))
     with late(system.runtime["processes"]["svc-catalog"]["grpc"], 2.0) as address:
-        found = system.runtime
-        found["processes"]["svc-catalog"]["grpc"] = address
-        (tmp_path / "runtime.json").write_text(json.dumps(found))
+        runtime = system.runtime
+        runtime["processes"]["svc-catalog"]["grpc"] = address
+        (tmp_path / "runtime.json").write_text(json.dumps(runtime))
         done = subprocess.run(
             [str(Path(sys.executable).with_name("makeready")), "--json", "import", number, "properties", str(file)],
             env={**system.environment, "MAKEREADY_STATE_DIR": str(tmp_path)},

@@ -40,13 +40,13 @@ class Story:
     def name(self) -> str:
         """The administrator's, as the menu has it."""
         assert self.browser.page is not None
-        found = re.search(r'<div class="who">.*?<b\s+dir="auto">([^<]+)</b>', self.browser.page.text, re.DOTALL)
-        assert found
-        return found[1]
+        match = re.search(r'<div class="who">.*?<b\s+dir="auto">([^<]+)</b>', self.browser.page.text, re.DOTALL)
+        assert match
+        return match[1]
 
     def sent(self, path: str, title: str) -> list[Delivery]:
         """What arrived at an endpoint about a ticket."""
-        return [one for one in self.receiver.at(path) if one.json["data"]["title"] == title]
+        return [delivery for delivery in self.receiver.at(path) if delivery.json["data"]["title"] == title]
 
     def event_id(self, title: str) -> str:
         return str(self.sent(WELL, title)[0].json["event_id"])
@@ -67,8 +67,8 @@ class Story:
 
     def found(self, sent: Delivery, page: Page) -> None:
         """The page shows the body that the receiver got, to the byte."""
-        shown = re.search(r'<pre class="code raw"[^>]*body"[^>]*>(.*?)</pre>', page.text, re.DOTALL)
-        assert shown and html.unescape(re.sub(r"<[^>]+>", "", shown[1])).encode() == sent.body
+        match = re.search(r'<pre class="code raw"[^>]*body"[^>]*>(.*?)</pre>', page.text, re.DOTALL)
+        assert match and html.unescape(re.sub(r"<[^>]+>", "", match[1])).encode() == sent.body
 
 
 @pytest.fixture(scope="module")
@@ -77,17 +77,17 @@ def story(system: System, receiver: Receiver) -> Story:
     company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
     company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1", "unit_number": "1"}])
     (unit,) = company.walk("/units")
-    made = Story(system, company, receiver, Browser(system).sign_in(company.email))
+    told = Story(system, company, receiver, Browser(system).sign_in(company.email))
     receiver.answers |= {MENDED: [503] * 6 * len(TITLES), CLOSED: [503] * 3}
     receiver.bodies |= {MENDED: b'{"error": "closed for <repairs>"}'}
     for path in (MENDED, WELL):
-        subscribe(made, path)
+        subscribe(told, path)
     for title in TITLES:
-        opened = company.create_ticket(unit["entity_id"], title, f"deliveries {len(made.requests)}")
-        made.requests[title] = str(opened.headers["X-Request-Id"])
+        opened = company.create_ticket(unit["entity_id"], title, f"deliveries {len(told.requests)}")
+        told.requests[title] = str(opened.headers["X-Request-Id"])
     for hours in LADDER_HOURS:
-        made.sweep(hours)
-    return made
+        told.sweep(hours)
+    return told
 
 
 def subscribe(story: Story, path: str) -> None:
@@ -115,7 +115,11 @@ def test_a_parked_delivery_is_read_and_retried_and_arrives_once(story: Story) ->
         assert "ticket.created has arrived: 200" in page.words and "retried it" in page.words
         assert f'<b dir="auto">{story.name}</b> retried it' in page.text
     sent = story.sent(MENDED, title)
-    assert len(sent) == 7 and {one.body for one in sent} == {last.body} and sent[-1].headers["service-attempt"] == "7"
+    assert (
+        len(sent) == 7
+        and {delivery.body for delivery in sent} == {last.body}
+        and sent[-1].headers["service-attempt"] == "7"
+    )
     assert "delivery.retried" in story.audited(MENDED)
 
 
@@ -154,7 +158,7 @@ def test_a_waiting_delivery_is_attempted_beside_its_ladder(story: Story) -> None
     story.receiver.answers[CLOSED] = []
     page = browser.send(f"{path}/attempt")
     assert "has arrived: 200" in page.words and "attempted it now" in page.words
-    assert [one.body for one in story.sent(CLOSED, title)] == [first.body] * 3
+    assert [delivery.body for delivery in story.sent(CLOSED, title)] == [first.body] * 3
     assert story.audited(CLOSED).count("delivery.attempted") == 2
 
 
@@ -183,8 +187,8 @@ def test_the_trace_leads_from_the_request_to_the_deliveries_and_back(story: Stor
     assert f'href="{story.path(MENDED, title)}"' in page.text
     listed = browser.get("/events?outcome=undelivered")
     assert TITLES[3] in listed.words and title not in listed.words
-    for wanted in (event_id, request_id, f"{story.endpoints[WELL]}/{event_id}"):
-        assert browser.get(f"/events/found?q={wanted}").words.count("ticket.created") >= 1
+    for text in (event_id, request_id, f"{story.endpoints[WELL]}/{event_id}"):
+        assert browser.get(f"/events/found?q={text}").words.count("ticket.created") >= 1
     ticket = json.loads(story.sent(WELL, title)[0].body)["data"]["entity_id"]
     panel = browser.get(f"/events/panel?kind=ticket&id={ticket}")
     assert "2 of 2" in panel.words

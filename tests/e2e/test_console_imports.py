@@ -83,26 +83,26 @@ def until(browser: Browser, path: str, word: str) -> Page:
 
 
 def counts(page: Page) -> dict[str, int]:
-    found = re.findall(r'data-count="(\w+)">\s*([\d,]+)\s*<', page.text)
-    return {name: int(number.replace(",", "")) for name, number in found}
+    pairs = re.findall(r'data-count="(\w+)">\s*([\d,]+)\s*<', page.text)
+    return {name: int(number.replace(",", "")) for name, number in pairs}
 
 
 def counts_of_kinds(page: Page) -> list[tuple[str, ...]]:
     """Kind, created, changed, unchanged and rejected of each row of the page's table."""
     rows = re.findall(r'<tr>\s*<td class="b">([\w-]+)</td>(.*?)</tr>', page.text, re.DOTALL)
-    found = [(kind, dict(re.findall(r'data-count="(\w+)">\s*([\d,]+)\s*<', cells))) for kind, cells in rows]
-    return [(kind, *(one[name].replace(",", "") for name in COUNTS)) for kind, one in found]
+    counts_by_kind = [(kind, dict(re.findall(r'data-count="(\w+)">\s*([\d,]+)\s*<', cells))) for kind, cells in rows]
+    return [(kind, *(kind_counts[name].replace(",", "") for name in COUNTS)) for kind, kind_counts in counts_by_kind]
 
 
 def newest_worker(house: System) -> psutil.Process:
     """The process of the last task that began: the one before may need a moment to end."""
     console = psutil.Process(house.runtime["processes"]["console"]["pid"])
-    found = {}
+    workers = {}
     for child in console.children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):  # also for one that has ended and is not reaped yet
             if "console.imports.worker" in child.cmdline():
-                found[child.create_time()] = child
-    return found[max(found)]
+                workers[child.create_time()] = child
+    return workers[max(workers)]
 
 
 def has_ended(process: psutil.Process) -> bool:
@@ -126,9 +126,9 @@ def checked(browser: Browser, content: bytes) -> str:
     """The path of an import whose rows are checked."""
     browser.get("/imports/new")
     page = browser.upload("/imports/new", "sites.csv", content)
-    found = re.search(r'href="(/imports/\d+)"', page.text)
-    assert found, page.words
-    path = found[1]
+    link = re.search(r'href="(/imports/\d+)"', page.text)
+    assert link, page.words
+    path = link[1]
     page = until(browser, path, "Match the columns")
     assert "The columns look like properties" in page.words
     chosen = {"external_id": "Site Code", "name": "Site Name", "address": "Street", "year_built": "Year"}
@@ -142,9 +142,9 @@ def test_an_example_is_imported_with_the_counts_of_the_command_line(company: Com
     """As in test_mapped_imports: a file in Windows-1252 with semicolons becomes three kinds of record."""
     browser.get("/imports/new")
     page = browser.upload("/imports/new", "ablesung.csv", (EXAMPLES.parent / "files" / "ablesung.csv").read_bytes())
-    found = re.search(r'href="(/imports/\d+)"', page.text)
-    assert found, page.words
-    path = found[1]
+    link = re.search(r'href="(/imports/\d+)"', page.text)
+    assert link, page.words
+    path = link[1]
     page = until(browser, path, "Match the columns")
     assert "read as Windows-1252, separated by semicolons" in page.words
     mapping = (EXAMPLES / "ablesung.toml").read_bytes()
@@ -157,8 +157,12 @@ def test_an_example_is_imported_with_the_counts_of_the_command_line(company: Com
     browser.send(f"{path}/run")
     assert counts_of_kinds(until(browser, path, "It is imported.")) == expected
     meters = list(company.walk("/meters"))
-    readings = [one for meter in meters for one in company.walk(f"/meters/{meter['entity_id']}/readings")]
-    assert [(one["consumption"], one["cost"]) for one in readings] == [(1234.5, 148.14), (1100, 132), (987.25, 118.47)]
+    readings = [reading for meter in meters for reading in company.walk(f"/meters/{meter['entity_id']}/readings")]
+    assert [(reading["consumption"], reading["cost"]) for reading in readings] == [
+        (1234.5, 148.14),
+        (1100, 132),
+        (987.25, 118.47),
+    ]
 
 
 # One kind, a kind that refers to another, and several at once; then those of the profile `nightly` alone.
@@ -188,16 +192,16 @@ def test_the_examples_of_cities_have_the_counts_of_the_command_line(
 
         browser.get("/imports/new")
         page = browser.upload("/imports/new", file.name, file.read_bytes())
-        found = re.search(r'href="(/imports/\d+)"', page.text)
-        assert found, page.words
-        path = found[1]
+        link = re.search(r'href="(/imports/\d+)"', page.text)
+        assert link, page.words
+        path = link[1]
         until(browser, path, "Match the columns")
         browser.upload(f"{path}/check", rules.name, rules.read_bytes(), field="mapping", **{"as": "toml"})
         until(browser, path, "Every row is checked")
         browser.send(f"{path}/run")
         page = until(browser, path, "It is imported.")
         if kind == "all":
-            kinds = [(one["kind"], *(str(one[count]) for count in COUNTS)) for one in report["kinds"]]
+            kinds = [(kind["kind"], *(str(kind[count]) for count in COUNTS)) for kind in report["kinds"]]
             assert counts_of_kinds(page) == kinds, mapping
         else:
             assert report["read"] > 100, mapping

@@ -44,8 +44,8 @@ def person(request: pytest.FixtureRequest, system: System) -> Browser:
 @pytest.fixture(scope="module")
 def records(demo: Company) -> dict[str, list[dict[str, Any]]]:
     """Some of each kind, from all over its list."""
-    found = {kind: list(demo.walk(f"/{kind}")) for kind in LISTS}
-    return {kind: rows[:: max(1, len(rows) // OF_A_KIND)] for kind, rows in found.items()}
+    by_kind = {kind: list(demo.walk(f"/{kind}")) for kind in LISTS}
+    return {kind: rows[:: max(1, len(rows) // OF_A_KIND)] for kind, rows in by_kind.items()}
 
 
 def paths(person: Browser, records: dict[str, list[dict[str, Any]]]) -> Iterator[tuple[str, str]]:
@@ -56,9 +56,9 @@ def paths(person: Browser, records: dict[str, list[dict[str, Any]]]) -> Iterator
     for unit in records["units"]:
         yield f"/units/{unit['entity_id']}/transitions", unit["name"]
     for path, shape in ELSEWHERE.items():
-        found = sorted(set(re.findall(f'href="({shape})"', person.get(path).text)))
-        assert found, path
-        yield from ((one, "") for one in found[:OF_A_KIND])
+        links = sorted(set(re.findall(f'href="({shape})"', person.get(path).text)))
+        assert links, path
+        yield from ((link, "") for link in links[:OF_A_KIND])
 
 
 def test_every_link_opens_with_all_its_parts(person: Browser, records: dict[str, list[dict[str, Any]]]) -> None:
@@ -80,9 +80,9 @@ def test_a_record_of_nobody_and_one_of_another_company_are_the_same_404(
     for rows in records.values():
         path = urlsplit(rows[0]["url"]).path
         gone = stranger.get(re.sub(r"\d+$", GONE, path))
-        found = stranger.get(path)
-        assert (found.status, gone.status) == (404, 404)
-        assert found.words.split("request")[0] == gone.words.split("request")[0]
+        page = stranger.get(path)
+        assert (page.status, gone.status) == (404, 404)
+        assert page.words.split("request")[0] == gone.words.split("request")[0]
         assert person.get(re.sub(r"\d+$", GONE, path)).status == 404
 
 
@@ -102,20 +102,20 @@ def test_pages_stand_without_a_service(service: str, system: System, demo: Compa
     browser.get("/sign-in")
     account = system.demo["administrator"]
     assert browser.send("/sign-in", email=account["email"], password=account["password"]).status == 200
-    kind, own = WITHOUT[service]
+    kind, refused_pages = WITHOUT[service]
     # Only the page of a ticket with a vendor has a part of svc-catalog.
-    row = next(one for one in demo.walk(f"/{kind}") if kind == "units" or one["assigned_vendor"])
+    row = next(record for record in demo.walk(f"/{kind}") if kind == "units" or record["assigned_vendor"])
     path = urlsplit(row["url"]).path
     pid = system.runtime["processes"][service]["pid"]
     assert MISSING not in browser.get(path).text
     os.kill(pid, signal.SIGSTOP)
     try:
-        for one in ("/", path):
-            page = browser.get(one, whole=False)
-            assert page.status == 200 and page.words.count(MISSING) >= 1, one
+        for page_path in ("/", path):
+            page = browser.get(page_path, whole=False)
+            assert page.status == 200 and page.words.count(MISSING) >= 1, page_path
         assert (row.get("name") or row["title"]) in page.words
-        if own:
-            assert browser.get(own, whole=False).status == 503
+        if refused_pages:
+            assert browser.get(refused_pages, whole=False).status == 503
     finally:
         os.kill(pid, signal.SIGCONT)
     until(lambda: MISSING not in browser.get(path, whole=False).text)

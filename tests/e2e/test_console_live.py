@@ -37,11 +37,11 @@ def test_a_comment_of_the_command_line_shows_on_an_open_page(system: System) -> 
             page.wait_for_selector("#live-state:text-is('Live')")
             page.focus("#q")
             page.keyboard.type("Half a wo")
-            said = "On my way with the part"
-            assert said not in page.inner_text("main")
+            comment = "On my way with the part"
+            assert comment not in page.inner_text("main")
             as_staff = ("--as", f"staff:{staff['staff_id']}")
-            system.makeready("ticket", "comment", company, ticket, "--body", said, *as_staff)
-            page.wait_for_selector(f"main :text('{said}')", timeout=60_000)
+            system.makeready("ticket", "comment", company, ticket, "--body", comment, *as_staff)
+            page.wait_for_selector(f"main :text('{comment}')", timeout=60_000)
             page.keyboard.type("rd")
             assert page.input_value("#q") == "Half a word"
             assert page.evaluate("document.activeElement.id") == "q"

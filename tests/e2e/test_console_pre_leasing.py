@@ -64,7 +64,7 @@ def planned_move_in(person: Worker, work: Work, comes: datetime.date) -> str:  #
     assert f"moves in {long(comes)}" in person.words
     assert "lives here" not in person.words and "Moved in" not in person.words
     path = person.path
-    assert [one["status"] for one in work.company.walk("/turns", unit_id=unit_id)] == ["Active", "Active"]
+    assert [turn["status"] for turn in work.company.walk("/turns", unit_id=unit_id)] == ["Active", "Active"]
     assert work.record(f"/units/{unit_id}")["unit_status"] == "Notice"
     assert f"moves in {short(comes)} Ana Ortiz" in card(person, "Unit U2")
     return path
@@ -125,7 +125,7 @@ def test_a_unit_is_let_ahead_and_taken_back(work: Work) -> None:  # noqa: F811
     person.go("Cancel the planned move-in")
     person.go("Cancel the planned move-in")
     assert "is cancelled" in person.words
-    assert [one["status"] for one in company.walk("/turns", unit_id=unit_id)] == ["Active", "Cancelled"]
+    assert [turn["status"] for turn in company.walk("/turns", unit_id=unit_id)] == ["Active", "Cancelled"]
     assert "not leased" in card(person, "Unit U2") and work.record(f"/units/{unit_id}")["unit_status"] == "Notice"
     person.open(f"/turns/{first['entity_id']}")
     person.go("Take the notice back")

@@ -112,18 +112,18 @@ class Story:
     recovery_codes: list[str] = field(default_factory=list)
 
     def person(self, **options: Any) -> Person:
-        made = Person(self.chromium.new_context(**options), self.origin)
-        self.people.append(made)
-        return made
+        person = Person(self.chromium.new_context(**options), self.origin)
+        self.people.append(person)
+        return person
 
     def audit(self, company_id: int, *words: str) -> list[dict[str, Any]]:
         """The audit log's entries, the first one first."""
-        found: list[dict[str, Any]] = self.system.makeready("audit", "list", str(company_id), *words)["entries"]
-        return found[::-1]
+        entries: list[dict[str, Any]] = self.system.makeready("audit", "list", str(company_id), *words)["entries"]
+        return entries[::-1]
 
     def all_keys(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.system.makeready("key", "list", str(self.company.company_id))["keys"]
-        return found
+        keys: list[dict[str, Any]] = self.system.makeready("key", "list", str(self.company.company_id))["keys"]
+        return keys
 
 
 @pytest.fixture(scope="module")
@@ -144,11 +144,11 @@ def quiet(story: Story) -> Iterator[None]:
     """Closes the browsers of a chapter. Fails if a page put anything into its browser's console, but for the statuses
     of pages that were refused on purpose."""
     yield
-    said = [text for one in story.people for text in one.said if "status of 4" not in text]
-    for one in story.people:
-        one.context.close()
+    errors = [text for person in story.people for text in person.said if "status of 4" not in text]
+    for person in story.people:
+        person.context.close()
     story.people.clear()
-    assert not said
+    assert not errors
 
 
 def test_with_demo_json_alone_a_key_is_minted_used_and_revoked(story: Story) -> None:
@@ -181,8 +181,10 @@ def test_with_demo_json_alone_a_key_is_minted_used_and_revoked(story: Story) -> 
     assert story.system.get("/whoami", key).code == "key_revoked"
     key_id = path.rpartition("/")[2]
     entries = story.audit(demo["company_id"], "--subject", "key", "--subject-id", key_id)
-    (actor,) = {one["actor"] for one in entries}
-    assert [one["action"] for one in entries] == ["key.minted", "key.revoked"] and actor.startswith("administrator:")
+    (actor,) = {entry["actor"] for entry in entries}
+    assert [entry["action"] for entry in entries] == ["key.minted", "key.revoked"] and actor.startswith(
+        "administrator:"
+    )
     person.open(f"/audit?subject=key&id={key_id}")
     assert person.words.count("Demo Administrator") == 2
 
@@ -193,17 +195,17 @@ def test_a_double_click_mints_one_key_and_rotates_it_once(story: Story, script: 
     person.open("/keys/new")
     person.fill(**{"f-name": name})
     person.send_twice("/keys/new", "#minted-key")
-    (minted,) = [one for one in story.all_keys() if one["name"] == name]
+    (minted,) = [key for key in story.all_keys() if key["name"] == name]
     key = person.page.inner_text("#minted-key")
     assert story.system.get("/whoami", key).status == 200
     path = f"/keys/{minted['key_id']}"
     person.open(path)
     person.send_twice(f"{path}/rotate", "#minted-key")
-    old, new = sorted((one for one in story.all_keys() if one["name"] == name), key=lambda one: int(one["key_id"]))
+    old, new = sorted((key for key in story.all_keys() if key["name"] == name), key=lambda key: int(key["key_id"]))
     rotated = person.page.inner_text("#minted-key")
     assert old["key_id"] == minted["key_id"] and rotated.startswith(new["prefix"]) and rotated != key
     # The overlap: both work.
-    assert [story.system.get("/whoami", one).status for one in (key, rotated)] == [200, 200]
+    assert [story.system.get("/whoami", api_key).status for api_key in (key, rotated)] == [200, 200]
 
 
 def test_an_expired_key_is_refused_with_a_sentence_that_says_so(story: Story) -> None:
@@ -234,12 +236,12 @@ def test_a_passkey_is_added_and_signs_in_by_itself(story: Story) -> None:
     person = story.person().sign_in(story.company.email)
     session = person.context.new_cdp_session(person.page)
     session.send("WebAuthn.enable")
-    made = session.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
+    authenticator = session.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
     person.open("/account")
     person.fill(**{"passkey-name": "A phone"})
     person.page.click("[data-kind=create]")
     person.page.wait_for_selector("text=The passkey is added")
-    held = session.send("WebAuthn.getCredentials", {"authenticatorId": made["authenticatorId"]})
+    held = session.send("WebAuthn.getCredentials", {"authenticatorId": authenticator["authenticatorId"]})
     (credential,) = held["credentials"]
     assert credential["rpId"] == "localhost"
     # The sign-in page offers the passkey, and this authenticator agrees at once.
@@ -248,7 +250,7 @@ def test_a_passkey_is_added_and_signs_in_by_itself(story: Story) -> None:
     person.open("/account")
     row = person.page.locator("table tr", has_text="this one").inner_text()
     assert "passkey" in row
-    actions = [one["action"] for one in story.audit(story.company.company_id)]
+    actions = [entry["action"] for entry in story.audit(story.company.company_id)]
     assert "account.passkey_added" in actions
 
 
@@ -353,7 +355,7 @@ def test_invited_people_come_in_by_their_links_and_staff_see_no_page_of_administ
     assert ada.open("/account") == 200
     # Whom the audit log has.
     entries = story.audit(story.company.company_id)
-    names = {one["actor"]: one["action"] for one in entries}
+    names = {entry["actor"]: entry["action"] for entry in entries}
     assert any(actor.startswith("staff:") for actor in names)
     boss.open("/audit")
     assert "Bea Lindqvist" in boss.words and "Ada Okoro" in boss.words

@@ -51,9 +51,9 @@ class Story:
     def record(self) -> dict[str, Any]:
         """The subscription over the API."""
         listed = self.system.get("/webhooks", self.company.keys["read"]).json["data"]
-        found: dict[str, Any]
-        (found,) = (one for one in listed if one["entity_id"] == self.sub_id)
-        return found
+        subscription: dict[str, Any]
+        (subscription,) = (each for each in listed if each["entity_id"] == self.sub_id)
+        return subscription
 
     def arrived(self, path: str) -> list[Delivery]:
         return self.receiver.at(path)
@@ -94,8 +94,8 @@ def test_an_endpoint_is_made_and_its_secret_is_shown_once(story: Story) -> None:
     offered = set(re.findall(r'name="events"\s+value="([^"]+)"', none.text))
     body = {"destination_url": "https://receiver.test/console", "events": ["nonsense"]}
     refusal = story.system.post("/webhooks", story.company.keys["write"], body, "console events")
-    known = set(re.findall(r"[a-z]+(?:\.[a-z_]+)+", refusal.json["error"]["message"]))
-    assert offered == known and len(known) == 10
+    event_names = set(re.findall(r"[a-z]+(?:\.[a-z_]+)+", refusal.json["error"]["message"]))
+    assert offered == event_names and len(event_names) == 10
     form = browser.form("/webhooks/new", destination_url="https://receiver.test/console", events=sorted(offered)[3:6])
     first, second = at_once(story, "/webhooks/new", form)
     story.secret = first.element("secret")
@@ -126,7 +126,7 @@ def test_a_double_click_rotates_once_and_what_waited_is_signed_with_the_new_secr
     page = browser.get(f"{story.path}/rotate")
     assert "1 delivery waits" in page.words
     pages = at_once(story, f"{story.path}/rotate", browser.form(f"{story.path}/rotate"))
-    (new,) = {one.element("secret") for one in pages}
+    (new,) = {page.element("secret") for page in pages}
     assert new != story.secret
     browser.get(story.path)
     assert "The endpoint is resumed" in browser.send(f"{story.path}/resume").words
@@ -139,14 +139,14 @@ def test_a_double_click_rotates_once_and_what_waited_is_signed_with_the_new_secr
 
 def test_a_signature_gets_its_verdict(story: Story) -> None:
     test, sent = story.arrived("/console")
-    for one, body, verdict in (
+    for delivery, body, verdict in (
         (sent, sent.body.decode(), "Genuine."),
         (sent, sent.body.decode() + "\n", "Line breaks at the end of the body were left out"),
         (sent, json.dumps(sent.json, indent=2), "The body was written anew."),
         (test, test.body.decode(), "Wrong secret."),
     ):
         story.browser.get(f"{story.path}/signature")
-        values = {"signature": one.headers["service-signature"], "body": body}
+        values = {"signature": delivery.headers["service-signature"], "body": body}
         assert verdict in story.browser.send(f"{story.path}/signature", **values).words
     assert "The header is missing" in story.browser.send(f"{story.path}/signature", signature="", body="x").words
 
@@ -180,17 +180,17 @@ def test_a_dead_endpoint_is_mended_and_what_was_parked_arrives(story: Story) -> 
     done = browser.get(again[1].replace("&amp;", "&"))
     assert "Done: all 2 have arrived" in done.words
     last = story.arrived("/dead")[-2:]
-    assert {one.json["data"]["title"] for one in last} == set(story.titles[-2:])
+    assert {delivery.json["data"]["title"] for delivery in last} == set(story.titles[-2:])
     assert story.record()["health"] == "healthy"
     assert "It has failed" not in browser.get(story.path).words
 
 
 def test_another_company_finds_nothing(story: Story) -> None:
     other = Browser(story.system).sign_in(story.system.company("Console Neighbour").email)
-    for rest in ("", "/change", "/delete", "/pause", "/rotate", "/retry", "/signature"):
-        hidden, missing = (other.get(f"/webhooks/{sub_id}{rest}") for sub_id in (story.sub_id, 10**15))
-        texts = {VARIES.sub("", one.text) for one in (hidden, missing)}
-        assert (hidden.status, missing.status, len(texts)) == (404, 404, 1), rest
+    for suffix in ("", "/change", "/delete", "/pause", "/rotate", "/retry", "/signature"):
+        hidden, missing = (other.get(f"/webhooks/{sub_id}{suffix}") for sub_id in (story.sub_id, 10**15))
+        texts = {VARIES.sub("", page.text) for page in (hidden, missing)}
+        assert (hidden.status, missing.status, len(texts)) == (404, 404, 1), suffix
     assert "receiver.test" not in other.get("/webhooks").text
 
 
@@ -208,12 +208,12 @@ def test_the_endpoint_is_deleted_and_the_audit_log_names_who_did_what(story: Sto
     assert browser.get(story.path).status == 404
     words = ("audit", "list", str(story.company.company_id), "--subject", "webhook_subscription")
     entries = story.system.makeready(*words)["entries"]
-    assert {one["subject_id"] for one in entries} == {story.sub_id}
-    assert [one["action"] for one in reversed(entries)] == [
+    assert {entry["subject_id"] for entry in entries} == {story.sub_id}
+    assert [entry["action"] for entry in reversed(entries)] == [
         "subscription.created", "subscription.tested", "subscription.paused", "subscription.secret_rotated",
         "subscription.resumed", "subscription.changed", "deliveries.retried", "subscription.deleted",
     ]  # fmt: skip
-    (actor,) = {one["actor"] for one in entries}
+    (actor,) = {entry["actor"] for entry in entries}
     named = browser.get(f"/audit?subject=webhook_subscription&id={story.sub_id}")
     assert actor.startswith("administrator:")
-    assert all(f"{name} {one['action']} webhook_subscription {story.sub_id}" in named.words for one in entries)
+    assert all(f"{name} {entry['action']} webhook_subscription {story.sub_id}" in named.words for entry in entries)

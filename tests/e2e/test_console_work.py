@@ -113,23 +113,23 @@ class Work:
 
     def person(self, email: str, password: str = PASSWORD, **options: Any) -> Worker:
         context = self.chromium.new_context(storage_state=self.sessions.get(email), **options)
-        made = Worker(context, self.origin)
-        self.people.append(made)
+        worker = Worker(context, self.origin)
+        self.people.append(worker)
         if email not in self.sessions:
-            made.sign_in(email, password)
+            worker.sign_in(email, password)
             self.sessions[email] = context.storage_state()
-        return made
+        return worker
 
     def ticket(self, title: str, company: Company | None = None, unit_id: int = 0) -> str:
         """The path of a ticket that an integration opens."""
-        of = company or self.company
-        answer = of.create_ticket(unit_id or self.units["U1"], title, f"work {next(_numbers)}")
+        employer = company or self.company
+        answer = employer.create_ticket(unit_id or self.units["U1"], title, f"work {next(_numbers)}")
         assert answer.status == 201, answer
         return urlsplit(str(answer.json["url"])).path
 
     def record(self, path: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.system.get(path, self.company.key_for(scope="read")).json
-        return found
+        record: dict[str, Any] = self.system.get(path, self.company.key_for(scope="read")).json
+        return record
 
 
 @pytest.fixture(scope="module")
@@ -141,16 +141,16 @@ def work(system: System) -> Iterator[Work]:
     company.import_rows("staff", [{"external_id": "S2", "name": "Ben Roe"}])
     company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
     names = ("U1", "U2", "U3")
-    company.import_rows("units", [{"external_id": one, "property": "P1", "name": f"Unit {one}"} for one in names])
-    turns = [{"external_id": f"T{one}", "unit": one, "move_in_date": "2025-02-01"} for one in ("U2", "U3")]
+    company.import_rows("units", [{"external_id": name, "property": "P1", "name": f"Unit {name}"} for name in names])
+    turns = [{"external_id": f"T{number}", "unit": number, "move_in_date": "2025-02-01"} for number in ("U2", "U3")]
     company.import_rows("turns", turns)
-    staff = {one["name"]: str(one["staff_id"]) for one in system.makeready("staff", "list", number)["staff"]}
+    staff = {member["name"]: str(member["staff_id"]) for member in system.makeready("staff", "list", number)["staff"]}
     staff_id = staff["Ada Okoro"]
     system.makeready("staff", "invite", number, staff_id, "--as", company.email)
     as_staff = ("--as", f"staff:{staff_id}")
     system.makeready("account", "change-password", number, *as_staff, stdin=PASSWORD)
     system.makeready("wait")
-    units = {one["external_id"]: one["entity_id"] for one in company.walk("/units")}
+    units = {unit["external_id"]: unit["entity_id"] for unit in company.walk("/units")}
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=executable, args=OPTIONS)
         origin = f"http://localhost:{system.ports['MAKEREADY_ADMIN_PORT']}"
@@ -163,21 +163,21 @@ def quiet(work: Work) -> Iterator[None]:
     """Closes the browsers of a story. Fails if a page put anything into its browser's console, but for the statuses of
     acts that were refused on purpose."""
     yield
-    said = [text for one in work.people for text in one.said if "status of 4" not in text]
-    for one in work.people:
-        one.context.close()
+    errors = [text for worker in work.people for text in worker.said if "status of 4" not in text]
+    for worker in work.people:
+        worker.context.close()
     work.people.clear()
-    assert not said
+    assert not errors
 
 
 def photo() -> bytes:
     """A picture as a phone takes it: lying, with its place in EXIF."""
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010E] = "At home"
-    Image.new("RGB", (1200, 900), "teal").save(made, "JPEG", exif=exif)
-    return made.getvalue()
+    Image.new("RGB", (1200, 900), "teal").save(buffer, "JPEG", exif=exif)
+    return buffer.getvalue()
 
 
 def test_a_technicians_day_on_a_phone(work: Work) -> None:
@@ -244,8 +244,8 @@ def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(wor
     record = work.record(path)
     assert record["status"] == "Completed"
     # An integration has no session.
-    with urllib.request.urlopen(record["photo_url"], timeout=60) as served, Image.open(served) as shown:
-        assert (shown.format, shown.size, dict(shown.getexif())) == ("JPEG", (900, 1200), {})
+    with urllib.request.urlopen(record["photo_url"], timeout=60) as served, Image.open(served) as image:
+        assert (image.format, image.size, dict(image.getexif())) == ("JPEG", (900, 1200), {})
     work.system.makeready("company", "update", number, "--no-photo-required")
 
     person.open("/inspections/new")
@@ -270,7 +270,7 @@ def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(wor
     assert work.record(inspection)["status"] == "Completed"
     work.system.makeready("wait")  # svc-tickets opens it when it hears of the row
     person.open(inspection)
-    opened = [one["title"] for one in work.company.walk("/tickets") if one["source"] == "inspection"]
+    opened = [ticket["title"] for ticket in work.company.walk("/tickets") if ticket["source"] == "inspection"]
     assert len(opened) == 1 and opened[0] in person.words
 
 
@@ -321,17 +321,17 @@ def test_a_ticket_by_keyboard_alone(work: Work) -> None:
 
 def changes(receiver: Receiver, path: str, unit_id: int) -> list[tuple[Any, ...]]:
     """The events of a unit: their key, change and shape."""
-    found = [one.json for one in receiver.at(path) if one.json["data"]["unit"]["id"] == unit_id]
-    found.sort(key=lambda one: str(one["occurred_at"]))
-    return [(one["event"], one["change"], shape_of(one)) for one in found]
+    events = [delivery.json for delivery in receiver.at(path) if delivery.json["data"]["unit"]["id"] == unit_id]
+    events.sort(key=lambda event: str(event["occurred_at"]))
+    return [(event["event"], event["change"], shape_of(event)) for event in events]
 
 
 def shape_of(value: Any) -> Any:
     """The keys in their order, and the values' kinds. Who manages a turn, and its ids elsewhere, may be null."""
     if isinstance(value, dict):
         may_be_null = ("occupancy_source", "occupancy_fed_at", "external_id")
-        return [(name, None if name in may_be_null else shape_of(one)) for name, one in value.items()]
-    return [shape_of(one) for one in value] if isinstance(value, list) else type(value).__name__
+        return [(name, None if name in may_be_null else shape_of(member)) for name, member in value.items()]
+    return [shape_of(member) for member in value] if isinstance(value, list) else type(value).__name__
 
 
 def handed_on_by_staff(work: Work, unit_id: int, day: str) -> None:
@@ -402,17 +402,17 @@ def test_from_the_notice_to_the_next_move_in_by_staff_alone(work: Work, receiver
     handed_on_by_the_api(work, other, day)
     system.makeready("wait")
     system.makeready("sweep", "webhooks")
-    by_staff, by_api = (changes(receiver, "/by-staff", one) for one in (unit_id, other))
+    by_staff, by_api = (changes(receiver, "/by-staff", unit) for unit in (unit_id, other))
     assert by_staff == by_api
-    assert [(name, one["from"], one["to"]) for name, one, _ in by_staff] == [
+    assert [(name, change["from"], change["to"]) for name, change, _ in by_staff] == [
         ("turn.status_changed", "Occupied", "Notice"),
         ("turn.schedule_changed", None, day),
         ("turn.status_changed", "Notice", "Vacant Not Ready"),
         ("turn.status_changed", "Vacant Not Ready", "Vacant Ready"),
         ("turn.status_changed", "Vacant Ready", "Occupied"),
     ]
-    of_unit = [one for one in receiver.at("/by-staff") if one.json["data"]["unit"]["id"] == unit_id]
-    last = max(of_unit, key=lambda one: str(one.json["occurred_at"]))
+    of_unit = [delivery for delivery in receiver.at("/by-staff") if delivery.json["data"]["unit"]["id"] == unit_id]
+    last = max(of_unit, key=lambda delivery: str(delivery.json["occurred_at"]))
     got = system.get(f"/turns/{opened['entity_id']}", work.company.key_for(scope="read"))
     check_same_as_get(last.body, got.body)
     assert b"ana@residents.example" not in last.body

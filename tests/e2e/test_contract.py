@@ -24,27 +24,27 @@ def contract(system: System) -> Contract:
 
 @pytest.fixture
 def ticket(contract: Contract) -> dict[str, Any]:
-    (found,) = contract.document["components"]["schemas"]["Ticket"]["examples"]
-    return copy.deepcopy(dict(found))
+    (example,) = contract.document["components"]["schemas"]["Ticket"]["examples"]
+    return copy.deepcopy(dict(example))
 
 
 def headers(**more: str) -> Message:
-    found = Message()
-    given = {
+    message = Message()
+    fields = {
         "Content-Type": "application/json",
         "X-Request-Id": "1",
         "Cache-Control": "no-store",
         "RateLimit": '"key";r=119;t=60',
         "RateLimit-Policy": '"key";q=120;w=60',
     }
-    for name, value in (given | {name.replace("_", "-"): value for name, value in more.items()}).items():
+    for name, value in (fields | {name.replace("_", "-"): value for name, value in more.items()}).items():
         if value:
-            found[name] = value
-    return found
+            message[name] = value
+    return message
 
 
-def raw(found: object) -> bytes:
-    return json.dumps(found).encode()
+def raw(document: object) -> bytes:
+    return json.dumps(document).encode()
 
 
 def test_a_documented_response_passes(contract: Contract, ticket: dict[str, Any]) -> None:

@@ -126,9 +126,9 @@ def pages_of(demo: Company, path: str, key: str, limit: int = 200) -> Iterator[d
 
 def by_kind(records: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     """The records of each list by the last word of its path, which its snapshot and its feed have, too."""
-    found = {path.rpartition("/")[2]: of for path, of in records.items()}
-    assert len(found) == len(records)
-    return found
+    lists = {path.rpartition("/")[2]: list_records for path, list_records in records.items()}
+    assert len(lists) == len(records)
+    return lists
 
 
 @pytest.fixture(scope="module")
@@ -147,15 +147,19 @@ def contract(system: System) -> Contract:
 @pytest.fixture(scope="module")
 def records(demo: Company, contract: Contract) -> dict[str, list[dict[str, Any]]]:
     """Every record of every list, by the list's path."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_path: dict[str, list[dict[str, Any]]] = {}
     for path, _ in sorted(contract.lists(), key=lambda listed: listed[0].count("/")):
-        parent, brace, rest = path.partition("/{")
+        parent, brace, below_parent = path.partition("/{")
         if not brace:
-            found[path] = list(demo.walk(path))
+            by_path[path] = list(demo.walk(path))
             continue
-        below = rest.partition("}")[2]
-        found[path] = [one for of in found[parent] for one in demo.walk(f"{parent}/{of['entity_id']}{below}")]
-    return found
+        below = below_parent.partition("}")[2]
+        by_path[path] = [
+            record
+            for parent_record in by_path[parent]
+            for record in demo.walk(f"{parent}/{parent_record['entity_id']}{below}")
+        ]
+    return by_path
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +174,7 @@ def seen(contract: Contract, records: dict[str, list[dict[str, Any]]]) -> Seen:
 
 def test_no_list_is_empty(records: dict[str, list[dict[str, Any]]]) -> None:
     assert {"/tickets", "/properties", "/units", "/assets", "/vendors"} <= records.keys()
-    assert [path for path, found in records.items() if not found] == []
+    assert [path for path, rows in records.items() if not rows] == []
 
 
 def test_every_enum_value_is_there(seen: Seen) -> None:
@@ -188,10 +192,10 @@ def test_every_record_is_fetched_as_it_is_listed(
     demo: Company, contract: Contract, records: dict[str, list[dict[str, Any]]]
 ) -> None:
     fetched, key = 0, ""
-    for path, found in records.items():
+    for path, rows in records.items():
         if contract.fetch_of(path) is None:
             continue
-        for record in found:
+        for record in rows:
             if fetched % FETCHES_A_KEY == 0:
                 key = demo.system.mint(demo.company_id, "read", demo.email)
             fetched += 1
@@ -221,11 +225,11 @@ def test_every_feed_has_the_records_of_its_list_and_no_other(
     assert feeds.keys() == listed.keys()
     for kind, path in feeds.items():
         changes = [change for page in pages_of(demo, path, key) for change in page["data"]]
-        found = {change["entity_id"]: change["record"] for change in changes}
-        assert len(found) == len(changes)
+        by_id = {change["entity_id"]: change["record"] for change in changes}
+        assert len(by_id) == len(changes)
         # Nothing is gone for one who begins: the demo company's walks that are not served were never seen.
         assert not any(change["gone"] for change in changes), path
-        assert found == {record["entity_id"]: record for record in listed[kind]}, path
+        assert by_id == {record["entity_id"]: record for record in listed[kind]}, path
 
 
 def test_the_events_are_numbered_without_a_gap(demo: Company) -> None:
@@ -233,7 +237,7 @@ def test_the_events_are_numbered_without_a_gap(demo: Company) -> None:
     numbers = [number for page in pages for number in page["positions"]]
     assert len(pages) > 1 and numbers == list(range(1, len(numbers) + 1))
     ids = [[event["event_id"] for event in page["data"]] for page in pages]
-    assert [len(found) for found in ids] == [len(page["positions"]) for page in pages]
+    assert [len(page_ids) for page_ids in ids] == [len(page["positions"]) for page in pages]
     assert len(set().union(*ids)) == len(numbers)
 
 

@@ -159,9 +159,9 @@ def busy(house: House) -> Answer:
     receiver's 16 places, each for 10 s, and a test waits 15 s for one."""
     body = {"destination_url": "https://silent.test/", "events": ["pm.stale"]}
     key = house.company.key_for(40)
-    made = [house.system.post("/webhooks", key, body, f"silent {number}") for number in range(3)]
-    assert [answer.status for answer in made] == [201] * 3
-    paths = [f"/webhooks/{answer.json['entity_id']}" for answer in made]
+    subscriptions = [house.system.post("/webhooks", key, body, f"silent {number}") for number in range(3)]
+    assert [answer.status for answer in subscriptions] == [201] * 3
+    paths = [f"/webhooks/{answer.json['entity_id']}" for answer in subscriptions]
 
     def test(number: int) -> Answer:
         return house.system.post(f"{paths[number % 3]}/test", key, {}, f"test {number}")

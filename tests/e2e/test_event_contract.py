@@ -35,16 +35,16 @@ def test_the_example_of_each_event_passes_and_one_key_more_or_less_fails(key: st
         check_envelope(raw(example | {"data": example["data"] | {"more": 1}}))
 
 
-@pytest.mark.parametrize("key", [key for key, one in EXAMPLES.items() if one["change"]])
+@pytest.mark.parametrize("key", [key for key, example in EXAMPLES.items() if example["change"]])
 def test_a_change_has_its_three_keys_and_two_different_values(key: str) -> None:
     example = EXAMPLES[key]
     change = example["change"]
     assert list(change) == ["field", "from", "to"]
     wrong: list[Any] = [None, change | {"more": 1}, {"field": change["field"]}, change | {"field": "other"}]
     wrong += [change | {"from": change["to"]}, dict(reversed(change.items()))]
-    for one in wrong:
+    for envelope in wrong:
         with pytest.raises(AssertionError):
-            check_envelope(raw(example | {"change": one}))
+            check_envelope(raw(example | {"change": envelope}))
 
 
 def test_what_has_changed_must_stand_in_data_as_it_is_now() -> None:

@@ -27,8 +27,8 @@ def unit_id(company: Company) -> int:
     company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
     company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1", "unit_number": "1"}])
     (unit,) = company.walk("/units")
-    found: int = unit["entity_id"]
-    return found
+    entity_id: int = unit["entity_id"]
+    return entity_id
 
 
 def subscribe(company: Company, path: str, events: list[str] | None = None) -> dict[str, Any]:
@@ -79,10 +79,12 @@ def test_a_failed_attempt_is_retried_with_the_same_event_id(
     ]
     tries = receiver.at("/retried")
     assert [outcome["failed"] for outcome in outcomes] == [1, 0, 1, 0]
-    assert len(tries) == 3 and len({one.json["event_id"] for one in tries}) == 1
-    assert len({one.body for one in tries}) == 1 and all(one.is_signed_with(subscription["secret"]) for one in tries)
-    shown = system.makeready("webhooks", "deliveries", str(subscription["entity_id"]))
-    (delivery,) = shown["deliveries"]
+    assert len(tries) == 3 and len({attempt.json["event_id"] for attempt in tries}) == 1
+    assert len({attempt.body for attempt in tries}) == 1 and all(
+        attempt.is_signed_with(subscription["secret"]) for attempt in tries
+    )
+    deliveries = system.makeready("webhooks", "deliveries", str(subscription["entity_id"]))
+    (delivery,) = deliveries["deliveries"]
     assert [attempt["status"] for attempt in delivery["attempts"]] == [500, 302, 200]
 
 

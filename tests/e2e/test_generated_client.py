@@ -105,8 +105,8 @@ def test_it_creates_a_ticket_once_and_fetches_it(client: ModuleType, company: Co
 def test_it_changes_a_tickets_status(client: ModuleType, company: Company) -> None:
     caller = session(client, company, "write")
     unit = operation("units", "list_units").sync(client=caller).data[1]
-    wanted = model("TicketCreate")(unit_id=unit.entity_id, title="No heat", category=model("TicketCategory")("HVAC"))
-    opened = operation("tickets", "create_ticket").sync(client=caller, body=wanted, idempotency_key="to change")
+    ticket = model("TicketCreate")(unit_id=unit.entity_id, title="No heat", category=model("TicketCategory")("HVAC"))
+    opened = operation("tickets", "create_ticket").sync(client=caller, body=ticket, idempotency_key="to change")
     change, statuses = operation("tickets", "change_ticket_status"), model("TicketStatus")
     body = model("StatusChange")(status=statuses.COMPLETED, note="The boiler was lit again")
     done = change.sync(opened.entity_id, client=caller, body=body, idempotency_key="complete")
@@ -160,11 +160,13 @@ def test_it_subscribes_and_unsubscribes(client: ModuleType, company: Company) ->
     body = model("SubscriptionCreate")(
         destination_url="https://receiver.test/generated", events=[model("EventKey")("ticket.created")]
     )
-    made = operation("webhooks", "create_subscription").sync(client=caller, body=body, idempotency_key="generated")
-    assert made.secret and made.events == [model("EventKey").TICKET_CREATED]
+    subscription = operation("webhooks", "create_subscription").sync(
+        client=caller, body=body, idempotency_key="generated"
+    )
+    assert subscription.secret and subscription.events == [model("EventKey").TICKET_CREATED]
     listed = operation("webhooks", "list_subscriptions").sync(client=caller)
-    assert [one.entity_id for one in listed.data] == [made.entity_id]
-    gone = operation("webhooks", "delete_subscription").sync_detailed(made.entity_id, client=caller)
+    assert [subscription.entity_id for subscription in listed.data] == [subscription.entity_id]
+    gone = operation("webhooks", "delete_subscription").sync_detailed(subscription.entity_id, client=caller)
     assert gone.status_code == 204
 
 
@@ -191,11 +193,11 @@ def test_it_takes_a_snapshot_and_follows_the_changes_since(client: ModuleType, c
     open_ticket(caller, "before the snapshot")
     listed = operation("tickets", "list_tickets").sync(client=caller).data
     taken = operation("changes", "get_tickets_snapshot").sync_detailed(client=caller)
-    *lines, rest = taken.parsed.split("\n")
-    assert rest == "" and [model("Ticket").from_dict(json.loads(line)) for line in lines] == listed
+    *lines, last_line = taken.parsed.split("\n")
+    assert last_line == "" and [model("Ticket").from_dict(json.loads(line)) for line in lines] == listed
     opened, feed = open_ticket(caller, "after the snapshot"), operation("changes", "list_ticket_changes")
     cursor = taken.headers["Service-Resume-Cursor"]
-    changes = followed(feed, lambda one: one.entity_id == opened.entity_id, client=caller, cursor=cursor)
+    changes = followed(feed, lambda change: change.entity_id == opened.entity_id, client=caller, cursor=cursor)
     assert all(isinstance(change, model("TicketChange")) and not change.gone for change in changes)
     assert changes[-1].record == opened and all(change.record in listed for change in changes[:-1])
 
@@ -204,6 +206,6 @@ def test_it_follows_events(client: ModuleType, company: Company) -> None:
     caller = session(client, company, "write")
     opened, created = open_ticket(caller, "an event"), model("ListEventsEvent").TICKET_CREATED
     feed = operation("changes", "list_events")
-    events = followed(feed, lambda one: one.data.entity_id == opened.entity_id, client=caller, event=created)
+    events = followed(feed, lambda event: event.data.entity_id == opened.entity_id, client=caller, event=created)
     assert all(isinstance(event, model("TicketCreatedEvent")) for event in events)
     assert len({event.data.entity_id for event in events}) == len(events)

@@ -21,7 +21,7 @@ def test_no_write_is_forgotten(system: System) -> None:
 def test_bodies(world: World, write: str) -> None:
     """Every kind of bad body in one run: reading all records before and after costs more than sending them."""
     for body in world.bodies(write):
-        cases = [(f"{kind}: {name}", sent) for kind, made in bad.NOT_JSON.items() for name, sent in made(body)]
+        cases = [(f"{kind}: {name}", sent) for kind, make in bad.NOT_JSON.items() for name, sent in make(body)]
         world.refuses(write, body, cases, is_400)
 
 

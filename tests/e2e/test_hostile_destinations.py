@@ -14,7 +14,9 @@ from .system import Answer
 pytestmark = pytest.mark.usefixtures("no_faults")
 
 WRITE = "POST /webhooks"
-KINDS = URLS | {f"addresses: {kind}": [url_of(one) for one in addresses] for kind, addresses in ADDRESSES.items()}
+KINDS = URLS | {
+    f"addresses: {kind}": [url_of(address) for address in addresses] for kind, addresses in ADDRESSES.items()
+}
 
 
 def test_every_hostile_destination_is_refused_and_nothing_comes_of_it(world: World) -> None:
@@ -32,6 +34,6 @@ def _is_refused(url: str, answer: Answer) -> bool:
     """422; or 400 for characters that no text may contain."""
     if any("\ud800" <= character <= "\udfff" for character in url):
         return (answer.status, answer.code) == (400, "invalid_request")
-    said: str = answer.json["error"]["message"]
+    message: str = answer.json["error"]["message"]
     # The message neither repeats the URL nor reveals the address of an internal name.
-    return (answer.status, answer.code) == (422, "invalid_destination_url") and (len(url) < 9 or url not in said)
+    return (answer.status, answer.code) == (422, "invalid_destination_url") and (len(url) < 9 or url not in message)

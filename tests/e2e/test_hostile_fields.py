@@ -73,9 +73,9 @@ def is_400_or_names_no_event(name: str, answer: Answer) -> bool:
 @every_write
 def test_a_field_that_is_missing(world: World, write: str) -> None:
     def cases() -> Iterator[Case]:
-        for path, one in bad.objects(body):
-            for key in one.keys() & set(schema_at(write, path)["required"]):
-                less = bad.raw({name: value for name, value in one.items() if name != key})
+        for path, members in bad.objects(body):
+            for key in members.keys() & set(schema_at(write, path)["required"]):
+                less = bad.raw({name: value for name, value in members.items() if name != key})
                 yield f"{path} {key}", bad.filled(body, path, less) if path else less
         yield "{}", b"{}"
 
@@ -189,9 +189,9 @@ def test_a_text_may_have_as_many_characters_as_its_cap_says_whatever_they_are(wo
             (path,) = (path for path in longest if name.startswith(f"{path}"))
             if path == ("destination_url",):
                 return (answer.status, answer.code) == (422, "invalid_destination_url")
-            said = f"{bad.spelled(path)} must be at most {longest[path]} characters."
+            message = f"{bad.spelled(path)} must be at most {longest[path]} characters."
             status = 422 if path == ("title",) else 400
-            return (answer.status, answer.code, answer.json["error"]["message"]) == (status, "invalid_request", said)
+            return (answer.status, answer.code, answer.json["error"]["message"]) == (status, "invalid_request", message)
 
         world.refuses(write, body, cases(), expected)
 

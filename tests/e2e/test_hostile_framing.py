@@ -44,13 +44,13 @@ def cut_off(body: bytes) -> dict[str, Sent]:
 
 def malformed(body: bytes) -> dict[str, Sent]:
     """Requests whose body two servers could read differently or not at all."""
-    length, found = len(body), {}
+    length, requests = len(body), {}
     for value in (
         "-1", f"-{length}", f"+{length}", f"{length}.0", f"0x{length:x}", f"{length} {length}", f"{length},{length}",
         f"{length}, {length + 1}", "ten", "", "1e2", "9" * 30, f"{length};", f"{length}\x0b", "\xb2",
     ):  # fmt: skip
-        found[f"length {value!r}"] = ([f"Content-Length: {value}"], body)
-    found |= {
+        requests[f"length {value!r}"] = ([f"Content-Length: {value}"], body)
+    requests |= {
         "two lengths": ([f"Content-Length: {length}", f"Content-Length: {length + 1}"], body + b" "),
         "the same length twice": ([lengthy(body), lengthy(body)], body),
         "length, then chunks": ([lengthy(body), CHUNKED], chunks(body)),
@@ -61,7 +61,7 @@ def malformed(body: bytes) -> dict[str, Sent]:
         "a folded encoding": (["Transfer-Encoding:", " chunked"], chunks(body)),
     }
     for value in ("gzip", "chunked, gzip", "identity", "xchunked", "chunked;x", '"chunked"', "chunked\x0b", ""):
-        found[f"encoding {value!r}"] = ([f"Transfer-Encoding: {value}"], chunks(body))
+        requests[f"encoding {value!r}"] = ([f"Transfer-Encoding: {value}"], chunks(body))
     for name, junk in {
         "no number": b"zz\r\n{}\r\n0\r\n\r\n",
         "a negative number": b"-1\r\n{}\r\n0\r\n\r\n",
@@ -75,8 +75,8 @@ def malformed(body: bytes) -> dict[str, Sent]:
         "a line feed in an extension": b"2;x\ny\r\n{}\r\n0\r\n\r\n",
         "nothing": b"\r\n\r\n",
     }.items():
-        found[f"chunks: {name}"] = ([CHUNKED], junk)
-    return found
+        requests[f"chunks: {name}"] = ([CHUNKED], junk)
+    return requests
 
 
 def send(wire: Wire, world: World, write: str, path: str, sent: Sent, once: str) -> Answer:
@@ -201,8 +201,8 @@ def test_a_request_inside_a_body_is_no_request(world: World, write: str) -> None
             wire.head("GET", "/whoami", key, lengthy(inner)): 200,
         }.items():
             wire.send(around + inner + wire.head("GET", "/whoami", key))
-            asked = around.partition(b" ")[0].decode()
-            answer = wire.receive(asked, "/whoami" if status == 200 else path)
+            around_method = around.partition(b" ")[0].decode()
+            answer = wire.receive(around_method, "/whoami" if status == 200 else path)
             assert answer.status == status
             assert "company" in wire.receive("GET", "/whoami").json
             world.tried[write] += status != 200
@@ -233,15 +233,15 @@ def test_a_client_that_asks_before_it_sends(world: World, write: str) -> None:
 @pytest.fixture
 def trickling(world: World) -> Iterator[list[tuple[str, Wire, str]]]:
     """Clients of every write that trickle a byte a second, with a length and in chunks, and one that sends no body."""
-    found = []
+    connections = []
     for write in WRITES:
         method, _, _ = write.partition(" ")
         for line in ("Content-Length: 1000", CHUNKED, "Content-Length: 1"):
             path, wire = world.path(write), Wire(world.system)
             wire.send(wire.head(method, path, world.key(1), f"Idempotency-Key: {next(world.once)}", line))
-            found.append((line, wire, f"{method} {path}"))
-    yield found
-    for _, wire, _ in found:
+            connections.append((line, wire, f"{method} {path}"))
+    yield connections
+    for _, wire, _ in connections:
         wire.close()
 
 

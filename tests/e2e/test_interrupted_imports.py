@@ -85,14 +85,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             for n in many
         ],
     }
-    found = {}
+    paths = {}
     for kind, rows in written.items():
-        found[kind] = folder / f"{kind}.csv"
-        with found[kind].open("w", newline="") as stream:
+        paths[kind] = folder / f"{kind}.csv"
+        with paths[kind].open("w", newline="") as stream:
             writer = csv.DictWriter(stream, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-    return found
+    return paths
 
 
 def founded(house: System, name: str) -> Company:
@@ -133,12 +133,14 @@ def whole(company: Company, kind: str, file: Path) -> Any:
 
 def state(company: Company) -> dict[str, list[Any]]:
     """All served records, without the fields that differ between runs."""
-    return {kind: [stripped(one) for one in company.walk(f"/{kind}")] for kind in ("properties", "assets", "tickets")}
+    return {
+        kind: [stripped(record) for record in company.walk(f"/{kind}")] for kind in ("properties", "assets", "tickets")
+    }
 
 
 def stripped(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: stripped(one) for name, one in value.items() if name not in OF_THE_RUN}
+        return {name: stripped(member) for name, member in value.items() if name not in OF_THE_RUN}
     return value
 
 
@@ -222,8 +224,8 @@ def test_an_import_of_several_kinds_that_was_killed_in_each_ends_as_if_it_had_ru
         number, kind, *more = str(company.company_id), *words
         report = house.makeready("import", number, kind, str(file), *more, status=3)
         return {
-            one["kind"]: (one["created"] + one["unchanged"], one["changed"], one["rejected"], one["created"])
-            for one in report["kinds"]
+            kind["kind"]: (kind["created"] + kind["unchanged"], kind["changed"], kind["rejected"], kind["created"])
+            for kind in report["kinds"]
         }
 
     good = BATCHES * (BATCH - 1)
@@ -239,10 +241,10 @@ def test_an_import_of_several_kinds_that_was_killed_in_each_ends_as_if_it_had_ru
         process.after_batches(batches)
         process.kill()
         assert process.exit_status == -signal.SIGKILL
-    found = outcome(twice)
-    assert found["properties"] == (good, 0, BATCHES, 0)
-    assert found["assets"][:3] == (good, 0, BATCHES)
-    assert 0 < found["assets"][3] <= good - 2 * (BATCH - 1)
+    ended = outcome(twice)
+    assert ended["properties"] == (good, 0, BATCHES, 0)
+    assert ended["assets"][:3] == (good, 0, BATCHES)
+    assert 0 < ended["assets"][3] <= good - 2 * (BATCH - 1)
     first, second = state(once), state(twice)
     for kind in first:
         assert len(first[kind]) == len(second[kind]) and first[kind] == second[kind], kind

@@ -15,7 +15,7 @@ NOBODYS = 9_000_000_000_000
 
 @pytest.fixture(scope="module")
 def companies(system: System) -> tuple[Company, Company]:
-    found = []
+    created = []
     for name in ("Mine", "Theirs"):
         company = system.company(name)
         company.import_rows("properties", [{"external_id": "P1", "name": name, "address": "1 Elm St"}])
@@ -27,9 +27,9 @@ def companies(system: System) -> tuple[Company, Company]:
         ticket = {"external_id": "T1", "property": "P1", "unit": "U1", "title": "Cold", "category": "HVAC"}
         company.import_rows("tickets", [ticket])
         company.import_rows("turns", [{"external_id": "T1", "unit": "U1"}])
-        found.append(company)
+        created.append(company)
     system.makeready("wait")  # a unit's status comes from another service, and a test reads units twice
-    return found[0], found[1]
+    return created[0], created[1]
 
 
 def compared(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
@@ -58,7 +58,7 @@ def test_filtering_by_anothers_id_is_an_empty_page(
     mine, theirs = companies
     (their_ticket,) = theirs.walk("/tickets")
     their_id = their_ticket[name.removesuffix("_id")]["id"]
-    answers = [system.get("/tickets", mine.keys["read"], **{name: one}) for one in (their_id, NOBODYS)]
+    answers = [system.get("/tickets", mine.keys["read"], **{name: entity_id}) for entity_id in (their_id, NOBODYS)]
     assert compared(answers[0]) == compared(answers[1]) and answers[0].json["data"] == []
 
 
@@ -69,14 +69,14 @@ def test_a_ticket_can_not_be_opened_on_anothers_unit_or_asset(
     (my_unit,), (their_unit,), (their_asset,) = mine.walk("/units"), theirs.walk("/units"), theirs.walk("/assets")
     body = {"unit_id": their_unit["entity_id"], "title": "x", "category": "HVAC"}
     answers = [
-        system.post("/tickets", mine.keys["write"], body | {"unit_id": one}, f"unit {one}")
-        for one in (their_unit["entity_id"], NOBODYS)
+        system.post("/tickets", mine.keys["write"], body | {"unit_id": unit_id}, f"unit {unit_id}")
+        for unit_id in (their_unit["entity_id"], NOBODYS)
     ]
     assert compared(answers[0]) == compared(answers[1]) and answers[0].status == 404
     body["unit_id"] = my_unit["entity_id"]
     answers = [
-        system.post("/tickets", mine.keys["write"], body | {"asset_id": one}, f"asset {one}")
-        for one in (their_asset["entity_id"], NOBODYS)
+        system.post("/tickets", mine.keys["write"], body | {"asset_id": asset_id}, f"asset {asset_id}")
+        for asset_id in (their_asset["entity_id"], NOBODYS)
     ]
     assert compared(answers[0]) == compared(answers[1]) and answers[0].status == 404
 
@@ -102,9 +102,11 @@ def test_a_write_to_anothers_record_answers_as_one_to_an_unknown_record(
     collection = "/" + path.split("/")[1]
     (their_record,) = theirs.walk(collection)
     answers = []
-    for one in (their_record["entity_id"], NOBODYS):
-        headers = {"Idempotency-Key": f"write {method} {path} {one}"[:64]}
-        answers.append(system.call(method, path.format(ticket=one, unit=one), mine.keys["write"], body, headers))
+    for entity_id in (their_record["entity_id"], NOBODYS):
+        headers = {"Idempotency-Key": f"write {method} {path} {entity_id}"[:64]}
+        answers.append(
+            system.call(method, path.format(ticket=entity_id, unit=entity_id), mine.keys["write"], body, headers)
+        )
     assert compared(answers[0]) == compared(answers[1]) and (answers[0].status, answers[0].code) == (404, "not_found")
     assert list(theirs.walk(collection)) == [their_record]
 
@@ -118,10 +120,10 @@ def test_anothers_turn_is_no_predecessor_and_neither_is_an_unknown_one(
         system.post(
             f"/units/{my_unit['entity_id']}/move-in",
             mine.keys["write"],
-            MOVE_IN | {"predecessor_transition_id": one},
-            f"predecessor {one}"[:64],
+            MOVE_IN | {"predecessor_transition_id": turn_id},
+            f"predecessor {turn_id}"[:64],
         )
-        for one in (their_turn["entity_id"], NOBODYS, 0, -1, 2**63, 10**100)
+        for turn_id in (their_turn["entity_id"], NOBODYS, 0, -1, 2**63, 10**100)
     ]
     for answer in answers[1:]:
         assert compared(answer) == compared(answers[0])
@@ -142,12 +144,16 @@ def test_anothers_subscription_has_no_deliveries_tests_or_replays(
     assert system.get(f"/webhooks/{sub_id}{fetched}", key).json["matched"] == replay.json["matched"]
     paths = ("/deliveries", f"/deliveries/{'0' * 8}-0000-7000-8000-{'0' * 12}", fetched)
     for path in paths:
-        answers = [system.get(f"/webhooks/{one}{path}", mine.keys["read"]) for one in (sub_id, NOBODYS)]
+        answers = [
+            system.get(f"/webhooks/{subscription_id}{path}", mine.keys["read"]) for subscription_id in (sub_id, NOBODYS)
+        ]
         assert compared(answers[0]) == compared(answers[1]) and answers[0].status == 404
     for path, sent in (("/test", {}), ("/replay", range_)):
         answers = [
-            system.post(f"/webhooks/{one}{path}", mine.keys["write"], sent, f"isolated {one}{path}")
-            for one in (sub_id, NOBODYS)
+            system.post(
+                f"/webhooks/{subscription_id}{path}", mine.keys["write"], sent, f"isolated {subscription_id}{path}"
+            )
+            for subscription_id in (sub_id, NOBODYS)
         ]
         assert compared(answers[0]) == compared(answers[1]) and answers[0].status == 404
     assert system.call("DELETE", f"/webhooks/{sub_id}", key).status == 204
@@ -165,8 +171,8 @@ def test_a_cursor_of_another_company_is_refused(system: System, companies: tuple
 
 
 def feed(company: Company, path: str) -> dict[str, Any]:
-    found: dict[str, Any] = company.system.get(path, company.key_for(scope="read")).json
-    return found
+    page: dict[str, Any] = company.system.get(path, company.key_for(scope="read")).json
+    return page
 
 
 def test_feeds_hold_the_companys_own_records_and_take_its_own_cursors(
@@ -179,11 +185,13 @@ def test_feeds_hold_the_companys_own_records_and_take_its_own_cursors(
     for path in kinds:
         for company in companies:
             listed = path.removeprefix("/changes")
-            own = [] if listed == "/readings" else [one["entity_id"] for one in company.walk(listed)]
+            entity_ids = [] if listed == "/readings" else [record["entity_id"] for record in company.walk(listed)]
             # Behind the horizon: another transaction of the server may be under way.
-            until(lambda path=path, company=company, own=own: len(feed(company, path)["data"]) >= len(own))  # type: ignore[misc]
+            until(
+                lambda path=path, company=company, count=len(entity_ids): len(feed(company, path)["data"]) >= count  # type: ignore[misc]
+            )
             page = feed(company, path)
-            assert sorted(item["entity_id"] for item in page["data"]) == own, path
+            assert sorted(item["entity_id"] for item in page["data"]) == entity_ids, path
         cursor = page["resume_cursor"]  # of the other company
         assert system.get(path, theirs.keys["read"], cursor=cursor).status == 200
         refused = system.get(path, mine.keys["read"], cursor=cursor)

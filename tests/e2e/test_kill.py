@@ -65,9 +65,9 @@ def test_a_system_whose_process_is_killed_during_creates_loses_nothing(house: Sy
         served = {ticket["title"]: ticket["entity_id"] for ticket in company.walk("/tickets")}
         assert acknowledged.items() <= served.items()
         assert len(list(company.walk("/tickets"))) == len(served), "a create happened twice"
-        delivered = [one.json["data"]["entity_id"] for one in receiver.at("/killed")]
+        delivered = [delivery.json["data"]["entity_id"] for delivery in receiver.at("/killed")]
         assert set(delivered) == set(served.values())
-        assert len({one.json["event_id"] for one in receiver.at("/killed")}) == len(served)
+        assert len({delivery.json["event_id"] for delivery in receiver.at("/killed")}) == len(served)
     finally:
         house.stop()
 

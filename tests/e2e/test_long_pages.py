@@ -36,9 +36,9 @@ def test_a_page_of_the_longest_tickets_is_served_whole_and_in_order_as_the_secon
     assert int(second.headers["Content-Length"]) == len(second.body)
     page = second.json
     assert page["next_cursor"] is None
-    assert [one["external_id"] for one in page["data"]] == [f"T{number}" for number in range(PAGE, 2 * PAGE)]
-    assert all(one["description"] == description(number) for number, one in enumerate(page["data"], PAGE))
-    ids = [one["entity_id"] for one in first.json["data"] + page["data"]]
+    assert [ticket["external_id"] for ticket in page["data"]] == [f"T{number}" for number in range(PAGE, 2 * PAGE)]
+    assert all(ticket["description"] == description(number) for number, ticket in enumerate(page["data"], PAGE))
+    ids = [ticket["entity_id"] for ticket in first.json["data"] + page["data"]]
     assert ids == sorted(set(ids))
 
 
@@ -52,4 +52,4 @@ def test_a_longer_description_is_no_row_of_an_import(system: System) -> None:
     ]
     report = company.import_rows("tickets", rows, status=3)
     assert (report["created"], report["rejected"]) == (1, 1)
-    assert [one["external_id"] for one in company.walk("/tickets")] == ["longest"]
+    assert [ticket["external_id"] for ticket in company.walk("/tickets")] == ["longest"]

@@ -54,8 +54,8 @@ def due_dates(system: System, number: str) -> list[str | None]:
 
 
 def test_a_sweep_says_what_it_did_and_who_has_no_such_work(system: System) -> None:
-    said = system.run("sweep", "stale").stdout.splitlines()
-    assert said[0].startswith("As of 20") and any(line.startswith("  pm.stale: ") for line in said)
-    assert said[-1].startswith("Nothing of the kind is done by ") and "gateway" in said[-1]
+    lines = system.run("sweep", "stale").stdout.splitlines()
+    assert lines[0].startswith("As of 20") and any(line.startswith("  pm.stale: ") for line in lines)
+    assert lines[-1].startswith("Nothing of the kind is done by ") and "gateway" in lines[-1]
     refused = system.run("sweep", "stale", "--now", "0300-01-01T00:00:00Z")
     assert refused.returncode == 1 and "now must lie in the years" in refused.stderr

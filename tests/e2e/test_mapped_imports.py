@@ -56,7 +56,8 @@ def test_the_first_of_several_rows_of_a_record_is_what_is_served(company: Compan
     words = ("import", str(company.company_id), "properties", str(file), "--mapping", str(mapping))
     assert counts(company.system.makeready(*words)) == (2, 0, 2, 0)
     served = {
-        one["external_id"]: (one["name"], one["address"], one["unit_count"]) for one in company.walk("/properties")
+        record["external_id"]: (record["name"], record["address"], record["unit_count"])
+        for record in company.walk("/properties")
     }
     assert served == {"A": ("1 Elm St", "1 Elm St", 1), "B": ("3 Oak St (rear)", "3 Oak St", 50)}
     assert counts(company.system.makeready(*words)) == (0, 0, 4, 0)
@@ -116,8 +117,8 @@ def test_one_file_makes_several_kinds_of_record_in_one_run(system: System) -> No
         done = system.run("--json", *words, *options)
         assert done.returncode == 3, done.stderr
         report = json.loads(done.stdout)
-        found = [(one["kind"], one["created"], one["unchanged"], one["rejected"]) for one in report["kinds"]]
-        assert found == expected, (options, done.stderr)
+        kind_counts = [(kind["kind"], kind["created"], kind["unchanged"], kind["rejected"]) for kind in report["kinds"]]
+        assert kind_counts == expected, (options, done.stderr)
         assert counts(report) == (6, 0, 3, 2)
         assert done.stderr.splitlines()[0] == "several.csv: read as Windows-1252, separated by semicolons."
     units, tickets = (report["kinds"][place]["rejects_file"] for place in (1, 2))
@@ -132,15 +133,15 @@ def test_one_file_makes_several_kinds_of_record_in_one_run(system: System) -> No
         rejected.write_bytes(rejected.read_bytes().replace(b"viel", b"900"))
         mended = system.makeready("import", str(company.company_id), kind, str(rejected), "--mapping", str(mapping))
         assert counts(mended) == (1, 0, 0, 0)
-    served = {one["title"]: one for one in company.walk("/tickets")}
-    assert {title: one["status"] for title, one in served.items()} == {
+    served = {ticket["title"]: ticket for ticket in company.walk("/tickets")}
+    assert {title: ticket["status"] for title, ticket in served.items()} == {
         "Tür klemmt": "Completed",
         "Licht flackert": "Open",
         "Wasser tropft": "Open",
     }
     assert served["Tür klemmt"]["created_at"].startswith("2024-01-30T23:00:00")
     assert served["Tür klemmt"]["completed_at"].startswith("2024-02-01T11:00:00")
-    assert {one["name"] for one in company.walk("/properties")} == {"Müllerstraße 1", "Größe-Allee 2"}
+    assert {record["name"] for record in company.walk("/properties")} == {"Müllerstraße 1", "Größe-Allee 2"}
 
 
 def test_equal_reasons_are_counted_and_ten_of_their_rows_reported(company: Company) -> None:
@@ -167,12 +168,16 @@ def test_the_example_of_a_german_export_is_imported_whole(system: System) -> Non
     company = system.company("Ablesung")
     file, mapping = EXAMPLES.parent / "files" / "ablesung.csv", EXAMPLES / "ablesung.toml"
     report = system.makeready("import", str(company.company_id), "all", str(file), "--mapping", str(mapping))
-    assert [(one["kind"], *counts(one)) for one in report["kinds"]] == [
+    assert [(kind["kind"], *counts(kind)) for kind in report["kinds"]] == [
         ("properties", 2, 0, 2, 0),
         ("meters", 2, 0, 2, 0),
         ("readings", 3, 0, 0, 0),
     ]
     (gas, other) = company.walk("/meters")
-    readings = [one for meter in (gas, other) for one in company.walk(f"/meters/{meter['entity_id']}/readings")]
-    assert [(one["consumption"], one["cost"]) for one in readings] == [(1234.5, 148.14), (1100, 132), (987.25, 118.47)]
+    readings = [reading for meter in (gas, other) for reading in company.walk(f"/meters/{meter['entity_id']}/readings")]
+    assert [(reading["consumption"], reading["cost"]) for reading in readings] == [
+        (1234.5, 148.14),
+        (1100, 132),
+        (987.25, 118.47),
+    ]
     assert readings[0]["period_end"].startswith("2026-01-31T23:00:00")

@@ -27,52 +27,54 @@ class Metric(NamedTuple):
 
 def catalogue() -> dict[str, dict[str, Metric]]:
     """The metrics by process."""
-    found: dict[str, dict[str, Metric]] = {name: {} for name in PROCESSES}
+    metrics: dict[str, dict[str, Metric]] = {name: {} for name in PROCESSES}
     for title, section in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL):
         for name, kind, labels, unit, meaning in ROW.findall(section):
             assert unit.strip(), f"{name} has no unit"
             for process in PROCESSES if title == "Every process" else {title.strip("`")}:
-                found[process][name] = Metric(kind, set(re.findall(r"`(\w+)`", labels)), meaning)
-    return found
+                metrics[process][name] = Metric(kind, set(re.findall(r"`(\w+)`", labels)), meaning)
+    return metrics
 
 
 @pytest.fixture(scope="module")
 def served(system: System) -> dict[str, str]:
     """The text that each process serves."""
-    found = {}
-    for name, one in system.runtime["processes"].items():
-        if "metrics" not in one:  # it keeps the streams of NATS
+    by_process = {}
+    for name, process in system.runtime["processes"].items():
+        if "metrics" not in process:  # it keeps the streams of NATS
             continue
-        with urllib.request.urlopen(f"http://{one['metrics']}/metrics", timeout=30) as response:
-            found[name] = response.read().decode()
-    assert found.keys() == PROCESSES
-    return found
+        with urllib.request.urlopen(f"http://{process['metrics']}/metrics", timeout=30) as response:
+            by_process[name] = response.read().decode()
+    assert by_process.keys() == PROCESSES
+    return by_process
 
 
 @pytest.mark.parametrize("process", sorted(PROCESSES))
 def test_the_catalogue_has_exactly_what_the_process_serves(served: dict[str, str], process: str) -> None:
     rows = catalogue()[process]
-    found = {}
+    served_metrics = {}
     for family in text_string_to_metric_families(served[process]):
         name = family.name + ("_total" if family.type == "counter" else "")
         if not name.startswith("makeready_") or name.endswith("_created"):
             continue
-        found[name] = family
+        served_metrics[name] = family
         assert name in rows, f"{name} is not in docs/metrics.md"
         row = rows[name]
         assert (family.type, family.documentation) == (row.type, row.meaning), name
         for sample in family.samples:
             assert sample.labels.keys() - {"le"} == row.labels, sample
-    assert found.keys() == rows.keys()
+    assert served_metrics.keys() == rows.keys()
 
 
 def test_every_process_says_which_build_it_is(served: dict[str, str], system: System) -> None:
-    (version,) = {one["version"] for one in system.makeready("status")["processes"].values() if "version" in one}
+    (version,) = {
+        process["version"] for process in system.makeready("status")["processes"].values() if "version" in process
+    }
     for process, text in served.items():
         (sample,) = [
-            one
+            sample
             for family in text_string_to_metric_families(text)
-            for one in family.samples
-            if one.name == "makeready_build_info"
+            for sample in family.samples
+            if sample.name == "makeready_build_info"
         ]
         assert (sample.labels, sample.value) == ({"version": version, "revision": "unknown"}, 1), process

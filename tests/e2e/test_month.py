@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,8 @@ def withheld(month: Month, listener: Receiver) -> None:
 
 def refuses_other_words(player: Player) -> None:
     """A command's Idempotency-Key cannot be used for another command."""
-    one = next(one for one in player.commands if one.verb == "notice publish")
-    key = one.words[one.words.index("--idempotency-key") + 1]
+    publish = next(publish for publish in player.commands if publish.verb == "notice publish")
+    key = publish.words[publish.words.index("--idempotency-key") + 1]
     line = player.refused("notice", "publish", player.id("notice", "Never said"), idempotency_key=key)
     assert "different request" in line, line
 
@@ -121,15 +122,15 @@ def deliver(month: Month, day: int) -> Any:
     return month.system.makeready("sweep", "webhooks", "--now", now.isoformat())
 
 
-def again(player: Player, one: Command | Request) -> str | None:
+def again(player: Player, call: Command | Request) -> str | None:
     """Repeats a command or request with its key; returns the difference in the answer, or None."""
-    if isinstance(one, Command):
-        printed = player.system.makeready(*one.words)
-        return None if printed == one.printed else f"{one.words}: {printed}, first {one.printed}"
-    answer = player.system.call(one.method, one.path, one.key, one.body, {"Idempotency-Key": one.idempotency_key})
-    same = (answer.status, answer.body) == (one.answer.status, one.answer.body)
+    if isinstance(call, Command):
+        printed = player.system.makeready(*call.words)
+        return None if printed == call.printed else f"{call.words}: {printed}, first {call.printed}"
+    answer = player.system.call(call.method, call.path, call.key, call.body, {"Idempotency-Key": call.idempotency_key})
+    same = (answer.status, answer.body) == (call.answer.status, call.answer.body)
     is_told = answer.headers["X-Idempotent-Replay"] == "1"
-    return None if same and is_told else f"{one}: {answer}"
+    return None if same and is_told else f"{call}: {answer}"
 
 
 def back_office() -> set[str]:
@@ -138,8 +139,8 @@ def back_office() -> set[str]:
     def keyed(tree: argparse.ArgumentParser) -> Iterator[str]:
         for action in tree._actions:
             if isinstance(action, argparse._SubParsersAction):
-                for one in action.choices.values():
-                    yield from keyed(one)
+                for subparser in action.choices.values():
+                    yield from keyed(subparser)
             elif "--idempotency-key" in action.option_strings:
                 yield tree.prog.removeprefix("makeready ")
 
@@ -156,12 +157,12 @@ def retried(month: Month) -> list[str]:
     sent: list[tuple[Player, Command | Request]] = []
     verbs: dict[str, tuple[Player, Command]] = {}
     for player in month.players.values():
-        sent += [(player, one) for one in player.requests]
+        sent += [(player, request) for request in player.requests]
         for command in player.commands:
             verbs.setdefault(command.verb, (player, command))
     assert sorted(verbs) == sorted(back_office() - NOT_PLAYED.keys()), "play it in month_*.py, or add it to NOT_PLAYED"
     sent += verbs.values()
-    return [wrong for wrong in together([lambda one=one: again(*one) for one in sent]) if wrong]  # type: ignore[misc]
+    return [wrong for wrong in together([partial(again, player, call) for player, call in sent]) if wrong]
 
 
 @pytest.fixture(scope="module")
@@ -173,18 +174,18 @@ def arrived(month: Month, retried: list[str], listener: Receiver) -> dict[str, l
     assert swept["failed"] == 0
     for delivery in listener.deliveries:
         check_envelope(delivery.body)
-    found = {name: month.players[name].arrived(listener, path) for name, path in PATHS.items()}
-    found[SOME] = month.players[HUDSON].arrived(listener, SOME)
-    assert sum(map(len, found.values())) == len(listener.deliveries)
-    return {name: ledger.bodies(deliveries) for name, deliveries in found.items()}
+    by_company = {name: month.players[name].arrived(listener, path) for name, path in PATHS.items()}
+    by_company[SOME] = month.players[HUDSON].arrived(listener, SOME)
+    assert sum(map(len, by_company.values())) == len(listener.deliveries)
+    return {name: ledger.bodies(deliveries) for name, deliveries in by_company.items()}
 
 
 def test_the_month_has_every_kind_of_event_and_both_changes_of_clocks(month: Month) -> None:
-    assert {one.event for one in month.implied(HUDSON)} == set(EVENTS)
+    assert {event.event for event in month.implied(HUDSON)} == set(EVENTS)
     calendar = month.calendar
     assert calendar.first + 3 * DAY < calendar.forward < calendar.back < calendar.last
     assert len(month.implied(HUDSON)) > 100 and len(month.implied(LAGOON)) > 10 and len(month.implied(SUMMIT)) > 5
-    sources = {one.facts["source"] for one in month.implied(HUDSON) if one.event == "ticket.created"}
+    sources = {event.facts["source"] for event in month.implied(HUDSON) if event.event == "ticket.created"}
     assert sources == {"api", "staff", "resident_portal", "inspection"}
 
 
@@ -202,17 +203,17 @@ def test_exactly_what_the_month_implies_arrives(
 
 
 def test_a_subscription_to_some_events_gets_those_alone(arrived: dict[str, list[ledger.Body]]) -> None:
-    some = [body for body in arrived[HUDSON] if body["event"] in STALE]
+    stale = [body for body in arrived[HUDSON] if body["event"] in STALE]
     key = "event_id"
-    assert sorted(arrived[SOME], key=lambda body: str(body[key])) == sorted(some, key=lambda body: str(body[key]))
+    assert sorted(arrived[SOME], key=lambda body: str(body[key])) == sorted(stale, key=lambda body: str(body[key]))
 
 
 @pytest.mark.parametrize("name", PATHS)
 def test_what_an_event_says_is_what_the_record_was_and_is(
     month: Month, arrived: dict[str, list[ledger.Body]], name: str
 ) -> None:
-    found = list(ledger.disagreements(month, name, arrived[name]))
-    assert not found, "\n".join(found[:5])
+    disagreements = list(ledger.disagreements(month, name, arrived[name]))
+    assert not disagreements, "\n".join(disagreements[:5])
     assert not list(ledger.out_of_order(arrived[name]))
 
 
@@ -233,21 +234,21 @@ def test_no_company_hears_or_sees_anything_of_another(month: Month, arrived: dic
         ("notice", "publish", lagoon.id("notice", "Storm"), {}),
         ("vendor", "hold", lagoon.id("vendor", "V1"), {"reason": "Envy"}),
     ]
-    together([lambda one=one: hudson.refused(*one[:3], **one[3]) for one in acts])  # type: ignore[misc]
+    together([partial(hudson.refused, *act[:3], **act[3]) for act in acts])
 
 
 def test_lists_and_the_board_agree_with_what_was_played(month: Month) -> None:
     month.system.makeready("wait")
     for player in month.players.values():
         model = player.model
-        units = {one["entity_id"]: one for one in player.all("/units")}
-        assert {number: one["unit_status"] for number, one in units.items()} == {
-            number: one.status for number, one in model.units.items()
+        units = {unit["entity_id"]: unit for unit in player.all("/units")}
+        assert {number: unit["unit_status"] for number, unit in units.items()} == {
+            number: unit.status for number, unit in model.units.items()
         }
         for ticket in player.all("/tickets"):
             assert ticket["status"] == model.tickets[ticket["entity_id"]].status
     hudson = month.players[HUDSON]
-    board = {one["unit_id"]: one for one in hudson.ask("turn", "board")["units"]}
+    board = {unit["unit_id"]: unit for unit in hudson.ask("turn", "board")["units"]}
     for number, unit in hudson.model.units.items():
         turn = hudson.model.turns.get(unit.turn_id)
         assert board[number]["unit_status"] == unit.status

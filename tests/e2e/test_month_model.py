@@ -82,7 +82,7 @@ def test_a_unit_is_vacated_unless_a_resident_follows() -> None:
     assert model.sweep(datetime(2027, 4, 2, 13, tzinfo=UTC)) == {"turn.status_changed": 1, BEGUN: 1}
     assert not model.sweep(datetime(2027, 4, 3, 19, 29, tzinfo=UTC))
     assert model.sweep(datetime(2027, 4, 3, 19, 30, tzinfo=UTC)) == {"turn.status_changed": 1, VACATED: 1}
-    assert [one.change and one.change["to"] for one in model.implied] == ["Notice"] * 2 + [
+    assert [event.change and event.change["to"] for event in model.implied] == ["Notice"] * 2 + [
         "Occupied",
         "Vacant Not Ready",
     ]

@@ -56,12 +56,12 @@ class Scene:
         """An API key with these traits: revoked, inactive, exhausted, read, nobody."""
         if not traits:
             return self.house.key()
-        key, made = self.keys.get(traits, ("", 0.0))
+        key, minted_at = self.keys.get(traits, ("", 0.0))
         # An exhausted key recovers within the minute, so it is replaced in time. All others are reused.
-        if not key or ("exhausted" in traits and time.monotonic() - made > FRESH_SECONDS):
-            made = time.monotonic()  # on a slow machine its requests take a good part of the minute
+        if not key or ("exhausted" in traits and time.monotonic() - minted_at > FRESH_SECONDS):
+            minted_at = time.monotonic()  # on a slow machine its requests take a good part of the minute
             key = self._made(traits)
-            self.keys[traits] = key, made
+            self.keys[traits] = key, minted_at
         return key
 
     def _made(self, traits: frozenset[str]) -> str:
@@ -104,10 +104,10 @@ def _trait(name: str) -> Callable[[Draft, Write, Scene], Draft]:
 def _changed(change: dict[str, Any], draft: Draft) -> Draft:
     """The body with a change; a body that is not valid JSON stays as it is."""
     try:
-        found = json.loads(draft.body)
+        document = json.loads(draft.body)
     except ValueError:
         return draft
-    return replace(draft, body=json.dumps(found | change).encode())
+    return replace(draft, body=json.dumps(document | change).encode())
 
 
 def _malformed(draft: Draft, write: Write, _scene: Scene) -> Draft:
@@ -186,7 +186,7 @@ def test_of_two_checks_that_fail_the_earlier_answers(scene: Scene, write: Write)
         if draft is not None:
             told_by[check.name] = refusal(scene.send(draft))
             assert told_by[check.name] == (check.status, check.code or told_by[check.name][1]), check.name
-    pairs = [pair for pair in itertools.combinations(CHECKS, 2) if {one.name for one in pair} <= told_by.keys()]
+    pairs = [pair for pair in itertools.combinations(CHECKS, 2) if {check.name for check in pair} <= told_by.keys()]
     walked = 0
     for earlier, later in pairs:
         if not _can_meet(earlier.name, later.name):

@@ -34,6 +34,6 @@ def test_a_file_with_the_newest_first_is_listed_oldest_first_and_a_back_fill_beh
     company.import_rows("readings", [reading("M1", hour) for hour in (-1, -2)])
     for record in company.walk("/meters"):
         name = record["external_id"]
-        found = [one["external_id"] for one in company.walk(f"/meters/{record['entity_id']}/readings")]
+        external_ids = [reading["external_id"] for reading in company.walk(f"/meters/{record['entity_id']}/readings")]
         expected = [f"{name} {hour}" for hour in range(HOURS) if f"{name} {hour}" != rows[7]["external_id"]]
-        assert found == expected + ([f"{name} -2", f"{name} -1"] if name == "M1" else [])
+        assert external_ids == expected + ([f"{name} -2", f"{name} -1"] if name == "M1" else [])

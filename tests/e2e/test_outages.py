@@ -43,8 +43,8 @@ def company(system: System) -> Company:
 @pytest.fixture(scope="module")
 def unit_id(company: Company) -> int:
     (unit,) = company.walk("/units")
-    found: int = unit["entity_id"]
-    return found
+    entity_id: int = unit["entity_id"]
+    return entity_id
 
 
 def test_a_context_that_hangs_takes_no_other_route_away(system: System, company: Company, unit_id: int) -> None:
@@ -75,11 +75,11 @@ def test_with_nats_hanging_writes_go_on_and_their_events_arrive(
         answers = [company.create_ticket(unit_id, f"No NATS {n}", f"no nats {n}") for n in range(5)]
         assert [answer.status for answer in answers] == [201] * 5
         assert system.makeready("sweep", "webhooks")["failed"] == 0
-    arrived = {one.json["data"]["entity_id"] for one in receiver.at("/outage")}
+    arrived = {delivery.json["data"]["entity_id"] for delivery in receiver.at("/outage")}
     assert {answer.json["entity_id"] for answer in answers} <= arrived
     assert system.makeready("wait", "--timeout", "60") is not None
     system.makeready("sweep", "webhooks")
-    ids = [one.json["event_id"] for one in receiver.at("/outage")]
+    ids = [delivery.json["event_id"] for delivery in receiver.at("/outage")]
     assert len(ids) == len(set(ids))
 
 
@@ -87,7 +87,7 @@ def test_a_key_revoked_while_nats_hangs_is_refused(system: System, company: Comp
     key = system.mint(company.company_id, "read", company.email)
     assert system.get("/whoami", key).status == 200
     listed = system.makeready("key", "list", str(company.company_id))["keys"]
-    key_id = max(one["key_id"] for one in listed)
+    key_id = max(key["key_id"] for key in listed)
     with hanging(system, "nats"):
         system.makeready("key", "revoke", str(key_id))
         took("a key revoked without NATS is refused", until(lambda: system.get("/whoami", key).status == 401))

@@ -98,48 +98,48 @@ def recorded(system: System, receiver: Receiver) -> Recorded:
     company.import_rows("tickets", [ticket])
     system.makeready("wait")
     (unit,), (opened,) = company.walk("/units"), company.walk("/tickets")
-    found = Recorded(system, company, unit["entity_id"], opened["entity_id"])
+    recording = Recorded(system, company, unit["entity_id"], opened["entity_id"])
     events = ["ticket.created", "ticket.status_changed", "turn.status_changed", "turn.schedule_changed"]
     subscription = {"destination_url": f"https://receiver.test{PATH}", "events": events}
     subscribed = system.post("/webhooks", company.keys["webhook_only"], subscription, "personal")
     assert subscribed.status == 201
 
     for number, body in enumerate(bad_move_ins()):
-        refused = found.move_in(body, f"refused {number}")
+        refused = recording.move_in(body, f"refused {number}")
         assert refused.status in (400, 422), (body, refused)
-        found.others.append(refused)
-    found.moved_in += [found.move_in(MOVE_IN, "moved in"), found.move_in(MOVE_IN, "moved in")]
-    found.others += [
-        found.move_in(MOVE_IN | {"parties": [ANA, ANA]}, "moved in"),  # idempotency mismatch
-        found.move_in(MOVE_IN, "again"),  # occupied
-        found.notice(NOTICE | {"external_id": NOTES * 10}, "too long"),
-        found.notice(NOTICE | {"notes": NOTES * 1000}, "too long"),
-        found.notice(NOTICE | {"move_out_date": NOTES}, "no date"),
-        found.notice(NOTICE, "notice"),
-        found.notice(NOTICE, "notice"),
-        found.change({"status": "Completed", "note": NOTE * 1000}, "too long"),
-        found.change({"status": "Open", "note": NOTE}, "not accepted"),
-        found.change({"status": NOTE}, "no status"),
-        found.change({"status": "Completed", "note": NOTE}, "done"),
-        found.change({"status": "Cancelled", "cancellation_reason_code": NOTE}, "no reason"),
+        recording.others.append(refused)
+    recording.moved_in += [recording.move_in(MOVE_IN, "moved in"), recording.move_in(MOVE_IN, "moved in")]
+    recording.others += [
+        recording.move_in(MOVE_IN | {"parties": [ANA, ANA]}, "moved in"),  # idempotency mismatch
+        recording.move_in(MOVE_IN, "again"),  # occupied
+        recording.notice(NOTICE | {"external_id": NOTES * 10}, "too long"),
+        recording.notice(NOTICE | {"notes": NOTES * 1000}, "too long"),
+        recording.notice(NOTICE | {"move_out_date": NOTES}, "no date"),
+        recording.notice(NOTICE, "notice"),
+        recording.notice(NOTICE, "notice"),
+        recording.change({"status": "Completed", "note": NOTE * 1000}, "too long"),
+        recording.change({"status": "Open", "note": NOTE}, "not accepted"),
+        recording.change({"status": NOTE}, "no status"),
+        recording.change({"status": "Completed", "note": NOTE}, "done"),
+        recording.change({"status": "Cancelled", "cancellation_reason_code": NOTE}, "no reason"),
     ]
     pid = system.runtime["processes"]["svc-occupancy"]["pid"]
     os.kill(pid, signal.SIGSTOP)  # and a request whose service does not answer
     try:
-        found.others.append(found.notice(NOTICE, "late"))
+        recording.others.append(recording.notice(NOTICE, "late"))
     finally:
         os.kill(pid, signal.SIGCONT)
-    statuses = [answer.status for answer in found.others[-13:]]
+    statuses = [answer.status for answer in recording.others[-13:]]
     assert statuses == [409, 422, 400, 400, 400, 201, 201, 400, 422, 422, 200, 422, 500]
     system.makeready("wait")
     system.makeready("sweep", "webhooks")
-    delivered = [one.json["event"] for one in receiver.at(PATH)]
+    delivered = [delivery.json["event"] for delivery in receiver.at(PATH)]
     assert sorted(delivered) == ["ticket.status_changed", "turn.status_changed", "turn.status_changed"]
-    return found
+    return recording
 
 
-def marked(found: bytes, *markers: str) -> list[str]:
-    return [marker for marker in markers if marker.encode().lower() in found.lower()]
+def marked(text: bytes, *markers: str) -> list[str]:
+    return [marker for marker in markers if marker.encode().lower() in text.lower()]
 
 
 EVERYTHING = (EMAIL, PHONE, FIRST_NAME, LAST_NAME, MARKER.decode())
@@ -164,8 +164,8 @@ def test_no_record_has_any_of_it(recorded: Recorded) -> None:
         for record in recorded.company.walk(path):
             assert not marked(json.dumps(record).encode(), *EVERYTHING), record
             if path != "/webhooks":
-                one = recorded.system.get(f"{path}/{record['entity_id']}", recorded.company.keys["read"])
-                assert one.status == 200 and not marked(one.body, *EVERYTHING)
+                served = recorded.system.get(f"{path}/{record['entity_id']}", recorded.company.keys["read"])
+                assert served.status == 200 and not marked(served.body, *EVERYTHING)
 
 
 def test_no_delivery_has_any_of_it(recorded: Recorded, receiver: Receiver) -> None:
@@ -189,7 +189,9 @@ def test_no_log_and_no_file_but_the_databases_has_any_of_it(recorded: Recorded) 
 
 
 def test_no_metric_has_any_of_it(recorded: Recorded) -> None:
-    addresses = [one["metrics"] for one in recorded.system.runtime["processes"].values() if "metrics" in one]
+    addresses = [
+        process["metrics"] for process in recorded.system.runtime["processes"].values() if "metrics" in process
+    ]
     assert len(addresses) == 6
     for address in addresses:
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as response:
@@ -201,9 +203,9 @@ def test_the_command_line_prints_none_of_it_of_deliveries(recorded: Recorded) ->
     words: list[list[Any]] = [["status"], ["company", "list"], ["webhooks", "list", company_id]]
     (subscription,) = recorded.company.walk("/webhooks")
     words.append(["webhooks", "deliveries", str(subscription["entity_id"])])
-    for one in words:
-        done = recorded.system.run("--json", *one)
-        assert done.returncode == 0 and not marked((done.stdout + done.stderr).encode(), *EVERYTHING), one
+    for word in words:
+        done = recorded.system.run("--json", *word)
+        assert done.returncode == 0 and not marked((done.stdout + done.stderr).encode(), *EVERYTHING), word
 
 
 async def _rows_with_markers(url: str) -> dict[str, int]:
@@ -211,25 +213,25 @@ async def _rows_with_markers(url: str) -> dict[str, int]:
     connection = await asyncpg.connect(url)
     try:
         tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-        found = {}
-        texts = ("zq-marker", "zqmarker", *(one.encode().hex() for one in ("zq-marker", "Zqmarker")))
+        counts = {}
+        texts = ("zq-marker", "zqmarker", *(marker.encode().hex() for marker in ("zq-marker", "Zqmarker")))
         for (table,) in tables:
-            wanted = " OR ".join(f"one::text ILIKE '%{text}%'" for text in texts)
-            found[table] = await connection.fetchval(f'SELECT count(*) FROM "{table}" one WHERE {wanted}')
-        return {table: rows for table, rows in found.items() if rows}
+            condition = " OR ".join(f"one::text ILIKE '%{text}%'" for text in texts)
+            counts[table] = await connection.fetchval(f'SELECT count(*) FROM "{table}" one WHERE {condition}')
+        return {table: rows for table, rows in counts.items() if rows}
     finally:
         await connection.close()
 
 
 def rows_with_markers(system: System) -> dict[str, dict[str, int]]:
     """By service: what its own role reads in its database."""
-    found, secrets = {}, json.loads((system.state / "secrets.json").read_text())
+    counts, secrets = {}, json.loads((system.state / "secrets.json").read_text())
     for name in ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"):
         context = name.removeprefix("svc-")
         url = url_for(system.runtime["database_url"], context, secrets[f"database_{context}"])
         if rows := asyncio.run(_rows_with_markers(url)):
-            found[name] = rows
-    return found
+            counts[name] = rows
+    return counts
 
 
 def test_a_forgotten_person_is_in_no_database_any_more(recorded: Recorded) -> None:
@@ -253,6 +255,12 @@ def test_a_forgotten_person_is_in_no_database_any_more(recorded: Recorded) -> No
     assert not marked(replay.body, *EVERYTHING)
     company = str(recorded.company.company_id)
     entries = system.makeready("audit", "list", company)["entries"]
-    said = {one["action"]: one for one in entries if one["action"] in ("unit.person_forgotten", "ticket.texts_removed")}
-    assert {one["actor"] for one in said.values()} == {said["unit.person_forgotten"]["actor"]} and len(said) == 2
-    assert said["unit.person_forgotten"]["actor"].startswith("administrator:")
+    by_action = {
+        entry["action"]: entry
+        for entry in entries
+        if entry["action"] in ("unit.person_forgotten", "ticket.texts_removed")
+    }
+    assert {entry["actor"] for entry in by_action.values()} == {by_action["unit.person_forgotten"]["actor"]} and len(
+        by_action
+    ) == 2
+    assert by_action["unit.person_forgotten"]["actor"].startswith("administrator:")

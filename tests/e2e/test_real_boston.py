@@ -23,16 +23,16 @@ CASES, TYPES, WITHOUT_PLACE = 14_371, 19, 15
 @pytest.fixture(scope="module")
 def cases(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All files of cases with the same columns, joined into one."""
-    one = tmp_path_factory.mktemp("boston") / "cases.csv"
+    file = tmp_path_factory.mktemp("boston") / "cases.csv"
     header = b""
-    with one.open("wb") as stream:
+    with file.open("wb") as stream:
         for part in sorted((data / "boston-311-housing").glob("*.csv*")):
             whole = gzip.decompress(part.read_bytes()) if part.suffix == ".gz" else part.read_bytes()
-            first, _, rest = whole.partition(b"\n")
+            first, _, later = whole.partition(b"\n")
             if header in (b"", first):  # the files of heating cases of later years have other columns
-                stream.write(rest if header else whole)
+                stream.write(later if header else whole)
                 header = first
-    return one
+    return file
 
 
 def utc(text: str) -> str | None:
@@ -75,8 +75,8 @@ def test_bostons_cases_become_tickets_with_their_dates_and_closing_reasons(
         assert ticket["photo_url"] == (row["SubmittedPhoto"] or None)
         assert ticket["property"]["external_id"] == f"{row['Property_Type']} {row['Property_ID'].removesuffix('.0')}"
         assert row["LOCATION_STREET_NAME"].split()[0] in ticket["property"]["name"]
-    assert len(categories) == TYPES and all(len(found) == 1 for found in categories.values())
-    assert len({one for found in categories.values() for one in found}) >= 10
+    assert len(categories) == TYPES and all(len(reasons) == 1 for reasons in categories.values())
+    assert len({reason for reasons in categories.values() for reason in reasons}) >= 10
 
     again = imported(company, "tickets", file, "boston-cases", rejected=WITHOUT_PLACE)
     assert counts(again) == (0, 0, len(placed), WITHOUT_PLACE)

@@ -32,13 +32,13 @@ HOUR = datetime.timedelta(hours=1)
 @pytest.fixture(scope="module")
 def files(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
     """The files of each meter, one a year, by the meter's external_id."""
-    found: dict[str, list[Path]] = {}
+    by_building: dict[str, list[Path]] = {}
     for file in sorted((data / "cambridge-meters").glob("UCam_*.csv.gz")):
         name = NAME.fullmatch(file.name)
         assert name is not None, file
-        found.setdefault(f"{name['building']}-{name['fuel']}", []).append(file)
-    assert len(found) == METERS and {len(years) for years in found.values()} == {len(YEARS)}
-    buildings = sorted({meter.split("-")[0] for meter in found})
+        by_building.setdefault(f"{name['building']}-{name['fuel']}", []).append(file)
+    assert len(by_building) == METERS and {len(years) for years in by_building.values()} == {len(YEARS)}
+    buildings = sorted({meter.split("-")[0] for meter in by_building})
     chosen = buildings if is_whole() else buildings[:1]
     folder = tmp_path_factory.mktemp("hours")
 
@@ -49,7 +49,7 @@ def files(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
 
     return {
         meter: [imported_file(file) for file in years]
-        for meter, years in found.items()
+        for meter, years in by_building.items()
         if meter.split("-")[0] in chosen
     }
 
@@ -90,22 +90,24 @@ def test_cambridges_hours_become_readings(system: System, data: Path, files: dic
     assert [counts(report) for report in again] == [(0, 0, HOURS, 0)] * 2
 
     properties = list(company.walk("/properties"))
-    assert {one["external_id"] for one in properties} >= {external_id.split("-")[0] for external_id in files}
+    assert {record["external_id"] for record in properties} >= {external_id.split("-")[0] for external_id in files}
     assert len(properties) == BUILDINGS
-    served = {one["external_id"]: one for one in company.walk("/meters")}
+    served = {meter["external_id"]: meter for meter in company.walk("/meters")}
     assert served.keys() == files.keys()
     for external_id, meter in served.items():
         assert meter["property"]["external_id"] == external_id.split("-")[0]
         column = COLUMNS[external_id.split("-")[1]]
         rows = [row for file in files[external_id] for row in rows_of(file)]
-        found = list(company.walk(f"/meters/{meter['entity_id']}/readings"))
+        listed = list(company.walk(f"/meters/{meter['entity_id']}/readings"))
         # Every reading and the sum are equal to the last digit; the oldest comes first.
-        assert [one["consumption"] for one in found] == [float(row[column]) for row in rows]
-        assert math.fsum(one["consumption"] for one in found) == math.fsum(float(row[column]) for row in rows)
+        assert [reading["consumption"] for reading in listed] == [float(row[column]) for row in rows]
+        assert math.fsum(reading["consumption"] for reading in listed) == math.fsum(float(row[column]) for row in rows)
         hours = [datetime.datetime.fromisoformat(row["datetime"]) for row in rows]
-        assert [one["period_start"] for one in found] == [instant(hour) for hour in hours]
-        assert [one["period_end"] for one in found] == [instant(hour + HOUR) for hour in hours]
-        assert {(one["meter_id"], one["unit_of_measure"]) for one in found} == {(meter["entity_id"], "kWh")}
+        assert [reading["period_start"] for reading in listed] == [instant(hour) for hour in hours]
+        assert [reading["period_end"] for reading in listed] == [instant(hour + HOUR) for hour in hours]
+        assert {(reading["meter_id"], reading["unit_of_measure"]) for reading in listed} == {
+            (meter["entity_id"], "kWh")
+        }
 
 
 def test_a_file_of_another_name_is_refused_in_one_line(system: System, files: dict[str, list[Path]]) -> None:

@@ -42,7 +42,7 @@ def test_new_yorks_elevators_become_assets_whatever_their_dates_say(system: Syst
 
     report = imported(company, "properties", file, "new-york-buildings", rejected=WITHOUT_BUILDING)
     assert counts(report) == (len(first), 0, len(placed) - len(first), WITHOUT_BUILDING)
-    properties = {one["external_id"]: one for one in company.walk("/properties")}
+    properties = {record["external_id"]: record for record in company.walk("/properties")}
     assert properties.keys() == first.keys()
     for bin_number, row in first.items():
         building = properties[bin_number]
@@ -53,7 +53,7 @@ def test_new_yorks_elevators_become_assets_whatever_their_dates_say(system: Syst
     report = imported(company, "assets", file, "new-york-elevators", rejected=WITHOUT_BUILDING)
     assert counts(report) == (len(placed), 0, 0, WITHOUT_BUILDING)
     assert {(row["reject_field"], row["BIN"]) for row in rejects(report)} == {("property", "")}
-    assets = {one["external_id"]: one for one in company.walk("/assets")}
+    assets = {asset["external_id"]: asset for asset in company.walk("/assets")}
     assert assets.keys() == placed.keys()
     for number, row in placed.items():
         asset = assets[number]

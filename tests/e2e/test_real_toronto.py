@@ -22,7 +22,7 @@ Row = dict[str, str]
 @pytest.fixture(scope="module")
 def files(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The files that are imported, by the names of the whole ones."""
-    folder, found = tmp_path_factory.mktemp("toronto"), {}
+    folder, paths = tmp_path_factory.mktemp("toronto"), {}
     names = (BEFORE, AFTER, *(name for name, *_ in EVALUATIONS))
     whole = {name: rows_of(data / "toronto-rentsafe" / name) for name in names}
     before, after = ({row["RSN"] for row in whole[name]} for name in (BEFORE, AFTER))
@@ -32,8 +32,8 @@ def files(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     for name, rows in whole.items():
         # Among those with this remainder are new buildings, changed ones, and an evaluation that comes twice.
         chosen = [row for row in rows if int(row["RSN"]) % SHARE == 2]
-        found[name] = chosen_or_all(chosen, rows, data / "toronto-rentsafe" / name, folder)[1]
-    return found
+        paths[name] = chosen_or_all(chosen, rows, data / "toronto-rentsafe" / name, folder)[1]
+    return paths
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +43,9 @@ def toronto(system: System) -> Company:
 
 def by_rsn(file: Path) -> dict[str, Row]:
     rows = rows_of(file)
-    found = {row["RSN"]: row for row in rows}
-    assert len(found) == len(rows)
-    return found
+    by_number = {row["RSN"]: row for row in rows}
+    assert len(by_number) == len(rows)
+    return by_number
 
 
 def expected(before: dict[str, Row], after: dict[str, Row], mapped: Callable[[Row], object]) -> tuple[int, int, int]:
@@ -115,7 +115,7 @@ EVALUATIONS = (
 
 def test_both_generations_of_evaluations_become_inspections(files: dict[str, Path], toronto: Company) -> None:
     imported(toronto, "properties", files[AFTER], "toronto-registrations")
-    known = by_rsn(files[AFTER]).keys()
+    numbers = by_rsn(files[AFTER]).keys()
     taken: dict[str, tuple[str, str, str]] = {}
     bad: list[tuple[str, str]] = []
     for file, mapping, date, score, _ in EVALUATIONS:
@@ -127,7 +127,7 @@ def test_both_generations_of_evaluations_become_inspections(files: dict[str, Pat
             external_id = f"{row['RSN']} {row[date]}"
             if external_id in seen:
                 wrong.append((external_id, "external_id"))
-            elif row["RSN"] not in known:
+            elif row["RSN"] not in numbers:
                 wrong.append((external_id, "property"))
             else:
                 good += 1
@@ -140,7 +140,7 @@ def test_both_generations_of_evaluations_become_inspections(files: dict[str, Pat
         assert all(row["reject_reason"] for row in rejected)
         bad += wrong
 
-    served = {one["external_id"]: one for one in toronto.walk("/inspections")}
+    served = {inspection["external_id"]: inspection for inspection in toronto.walk("/inspections")}
     assert served.keys() == taken.keys()
     for external_id, (rsn, day, points) in taken.items():
         inspection = served[external_id]
@@ -149,7 +149,7 @@ def test_both_generations_of_evaluations_become_inspections(files: dict[str, Pat
         assert inspection["title"] == f"Building evaluation: {points} of 100"
         assert inspection["result"] == ("passed" if float(points) >= 51 else "failed")
         assert inspection["is_compliance_inspection"] is True and inspection["compliance_type"] == "RentSafeTO"
-    assert {one["result"] for one in served.values()} == {"passed", "failed"}
+    assert {inspection["result"] for inspection in served.values()} == {"passed", "failed"}
     assert {field for _, field in bad} == {"external_id", "property"}
 
 
@@ -161,7 +161,7 @@ def test_the_registry_becomes_vendors_buildings_and_heating_in_one_run(files: di
     managers = [name for row in rows if (name := collapsed(row["PROP_MANAGEMENT_COMPANY_NAME"]))]
     vendors, buildings = len(set(managers)), len(rows)
     once, twice = (company.system.makeready(*words, *mapping) for _ in range(2))
-    assert [(one["kind"], *counts(one)) for one in once["kinds"]] == [
+    assert [(kind["kind"], *counts(kind)) for kind in once["kinds"]] == [
         ("properties", buildings, 0, 0, 0),
         ("assets", buildings, 0, 0, 0),
         ("vendors", vendors, 0, len(managers) - vendors, 0),

@@ -64,8 +64,8 @@ def openssl_or_skip() -> None:
 def test_the_receiver_in_python_judges_every_vector_right() -> None:
     is_genuine = runpy.run_path(str(SHOWN / "receiver.py"))["is_genuine"]
     assert {
-        one["name"]: is_genuine(one["secret"], one["header"], one["body"].encode(), one["received_at"])
-        for one in VECTORS
+        vector["name"]: is_genuine(vector["secret"], vector["header"], vector["body"].encode(), vector["received_at"])
+        for vector in VECTORS
     } == RIGHT
 
 
@@ -80,17 +80,17 @@ def test_the_receiver_in_typescript_judges_every_vector_right(node: str) -> None
 def test_the_receiver_in_shell_judges_every_vector_right(shell: list[str]) -> None:
     openssl_or_skip()
     judged = {}
-    for one in VECTORS:
+    for vector in VECTORS:
         done = subprocess.run(
-            [*shell, str(SHOWN / "receiver.sh"), "verify", one["header"], str(one["received_at"])],
-            input=one["body"].encode(),
-            env=os.environ | {"WEBHOOK_SECRET": one["secret"]},
+            [*shell, str(SHOWN / "receiver.sh"), "verify", vector["header"], str(vector["received_at"])],
+            input=vector["body"].encode(),
+            env=os.environ | {"WEBHOOK_SECRET": vector["secret"]},
             capture_output=True,
             timeout=60,
             check=False,
         )
-        assert done.returncode in (0, 1) and not done.stderr, (one["name"], done)
-        judged[one["name"]] = done.returncode == 0
+        assert done.returncode in (0, 1) and not done.stderr, (vector["name"], done)
+        judged[vector["name"]] = done.returncode == 0
     assert judged == RIGHT
 
 
@@ -193,9 +193,9 @@ class Shell:
             ready.register(encrypted, selectors.EVENT_READ)
             while handler.stdout in (keys := [key.fileobj for key, _ in ready.select(60)]) or encrypted in keys:
                 if handler.stdout in keys:
-                    some = os.read(handler.stdout.fileno(), 65536)
-                    answer += some
-                    if not some:
+                    piece = os.read(handler.stdout.fileno(), 65536)
+                    answer += piece
+                    if not piece:
                         break
                 if encrypted in keys:
                     try:
@@ -218,10 +218,10 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def company(system: System) -> Company:
-    made = system.company("Receivers of the Guide")
-    made.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
-    made.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
-    return made
+    company = system.company("Receivers of the Guide")
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
+    return company
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
@@ -250,15 +250,15 @@ def running(
     body = {"destination_url": f"https://{host}/hooks", "events": ["ticket.created", "ticket.status_changed"]}
     created = system.post("/webhooks", company.keys["webhook_only"], body, f"receiver {language}").json
     trusting = ssl.create_default_context(cafile=receiver.authority_file)
-    found = Running(language, host, port, created["secret"], created["entity_id"], inbox, output, trusting)
+    started = Running(language, host, port, created["secret"], created["entity_id"], inbox, output, trusting)
     stop: Callable[[], None]
     if language == "shell":
-        stop = Shell(port, certificate, found.secret, [*program, str(inbox)]).stop
+        stop = Shell(port, certificate, started.secret, [*program, str(inbox)]).stop
     else:
         with output.open("w") as written:
             process = subprocess.Popen(
                 [*program, str(port), str(inbox), *map(str, certificate)],
-                env=os.environ | {"WEBHOOK_SECRET": found.secret},
+                env=os.environ | {"WEBHOOK_SECRET": started.secret},
                 stdout=written,
                 stderr=subprocess.STDOUT,
             )
@@ -268,11 +268,11 @@ def running(
             process.wait(60)
 
     try:
-        wait_for(lambda: found.post(b"", "") == 401)
-        yield found
+        wait_for(lambda: started.post(b"", "") == 401)
+        yield started
     finally:
         stop()
-        system.call("DELETE", f"/webhooks/{found.sub_id}", company.keys["webhook_only"])
+        system.call("DELETE", f"/webhooks/{started.sub_id}", company.keys["webhook_only"])
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
@@ -294,12 +294,12 @@ def test_a_running_receiver_accepts_what_is_delivered_and_keeps_its_bytes(
     headers = {"Idempotency-Key": f"moved {running.language}"}
     assert system.call("PATCH", path, company.keys["write"], {"status": "On Hold"}, headers).status == 200
     system.makeready("sweep", "webhooks")
-    shown = system.makeready("webhooks", "deliveries", str(running.sub_id))["deliveries"]
-    mine = [one for one in shown if one["attempts"]]
-    assert len(mine) == 2, shown
-    assert [one["attempts"][0]["status"] for one in mine] == [200, 200]
+    deliveries = system.makeready("webhooks", "deliveries", str(running.sub_id))["deliveries"]
+    mine = [delivery for delivery in deliveries if delivery["attempts"]]
+    assert len(mine) == 2, deliveries
+    assert [delivery["attempts"][0]["status"] for delivery in mine] == [200, 200]
     kept = running.kept()
-    assert set(kept) == {one["event_id"] for one in mine}
+    assert set(kept) == {delivery["event_id"] for delivery in mine}
     latest = system.get(path, company.keys["read"]).body
     assert any(latest in body for body in kept.values())
     if running.language != "shell":

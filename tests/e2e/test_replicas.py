@@ -25,7 +25,7 @@ ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}
 @pytest.fixture(scope="module")
 def company(system: System) -> Company:
     """One record of each kind; the records refer to one another."""
-    made = system.company("Renaming")
+    company = system.company("Renaming")
     place = {"property": "P1", "unit": "U1"}
     rows: dict[str, dict[str, Any]] = {
         "staff": {"name": "Ada Byrne"},
@@ -46,20 +46,20 @@ def company(system: System) -> Company:
         "turns": {"unit": "U1", "move_in_date": "2024-04-01"},
     }
     for kind, row in rows.items():
-        done = made.import_rows(kind, [row | {"external_id": f"{kind[0].upper()}1"}])
+        done = company.import_rows(kind, [row | {"external_id": f"{kind[0].upper()}1"}])
         assert done["created"] == 1, (kind, done)
     system.makeready("wait")
-    return made
+    return company
 
 
 @pytest.fixture(scope="module")
 def ids(company: Company) -> dict[str, int]:
-    found = {}
+    entity_ids = {}
     for kind in ("properties", "units", "assets", "vendors", "inspections", "meters", "tickets", "turns"):
         (record,) = company.walk(f"/{kind}")
-        found[kind] = record["entity_id"]
+        entity_ids[kind] = record["entity_id"]
     (person,) = company.system.makeready("staff", "list", str(company.company_id))["staff"]
-    return found | {"staff": person["staff_id"]}
+    return entity_ids | {"staff": person["staff_id"]}
 
 
 def seen(company: Company, ids: dict[str, int], places: dict[str, str], name: str) -> float:
@@ -69,10 +69,10 @@ def seen(company: Company, ids: dict[str, int], places: dict[str, str], name: st
     waiting = dict(places)
     while waiting:
         for kind, field in list(waiting.items()):
-            found = company.system.get(f"/{kind}/{ids[kind]}", company.key_for(1, "read")).json
+            record = company.system.get(f"/{kind}/{ids[kind]}", company.key_for(1, "read")).json
             for part in field.split("."):
-                found = found[part]
-            if found == name:
+                record = record[part]
+            if record == name:
                 del waiting[kind]
         assert time.monotonic() - started < NEVER_SECONDS, f"{name} is not seen in {waiting}"
     return time.monotonic() - started
@@ -92,7 +92,7 @@ RENAMES: dict[str, tuple[str, dict[str, str]]] = {
 @pytest.fixture(scope="module")
 def compare() -> Iterator[Callable[[str, float], None]]:
     lines: list[str] = []
-    yield lambda what, seconds: lines.append(f"{seconds:8.3f} s until {what} was seen everywhere\n")
+    yield lambda change, seconds: lines.append(f"{seconds:8.3f} s until {change} was seen everywhere\n")
     SUMMARIES["Renames"] = "".join(lines)
 
 
@@ -147,16 +147,16 @@ def test_replicas_are_made_anew_while_all_goes_on_and_nothing_changes(company: C
     for options in ([], ["--overwrite"], ["--service", "svc-tickets"]):
         done = system.makeready("replicas", "rebuild", *options)
         assert done["overwrite"] == ("--overwrite" in options)
-        rows = {(one["service"], one["kind"]): one["rows"] for one in done["replicas"]}
+        rows = {(replica["service"], replica["kind"]): replica["rows"] for replica in done["replicas"]}
         services = {service for service, _ in rows}
         assert services == ({"svc-tickets"} if "--service" in options else set(KEEPERS))
         assert {kind for service, kind in rows if service == "svc-tickets"} == KEEPERS["svc-tickets"]
         assert all(count > 0 for count in rows.values())
-        assert {one["owner"] for one in done["replicas"]} <= {"gateway", "svc-catalog", "svc-occupancy"}
+        assert {replica["owner"] for replica in done["replicas"]} <= {"gateway", "svc-catalog", "svc-occupancy"}
     assert {kind: list(company.walk(f"/{kind}")) for kind in before} == before
-    shown = system.run("replicas", "rebuild", "--service", "svc-webhooks").stdout.splitlines()
-    assert shown[0].split() == ["SERVICE", "KIND", "OWNER", "ROWS"]
-    assert shown[1].split()[:3] == ["svc-webhooks", "companies", "gateway"]
+    lines = system.run("replicas", "rebuild", "--service", "svc-webhooks").stdout.splitlines()
+    assert lines[0].split() == ["SERVICE", "KIND", "OWNER", "ROWS"]
+    assert lines[1].split()[:3] == ["svc-webhooks", "companies", "gateway"]
     assert system.run("replicas", "rebuild", "--service", "nobody").returncode == 2
     assert system.makeready("replicas", "rebuild", "--service", "gateway")["replicas"] == []
 

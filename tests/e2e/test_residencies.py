@@ -96,7 +96,7 @@ def test_a_unit_is_handed_from_one_resident_to_the_next(
     assert follows.status == 201 and follows.json["lease"]["lease_type"] == "month_to_month"
     second = follows.json["entity_id"]
     gets.append(turn(company, second))
-    assert [(one["entity_id"], one["status"]) for one in company.walk("/turns", unit_id=unit_id)] == [
+    assert [(turn["entity_id"], turn["status"]) for turn in company.walk("/turns", unit_id=unit_id)] == [
         (first, "Completed"),
         (second, "Active"),
     ]
@@ -114,8 +114,8 @@ def test_a_unit_is_handed_from_one_resident_to_the_next(
 
     swept = system.makeready("sweep", "webhooks")
     assert swept["failed"] == 0
-    deliveries = sorted(receiver.at("/residencies"), key=lambda one: str(one.json["occurred_at"]))
-    assert [one.json["change"] for one in deliveries] == [
+    deliveries = sorted(receiver.at("/residencies"), key=lambda delivery: str(delivery.json["occurred_at"]))
+    assert [delivery.json["change"] for delivery in deliveries] == [
         {"field": "unit_status", "from": None, "to": "Occupied"},
         {"field": "unit_status", "from": "Occupied", "to": "Notice"},
         {"field": "unit_status", "from": "Notice", "to": "Occupied"},
@@ -126,7 +126,7 @@ def test_a_unit_is_handed_from_one_resident_to_the_next(
         check_same_as_get(delivery.body, got.body)
         assert delivery.json["occurred_at"] == answer.json["occupancy_fed_at"] == got.json["updated_at"]
         assert delivery.headers["x-request-id"] == answer.headers["X-Request-Id"]
-    seen = [one.body for one in (*answers, *again, *gets, early)] + [one.body for one in deliveries]
+    seen = [answer.body for answer in (*answers, *again, *gets, early)] + [answer.body for answer in deliveries]
     logs = "".join(file.read_text() for file in (system.state / "logs").glob("*.log"))
     for private in (MAIL, PHONE):
         assert all(private.encode() not in body for body in seen) and private not in logs
@@ -134,7 +134,7 @@ def test_a_unit_is_handed_from_one_resident_to_the_next(
 
 def state(company: Company, unit_id: int) -> tuple[str | None, str | None]:
     unit = company.system.get(f"/units/{unit_id}", company.keys["read"]).json
-    (listed,) = [one for one in company.walk("/units") if one["entity_id"] == unit_id]
+    (listed,) = [unit for unit in company.walk("/units") if unit["entity_id"] == unit_id]
     assert listed == unit
     return unit["unit_status"], unit["projected_ready_on"]
 
@@ -164,7 +164,7 @@ def test_a_units_get_follows_a_notice_and_a_move_in_at_once(system: System, comp
         if taken(system) > before:
             assert state(company, unit_id) == (status, None)
             feed = system.get("/changes/units", company.keys["read"], cursor=cursor).json["data"]
-            assert [one["record"]["unit_status"] for one in feed if one["entity_id"] == unit_id] == [status]
+            assert [change["record"]["unit_status"] for change in feed if change["entity_id"] == unit_id] == [status]
             followed += 1
         return answer
 
@@ -199,7 +199,7 @@ def test_a_new_unit_is_moved_into_while_nothing_replicates_and_heard_of_after(
     subscribe(company, "/while-away", ["turn.status_changed"])
     with hanging(system, "nats"):
         company.import_rows("units", [{"external_id": "New", "property": "P1", "name": "New"}])
-        (unit,) = [one for one in company.walk("/units") if one["external_id"] == "New"]
+        (unit,) = [each for each in company.walk("/units") if each["external_id"] == "New"]
         started = time.monotonic()
         answer = move_in(company, unit["entity_id"], "new")
         took("a move-in while NATS hangs", time.monotonic() - started)
@@ -209,7 +209,7 @@ def test_a_new_unit_is_moved_into_while_nothing_replicates_and_heard_of_after(
     system.makeready("wait", "--timeout", "60")
     shows(company, unit["entity_id"], "Occupied")
     system.makeready("sweep", "webhooks")
-    assert [one.json["data"]["entity_id"] for one in receiver.at("/while-away")] == [answer.json["entity_id"]]
+    assert [delivery.json["data"]["entity_id"] for delivery in receiver.at("/while-away")] == [answer.json["entity_id"]]
 
 
 def test_a_file_and_a_feed_describe_one_residency(company: Company, units: dict[str, int]) -> None:
@@ -234,15 +234,15 @@ def test_a_file_fires_events_only_on_request(system: System, company: Company, r
     company.import_rows("turns", [row])
     leaves = {"move_out_date": "2999-01-31", "projected_ready_on": "2999-02-09"}
     company.import_rows("turns", [row | leaves], "--events")
-    (shown,) = [one for one in company.walk("/turns") if one["external_id"] == "F-2"]
+    (turn,) = [each for each in company.walk("/turns") if each["external_id"] == "F-2"]
     system.makeready("sweep", "webhooks")
     # An event of the move-in before may be stored after the subscription was made, and is then delivered too.
-    of_row = [one.json for one in receiver.at("/of-files") if one.json["data"]["external_id"] == "F-2"]
-    by_event = {one["event"]: one for one in of_row}
+    of_row = [delivery.json for delivery in receiver.at("/of-files") if delivery.json["data"]["external_id"] == "F-2"]
+    by_event = {event["event"]: event for event in of_row}
     assert len(of_row) == len(by_event)
-    assert {name: (one["change"]["from"], one["change"]["to"]) for name, one in by_event.items()} == {
+    assert {name: (event["change"]["from"], event["change"]["to"]) for name, event in by_event.items()} == {
         "turn.status_changed": ("Occupied", "Notice"),
         "turn.schedule_changed": (None, "2999-02-09"),
     }
-    for one in by_event.values():
-        assert one["data"] == shown
+    for event in by_event.values():
+        assert event["data"] == turn

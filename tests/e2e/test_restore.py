@@ -25,8 +25,8 @@ ID_JUMP = 1_000_000
 
 def block(kind: str, number: int) -> str:
     """A block of code of the page."""
-    found = re.findall(rf"^( *)```{kind}\n(.*?)^ *```", PAGE, re.MULTILINE | re.DOTALL)
-    return "".join(line.strip() + "\n" for line in found[number][1].splitlines())
+    blocks = re.findall(rf"^( *)```{kind}\n(.*?)^ *```", PAGE, re.MULTILINE | re.DOTALL)
+    return "".join(line.strip() + "\n" for line in blocks[number][1].splitlines())
 
 
 class Cluster:
@@ -67,8 +67,8 @@ class Cluster:
 
     def copy(self) -> None:
         words = re.findall(r"^pg_basebackup (.*)$", PAGE, re.MULTILINE)[0].replace('"', "").split()
-        given = {"$ADMIN_URL": self.url, "/backup/base": str(self.backup / "base")}
-        self.run("pg_basebackup", *(given.get(word, word) for word in words))
+        places = {"$ADMIN_URL": self.url, "/backup/base": str(self.backup / "base")}
+        self.run("pg_basebackup", *(places.get(word, word) for word in words))
 
     def archived(self) -> None:
         """Returns when all of the log is in the archive."""
@@ -106,21 +106,21 @@ class Cluster:
 @pytest.fixture
 def system(receiver: Receiver, states: Path) -> Iterator[System]:
     """A system of its own, not started."""
-    made = System(
+    system = System(
         states / "restored",
         MAKEREADY_DEMO="0",
         WEBHOOKS_EGRESS_HOSTS=f"receiver.test=127.0.0.1:{receiver.port}",
         WEBHOOKS_EGRESS_CA_FILE=str(receiver.authority_file),
     )
-    prepare_state(made.state)
-    yield made
-    made.stop()
+    prepare_state(system.state)
+    yield system
+    system.stop()
 
 
 def delivered(receiver: Receiver) -> list[tuple[str, str]]:
     """The id of each event that arrived, and the title of its ticket, in their order."""
-    found = [one.json for one in receiver.at("/restored")]
-    return [(one["event_id"], one["data"]["title"]) for one in found]
+    events = [delivery.json for delivery in receiver.at("/restored")]
+    return [(event["event_id"], event["data"]["title"]) for event in events]
 
 
 def created(company: Company, unit_id: int, title: str) -> int:
@@ -157,14 +157,14 @@ def test_six_databases_go_back_to_one_moment_and_everything_is_accounted_for(
     cluster.mark(3)
     lost = created(company, unit["entity_id"], "lost")
     late_key = company.system.mint(company.company_id, "read")
-    revoked = next(one for one in key_list(company) if one["scope"] == "read")
+    revoked = next(key for key in key_list(company) if key["scope"] == "read")
     system.makeready("key", "revoke", str(revoked["key_id"]))
     system.makeready("unit", "update", str(company.company_id), str(unit["entity_id"]), "--name", "renamed")
     system.makeready("wait")
     system.makeready("sweep", "webhooks")
     cursors += positions(system, key)
-    known = delivered(receiver)
-    assert sorted(title for _, title in known) == ["before", "lost", "waiting"]
+    delivered_before = delivered(receiver)
+    assert sorted(title for _, title in delivered_before) == ["before", "lost", "waiting"]
     acts = cluster.query(block("sql", 1).replace("2026-11-23 02:15:00+00", moment), "gateway")
     assert re.findall(r"key\.\w+", acts) == ["key.minted", "key.revoked"]
     cluster.archived()
@@ -174,7 +174,7 @@ def test_six_databases_go_back_to_one_moment_and_everything_is_accounted_for(
     shutil.rmtree((system.state / "nats").resolve())
     system.start()
     rebuilt = system.makeready("replicas", "rebuild", "--overwrite")
-    assert {one["rows"] for one in rebuilt["replicas"] if one["kind"] == "units"} == {1}
+    assert {replica["rows"] for replica in rebuilt["replicas"] if replica["kind"] == "units"} == {1}
     system.makeready("wait")
     assert system.run("status").returncode == 0
 
@@ -183,16 +183,16 @@ def test_six_databases_go_back_to_one_moment_and_everything_is_accounted_for(
         answer = system.get(path, key, cursor=cursor)
         assert (answer.status, answer.code) == (410, "cursor_expired"), path
     assert system.get("/whoami", late_key).status == 401
-    assert next(one for one in key_list(company) if one["key_id"] == revoked["key_id"])["revoked_at"] is None
+    assert next(key for key in key_list(company) if key["key_id"] == revoked["key_id"])["revoked_at"] is None
     system.makeready("wait")
     system.makeready("sweep", "webhooks")
-    check_events(company, receiver, known)
+    check_events(company, receiver, delivered_before)
 
 
 def check_writes(company: Company, unit_id: int, before: int, lost: int) -> None:
-    titles = {one["entity_id"]: one["title"] for one in company.walk("/tickets")}
+    titles = {ticket["entity_id"]: ticket["title"] for ticket in company.walk("/tickets")}
     assert sorted(titles.values()) == ["before", "waiting"]
-    assert {one["unit"]["name"] for one in company.walk("/tickets")} == {"1"}
+    assert {ticket["unit"]["name"] for ticket in company.walk("/tickets")} == {"1"}
     replay = company.create_ticket(unit_id, "before", "key of before")
     assert (replay.json["entity_id"], replay.headers["X-Idempotent-Replay"]) == (before, "1")
     again = created(company, unit_id, "lost")
@@ -200,22 +200,22 @@ def check_writes(company: Company, unit_id: int, before: int, lost: int) -> None
     assert company.system.get(f"/tickets/{lost}", company.key_for()).status == 404
 
 
-def check_events(company: Company, receiver: Receiver, known: list[tuple[str, str]]) -> None:
+def check_events(company: Company, receiver: Receiver, delivered_before: list[tuple[str, str]]) -> None:
     """known: what had arrived when the data were lost."""
-    ids = {title: event_id for event_id, title in known}
-    now = delivered(receiver)[len(known) :]
+    ids = {title: event_id for event_id, title in delivered_before}
+    now = delivered(receiver)[len(delivered_before) :]
     assert (ids["waiting"], "waiting") in now, "its delivery was recorded after the moment"
     assert [title for event_id, title in now if event_id not in ids.values()] == ["lost"], "the retry's own event"
     assert len(now) == 2
     feed = company.system.get("/events", company.key_for(), limit=200).json["data"]
-    ours = {one["event_id"] for one in feed}
+    ours = {event["event_id"] for event in feed}
     theirs = {event_id for event_id, _ in delivered(receiver)}
     assert theirs - ours == {ids["lost"]} and ours <= theirs
 
 
 def key_list(company: Company) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = company.system.makeready("key", "list", str(company.company_id))["keys"]
-    return found
+    keys: list[dict[str, object]] = company.system.makeready("key", "list", str(company.company_id))["keys"]
+    return keys
 
 
 def positions(system: System, key: str) -> list[tuple[str, str]]:

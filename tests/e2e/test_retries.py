@@ -32,9 +32,9 @@ every_write = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 
 @pytest.fixture(scope="module")
 def house(system: System) -> House:
-    found = House(system, system.company("Retries"))
-    found.fill()
-    return found
+    house = House(system, system.company("Retries"))
+    house.fill()
+    return house
 
 
 def replayed(answer: Answer) -> bool:
@@ -55,8 +55,8 @@ def test_each_write_of_the_document_is_held_to_these_tests(system: System) -> No
         f"{method.upper()} {path}"
         for path, item in paths.items()
         for method, operation in item.items()
-        if any(one.get("$ref", one.get("name", "")).endswith(("Idempotency-Key", "IdempotencyKey"))
-               for one in operation.get("parameters", []))
+        if any(parameter.get("$ref", parameter.get("name", "")).endswith(("Idempotency-Key", "IdempotencyKey"))
+               for parameter in operation.get("parameters", []))
     }  # fmt: skip
     assert asking == set(WRITES)
 
@@ -102,16 +102,16 @@ def test_a_replay_of_a_subscription_never_contains_the_secret(house: House) -> N
 
 def test_a_replay_depends_on_nothing_that_has_changed_since(house: House) -> None:
     system, company_id = house.system, str(house.company.company_id)
-    made = [(write, write.target(house), new_key()) for write in WRITES.values()]
+    writes = [(write, write.target(house), new_key()) for write in WRITES.values()]
     key = house.another_key()
-    firsts = [write.send(house, target, idempotency_key, key) for write, target, idempotency_key in made]
+    firsts = [write.send(house, target, idempotency_key, key) for write, target, idempotency_key in writes]
 
     house.company.import_rows("properties", [{"external_id": "P1", "name": "Oak Court", "address": "2 Elm St"}])
     units = [{"external_id": f"U{n}", "property": "P1", "name": f"Renamed {n}"} for n in range(120)]
     house.company.import_rows("units", units)
     system.makeready("wait")
     system.makeready("company", "update", company_id, "--photo-required")
-    for (write, target, _), first in zip(made, firsts, strict=True):
+    for (write, target, _), first in zip(writes, firsts, strict=True):
         if write is SUBSCRIPTION:
             gone = system.call("DELETE", f"/webhooks/{first.json['entity_id']}", house.key())
             assert gone.status == 204
@@ -127,7 +127,7 @@ def test_a_replay_depends_on_nothing_that_has_changed_since(house: House) -> Non
         system.makeready("company", "update", company_id, state)
         until(lambda status=status: system.get("/whoami", house.key("read")).status == status)  # type: ignore[misc]
 
-    for (write, target, idempotency_key), first in zip(made, firsts, strict=True):
+    for (write, target, idempotency_key), first in zip(writes, firsts, strict=True):
         again = write.send(house, target, idempotency_key, key)
         assert (again.status, again.body) == (first.status, kept(first)) and replayed(again), write.name
     system.makeready("company", "update", company_id, "--no-photo-required")
@@ -140,7 +140,7 @@ def is_mismatch(answer: Answer) -> bool:
     return (answer.status, answer.status == 409 and answer.code) == (409, "idempotency_mismatch")
 
 
-@pytest.mark.parametrize("write", [one for one in WRITES.values() if one.others], ids=lambda one: one.name)
+@pytest.mark.parametrize("write", [write for write in WRITES.values() if write.others], ids=lambda write: write.name)
 def test_another_body_is_a_mismatch(house: House, write: Write) -> None:
     target, key = write.target(house), new_key()
     first = write.send(house, target, key)
@@ -149,7 +149,9 @@ def test_another_body_is_a_mismatch(house: House, write: Write) -> None:
     assert write.send(house, target, key).body == kept(first)
 
 
-@pytest.mark.parametrize("write", [one for one in WRITES.values() if one.of_a_record], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "write", [write for write in WRITES.values() if write.of_a_record], ids=lambda write: write.name
+)
 def test_another_record_is_a_mismatch_whether_it_is_there_or_not(house: House, write: Write) -> None:
     target, key = write.target(house), new_key()
     assert write.send(house, target, key).status == write.status
@@ -217,9 +219,9 @@ def test_a_key_is_1_to_64_printable_ascii_characters(house: House, write: Write)
         return house.system.call(write.method, target.path, house.key(), target.body, headers)  # type: ignore[arg-type]
 
     bad = ("k" * 65, "k" * 4000, "clé".encode(), "clé".encode("latin-1"), "a\tb", b"a\x7fb", b"\xff" * 8)
-    for one in bad:
-        answer = send(one)
-        assert (answer.status, answer.code) == (400, "invalid_request"), one
+    for bad_key in bad:
+        answer = send(bad_key)
+        assert (answer.status, answer.code) == (400, "invalid_request"), bad_key
     for two in (("a", "a"), ("a", "b"), ("", "")):
         answer = send(*two)
         assert answer.status == 400 and answer.code in ("invalid_request", "idempotency_key_required")
@@ -257,7 +259,7 @@ def test_a_refusal_leaves_the_key_to_every_other_operation(house: House, write: 
     if write.unfit is not None:
         status, unfit = write.unfit
         refusals.append((status, target.body | unfit))
-    others = itertools.cycle(one for one in WRITES.values() if one.context != write.context)
+    others = itertools.cycle(other for other in WRITES.values() if other.context != write.context)
     for (status, body), other in zip(refusals, others, strict=False):
         key = new_key()
         assert write.send(house, target, key, api_key, body).status == status
@@ -297,14 +299,14 @@ def own_house(receiver: Receiver, states: Path) -> Iterator[House]:
         "WEBHOOKS_EGRESS_CA_FILE": str(receiver.authority_file),
     }
     prepare_state(states / "retries")
-    own = System(states / "retries", MAKEREADY_DEMO="0", **settings)
+    system = System(states / "retries", MAKEREADY_DEMO="0", **settings)
     try:
-        own.start()
-        found = House(own, own.company("Retries"))
-        found.fill()
-        yield found
+        system.start()
+        house = House(system, system.company("Retries"))
+        house.fill()
+        yield house
     finally:
-        own.stop()
+        system.stop()
 
 
 def later(instant: datetime, days: int, seconds: int) -> str:
@@ -315,12 +317,12 @@ def later(instant: datetime, days: int, seconds: int) -> str:
 def test_a_key_is_kept_for_30_days_whatever_starts_anew(own_house: House) -> None:
     house, system = own_house, own_house.system
     began = datetime.now(UTC)
-    made = {write.name: (write, write.target(house), new_key()) for write in WRITES.values()}
-    firsts = {name: write.send(house, target, key) for name, (write, target, key) in made.items()}
+    sent = {write.name: (write, write.target(house), new_key()) for write in WRITES.values()}
+    firsts = {name: write.send(house, target, key) for name, (write, target, key) in sent.items()}
     assert {name: first.status for name, first in firsts.items()} == {w.name: w.status for w in WRITES.values()}
 
     # First the destination's name has no public address any more, then the vault is missing as well.
-    _, target, key = made[SUBSCRIPTION.name]
+    _, target, key = sent[SUBSCRIPTION.name]
     egress = {name: system.settings.pop(name) for name in list(system.settings) if name.startswith("WEBHOOKS_")}
     system.stop()
     system.start()
@@ -344,12 +346,12 @@ def test_a_key_is_kept_for_30_days_whatever_starts_anew(own_house: House) -> Non
     almost = system.makeready(*ahead, later(began, 30, -1))
     assert list(almost) == ["now", "idempotency_keys", "days"]  # the demo company's own keys may expire here
     assert almost["now"] == later(began, 30, -1).replace("+00:00", "Z")
-    for name, (write, target, key) in made.items():
+    for name, (write, target, key) in sent.items():
         again = write.send(house, target, key)
         assert again.body == kept(firsts[name]) and replayed(again)
 
-    assert system.makeready(*ahead, later(datetime.now(UTC), 30, 1))["idempotency_keys"] >= len(made)
-    for write, target, key in made.values():
+    assert system.makeready(*ahead, later(datetime.now(UTC), 30, 1))["idempotency_keys"] >= len(sent)
+    for write, target, key in sent.values():
         answer = write.send(house, write.target(house), key)
         assert answer.status == write.status and not replayed(answer), write.name
         assert is_mismatch(write.send(house, target, key))

@@ -67,10 +67,10 @@ def company(system: System) -> Iterator[Company]:
 def subscribed(company: Company, number: int) -> int:
     """The id of a new subscription."""
     body = {"destination_url": DESTINATION, "events": EVENTS}
-    made = company.system.post("/webhooks", company.key_for(1), body, f"subscription {number}")
-    assert made.status == 201, made
-    found: int = made.json["entity_id"]
-    return found
+    answer = company.system.post("/webhooks", company.key_for(1), body, f"subscription {number}")
+    assert answer.status == 201, answer
+    sub_id: int = answer.json["entity_id"]
+    return sub_id
 
 
 @pytest.mark.slow
@@ -79,10 +79,10 @@ def test_every_operation_stands_any_request(system: System, company: Company, tm
     document = system.contract.document
     ids = {}
     for path in document["paths"]:
-        found = re.fullmatch(r"(/[a-z]+)/\{(\w+)\}", path)
-        if found and found[1] != "/webhooks":
-            (record, *_) = company.walk(found[1])
-            ids[found[2]] = record["entity_id"]
+        match = re.fullmatch(r"(/[a-z]+)/\{(\w+)\}", path)
+        if match and match[1] != "/webhooks":
+            (record, *_) = company.walk(match[1])
+            ids[match[2]] = record["entity_id"]
     numbers = itertools.count(1)
     ids["sub_id"] = subscribed(company, next(numbers))
     its, replayed = f"/webhooks/{ids['sub_id']}", {"since": "2026-01-01T00:00:00Z"}
@@ -91,7 +91,7 @@ def test_every_operation_stands_any_request(system: System, company: Company, tm
     world = {
         "keys": [system.mint(company.company_id, "write", company.email) for _ in range(KEYS)],
         "ids": ids,
-        "vacant_unit_ids": [one["entity_id"] for one in company.walk("/units") if one["external_id"] != "U1"],
+        "vacant_unit_ids": [unit["entity_id"] for unit in company.walk("/units") if unit["external_id"] != "U1"],
         **{
             name: [subscribed(company, next(numbers)) for _ in range(count)]
             for name, count in (

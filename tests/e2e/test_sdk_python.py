@@ -79,7 +79,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*pip, "install", "--no-index", "--no-deps", str(wheel)], check=True)
     (site,) = (folder / "venv").glob("lib/python*/site-packages")
     for name in required("makeready-client") - {"makeready-client"}:
-        for file in {one.parts[0] for one in importlib.metadata.files(name) or () if one.parts[0] != ".."}:
+        for file in {
+            file_path.parts[0] for file_path in importlib.metadata.files(name) or () if file_path.parts[0] != ".."
+        }:
             (site / file).symlink_to(str(importlib.metadata.distribution(name).locate_file(file)))
     subprocess.run([*pip, "check"], check=True)
     return python.with_name("makeready-client")
@@ -87,21 +89,21 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def required(name: str) -> set[str]:
     """A distribution and everything that it requires here."""
-    found = {name}
-    for one in map(Requirement, importlib.metadata.requires(name) or ()):
-        if one.marker is None or one.marker.evaluate({"extra": ""}):
-            found |= required(one.name)
-    return found
+    names = {name}
+    for requirement in map(Requirement, importlib.metadata.requires(name) or ()):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            names |= required(requirement.name)
+    return names
 
 
 @pytest.fixture(scope="module")
 def company(system: System) -> Company:
-    made = system.company("Client")
-    made.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
-    made.import_rows("units", [{"external_id": f"U{n}", "property": "P1", "name": f"Unit {n}"} for n in range(3)])
+    company = system.company("Client")
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    company.import_rows("units", [{"external_id": f"U{n}", "property": "P1", "name": f"Unit {n}"} for n in range(3)])
     rows = [{"external_id": f"T{n}", "property": "P1", "title": f"Tap {n}", "category": "Leak"} for n in range(TICKETS)]
-    made.import_rows("tickets", rows)
-    return made
+    company.import_rows("tickets", rows)
+    return company
 
 
 @pytest.fixture
@@ -112,8 +114,8 @@ def key(company: Company) -> str:
 
 @pytest.fixture
 def client(company: Company, key: str) -> Iterator[Makeready]:
-    with Makeready(key, base_url=company.system.base_url) as made:
-        yield made
+    with Makeready(key, base_url=company.system.base_url) as opened:
+        yield opened
 
 
 @dataclass
@@ -150,12 +152,12 @@ class Shell:
 @pytest.fixture
 def shell(program: Path, company: Company, key: str) -> Shell:
     # Nothing of this environment's packages may be found.
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MAKEREADY_"))}
-    return Shell(program, own | {"MAKEREADY_API_KEY": key, "MAKEREADY_BASE_URL": company.system.base_url})
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MAKEREADY_"))}
+    return Shell(program, inherited | {"MAKEREADY_API_KEY": key, "MAKEREADY_BASE_URL": company.system.base_url})
 
 
 def test_a_walk_has_every_record_once_and_no_refusal(client: Makeready, company: Company) -> None:
-    walked = [one.entity_id for one in client.tickets.list(limit=50)]
+    walked = [ticket.entity_id for ticket in client.tickets.list(limit=50)]
     assert len(walked) == len(set(walked)) == TICKETS
     assert walked == sorted(walked)
 
@@ -176,10 +178,10 @@ def test_a_write_that_comes_again_has_one_effect(client: Makeready) -> None:
 async def test_both_clients_have_the_same_answers(client: Makeready, company: Company, key: str) -> None:
     async with AsyncMakeready(key, base_url=company.system.base_url) as other:
         assert (await other.whoami()).key == client.whoami().key
-        assert [one async for one in other.units.list()] == list(client.units.list())
+        assert [unit async for unit in other.units.list()] == list(client.units.list())
         assert [line async for line in other.snapshots.units().lines()] == list(client.snapshots.units().lines())
         changes = await other.changes.units().page()
-        assert [one.record for one in changes.data] == list(client.snapshots.units())
+        assert [change.record for change in changes.data] == list(client.snapshots.units())
 
 
 def test_followed_events_go_on_where_they_were_left(client: Makeready) -> None:
@@ -225,10 +227,10 @@ class Delivery(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def application() -> Iterator[Application]:
-    made = Application()
-    yield made
-    made.shutdown()
-    made.server_close()
+    listening = Application()
+    yield listening
+    listening.shutdown()
+    listening.server_close()
 
 
 def test_an_event_arrives_verified_at_a_server_on_this_machine(
@@ -237,9 +239,9 @@ def test_an_event_arrives_verified_at_a_server_on_this_machine(
     (unit, *_) = client.units.list()
     url = f"http://127.0.0.1:{application.server_port}/hooks"
     with shell.listening(str(shell.program), "listen", "--forward-to", url) as (process, output):
-        found = re.search(r"signing secret: (whsec_\S+)", output.readline())
-        assert found
-        application.secret = found[1]
+        match = re.search(r"signing secret: (whsec_\S+)", output.readline())
+        assert match
+        application.secret = match[1]
         began = time.monotonic()
         ticket = client.tickets.create(unit_id=unit.entity_id, title="Tap", category="Leak")
         line = output.readline()
@@ -248,10 +250,10 @@ def test_an_event_arrives_verified_at_a_server_on_this_machine(
         assert "ticket.created" in line and "204" in line
         took("an event is forwarded to this machine", arrived - began)
         process.send_signal(signal.SIGINT)
-        left = re.search(r"--from (\S+)", output.read())
-        assert left and process.wait(30) == 0
+        match = re.search(r"--from (\S+)", output.read())
+        assert match and process.wait(30) == 0
     client.tickets.change_status(ticket.entity_id, status="In Progress")
-    again = [str(shell.program), "listen", "--forward-to", url, "--secret", application.secret, "--from", left[1]]
+    again = [str(shell.program), "listen", "--forward-to", url, "--secret", application.secret, "--from", match[1]]
     with shell.listening(*again) as (_, output):
         output.readline()
         assert "ticket.status_changed" in output.readline()
@@ -271,7 +273,7 @@ def test_a_backfill_brings_what_the_feed_holds_in_order_and_once(
     client: Makeready, company: Company, shell: Shell, application: Application
 ) -> None:
     company.system.makeready("wait")  # an event that is on its way would come too
-    held = [one.event_id for one in client.events.list(event="ticket.created")]
+    held = [event.event_id for event in client.events.list(event="ticket.created")]
     application.secret = webhooks.new_secret()
     words = ["--forward-to", f"http://127.0.0.1:{application.server_port}", "--secret", application.secret]
     words += ["--backfill", "1h", "--events", "ticket.created"]
@@ -290,7 +292,7 @@ def test_a_copy_is_brought_in_step_once(client: Makeready, company: Company, she
     assert came["tickets"] >= TICKETS and came["units"] == 3 and set(came) == set(models.KINDS)
     # What the import has caused elsewhere may still arrive, but then there is nothing.
     synced = (shell.run("sync", str(tmp_path), "--sqlite").stdout for _ in range(10))
-    assert any(set(re.findall(r"(\d+) came", one)) == {"0"} for one in synced)
+    assert any(set(re.findall(r"(\d+) came", line)) == {"0"} for line in synced)
     client.tickets.create(unit_id=unit.entity_id, title="Tap", category="Leak")
     third = shell.run("sync", str(tmp_path), "--jsonl")
     assert re.findall(r"^(\w+) +(?!0 )\d+ came", third.stdout, re.MULTILINE) == ["tickets"]
@@ -307,13 +309,13 @@ def test_a_function_can_keep_a_copy(client: Makeready) -> None:
     batches: list[tuple[bool, list[int]]] = []
 
     def store(batch: Batch) -> None:
-        batches.append((batch.is_whole, [one.entity_id for one in batch.changes]))
+        batches.append((batch.is_whole, [change.entity_id for change in batch.changes]))
 
     mirror = Mirror(client, store, kinds=["units"])
     assert mirror.run() == {"units": 3}
     assert mirror.run() == {"units": 0}
-    (whole, ids), *rest = batches
-    assert whole and len(ids) == 3 and all(found == [] for _, found in rest)
+    (whole, ids), *later = batches
+    assert whole and len(ids) == 3 and all(later_ids == [] for _, later_ids in later)
     assert Mirror(client, store, kinds=["units"], cursors=mirror.cursors).run() == {"units": 0}
 
 
@@ -325,8 +327,8 @@ def test_the_command_line_says_what_is_wrong(shell: Shell) -> None:
     behind = shell.run("whoami", "--base-url", shell.environment["MAKEREADY_BASE_URL"], MAKEREADY_BASE_URL="")
     assert behind.stdout == done.stdout
     module = [str(shell.program.with_name("python")), "-m", "makeready_client", "whoami"]
-    asked = subprocess.run(module, env=shell.environment, capture_output=True, text=True, timeout=120, check=False)
-    assert asked.stdout == done.stdout
+    finished = subprocess.run(module, env=shell.environment, capture_output=True, text=True, timeout=120, check=False)
+    assert finished.stdout == done.stdout
     assert shell.run("test-delivery", "999999").returncode == 1
     assert shell.run("listen", "--forward-to", "http://localhost:1/", "--events", "no.such").returncode == 2
     unreached = shell.run("--base-url", "http://127.0.0.1:1/api/v1", "whoami")
@@ -334,16 +336,16 @@ def test_the_command_line_says_what_is_wrong(shell: Shell) -> None:
 
 
 def test_a_test_delivery_says_what_the_receiver_answered(client: Makeready, shell: Shell, receiver: Receiver) -> None:
-    made = client.webhooks.create(destination_url="https://receiver.test/client", events=["ticket.created"])
-    assert made.secret
-    done = shell.run("test-delivery", str(made.entity_id))
+    subscription = client.webhooks.create(destination_url="https://receiver.test/client", events=["ticket.created"])
+    assert subscription.secret
+    done = shell.run("test-delivery", str(subscription.entity_id))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "succeeded")
     (delivery,) = receiver.at("/client")
-    event = webhooks.verify(delivery.body, delivery.headers["service-signature"], made.secret)
+    event = webhooks.verify(delivery.body, delivery.headers["service-signature"], subscription.secret)
     assert isinstance(event, models.UnknownEvent) and event.event == "webhook.test"
-    client.webhooks.delete(made.entity_id)
+    client.webhooks.delete(subscription.entity_id)
     with pytest.raises(errors.NotFound):
-        client.webhooks.delete(made.entity_id)
+        client.webhooks.delete(subscription.entity_id)
 
 
 def test_the_examples_do_what_they_say(client: Makeready, shell: Shell, tmp_path: Path) -> None:
@@ -359,7 +361,7 @@ def test_the_examples_do_what_they_say(client: Makeready, shell: Shell, tmp_path
     copied = [shell.example("copy_records.py", str(tmp_path / "copy.sqlite")).stdout for _ in range(3)]
     assert "'units': 3" in copied[0] and "'units': 3" not in copied[-1]
     assert shell.example("many_at_once.py").stdout.split() == ["1", "3", "0"]
-    held = [one.event_id for one in client.events.list()]
+    held = [event.event_id for event in client.events.list()]
     command = [str(shell.program.with_name("python")), str(EXAMPLES / "follow_events.py"), str(tmp_path / "cursor")]
     with shell.listening(*command) as (_, output):
         assert [output.readline().split()[-1] for _ in held] == held
@@ -394,14 +396,14 @@ def test_the_readme_works_when_it_is_pasted(
     monkeypatch.chdir(tmp_path)
     secret = webhooks.new_secret()
     headers = webhooks.signed(event.raw, secret, event.event_id)
-    given: dict[str, object] = {"body": event.raw, "headers": headers, "secret": secret, "cursor": None}
+    names: dict[str, object] = {"body": event.raw, "headers": headers, "secret": secret, "cursor": None}
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "sdk/python/README.md").read_text(), re.DOTALL)
-    exec(blocks[0], given)
+    exec(blocks[0], names)
     assert "Window" in capsys.readouterr().out
     for block in blocks[1:]:
-        exec(block, given)
-    said = capsys.readouterr().out
-    assert "404 not_found" in said and "'units': 3" in said and event.event_id in said
-    assert given["cursor"] is None, "one event of a page of several moves no cursor"
-    given["mk"].close()  # type: ignore[attr-defined]
-    given["store"].close()  # type: ignore[attr-defined]
+        exec(block, names)
+    output = capsys.readouterr().out
+    assert "404 not_found" in output and "'units': 3" in output and event.event_id in output
+    assert names["cursor"] is None, "one event of a page of several moves no cursor"
+    names["mk"].close()  # type: ignore[attr-defined]
+    names["store"].close()  # type: ignore[attr-defined]

@@ -36,8 +36,8 @@ class Desk:
     def open(self, *words: str) -> dict[str, Any]:
         """Opens a ticket; returns the command's answer."""
         required = ("--property-id", str(self.property_id), "--title", "Tap drips", "--category", "Plumbing")
-        found: dict[str, Any] = self.run("ticket", "open", *required, *words)
-        return found
+        ticket: dict[str, Any] = self.run("ticket", "open", *required, *words)
+        return ticket
 
     def served(self, ticket_id: int) -> bytes:
         answer = self.system.get(f"/tickets/{ticket_id}", self.company.keys["read"])
@@ -68,12 +68,12 @@ def test_the_event_of_each_origin_of_a_ticket_has_what_its_get_serves(
         desk.run(*failing, "--priority", "High", *desk.ada)
     system.makeready("wait")
     tickets = desk.company.walk("/tickets")
-    (of_row,) = (one for one in tickets if one["source"] == "inspection")
-    assert [one["source"] for one in (of_staff, of_resident, of_api)] == ["staff", "resident_portal", "api"]
+    (of_row,) = (ticket for ticket in tickets if ticket["source"] == "inspection")
+    assert [ticket["source"] for ticket in (of_staff, of_resident, of_api)] == ["staff", "resident_portal", "api"]
     assert (of_row["category"], of_row["priority"]) == ("Life Safety", "High") and "floor 1" in of_row["title"]
     assert of_resident["permission_to_enter"] is True and of_resident["unit"]["name"] == "Unit 1"
     system.makeready("sweep", "webhooks")
-    deliveries = {one.json["data"]["entity_id"]: one for one in receiver.at("/desk")}
+    deliveries = {delivery.json["data"]["entity_id"]: delivery for delivery in receiver.at("/desk")}
     assert len(receiver.at("/desk")) == len(deliveries) == 4
     for ticket in (of_staff, of_resident, of_api, of_row):
         delivery = deliveries[ticket["entity_id"]]
@@ -103,13 +103,13 @@ def test_staff_work_on_a_ticket_and_all_of_it_is_on_record(system: System, desk:
     assert (entry["from"], entry["to"], entry["note"]) == ("Open", "Completed", NOTE)
     assert (entry["actor"], entry["api_key_id"]) == (f"staff:{desk.staff_id}", None)
     comments = desk.run("ticket", "comments", ticket_id, *desk.ada)["comments"]
-    assert [(one["kind"], one["body"], one["author"]) for one in comments] == [
+    assert [(comment["kind"], comment["body"], comment["author"]) for comment in comments] == [
         ("comment", "On my way", "vendor"),
         ("photo", photo, "staff"),
         ("closing_note", NOTE, "staff"),
     ]
     log = desk.run("audit", "list", "--subject", "ticket", "--subject-id", ticket_id)["entries"]
-    assert [one["action"] for one in reversed(log)] == [
+    assert [entry["action"] for entry in reversed(log)] == [
         "ticket.opened",
         "ticket.assigned",
         "ticket.commented",
@@ -118,7 +118,7 @@ def test_staff_work_on_a_ticket_and_all_of_it_is_on_record(system: System, desk:
         "ticket.status_changed",
     ]
     assert log[-1]["actor"] == "operator" and log[-2]["actor"].startswith("administrator:")
-    assert {one["actor"] for one in log[:-2]} == {f"staff:{desk.staff_id}"}
+    assert {entry["actor"] for entry in log[:-2]} == {f"staff:{desk.staff_id}"}
     system.makeready("sweep", "webhooks")
     (delivery,) = receiver.at("/staff")
     assert delivery.json["change"] == {"field": "status", "from": "Open", "to": "Completed"}

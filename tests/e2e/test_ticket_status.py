@@ -17,10 +17,10 @@ NOTE = "Replaced the washer and tested it twice."
 
 @pytest.fixture(scope="module")
 def company(system: System) -> Company:
-    made = system.company("Changing")
-    made.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
-    made.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1", "unit_number": "1"}])
-    return made
+    company = system.company("Changing")
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1", "unit_number": "1"}])
+    return company
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def ticket(company: Company) -> dict[str, Any]:
     (unit,) = company.walk("/units")
     opened = company.create_ticket(unit["entity_id"], "Tap drips", str(uuid.uuid4()))
     assert opened.status == 201
-    found: dict[str, Any] = opened.json
-    return found
+    ticket: dict[str, Any] = opened.json
+    return ticket
 
 
 def change(company: Company, ticket_id: int, body: dict[str, Any], scope: str = "write") -> Answer:
@@ -40,8 +40,8 @@ def change(company: Company, ticket_id: int, body: dict[str, Any], scope: str = 
 def history(company: Company, ticket_id: int) -> list[dict[str, Any]]:
     printed = company.system.makeready("ticket", "history", str(company.company_id), str(ticket_id))
     assert list(printed) == ["changes"]
-    found: list[dict[str, Any]] = printed["changes"]
-    return found
+    changes: list[dict[str, Any]] = printed["changes"]
+    return changes
 
 
 def test_a_change_is_delivered_as_the_get_serves_it_and_listed_for_the_operator(
@@ -55,7 +55,7 @@ def test_a_change_is_delivered_as_the_get_serves_it_and_listed_for_the_operator(
     assert closed.status == 200 and closed.json["completed_at"] == closed.json["updated_at"] > ticket["updated_at"]
     assert system.get(f"/tickets/{ticket_id}", company.keys["read"]).body == closed.body
     listed = system.get("/tickets", company.keys["read"], status="Completed")
-    assert ticket_id in [one["entity_id"] for one in listed.json["data"]]
+    assert ticket_id in [row["entity_id"] for row in listed.json["data"]]
     # Completed again closes it again.
     again = change(company, ticket_id, {"status": "Completed", "note": NOTE + " Again."})
     assert again.json["completed_at"] == again.json["updated_at"] > closed.json["completed_at"]
@@ -64,7 +64,7 @@ def test_a_change_is_delivered_as_the_get_serves_it_and_listed_for_the_operator(
         reopened = change(company, ticket_id, {"status": "Open"})
     assert (reopened.json["completed_at"], reopened.json["status"]) == (None, "Open")
     system.makeready("sweep", "webhooks")
-    first, second, third = sorted(receiver.at("/changes"), key=lambda one: str(one.json["occurred_at"]))
+    first, second, third = sorted(receiver.at("/changes"), key=lambda delivery: str(delivery.json["occurred_at"]))
     assert first.json["change"] == {"field": "status", "from": "Open", "to": "Completed"}
     check_same_as_get(first.body, closed.body)
     assert first.json["occurred_at"] == closed.json["updated_at"]
@@ -73,7 +73,7 @@ def test_a_change_is_delivered_as_the_get_serves_it_and_listed_for_the_operator(
     assert third.json["change"] == {"field": "status", "from": "Completed", "to": "Open"}
     check_same_as_get(third.body, reopened.body)
     changes = history(company, ticket_id)
-    assert [(one["from"], one["to"], one["note"]) for one in changes] == [
+    assert [(change["from"], change["to"], change["note"]) for change in changes] == [
         ("Open", "Completed", NOTE),
         ("Completed", "Completed", NOTE + " Again."),
         ("Completed", "Open", None),
@@ -81,7 +81,7 @@ def test_a_change_is_delivered_as_the_get_serves_it_and_listed_for_the_operator(
     assert changes[0]["occurred_at"] == closed.json["updated_at"]
     assert changes[0]["request_id"] == closed.headers["X-Request-Id"]
     assert changes[0]["administrator_id"] > 0 and changes[0]["cancellation_reason_code"] is None
-    keys = {one["key_id"]: one for one in system.makeready("key", "list", str(company.company_id))["keys"]}
+    keys = {key["key_id"]: key for key in system.makeready("key", "list", str(company.company_id))["keys"]}
     assert keys[changes[0]["api_key_id"]]["scope"] == "write"
 
 
@@ -99,15 +99,15 @@ def test_a_file_that_changes_a_ticket_belongs_to_its_history(system: System, com
     row = {"external_id": "T1", "property": "P1", "title": "Lift stuck", "category": "Elevator"}
     company.import_rows("tickets", [row])
     company.import_rows("tickets", [row | {"status": "On Hold"}])
-    (found,) = (one for one in company.walk("/tickets") if one["external_id"] == "T1")
-    (entry,) = history(company, found["entity_id"])
+    (ticket,) = (each for each in company.walk("/tickets") if each["external_id"] == "T1")
+    (entry,) = history(company, ticket["entity_id"])
     assert (entry["from"], entry["to"], entry["api_key_id"], entry["administrator_id"]) == (
         "Open",
         "On Hold",
         None,
         None,
     )
-    assert entry["occurred_at"] == found["updated_at"]
+    assert entry["occurred_at"] == ticket["updated_at"]
 
 
 def test_a_company_may_want_a_photo_first(system: System, company: Company, ticket: dict[str, Any]) -> None:
@@ -118,8 +118,8 @@ def test_a_company_may_want_a_photo_first(system: System, company: Company, tick
         assert (refused.status, refused.code) == (422, "invalid_request") and "photo_url" in str(refused.json)
         row = {"external_id": "T2", "property": "P1", "title": "Lift stuck", "category": "Elevator"}
         company.import_rows("tickets", [row | {"photo_url": "https://photos.example/1.jpg"}])
-        (found,) = (one for one in company.walk("/tickets") if one["external_id"] == "T2")
-        assert change(company, found["entity_id"], {"status": "Completed", "note": NOTE}).status == 200
+        (listed,) = (each for each in company.walk("/tickets") if each["external_id"] == "T2")
+        assert change(company, listed["entity_id"], {"status": "Completed", "note": NOTE}).status == 200
     finally:
         system.makeready("company", "update", number, "--no-photo-required")
 

@@ -16,10 +16,10 @@ VALID = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-0[01]")
 
 @pytest.fixture(scope="module")
 def company(system: System) -> Company:
-    made = system.company("Traces")
-    made.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
-    made.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
-    return made
+    company = system.company("Traces")
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
+    return company
 
 
 def opened(company: Company, key: str, headers: dict[str, str]) -> Answer:
@@ -33,8 +33,8 @@ def subscribed(company: Company, path: str) -> dict[str, Any]:
     body = {"destination_url": f"https://receiver.test{path}", "events": ["ticket.created"]}
     answer = company.system.post("/webhooks", company.keys["webhook_only"], body, f"traces {path}")
     assert answer.status == 201
-    made: dict[str, Any] = answer.json
-    return made
+    subscription: dict[str, Any] = answer.json
+    return subscription
 
 
 def test_the_trace_of_a_request_is_that_of_every_attempt_to_deliver_its_event(
@@ -54,13 +54,13 @@ def test_the_trace_of_a_request_is_that_of_every_attempt_to_deliver_its_event(
     (delivery,) = system.makeready("webhooks", "deliveries", str(sub_id))["deliveries"]
     system.makeready("webhooks", "attempt-now", delivery["event_id"], str(sub_id))
     attempts = receiver.at("/traced")
-    found = [VALID.fullmatch(one.headers["traceparent"]) for one in attempts]
-    assert len(found) == 2 and all(found), [one.headers for one in attempts]
-    assert {one[1] for one in found if one} == {TRACE}
-    assert len({PARENT, *(one[2] for one in found if one)}) == 3, "each attempt has a parent id of its own"
-    assert all(one.headers["traceparent"].endswith("-00") for one in attempts), "the caller does not sample it"
+    matches = [VALID.fullmatch(attempt.headers["traceparent"]) for attempt in attempts]
+    assert len(matches) == 2 and all(matches), [attempt.headers for attempt in attempts]
+    assert {match[1] for match in matches if match} == {TRACE}
+    assert len({PARENT, *(match[2] for match in matches if match)}) == 3, "each attempt has a parent id of its own"
+    assert all(attempt.headers["traceparent"].endswith("-00") for attempt in attempts), "the caller does not sample it"
     assert reply.body in attempts[0].body and attempts[0].body == attempts[1].body
-    assert all(one.is_signed_with(subscription["secret"]) for one in attempts)
+    assert all(attempt.is_signed_with(subscription["secret"]) for attempt in attempts)
 
 
 def test_every_log_line_has_a_trace_id(system: System) -> None:
@@ -73,9 +73,9 @@ def test_every_log_line_has_a_trace_id(system: System) -> None:
 
 def test_a_request_without_a_valid_header_begins_a_trace(system: System, company: Company, receiver: Receiver) -> None:
     subscribed(company, "/untraced")
-    for number, given in enumerate(["", f"00-{TRACE.upper()}-{PARENT}-01", f"00-{'0' * 32}-{PARENT}-01"]):
-        reply = opened(company, f"untraced {number}", {"traceparent": given} if given else {})
+    for number, header in enumerate(["", f"00-{TRACE.upper()}-{PARENT}-01", f"00-{'0' * 32}-{PARENT}-01"]):
+        reply = opened(company, f"untraced {number}", {"traceparent": header} if header else {})
         assert reply.status == 201
     system.makeready("sweep", "webhooks")
-    found = [VALID.fullmatch(one.headers["traceparent"]) for one in receiver.at("/untraced")]
-    assert len({one[1] for one in found if one} - {TRACE, TRACE.upper()}) == 3, "each is a trace of its own"
+    matches = [VALID.fullmatch(delivery.headers["traceparent"]) for delivery in receiver.at("/untraced")]
+    assert len({match[1] for match in matches if match} - {TRACE, TRACE.upper()}) == 3, "each is a trace of its own"

@@ -56,8 +56,11 @@ def test_a_unit_is_made_ready(system: System, company: Company, receiver: Receiv
     shows("Vacant Ready", "2980-03-20")
     got = system.get(f"/turns/{turn_id}", company.keys["read"])
     system.makeready("sweep", "webhooks")
-    deliveries = sorted(receiver.at("/turn-board"), key=lambda one: str(one.json["occurred_at"]))
-    changes = [one.json["change"] and (one.json["change"]["from"], one.json["change"]["to"]) for one in deliveries]
+    deliveries = sorted(receiver.at("/turn-board"), key=lambda delivery: str(delivery.json["occurred_at"]))
+    changes = [
+        delivery.json["change"] and (delivery.json["change"]["from"], delivery.json["change"]["to"])
+        for delivery in deliveries
+    ]
     assert sorted(map(str, changes)) == sorted(
         map(
             str,
@@ -72,7 +75,7 @@ def test_a_unit_is_made_ready(system: System, company: Company, receiver: Receiv
     check_same_as_get(deliveries[-1].body, got.body)
     (board,) = says("board")["units"]
     assert board == unit
-    actors = {one["actor"] for one in system.makeready("audit", "list", number)["entries"]}
+    actors = {entry["actor"] for entry in system.makeready("audit", "list", number)["entries"]}
     assert {f"staff:{staff['staff_id']}", "svc-occupancy"} <= actors
     assert any(actor.startswith("administrator:") for actor in actors)
 

@@ -17,7 +17,7 @@ UNITS = 600
 
 
 def units(company: Company) -> dict[str, tuple[str | None, str | None]]:
-    return {one["external_id"]: (one["unit_status"], one["projected_ready_on"]) for one in company.walk("/units")}
+    return {unit["external_id"]: (unit["unit_status"], unit["projected_ready_on"]) for unit in company.walk("/units")}
 
 
 def house(company: Company, count: int) -> None:
@@ -47,7 +47,7 @@ def test_the_next_look_at_a_unit_shows_its_turn(system: System, company: Company
     for change, expected in steps:
         done = company.import_rows("turns", [{"external_id": "T1", "unit": "U0", **change}])
         assert done["created"] + done["changed"] == 1
-        seconds.append(until(lambda shown=expected: units(watching)["U0"] == shown))  # type: ignore[misc]
+        seconds.append(until(lambda expected_state=expected: units(watching)["U0"] == expected_state))  # type: ignore[misc]
         took(f"GET /units shows {expected[0]}", seconds[-1])
     # About 0.1 s. A reconciliation comes each 30 s: without events, they would all have waited for one.
     assert min(seconds) < 10
@@ -59,10 +59,10 @@ def test_the_next_look_at_a_unit_shows_its_turn(system: System, company: Company
 def test_filters_narrow_and_refuse_as_those_of_other_lists_do(system: System, company: Company) -> None:
     rows = [{"external_id": f"F{n}", "unit": "U1", "status": "Completed"} for n in range(3)]
     company.import_rows("turns", [*rows, {"external_id": "F3", "unit": "U1"}])
-    found = list(company.walk("/turns", limit=2, status="Completed"))
-    assert {one["status"] for one in found} == {"Completed"} and len(found) >= 3
+    turns = list(company.walk("/turns", limit=2, status="Completed"))
+    assert {turn["status"] for turn in turns} == {"Completed"} and len(turns) >= 3
     (active,) = company.walk("/turns", status="Active")
-    assert [one["external_id"] for one in company.walk("/turns", unit_id=active["unit"]["id"])][-1] == "F3"
+    assert [turn["external_id"] for turn in company.walk("/turns", unit_id=active["unit"]["id"])][-1] == "F3"
     assert list(company.walk("/turns", unit_id=active["unit"]["id"], status="Cancelled")) == []
     assert active in list(
         company.walk("/turns", property_id=active["property"]["id"], updated_since=active["updated_at"])
@@ -104,7 +104,7 @@ def test_a_file_hands_every_unit_on_whatever_batches_its_rows_travel_in(system: 
     opened = [{"external_id": f"B{n}", "unit": f"U{n}", "move_out_date": "2999-01-31"} for n in range(UNITS)]
     done = company.import_rows("turns", [*ended, *opened])
     assert (done["created"], done["changed"], done["rejected"]) == (UNITS, UNITS, 0)
-    assert {one["external_id"][0] for one in company.walk("/turns", status="Active")} == {"B"}
+    assert {turn["external_id"][0] for turn in company.walk("/turns", status="Active")} == {"B"}
     system.makeready("wait", "--timeout", "60")
     assert set(units(company).values()) == {("Notice", None)}
 
@@ -114,15 +114,15 @@ def test_a_departure_before_the_arrival_is_imported_and_named(system: System) ->
     house(company, 1)
     rows = [("2026-02-01", "2026-01-31"), ("2026-03-01", "2026-02-28"), ("2026-04-01", "2026-04-02")]
     turns = [
-        {"external_id": f"A{n}", "unit": "U0", "status": "Completed", "move_in_date": came, "move_out_date": left}
-        for n, (came, left) in enumerate(rows)
+        {"external_id": f"A{n}", "unit": "U0", "status": "Completed", "move_in_date": came, "move_out_date": departed}
+        for n, (came, departed) in enumerate(rows)
     ]
     file = system.state.with_name("strange-dates.jsonl")
     file.write_text("".join(json.dumps(row) + "\n" for row in turns))
     done = system.run("import", str(company.company_id), "turns", str(file))
     assert "3 rows read: 3 created" in done.stdout
-    said = "Look at 2 rows that are accepted: turns: move_out_date is before the move_in_date (line 1, 2)"
-    assert said in done.stderr + done.stdout
+    warning = "Look at 2 rows that are accepted: turns: move_out_date is before the move_in_date (line 1, 2)"
+    assert warning in done.stderr + done.stdout
 
 
 def test_turns_are_listed_while_everything_else_hangs(system: System, company: Company) -> None:

@@ -38,19 +38,19 @@ SETTLES_SECONDS = 120
 @pytest.fixture(scope="module")
 def company(system: System) -> Company:
     """A company with one record of every kind."""
-    made = system.company("Callers in TypeScript")
-    of = {"external_id": "P1", "property": "P1"}
-    made.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
-    made.import_rows("units", [{**of, "external_id": "U1", "name": "Unit 1"}])
-    made.import_rows(
-        "assets", [{**of, "external_id": "A1", "name": "Boiler", "category": "HVAC", "make": "X", "model": "Y"}]
+    company = system.company("Callers in TypeScript")
+    place = {"external_id": "P1", "property": "P1"}
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    company.import_rows("units", [{**place, "external_id": "U1", "name": "Unit 1"}])
+    company.import_rows(
+        "assets", [{**place, "external_id": "A1", "name": "Boiler", "category": "HVAC", "make": "X", "model": "Y"}]
     )
-    made.import_rows("vendors", [{"external_id": "V1", "name": "Pipes & Sons"}])
-    made.import_rows("inspections", [{**of, "external_id": "I1", "unit": "U1"}])
-    made.import_rows("meters", [{**of, "external_id": "M1", "name": "Main", "utility_type": "water"}])
+    company.import_rows("vendors", [{"external_id": "V1", "name": "Pipes & Sons"}])
+    company.import_rows("inspections", [{**place, "external_id": "I1", "unit": "U1"}])
+    company.import_rows("meters", [{**place, "external_id": "M1", "name": "Main", "utility_type": "water"}])
     month = {"period_start": "2026-01-01", "period_end": "2026-02-01", "consumption": 12.5}
-    made.import_rows("readings", [{"external_id": "R1", "meter": "M1", **month}])
-    return made
+    company.import_rows("readings", [{"external_id": "R1", "meter": "M1", **month}])
+    return company
 
 
 @pytest.fixture
@@ -65,15 +65,15 @@ def test_every_operation_is_called_and_answers(
 ) -> None:
     done = node(tmp_path, PROGRAMS / "every.ts", URL, environment=environment)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     paths = system.get("/openapi.json").json["paths"]
     operations = {f"{verb.upper()} {path}" for path, item in paths.items() for verb in item}
     called = set()
-    for one in found["asked"]:
-        matching = [name for name in operations if re.fullmatch(re.sub(r"{\w+}", "[^/]+", name), one)]
+    for call in report["asked"]:
+        matching = [name for name in operations if re.fullmatch(re.sub(r"{\w+}", "[^/]+", name), call)]
         called.add(min(matching, key=lambda name: name.count("{")))
     assert called == operations
-    results = found["results"]
+    results = report["results"]
     secret, request_id = results.pop("secret"), results.pop("request id")
     assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret) and re.fullmatch("[0-9a-f]{24}", request_id)
     kinds = ("tickets", "properties", "units", "assets", "vendors", "inspections", "turns", "meters", "readings")
@@ -98,8 +98,8 @@ def test_every_operation_is_called_and_answers(
         "missing": ["NotFound", 404, "not_found", True],
         "refused": 400,
     }
-    mine = [one for one in receiver.deliveries if one.path == "/typescript"]
-    assert mine and all(one.is_signed_with(secret) for one in mine)
+    mine = [delivery for delivery in receiver.deliveries if delivery.path == "/typescript"]
+    assert mine and all(delivery.is_signed_with(secret) for delivery in mine)
     judge(mine, secret, tmp_path)
 
 
@@ -108,11 +108,11 @@ def test_the_library_of_npm_takes_deliveries_as_genuine(
 ) -> None:
     from_npm(tmp_path, "standardwebhooks@1")
     body = {"destination_url": "https://receiver.test/npm", "events": ["ticket.created"]}
-    made = system.post("/webhooks", company.keys["webhook_only"], body, "for npm").json
+    subscription = system.post("/webhooks", company.keys["webhook_only"], body, "for npm").json
     (unit,) = company.walk("/units")
     company.create_ticket(unit["entity_id"], "Wasserhahn \u6f0f\u6c34", "for npm")
     system.makeready("sweep", "webhooks")
-    (one,) = (delivery for delivery in receiver.deliveries if delivery.path == "/npm")
+    (sent,) = (delivery for delivery in receiver.deliveries if delivery.path == "/npm")
     program = tmp_path / "library.ts"
     program.write_text(
         'import { Webhook } from "standardwebhooks";\nconst { secret, body, headers } = JSON.parse(process.argv[2]!);\n'
@@ -120,8 +120,8 @@ def test_the_library_of_npm_takes_deliveries_as_genuine(
         "catch (error) { return (error as Error).name; } };\n"
         'console.log(of(body), of(body + " "));\n'
     )
-    given = json.dumps({"secret": made["secret"], "body": one.body.decode(), "headers": one.headers})
-    done = node(tmp_path, program, given)
+    question = json.dumps({"secret": subscription["secret"], "body": sent.body.decode(), "headers": sent.headers})
+    done = node(tmp_path, program, question)
     assert (done.stdout, done.stderr) == ("ticket.created WebhookVerificationError\n", "")
 
 
@@ -163,18 +163,18 @@ def test_the_examples_of_copies_survive_kills_and_get_nothing_twice(
             finally:
                 process.kill()  # wherever it stands
     deadline = time.monotonic() + SETTLES_SECONDS  # what the set-up has caused may still arrive
-    came, found, listed = {"": 1}, dict[str, Any](), dict[str, Any]()
+    came, copied, listed = {"": 1}, dict[str, Any](), dict[str, Any]()
     # The first key has used up most of its minute.
     environment["MAKEREADY_API_KEY"] = key = system.mint(company.company_id, "write", company.email)
     with Makeready(key, base_url=system.base_url) as client:
-        while any(came.values()) or found != listed:
-            assert time.monotonic() < deadline, (came, found, listed)
+        while any(came.values()) or copied != listed:
+            assert time.monotonic() < deadline, (came, copied, listed)
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
             assert done.returncode == 0, done.stderr
             came = {kind: int(count) for kind, count in re.findall(r"^(\w+) (\d+)$", done.stdout, re.MULTILINE)}
             assert sorted(came) == sorted(kinds)
             listed = {kind: list(map(json.loads, getattr(client.snapshots, kind)().lines())) for kind in kinds}
-            found = in_sqlite(file) if program == "copy.ts" else in_journal(file)
+            copied = in_sqlite(file) if program == "copy.ts" else in_journal(file)
 
 
 def in_sqlite(file: Path) -> dict[str, list[Any]]:
@@ -191,22 +191,28 @@ def in_journal(file: Path) -> dict[str, list[Any]]:
         of_kind = records.setdefault(batch["kind"], {})
         if batch["isWhole"]:
             of_kind.clear()
-        of_kind.update({one["entity_id"]: one["record"] for one in batch["changes"]})
-    return {kind: [one for _, one in sorted(of_kind.items()) if one] for kind, of_kind in records.items()}
+        of_kind.update({change["entity_id"]: change["record"] for change in batch["changes"]})
+    return {kind: [record for _, record in sorted(of_kind.items()) if record] for kind, of_kind in records.items()}
 
 
 def judge(deliveries: list[Any], secret: str, folder: Path) -> None:
     """Real deliveries are genuine to the client by either signature, and changed ones are not."""
     ours = {"service-signature"}
     lines = []
-    for number, one in enumerate(deliveries):
-        standard = {name: value for name, value in one.headers.items() if name not in ours}
-        given = {"secret": secret, "received_at": int(one.headers["webhook-timestamp"]), "body": one.body.decode()}
-        lines.append(given | {"name": f"{number} both", "headers": one.headers})
-        lines.append(given | {"name": f"{number} standard", "headers": standard})
-        lines.append(given | {"name": f"{number} changed", "headers": standard, "body": one.body.decode() + " "})
-    done = node(folder, PROGRAMS / "judge.ts", stdin="".join(json.dumps(one) + "\n" for one in lines))
-    assert json.loads(done.stdout) == {one["name"]: not str(one["name"]).endswith("changed") for one in lines}
+    for number, delivery in enumerate(deliveries):
+        standard = {name: value for name, value in delivery.headers.items() if name not in ours}
+        question = {
+            "secret": secret,
+            "received_at": int(delivery.headers["webhook-timestamp"]),
+            "body": delivery.body.decode(),
+        }
+        lines.append(question | {"name": f"{number} both", "headers": delivery.headers})
+        lines.append(question | {"name": f"{number} standard", "headers": standard})
+        lines.append(
+            question | {"name": f"{number} changed", "headers": standard, "body": delivery.body.decode() + " "}
+        )
+    done = node(folder, PROGRAMS / "judge.ts", stdin="".join(json.dumps(line) + "\n" for line in lines))
+    assert json.loads(done.stdout) == {line["name"]: not str(line["name"]).endswith("changed") for line in lines}
 
 
 def test_answers_that_are_lost_or_failures(
@@ -255,7 +261,7 @@ def test_the_quickstart_works_when_pasted(
         page = answer.read().decode()
     steps = page.partition('<ol class="steps">')[2].partition("</ol>")[0]
     number = ("curl", "Python", "TypeScript").index(language)
-    blocks = [unescape(one) for one in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", steps, re.DOTALL)]
+    blocks = [unescape(block) for block in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", steps, re.DOTALL)]
     program = "\n\n".join(blocks[number::3]) + "\n"
     if language == "curl":
         shell = shutil.which("bash") if shutil.which("curl") else None
@@ -264,22 +270,22 @@ def test_the_quickstart_works_when_pasted(
         assert "'mk_…'" in program and system.base_url in program
         pasted = program.replace("mk_…", environment["MAKEREADY_API_KEY"])
         done = subprocess.run([shell, "-e"], input=pasted, capture_output=True, text=True, timeout=120, check=False)
-        shown = done.stdout
-        assert '"scope":"write"' in shown and '"title":"Kitchen tap drips"' in shown
-        assert shown.rpartition('"positions"')[0].count('"event":"ticket.created"') >= 1
+        output = done.stdout
+        assert '"scope":"write"' in output and '"title":"Kitchen tap drips"' in output
+        assert output.rpartition('"positions"')[0].count('"event":"ticket.created"') >= 1
     elif language == "Python":
         path = os.pathsep.join(filter(None, (str(ROOT / "sdk" / "python"), os.environ.get("PYTHONPATH"))))
         command = [sys.executable, "-P", "-c", program]
         done = subprocess.run(
             command, env=environment | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=120, check=False
         )
-        shown = done.stdout
+        output = done.stdout
     else:
         file = tmp_path / "pasted.ts"
         file.write_text(program)
         done = node(tmp_path, file, environment=environment)
-        shown = done.stdout
+        output = done.stdout
     assert done.returncode == 0, done.stderr
     if language != "curl":
-        assert [line.split()[0] for line in shown.splitlines()[:2]] == ["Callers", "1"]
-        assert shown.splitlines()[-1].startswith("ticket.created ")
+        assert [line.split()[0] for line in output.splitlines()[:2]] == ["Callers", "1"]
+        assert output.splitlines()[-1].startswith("ticket.created ")

@@ -22,8 +22,8 @@ def test_holds_and_failed_rows_reach_the_receiver_once_with_what_their_gets_serv
     number = str(company.company_id)
 
     def does(*words: str) -> Any:
-        group, verb, *rest = words
-        return system.makeready(group, verb, number, *rest)
+        group, verb, *arguments = words
+        return system.makeready(group, verb, number, *arguments)
 
     house = str(does("property", "add", "--name", "Elm Court", "--address", "1 Elm St")["entity_id"])
     # One hold by a person, and one by the sweep for lapsed insurance.
@@ -39,7 +39,7 @@ def test_holds_and_failed_rows_reach_the_receiver_once_with_what_their_gets_serv
     for at in ("2024-02-01T00:00:00Z", "2024-02-01T06:00:00Z", "2024-02-03T06:00:00Z"):
         system.makeready("sweep", "stale", "--now", at)
     holds = does("vendor", "holds")["holds"]
-    assert [(one["name"], one["reason"]) for one in holds] == [
+    assert [(hold["name"], hold["reason"]) for hold in holds] == [
         ("Ace Plumbing", "A quarrel"),
         ("Bee Roofing", "insurance_lapsed"),
     ]
@@ -72,6 +72,8 @@ def test_holds_and_failed_rows_reach_the_receiver_once_with_what_their_gets_serv
     (stale,) = received["inspection.stale"]
     assert json.loads(stale)["data"] == planned
     # Deliveries of one sweep arrive in any order.
-    held = sorted((json.loads(one)["data"] for one in received["vendor.hold"]), key=lambda vendor: str(vendor["name"]))
-    assert [one["name"] for one in held] == ["Ace Plumbing", "Bee Roofing"]
-    assert [one["last_compliance_state"] for one in held] == ["unknown", "noncompliant"]
+    held = sorted(
+        (json.loads(body)["data"] for body in received["vendor.hold"]), key=lambda vendor: str(vendor["name"])
+    )
+    assert [vendor["name"] for vendor in held] == ["Ace Plumbing", "Bee Roofing"]
+    assert [vendor["last_compliance_state"] for vendor in held] == ["unknown", "noncompliant"]

@@ -35,8 +35,8 @@ class Story:
     request_id: str = ""
 
     def id_of(self, path: str) -> int:
-        found: int = self.created[path]["entity_id"]
-        return found
+        entity_id: int = self.created[path]["entity_id"]
+        return entity_id
 
     def key_of(self, path: str) -> str:
         return f"{self.event_id}:{self.id_of(path)}"
@@ -63,13 +63,13 @@ class Story:
     def health(self) -> dict[str, str]:
         """The health of each subscription, by path."""
         listed = self.webhooks("list", self.company.company_id)["subscriptions"]
-        health = {one["entity_id"]: one["health"] for one in listed}
-        return {path: health[one["entity_id"]] for path, one in self.created.items()}
+        health = {subscription["entity_id"]: subscription["health"] for subscription in listed}
+        return {path: health[subscription["entity_id"]] for path, subscription in self.created.items()}
 
     def sweep(self, hours: float) -> dict[str, int]:
         now = (self.start + hours * HOUR).isoformat()
-        found: dict[str, int] = self.system.makeready("sweep", "webhooks", "--now", now)
-        return found
+        counts: dict[str, int] = self.system.makeready("sweep", "webhooks", "--now", now)
+        return counts
 
 
 @pytest.fixture(scope="module")
@@ -103,14 +103,14 @@ def test_what_is_parked_paused_and_about_to_go_is_shown(story: Story) -> None:
     assert story.health() == {"/mended": "dead_lettered", "/paused": "paused", "/every": "dead_lettered"}
     listed = story.webhooks("parked", company_id)
     assert list(listed) == ["deliveries"]
-    found = {one["sub_id"]: one for one in listed["deliveries"]}
-    assert found.keys() == {story.id_of("/mended"), story.id_of("/every")}
-    for one in found.values():
-        assert (one["event_id"], one["state"], one["due_at"]) == (story.event_id, "parked", None)
-        assert [attempt["number"] for attempt in one["attempts"]] == [6]
-    shown = story.webhooks("deliveries", paused)
-    assert list(shown) == ["deliveries", "next_before"] and shown["next_before"] is None
-    (held,) = shown["deliveries"]
+    deliveries = {delivery["sub_id"]: delivery for delivery in listed["deliveries"]}
+    assert deliveries.keys() == {story.id_of("/mended"), story.id_of("/every")}
+    for delivery in deliveries.values():
+        assert (delivery["event_id"], delivery["state"], delivery["due_at"]) == (story.event_id, "parked", None)
+        assert [attempt["number"] for attempt in delivery["attempts"]] == [6]
+    page = story.webhooks("deliveries", paused)
+    assert list(page) == ["deliveries", "next_before"] and page["next_before"] is None
+    (held,) = page["deliveries"]
     assert (held["state"], held["held_by"], len(held["attempts"])) == ("waiting", "paused", 1)
     assert datetime.fromisoformat(held["due_at"]) == story.start + HOUR  # the pause stops the ladder
     assert len(story.receiver.at("/paused")) == 1
@@ -127,7 +127,9 @@ def test_a_hostile_answer_is_whole_for_programs_and_steers_no_terminal(story: St
     done = story.system.run("--json", "webhooks", "deliveries", str(story.id_of("/mended")), "--state", "parked")
     assert done.stdout.isascii() and done.stdout.rstrip("\n").isprintable()
     (delivery,) = json.loads(done.stdout)["deliveries"]
-    assert {one["response_excerpt"] for one in delivery["attempts"]} == {HOSTILE[:4096].decode(errors="replace")}
+    assert {attempt["response_excerpt"] for attempt in delivery["attempts"]} == {
+        HOSTILE[:4096].decode(errors="replace")
+    }
     assert "\\x1b]0;owned\\x07" in "".join(story.output("event", story.event_id))
     story.output("parked", story.company.company_id)
 
@@ -145,8 +147,8 @@ def test_a_parked_delivery_is_retried_as_an_attempt_of_its_own_until_the_receive
     assert story.health()["/mended"] == "healthy"
     assert "Only a parked delivery" in story.refused("retry", story.key_of("/mended"))
     tries = story.receiver.at("/mended")
-    assert [one.headers["service-attempt"] for one in tries] == [str(number) for number in range(1, 9)]
-    assert len({one.body for one in tries}) == 1
+    assert [delivery.headers["service-attempt"] for delivery in tries] == [str(number) for number in range(1, 9)]
+    assert len({delivery.body for delivery in tries}) == 1
 
 
 def test_events_that_waited_are_delivered_after_the_resume_with_the_secret_of_then(story: Story) -> None:
@@ -176,20 +178,28 @@ def test_everything_parked_of_a_subscription_goes_with_the_next_sweep(story: Sto
 
 def test_one_command_shows_everything_about_an_event(story: Story) -> None:
     (first, *_) = story.receiver.at("/every")
-    found = story.webhooks("event", story.event_id, "--body")
-    assert list(found) == [*EVENT, "body"]
-    assert found["body"].encode() == first.body
-    assert (found["event"], found["company_id"]) == ("ticket.created", story.company.company_id)
-    assert (found["entity_id"], found["occurred_at"]) == (first.json["data"]["entity_id"], first.json["occurred_at"])
-    assert found["request_id"] == story.request_id and found["occurred_at"] <= found["stored_at"]
-    by_path = {one["destination_url"].removeprefix("https://receiver.test"): one for one in found["deliveries"]}
-    assert {path: len(one["attempts"]) for path, one in by_path.items()} == {"/mended": 8, "/paused": 2, "/every": 7}
-    made = by_path["/every"]["attempts"]
-    due = [one["due_at"] and (datetime.fromisoformat(one["due_at"]) - story.start) / HOUR for one in made]
+    event = story.webhooks("event", story.event_id, "--body")
+    assert list(event) == [*EVENT, "body"]
+    assert event["body"].encode() == first.body
+    assert (event["event"], event["company_id"]) == ("ticket.created", story.company.company_id)
+    assert (event["entity_id"], event["occurred_at"]) == (first.json["data"]["entity_id"], first.json["occurred_at"])
+    assert event["request_id"] == story.request_id and event["occurred_at"] <= event["stored_at"]
+    by_path = {
+        delivery["destination_url"].removeprefix("https://receiver.test"): delivery for delivery in event["deliveries"]
+    }
+    assert {path: len(delivery["attempts"]) for path, delivery in by_path.items()} == {
+        "/mended": 8,
+        "/paused": 2,
+        "/every": 7,
+    }
+    attempts = by_path["/every"]["attempts"]
+    due = [
+        attempt["due_at"] and (datetime.fromisoformat(attempt["due_at"]) - story.start) / HOUR for attempt in attempts
+    ]
     assert due == [1, 2, 4, 8, 24, None, None]
-    assert [one["state"] for one in made] == ["waiting"] * 5 + ["parked", "succeeded"]
-    assert all(one["first_byte_milliseconds"] <= one["duration_milliseconds"] for one in made)
-    assert {one["address"].partition(":")[0] for one in made} == {"127.0.0.1"}
+    assert [attempt["state"] for attempt in attempts] == ["waiting"] * 5 + ["parked", "succeeded"]
+    assert all(attempt["first_byte_milliseconds"] <= attempt["duration_milliseconds"] for attempt in attempts)
+    assert {attempt["address"].partition(":")[0] for attempt in attempts} == {"127.0.0.1"}
     output = "\n".join(story.output("event", story.event_id))
     for expected in (story.event_id, story.request_id, "https://receiver.test/every", '1-7 answered "sorry"', "retry"):
         assert expected in output

@@ -19,32 +19,32 @@ ENVELOPE = ["schema_version", "event_id", "event", "occurred_at", "company_id", 
 
 @pytest.fixture(scope="module")
 def company(system: System) -> Company:
-    made = system.company("Webhook Story")
-    made.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
-    made.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
-    return made
+    company = system.company("Webhook Story")
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
+    return company
 
 
 @pytest.fixture(scope="module")
 def unit_id(company: Company) -> int:
     (unit,) = company.walk("/units")
-    found: int = unit["entity_id"]
-    return found
+    entity_id: int = unit["entity_id"]
+    return entity_id
 
 
 def subscribed(company: Company, path: str) -> dict[str, Any]:
     body = {"destination_url": f"https://receiver.test{path}", "events": ["ticket.status_changed", "ticket.created"]}
     answer = company.system.post("/webhooks", company.keys["webhook_only"], body, f"story {path}")
     assert answer.status == 201
-    made: dict[str, Any] = answer.json
-    return made
+    subscription: dict[str, Any] = answer.json
+    return subscription
 
 
 def health(company: Company, sub_id: int) -> str:
     """The subscription's health in GET /webhooks."""
     listed = company.system.get("/webhooks", company.keys["read"]).json["data"]
-    (found,) = (one["health"] for one in listed if one["entity_id"] == sub_id)
-    return str(found)
+    (health,) = (subscription["health"] for subscription in listed if subscription["entity_id"] == sub_id)
+    return str(health)
 
 
 def sweep_at(system: System, instant: datetime) -> Any:
@@ -61,13 +61,13 @@ def test_a_delivery_climbs_the_whole_ladder_and_parks_and_health_follows(
     opened = company.create_ticket(unit_id, "Nobody listens", "ladder 1")
     begun = datetime.now(UTC) + timedelta(seconds=1)
     standing = []
-    for made, hours in enumerate(LADDER_HOURS, start=1):
+    for attempts_made, hours in enumerate(LADDER_HOURS, start=1):
         sweep_at(system, begun + timedelta(hours=hours))
         standing.append(health(company, sub_id))
-        assert len(receiver.at("/ladder")) == made
+        assert len(receiver.at("/ladder")) == attempts_made
         if hours in (0, 8):  # between two rungs
             sweep_at(system, begun + timedelta(hours=hours, minutes=59))
-            assert len(receiver.at("/ladder")) == made
+            assert len(receiver.at("/ladder")) == attempts_made
     # The fifth sweep in a row that fails is that of the fourth retry; the last retry parks the delivery.
     assert standing == ["retrying"] * 4 + ["dead_lettered"] * 2
     sweep_at(system, begun + timedelta(days=3))
@@ -75,15 +75,17 @@ def test_a_delivery_climbs_the_whole_ladder_and_parks_and_health_follows(
     assert len(attempts) == 6, "a parked delivery is not retried by itself"
 
     assert list(attempts[0].json) == ENVELOPE and opened.body in attempts[0].body
-    assert len({one.body for one in attempts}) == 1, "every attempt sends the same bytes, the event_id among them"
-    assert all(one.is_signed_with(subscription["secret"]) for one in attempts)
-    assert [one.headers["service-attempt"] for one in attempts] == ["1", "2", "3", "4", "5", "6"]
-    assert {one.headers["x-request-id"] for one in attempts} == {opened.headers["X-Request-Id"]}
-    assert {one.headers["content-type"] for one in attempts} == {"application/json"}
+    assert len({attempt.body for attempt in attempts}) == 1, (
+        "every attempt sends the same bytes, the event_id among them"
+    )
+    assert all(attempt.is_signed_with(subscription["secret"]) for attempt in attempts)
+    assert [attempt.headers["service-attempt"] for attempt in attempts] == ["1", "2", "3", "4", "5", "6"]
+    assert {attempt.headers["x-request-id"] for attempt in attempts} == {opened.headers["X-Request-Id"]}
+    assert {attempt.headers["content-type"] for attempt in attempts} == {"application/json"}
     (delivery,) = system.makeready("webhooks", "deliveries", str(sub_id))["deliveries"]
     assert delivery["event_id"] == attempts[0].json["event_id"]
     assert (delivery["state"], delivery["due_at"]) == ("parked", None)
-    assert [one["status"] for one in delivery["attempts"]] == [500, 302, 404, 410, 503, 500]
+    assert [attempt["status"] for attempt in delivery["attempts"]] == [500, 302, 404, 410, 503, 500]
 
     # The next event succeeds: the subscription is healthy again, and the parked delivery stays parked.
     assert company.create_ticket(unit_id, "Somebody listens", "ladder 2").status == 201
@@ -91,6 +93,7 @@ def test_a_delivery_climbs_the_whole_ladder_and_parks_and_health_follows(
     assert health(company, sub_id) == "healthy"
     assert len(receiver.at("/ladder")) == 7
     states = {
-        one["event_id"]: one["state"] for one in system.makeready("webhooks", "deliveries", str(sub_id))["deliveries"]
+        delivery["event_id"]: delivery["state"]
+        for delivery in system.makeready("webhooks", "deliveries", str(sub_id))["deliveries"]
     }
     assert states.pop(attempts[0].json["event_id"]) == "parked" and list(states.values()) == ["succeeded"]

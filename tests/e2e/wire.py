@@ -72,10 +72,10 @@ class Wire:
     def is_closed(self) -> bool:
         """Waits for the server to close; fails on another byte."""
         try:
-            rest = self._file.read(1)
+            received = self._file.read(1)
         except ConnectionResetError:
             return True
-        assert rest == b"", rest
+        assert received == b"", received
         return True
 
 

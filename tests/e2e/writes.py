@@ -37,7 +37,7 @@ class House:
         ]
         self.company.import_rows("turns", turns)
         self.system.makeready("wait")
-        ids = {one["external_id"]: one["entity_id"] for one in self.company.walk("/units")}
+        ids = {unit["external_id"]: unit["entity_id"] for unit in self.company.walk("/units")}
         self.occupied = [ids[name] for name in names[: UNITS // 2]]
         self.vacant = [ids[name] for name in names[UNITS // 2 :]]
 
@@ -53,15 +53,15 @@ class House:
         body = {"destination_url": f"https://receiver.test/retries/{next(_numbers)}", "events": ["pm.stale"]}
         answer = self.system.post("/webhooks", self.key("webhook_only"), body, f"for a delivery {next(_numbers)}")
         assert answer.status == 201, answer
-        found: int = answer.json["entity_id"]
-        return found
+        sub_id: int = answer.json["entity_id"]
+        return sub_id
 
     def open_ticket(self) -> int:
         body = {"unit_id": self.vacant[0], "title": "A tap drips", "category": "Plumbing"}
         answer = self.system.post("/tickets", self.key(), body, f"for a change {next(_numbers)}")
         assert answer.status == 201, answer
-        found: int = answer.json["entity_id"]
-        return found
+        ticket_id: int = answer.json["entity_id"]
+        return ticket_id
 
 
 @dataclass(frozen=True)
@@ -260,20 +260,20 @@ def respelled(body: Body) -> list[bytes]:
     ]
 
 
-def _backwards(found: Any) -> Any:
+def _backwards(document: Any) -> Any:
     """The same JSON with the keys of every object reversed."""
-    if isinstance(found, dict):
-        return {name: _backwards(found[name]) for name in reversed(found)}
-    return [_backwards(one) for one in found] if isinstance(found, list) else found
+    if isinstance(document, dict):
+        return {name: _backwards(document[name]) for name in reversed(document)}
+    return [_backwards(member) for member in document] if isinstance(document, list) else document
 
 
-def _escaped(found: Any) -> str:
+def _escaped(document: Any) -> str:
     """JSON with every character of every text escaped."""
-    if isinstance(found, str):
-        units = found.encode("utf-16-be").hex()
+    if isinstance(document, str):
+        units = document.encode("utf-16-be").hex()
         return '"' + "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)) + '"'
-    if isinstance(found, dict):
-        return "{" + ",".join(f"{_escaped(name)}:{_escaped(one)}" for name, one in found.items()) + "}"
-    if isinstance(found, list):
-        return "[" + ",".join(_escaped(one) for one in found) + "]"
-    return json.dumps(found)
+    if isinstance(document, dict):
+        return "{" + ",".join(f"{_escaped(name)}:{_escaped(member)}" for name, member in document.items()) + "}"
+    if isinstance(document, list):
+        return "[" + ",".join(_escaped(member) for member in document) + "]"
+    return json.dumps(document)
