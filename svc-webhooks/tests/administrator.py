@@ -44,22 +44,23 @@ class Administrator:
         request = ListAuditRequest(subject="webhook_subscription", subject_id=sub_id, limit=200)
         answer = await self.client.call(request, self.who)
         return [
-            (one.actor, one.action, json.loads(one.before), json.loads(one.after)) for one in reversed(answer.entries)
+            (entry.actor, entry.action, json.loads(entry.before), json.loads(entry.after))
+            for entry in reversed(answer.entries)
         ]
 
     async def pause(self, sub_id: int) -> dict[str, Any]:
         answer = await self._call(
             "PauseSubscription", pb.PauseSubscriptionRequest(sub_id=sub_id, idempotency_key=key())
         )
-        found: dict[str, Any] = json.loads(answer.subscription.json)
-        return found
+        subscription: dict[str, Any] = json.loads(answer.subscription.json)
+        return subscription
 
     async def resume(self, sub_id: int) -> dict[str, Any]:
         answer = await self._call(
             "ResumeSubscription", pb.ResumeSubscriptionRequest(sub_id=sub_id, idempotency_key=key())
         )
-        found: dict[str, Any] = json.loads(answer.subscription.json)
-        return found
+        subscription: dict[str, Any] = json.loads(answer.subscription.json)
+        return subscription
 
     async def rotate(self, sub_id: int) -> tuple[dict[str, Any], str]:
         """The subscription and its new secret."""
@@ -70,8 +71,8 @@ class Administrator:
         answer = await self._call(
             "RetryDelivery", pb.RetryDeliveryRequest(event_id=event_id, sub_id=sub_id, idempotency_key=key())
         )
-        found: pb.Delivery = answer.delivery
-        return found
+        delivery: pb.Delivery = answer.delivery
+        return delivery
 
     async def retry_parked(self, sub_id: int) -> int:
         request = pb.RetryParkedRequest(sub_id=sub_id, idempotency_key=key())
@@ -98,8 +99,8 @@ class Administrator:
         return created
 
     async def health(self, sub_id: int) -> str:
-        (found,) = [one for one in await self.client.subscriptions() if one["entity_id"] == sub_id]
-        text: str = found["health"]
+        (subscription,) = [each for each in await self.client.subscriptions() if each["entity_id"] == sub_id]
+        text: str = subscription["health"]
         return text
 
     async def walk_the_ladder(self, start: datetime.datetime) -> datetime.datetime:

@@ -57,11 +57,11 @@ async def receivers(authority: Authority) -> AsyncIterator[dict[str, Receiver]]:
         "oldtls.test": with_old_tls(authority.context("oldtls.test")),
         "selfsigned.test": Authority().context("selfsigned.test"),
     }
-    found: dict[str, Receiver] = {}
+    by_host: dict[str, Receiver] = {}
     async with AsyncExitStack() as stack:
         for host, context in contexts.items():
-            found[host] = await stack.enter_async_context(receiver(context, answering(200, b"thanks")))
-        yield found
+            by_host[host] = await stack.enter_async_context(receiver(context, answering(200, b"thanks")))
+        yield by_host
 
 
 @pytest.fixture(scope="session")
@@ -86,35 +86,35 @@ async def service(
 
     def process(name: str, command: list[str], **more: str) -> Process:
         database = name.replace("-", "_") + "_of_webhooks_tests"
-        own = {
+        settings = {
             **databases.environment(postgres_server.create_database(database)),
             "MAKEREADY_NATS_URL": nats_url_of(nats_server.url, name),
             "MAKEREADY_GRPC_LISTEN": targets[name],
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_IDENTITY_KEY_FILE": str(folder / "keys" / f"{name}.jwk"),
         }
-        return Process([sys.executable, *command], shared | own | more, targets[name], folder / f"{name}.log")
+        return Process([sys.executable, *command], shared | settings | more, targets[name], folder / f"{name}.log")
 
     producers = {name: process(name, [str(HERE / "producer.py"), name]) for name in names[:-1]}
-    for one in producers.values():
-        await _create_outbox(one.environment["MAKEREADY_DATABASE_OWNER_URL"])
-        one.start()
+    for child in producers.values():
+        await _create_outbox(child.environment["MAKEREADY_DATABASE_OWNER_URL"])
+        child.start()
     webhooks = process(
         "svc-webhooks",
         ["-m", "svc_webhooks"],
         WEBHOOKS_SWEEP_SECONDS=str(quiet_period()),
         WEBHOOKS_EGRESS_CA_FILE=str(authority.file),
-        WEBHOOKS_EGRESS_HOSTS=",".join(f"{host}=127.0.0.1:{one.port}" for host, one in receivers.items()),
+        WEBHOOKS_EGRESS_HOSTS=",".join(f"{host}=127.0.0.1:{receiver.port}" for host, receiver in receivers.items()),
         WEBHOOKS_VAULT_KEYS="k1:" + base64.b64encode(b"v" * 32).decode(),
         MAKEREADY_LOG_LEVEL="debug",
     )
     await asyncio.to_thread(webhooks.run_to_end, "migrate")
     webhooks.start()
-    for one in (*producers.values(), webhooks):
-        await one.serving()
+    for child in (*producers.values(), webhooks):
+        await child.serving()
     yield Harness(webhooks, producers, folder / "keys")
-    for one in (webhooks, *producers.values()):
-        await asyncio.to_thread(one.stop)
+    for child in (webhooks, *producers.values()):
+        await asyncio.to_thread(child.stop)
 
 
 async def _create_outbox(url: str) -> None:
@@ -137,12 +137,12 @@ CLEARED = (
 @pytest.fixture(scope="session")
 async def opened(service: Harness) -> AsyncIterator[dict[str, Database]]:
     """The open databases, by service."""
-    found = {}
-    for name, one in {**service.producers, "svc-webhooks": service.webhooks}.items():
-        found[name] = Database(one.environment["MAKEREADY_DATABASE_OWNER_URL"], application="tests")
-        await found[name].open()
-    yield found
-    for database in found.values():
+    channels = {}
+    for name, process in {**service.producers, "svc-webhooks": service.webhooks}.items():
+        channels[name] = Database(process.environment["MAKEREADY_DATABASE_OWNER_URL"], application="tests")
+        await channels[name].open()
+    yield channels
+    for database in channels.values():
         await database.close()
 
 
@@ -153,9 +153,9 @@ async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) 
     async with opened["svc-webhooks"].connection() as connection:
         # TRUNCATE would lock every partition, and meet the service's statements in another order.
         await connection.raw.execute(";".join(f"DELETE FROM {table}" for table in CLEARED))
-    for one in receivers.values():
-        one.answer = answering(200, b"thanks")
-        one.requests.clear()
+    for host_receiver in receivers.values():
+        host_receiver.answer = answering(200, b"thanks")
+        host_receiver.requests.clear()
 
 
 @pytest.fixture

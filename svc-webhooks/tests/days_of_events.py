@@ -53,11 +53,11 @@ async def left(database: Database) -> dict[str, set[str]]:
             " WHERE nspname = $1 AND relkind = 'r'",
             t.PARTITIONS,
         )
-    found: dict[str, set[str]] = {table: set() for table in t.PARTITIONED}
+    days: dict[str, set[str]] = {table: set() for table in t.PARTITIONED}
     for row in rows:
         table, _, day = row["relname"].partition("_")
-        found[table].add(day)
-    return found
+        days[table].add(day)
+    return days
 
 
 async def rows(database: Database) -> dict[str, int]:

@@ -75,13 +75,13 @@ async def dispatcher(
 async def subscribed(database: Database, company_id: int, urls: Sequence[str], secret: str = "whsec_test") -> list[int]:
     """Inserts a subscription for each URL directly into the table."""
     async with database.transaction() as connection:
-        found = []
+        sub_ids = []
         for url in urls:
             sub_id: int = await connection.raw.fetchval("SELECT nextval('subscription_id')")
             sealed = VAULT.seal(sub_id, secret)
             await connection.raw.execute(SUBSCRIBE, sub_id, company_id, url, sealed.key_id, sealed.sealed)
-            found.append(sub_id)
-    return found
+            sub_ids.append(sub_id)
+    return sub_ids
 
 
 def event_id(number: int = 0) -> uuid.UUID:
@@ -95,7 +95,7 @@ async def happened(
     database: Database, company_id: int, events: int = 1, *, due_at: datetime.datetime | None = None
 ) -> list[uuid.UUID]:
     """Stores events, each with a delivery for every subscription of the company, due for a minute by default."""
-    made = [
+    stored = [
         StoredEvent(
             event_id=event_id(number),
             company_id=company_id,
@@ -110,5 +110,5 @@ async def happened(
         for number in range(events)
     ]
     async with database.transaction() as connection:
-        await store_events(connection, made)
-    return [one.event_id for one in made]
+        await store_events(connection, stored)
+    return [event.event_id for event in stored]

@@ -71,8 +71,8 @@ class Process(processes.Process):
         with urllib.request.urlopen(
             f"http://{self.environment['MAKEREADY_METRICS_LISTEN']}/metrics", timeout=60
         ) as read:
-            found: bytes = read.read()
-        return found.decode()
+            text: bytes = read.read()
+        return text.decode()
 
     async def serving(self) -> None:
         await asyncio.to_thread(self.wait_until, lambda: is_serving(self.target))
@@ -129,9 +129,9 @@ class Client:
         self, body: Any = None, key: str | None = None, *, raw: bytes | None = None, who: Identity | None = None
     ) -> tuple[int, dict[str, Any], bool]:
         """Status, body, replayed."""
-        wanted = {"destination_url": URL, "events": ["ticket.created"]} if body is None else body
+        fields = {"destination_url": URL, "events": ["ticket.created"]} if body is None else body
         request = pb.CreateSubscriptionRequest(
-            idempotency_key=key or str(uuid.uuid4()), body=json.dumps(wanted).encode() if raw is None else raw
+            idempotency_key=key or str(uuid.uuid4()), body=json.dumps(fields).encode() if raw is None else raw
         )
         reply = (await self.call(request, who)).reply
         return reply.status, json.loads(reply.body), reply.replayed
@@ -141,8 +141,8 @@ class Client:
         return (await self.call(request, who)).page
 
     async def subscriptions(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads((await self.page()).data)
-        return found
+        subscriptions: list[dict[str, Any]] = json.loads((await self.page()).data)
+        return subscriptions
 
     async def delete(self, sub_id: int) -> None:
         await self.call(pb.DeleteSubscriptionRequest(sub_id=sub_id))
@@ -151,9 +151,9 @@ class Client:
         request = pb.SweepDeliveriesRequest()
         if now is not None:
             request.now.FromDatetime(now)
-        found = await self.call(request, operator())
-        counts = {name: getattr(found, name) for name in ("attempted", "succeeded", "failed", "parked")}
-        return counts | ({"waiting_for_host": found.waiting_for_host} if found.waiting_for_host else {})
+        answer = await self.call(request, operator())
+        counts = {name: getattr(answer, name) for name in ("attempted", "succeeded", "failed", "parked")}
+        return counts | ({"waiting_for_host": answer.waiting_for_host} if answer.waiting_for_host else {})
 
     async def forget(self, now: datetime.datetime) -> int:
         """The number of days of events that `sweep retention --now` drops."""

@@ -170,26 +170,26 @@ async def receiver(
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
-        found.writers.add(writer)
-        found.connections += 1
-        found.most_at_once = max(found.most_at_once, len(found.writers))
-        connection = found.connections
+        listening.writers.add(writer)
+        listening.connections += 1
+        listening.most_at_once = max(listening.most_at_once, len(listening.writers))
+        connection = listening.connections
         try:
             while not writer.is_closing():
                 request = await _request(reader, connection)
-                found.requests.append(request)
-                await found.answer(request, writer)
+                listening.requests.append(request)
+                await listening.answer(request, writer)
         except (asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
             pass
         finally:
             tasks.discard(task)
-            found.writers.discard(writer)
+            listening.writers.discard(writer)
             writer.transport.abort()
 
     server = await asyncio.start_server(serve, addresses, port, ssl=context, backlog=1024)
-    found = Receiver(server.sockets[0].getsockname()[1], answer)
+    listening = Receiver(server.sockets[0].getsockname()[1], answer)
     try:
-        yield found
+        yield listening
     finally:
         server.close()
         for task in list(tasks):

@@ -73,8 +73,8 @@ async def test_a_batch_of_a_deletion_meets_what_it_deletes(crowd: Database) -> N
         assert deleting.rows_met <= (1 + 2) * ROWS and not deleting.whole_tables
         after = ids[-1]
     async with crowd.connection() as connection:  # EXPLAIN ANALYZE has executed the deletions
-        left = "SELECT count(*) FROM attempt WHERE subscription_id = $1"
-        assert await connection.raw.fetchval(left, SUB) == 2 * (DAYS * EVENTS_A_DAY - 3 * ROWS)
+        count = "SELECT count(*) FROM attempt WHERE subscription_id = $1"
+        assert await connection.raw.fetchval(count, SUB) == 2 * (DAYS * EVENTS_A_DAY - 3 * ROWS)
 
 
 def test_every_list_is_measured() -> None:

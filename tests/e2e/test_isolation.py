@@ -187,9 +187,8 @@ def test_feeds_hold_the_companys_own_records_and_take_its_own_cursors(
             listed = path.removeprefix("/changes")
             entity_ids = [] if listed == "/readings" else [record["entity_id"] for record in company.walk(listed)]
             # Behind the horizon: another transaction of the server may be under way.
-            until(
-                lambda path=path, company=company, count=len(entity_ids): len(feed(company, path)["data"]) >= count  # type: ignore[misc]
-            )
+            count = len(entity_ids)
+            until(lambda path=path, company=company, count=count: len(feed(company, path)["data"]) >= count)  # type: ignore[misc]
             page = feed(company, path)
             assert sorted(item["entity_id"] for item in page["data"]) == entity_ids, path
         cursor = page["resume_cursor"]  # of the other company

@@ -48,14 +48,14 @@ def desk(client: Client) -> Desk:
 
 
 async def refused(call: Any) -> Refusal:
-    with pytest.raises(Refusal) as found:
+    with pytest.raises(Refusal) as caught:
         await call
-    return found.value
+    return caught.value
 
 
 async def subscribed(desk: Desk, **fields: Any) -> Any:
-    wanted = {"destination_url": URL, "events": ["ticket.created"], "idempotency_key": key()} | fields
-    return await desk("AddSubscription", **wanted)
+    fields_sent = {"destination_url": URL, "events": ["ticket.created"], "idempotency_key": key()} | fields
+    return await desk("AddSubscription", **fields_sent)
 
 
 async def sent(desk: Desk, tickets: Producer, sub_id: int) -> str:
@@ -71,21 +71,21 @@ async def sent(desk: Desk, tickets: Producer, sub_id: int) -> str:
 async def test_an_administrator_creates_a_subscription_that_signs_with_the_secret(
     desk: Desk, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
-    made = await subscribed(desk, events=["ticket.created", "pm.stale", "ticket.created"])
-    shown = made.subscription
-    assert (shown.source, shown.created_by, shown.health) == ("administrator", ACTOR, "healthy")
-    assert list(shown.events) == ["pm.stale", "ticket.created"]
-    assert made.secret.startswith(shown.secret_prefix) and len(made.secret) > len(shown.secret_prefix)
-    assert abs(shown.secret_since.ToDatetime(datetime.UTC) - now()) < HOUR
-    assert (await desk("GetSubscription", sub_id=shown.sub_id)).subscription == shown
+    answer = await subscribed(desk, events=["ticket.created", "pm.stale", "ticket.created"])
+    subscription = answer.subscription
+    assert (subscription.source, subscription.created_by, subscription.health) == ("administrator", ACTOR, "healthy")
+    assert list(subscription.events) == ["pm.stale", "ticket.created"]
+    assert answer.secret.startswith(subscription.secret_prefix) and len(answer.secret) > len(subscription.secret_prefix)
+    assert abs(subscription.secret_since.ToDatetime(datetime.UTC) - now()) < HOUR
+    assert (await desk("GetSubscription", sub_id=subscription.sub_id)).subscription == subscription
     (listed,) = await desk.client.subscriptions()
-    assert (listed["entity_id"], listed["source"]) == (shown.sub_id, "administrator")
-    await sent(desk, tickets, shown.sub_id)
+    assert (listed["entity_id"], listed["source"]) == (subscription.sub_id, "administrator")
+    await sent(desk, tickets, subscription.sub_id)
     (request,) = receivers["receiver.test"].requests
-    assert request.is_signed_with(made.secret) and request.is_standard(made.secret)
-    ((actor, action, before, after),) = await desk.administrator.audit(shown.sub_id)
+    assert request.is_signed_with(answer.secret) and request.is_standard(answer.secret)
+    ((actor, action, before, after),) = await desk.administrator.audit(subscription.sub_id)
     assert (actor, action, before) == (ACTOR, "subscription.created", {})
-    assert after["destination_url"] == URL and made.secret not in json.dumps(after)
+    assert after["destination_url"] == URL and answer.secret not in json.dumps(after)
 
 
 async def test_a_form_sent_twice_creates_one_subscription_and_shows_its_secret_twice(desk: Desk) -> None:
@@ -153,7 +153,7 @@ async def test_a_new_destination_gets_what_waits_and_new_events_what_happens_fro
     )
     assert (changed.subscription.destination_url, list(changed.subscription.events)) == (url, ["pm.stale"])
     await desk.client.sweep(now() + HOUR)
-    assert [one.headers["service-attempt"] for one in receivers["second.test"].requests] == ["2"]
+    assert [request.headers["service-attempt"] for request in receivers["second.test"].requests] == ["2"]
     await tickets.ticket_created(desk.client.company_id)
     assert (await desk.client.sweep(now() + HOUR))["attempted"] == 0
     _, (actor, action, before, after) = await desk.administrator.audit(sub_id)
@@ -188,14 +188,23 @@ async def test_deleting_says_what_goes_and_can_be_sent_twice(
 async def test_a_pause_has_a_person_an_instant_and_a_reason(desk: Desk) -> None:
     sub_id = (await subscribed(desk)).subscription.sub_id
     await desk("PauseSubscription", sub_id=sub_id, reason=" Receiver moves. ", idempotency_key=key())
-    shown = (await desk("GetSubscription", sub_id=sub_id)).subscription
-    assert (shown.health, shown.paused_by, shown.pause_reason) == ("paused", ACTOR, "Receiver moves.")
-    assert shown.HasField("paused_at") and shown.undelivered.held_by == "paused"
+    subscription = (await desk("GetSubscription", sub_id=sub_id)).subscription
+    assert (subscription.health, subscription.paused_by, subscription.pause_reason) == (
+        "paused",
+        ACTOR,
+        "Receiver moves.",
+    )
+    assert subscription.HasField("paused_at") and subscription.undelivered.held_by == "paused"
     await desk.administrator.pause(sub_id)
-    assert (await desk("GetSubscription", sub_id=sub_id)).subscription == shown
+    assert (await desk("GetSubscription", sub_id=sub_id)).subscription == subscription
     await desk("ResumeSubscription", sub_id=sub_id, idempotency_key=key())
-    shown = (await desk("GetSubscription", sub_id=sub_id)).subscription
-    assert (shown.health, shown.paused_by, shown.pause_reason, shown.HasField("paused_at")) == (
+    subscription = (await desk("GetSubscription", sub_id=sub_id)).subscription
+    assert (
+        subscription.health,
+        subscription.paused_by,
+        subscription.pause_reason,
+        subscription.HasField("paused_at"),
+    ) == (
         "healthy",
         "",
         "",
@@ -208,11 +217,11 @@ async def test_a_pause_has_a_person_an_instant_and_a_reason(desk: Desk) -> None:
 
 
 async def test_a_double_click_rotates_once(desk: Desk) -> None:
-    made = await subscribed(desk)
-    sub_id, one_key = made.subscription.sub_id, key()
+    answer = await subscribed(desk)
+    sub_id, one_key = answer.subscription.sub_id, key()
     first = await desk("RotateSecret", sub_id=sub_id, idempotency_key=one_key)
     again = await desk("RotateSecret", sub_id=sub_id, idempotency_key=one_key)
-    assert again == first and first.secret not in ("", made.secret)
+    assert again == first and first.secret not in ("", answer.secret)
     assert [entry[1] for entry in await desk.administrator.audit(sub_id)].count("subscription.secret_rotated") == 1
     await desk("RotateSecret", sub_id=sub_id, idempotency_key=key())
     assert (await desk("RotateSecret", sub_id=sub_id, idempotency_key=one_key)).secret == ""  # it signs nothing now
@@ -233,7 +242,7 @@ async def test_an_attempt_now_leaves_the_ladder_as_it_stands(
     one_key = key()
     for _ in range(2):
         tried = (await desk("AttemptNow", **ids, idempotency_key=one_key)).delivery
-        assert [one.number for one in tried.attempts] == [1, 2]
+        assert [attempt.number for attempt in tried.attempts] == [1, 2]
     assert (tried.state, tried.due_at.ToDatetime(datetime.UTC), tried.rungs_used) == (WAITING, start + HOUR, 1)
     assert (tried.attempts[1].cause, tried.attempts[1].actor) == (pb.ATTEMPT_CAUSE_MANUAL, ACTOR)
     assert len(receivers["receiver.test"].requests) == 2
@@ -267,8 +276,12 @@ async def test_a_resent_delivery_stays_delivered_whatever_the_receiver_answers(
     failed = (await desk("Resend", **ids, idempotency_key=key())).delivery
     assert (failed.state, failed.HasField("due_at"), failed.attempts[2].status) == (SUCCEEDED, False, 503)
     assert (await desk.client.sweep(now() + 100 * HOUR))["attempted"] == 0
-    shown = (await desk("GetSubscription", sub_id=sub_id)).subscription
-    assert (shown.health, shown.failures_in_a_row, shown.HasField("failing_since")) == ("retrying", 1, True)
+    subscription = (await desk("GetSubscription", sub_id=sub_id)).subscription
+    assert (subscription.health, subscription.failures_in_a_row, subscription.HasField("failing_since")) == (
+        "retrying",
+        1,
+        True,
+    )
     assert [entry[1] for entry in await desk.administrator.audit(sub_id)] == [
         "subscription.created", "delivery.resent", "delivery.resent",
     ]  # fmt: skip
@@ -283,7 +296,7 @@ async def test_two_resends_at_once_are_two_attempts_with_their_own_numbers(
     event_id = await sent(desk, tickets, sub_id)
     await desk("Resend", event_id=event_id, sub_id=sub_id, idempotency_key=key())
     await desk("Resend", event_id=event_id, sub_id=sub_id, idempotency_key=key())
-    numbers = [one.headers["service-attempt"] for one in receivers["receiver.test"].requests]
+    numbers = [request.headers["service-attempt"] for request in receivers["receiver.test"].requests]
     assert numbers == ["1", "2", "3"]
 
 
@@ -320,7 +333,7 @@ async def test_parked_deliveries_are_retried_by_key_by_period_and_by_selection(
     assert (await refused(due(event_ids=["x"]))).field == "event_ids"
     assert (await refused(due(event_ids=[events[2]], event="pm.stale"))).field == "event_ids"
     await desk.client.sweep(now() + 50 * HOUR)
-    states = {one.event_id: one for one in await desk.administrator.deliveries(sub_id)}
+    states = {delivery.event_id: delivery for delivery in await desk.administrator.deliveries(sub_id)}
     assert [states[event_id].state for event_id in events] == [SUCCEEDED, SUCCEEDED, PARKED, SUCCEEDED]
     last = states[events[0]].attempts[-1]
     assert (last.cause, last.actor) == (pb.ATTEMPT_CAUSE_RETRY, ACTOR)
@@ -333,8 +346,8 @@ async def test_parked_deliveries_are_retried_by_key_by_period_and_by_selection(
 async def test_a_test_is_sent_once_and_changes_no_health(
     desk: Desk, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
-    made = await subscribed(desk)
-    sub_id, one_key = made.subscription.sub_id, key()
+    answer = await subscribed(desk)
+    sub_id, one_key = answer.subscription.sub_id, key()
     receivers["receiver.test"].answer = answering(503, b"later")
     for _ in range(2):
         test = (await desk("SendTest", sub_id=sub_id, idempotency_key=one_key)).delivery
@@ -342,13 +355,13 @@ async def test_a_test_is_sent_once_and_changes_no_health(
     (attempt,) = test.attempts
     assert (attempt.cause, attempt.actor, attempt.status) == (pb.ATTEMPT_CAUSE_TEST, ACTOR, 503)
     (request,) = receivers["receiver.test"].requests
-    assert request.is_signed_with(made.secret) and request.is_standard(made.secret)
+    assert request.is_signed_with(answer.secret) and request.is_standard(answer.secret)
     body = json.loads(request.body)
     assert list(body) == ["schema_version", "event_id", "event", "occurred_at", "company_id", "data", "change"]
     assert (body["event"], body["data"], body["change"]) == ("webhook.test", {}, None)
     assert body["event_id"] == test.event_id and body["company_id"] == desk.client.company_id
-    shown = (await desk("GetSubscription", sub_id=sub_id)).subscription
-    assert (shown.health, shown.failures_in_a_row, shown.undelivered.parked) == ("healthy", 0, 0)
+    subscription = (await desk("GetSubscription", sub_id=sub_id)).subscription
+    assert (subscription.health, subscription.failures_in_a_row, subscription.undelivered.parked) == ("healthy", 0, 0)
     assert (await desk.client.sweep(now() + 100 * HOUR))["attempted"] == 0
     assert not (await desk.administrator.undelivered()).deliveries
     stats = await desk("GetDeliveryStats", sub_id=sub_id)
@@ -366,7 +379,7 @@ async def test_a_paused_subscription_gets_a_test_and_nothing_else(
     await tickets.ticket_created(desk.client.company_id)
     test = (await desk("SendTest", sub_id=sub_id, idempotency_key=key())).delivery
     assert test.state == SUCCEEDED
-    assert [json.loads(one.body)["event"] for one in receivers["receiver.test"].requests] == ["webhook.test"]
+    assert [json.loads(request.body)["event"] for request in receivers["receiver.test"].requests] == ["webhook.test"]
     assert (await desk("GetSubscription", sub_id=sub_id)).subscription.health == "paused"
 
 
@@ -378,8 +391,8 @@ async def test_a_test_of_an_unhealthy_subscription_heals_nothing(
     await sent(desk, tickets, sub_id)
     receivers["receiver.test"].answer = answering(200)
     assert (await desk("SendTest", sub_id=sub_id, idempotency_key=key())).delivery.state == SUCCEEDED
-    shown = (await desk("GetSubscription", sub_id=sub_id)).subscription
-    assert (shown.health, shown.failures_in_a_row) == ("retrying", 1)
+    subscription = (await desk("GetSubscription", sub_id=sub_id)).subscription
+    assert (subscription.health, subscription.failures_in_a_row) == ("retrying", 1)
 
 
 async def test_nothing_of_another_company_can_be_acted_on(
@@ -396,11 +409,11 @@ async def test_nothing_of_another_company_can_be_acted_on(
         "GetRetryProgress", "ListDeliveries",
     )  # fmt: skip
     for rpc in (*by_delivery, *by_subscription):
-        known = getattr(pb, f"{rpc}Request").DESCRIPTOR.fields_by_name
+        request_fields = getattr(pb, f"{rpc}Request").DESCRIPTOR.fields_by_name
         fields: dict[str, Any] = {"sub_id": sub_id, "event_id": event_id, "idempotency_key": key()}
-        hidden = await refused(other(rpc, **{name: value for name, value in fields.items() if name in known}))
+        hidden = await refused(other(rpc, **{name: value for name, value in fields.items() if name in request_fields}))
         fields |= {"sub_id": 10**12}
-        missing = await refused(other(rpc, **{name: value for name, value in fields.items() if name in known}))
+        missing = await refused(other(rpc, **{name: value for name, value in fields.items() if name in request_fields}))
         assert (hidden.status, hidden.code, hidden.message) == (404, missing.code, missing.message), rpc
     assert not (await other("ListEvents")).events
     assert not (await other("ListDeliveriesOf", entity_type="ticket", entity_id=1)).deliveries
@@ -416,6 +429,6 @@ async def test_a_repeat_while_the_first_is_under_way_is_refused_or_gets_the_same
     event_id = await sent(desk, tickets, sub_id)
     ids = {"event_id": event_id, "sub_id": sub_id, "idempotency_key": key()}
     answers = await asyncio.gather(*(desk("Resend", **ids) for _ in range(3)), return_exceptions=True)
-    codes = {one.code for one in answers if isinstance(one, Refusal)}
+    codes = {answer.code for answer in answers if isinstance(answer, Refusal)}
     assert codes <= {"idempotency_in_progress"}
     assert len(receivers["receiver.test"].requests) == 2

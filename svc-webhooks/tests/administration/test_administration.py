@@ -39,10 +39,10 @@ def administrator(client: Client) -> Administrator:
 
 
 async def refused(call: Any) -> tuple[int, str, str]:
-    with pytest.raises(Refusal) as found:
+    with pytest.raises(Refusal) as caught:
         await call
-    assert found.value.message.endswith(".") and "key" not in found.value.message
-    return found.value.status, found.value.code, found.value.message
+    assert caught.value.message.endswith(".") and "key" not in caught.value.message
+    return caught.value.status, caught.value.code, caught.value.message
 
 
 def signs(request: Received, secret: str) -> bool:
@@ -68,10 +68,10 @@ async def test_a_paused_subscription_is_sent_nothing_until_it_is_resumed(
 ) -> None:
     sub_id = await administrator.subscribe()
     before = now()
-    shown = await administrator.pause(sub_id)
-    assert list(shown) == SHOWN
-    assert (shown["entity_id"], shown["health"]) == (sub_id, "paused")
-    assert before <= datetime.datetime.fromisoformat(shown["paused_at"]) <= now()
+    subscription = await administrator.pause(sub_id)
+    assert list(subscription) == SHOWN
+    assert (subscription["entity_id"], subscription["health"]) == (sub_id, "paused")
+    assert before <= datetime.datetime.fromisoformat(subscription["paused_at"]) <= now()
     await tickets.ticket_created(client.company_id)
     assert (await client.sweep())["attempted"] == 0
     (delivery,) = await client.deliveries(sub_id)
@@ -163,13 +163,13 @@ async def test_an_inactive_company_holds_its_deliveries_back(
     waiting = await tickets.ticket_created(client.company_id)
     await gateway.company(client.company_id, 1, active=False)
     assert (await client.sweep())["attempted"] == 0
-    found = {one.event_id: one.held_by for one in await client.deliveries(sub_id)}
-    assert found == {event_id: "", waiting: "company_inactive"}
+    held_by = {delivery.event_id: delivery.held_by for delivery in await client.deliveries(sub_id)}
+    assert held_by == {event_id: "", waiting: "company_inactive"}
     for call in (administrator.retry(event_id, sub_id), administrator.retry_parked(sub_id)):
         status, code, message = await refused(call)
         assert (status, code) == (422, "invalid_request") and "inactive" in message
     await administrator.pause(sub_id)
-    assert {one.event_id: one.held_by for one in await client.deliveries(sub_id)}[waiting] == "paused"
+    assert {delivery.event_id: delivery.held_by for delivery in await client.deliveries(sub_id)}[waiting] == "paused"
 
 
 @pytest.mark.parametrize("sub_id", [UNKNOWN, 0, -1])
@@ -208,9 +208,9 @@ async def test_a_rotated_secret_signs_at_once_and_the_old_one_nothing_more(
     receivers["receiver.test"].answer = answering(500)
     start = now()
     await client.sweep(start)
-    shown, new = await administrator.rotate(sub_id)
-    assert list(shown) == SHOWN
-    assert new != old and new.startswith("whsec_") and new.startswith(shown["secret_prefix"])
+    subscription, new = await administrator.rotate(sub_id)
+    assert list(subscription) == SHOWN
+    assert new != old and new.startswith("whsec_") and new.startswith(subscription["secret_prefix"])
     (listed,) = await client.subscriptions()
     assert listed == {**{key: created[key] for key in listed}, "health": "retrying", "secret_prefix": new[:12]}
     await client.sweep(start + HOUR)
@@ -220,7 +220,7 @@ async def test_a_rotated_secret_signs_at_once_and_the_old_one_nothing_more(
     assert signs(second, new) and not signs(second, old)
     # One signature of each scheme: a rotation is a hard cut, so the old secret signs none beside it (spec 6.3).
     assert first.is_standard(old) and second.is_standard(new)
-    assert [one.headers["webhook-signature"].count("v1,") for one in (first, second)] == [1, 1]
+    assert [request.headers["webhook-signature"].count("v1,") for request in (first, second)] == [1, 1]
     assert first.headers["webhook-id"] == second.headers["webhook-id"] == json.loads(first.body)["event_id"]
 
 
@@ -228,13 +228,13 @@ async def test_the_new_secret_is_in_no_log_and_in_no_row(
     administrator: Administrator, client: Client, database: Database, service: Harness
 ) -> None:
     sub_id = await administrator.subscribe()
-    shown, secret = await administrator.rotate(sub_id)
+    subscription, secret = await administrator.rotate(sub_id)
     async with database.connection() as connection:
         row = await connection.raw.fetchval("SELECT whole::text FROM subscription AS whole WHERE id = $1", sub_id)
-    assert shown["secret_prefix"] in row
-    rest = secret.removeprefix(shown["secret_prefix"])
-    assert rest not in row and rest.encode().hex() not in row
-    assert rest not in service.webhooks.log.read_text()
+    assert subscription["secret_prefix"] in row
+    hidden_part = secret.removeprefix(subscription["secret_prefix"])
+    assert hidden_part not in row and hidden_part.encode().hex() not in row
+    assert hidden_part not in service.webhooks.log.read_text()
 
 
 async def test_of_many_rotations_at_once_each_returned_secret_signed_and_the_last_one_does(
@@ -312,7 +312,7 @@ async def test_a_retry_is_refused_of_what_is_not_parked_and_while_paused(
     for call in (administrator.retry(event_id, sub_id), administrator.retry_parked(sub_id)):
         status, code, message = await refused(call)
         assert (status, code) == (422, "invalid_request") and "resume" in message
-    assert [one.state for one in await client.deliveries(sub_id)] == [WAITING, PARKED]
+    assert [delivery.state for delivery in await client.deliveries(sub_id)] == [WAITING, PARKED]
     await administrator.resume(sub_id)
     status, code, message = await refused(administrator.retry(other, sub_id))
     assert (status, code) == (422, "invalid_request") and "parked" in message
@@ -336,12 +336,12 @@ async def test_two_retries_at_once_are_one_attempt(
     receivers["receiver.test"].requests.clear()
     retries = [asyncio.create_task(administrator.retry(event_id, sub_id)) for _ in range(6)]
     # One that comes after the attempt's end would be a retry of its own.
-    await until(lambda: sum(one.done() for one in retries) == len(retries) - 1)
+    await until(lambda: sum(retry.done() for retry in retries) == len(retries) - 1)
     await until(lambda: len(receivers["receiver.test"].requests) == 1)
     go_on.set()
     outcomes = await asyncio.gather(*retries, return_exceptions=True)
-    (delivery,) = (one for one in outcomes if isinstance(one, pb.Delivery))
-    assert [one.status for one in outcomes if isinstance(one, Refusal)] == [422] * 5
+    (delivery,) = (outcome for outcome in outcomes if isinstance(outcome, pb.Delivery))
+    assert [outcome.status for outcome in outcomes if isinstance(outcome, Refusal)] == [422] * 5
     assert len(receivers["receiver.test"].requests) == 1
     assert delivery.attempts[-1].number == 7
 
@@ -371,13 +371,13 @@ async def test_all_that_is_parked_gets_one_attempt_each_by_the_next_sweep(
     late = now() + 30 * HOUR
     assert await administrator.retry_parked(sub_id) == 5
     assert await administrator.retry_parked(sub_id) == 0
-    assert [one.state for one in await client.deliveries(sub_id)] == [WAITING] * 5
+    assert [delivery.state for delivery in await client.deliveries(sub_id)] == [WAITING] * 5
     assert await client.sweep(late) == {"attempted": 5, "succeeded": 0, "failed": 5, "parked": 5}
     assert await client.sweep(late + 100 * HOUR) == {"attempted": 0, "succeeded": 0, "failed": 0, "parked": 0}
     for delivery in await client.deliveries(sub_id):
         causes = [attempt.cause for attempt in delivery.attempts]
         assert causes == [pb.ATTEMPT_CAUSE_SWEEP] * 6 + [pb.ATTEMPT_CAUSE_RETRY]
-    assert {len(one.attempts) for one in await client.deliveries(other)} == {6}
+    assert {len(delivery.attempts) for delivery in await client.deliveries(other)} == {6}
     receivers["receiver.test"].answer = answering(200)
     assert await administrator.retry_parked(sub_id) == 5
     assert (await client.sweep())["succeeded"] == 5
@@ -390,8 +390,8 @@ async def test_more_parked_deliveries_than_one_statement_takes_become_due(
     sub_id, other = await administrator.subscribe(), await administrator.subscribe("/other")
     await client.sweep()  # makes the partitions
     async with database.connection() as connection:
-        for one in (sub_id, other):
-            await connection.raw.execute(MANY_PARKED, one, 2500)
+        for subscription_id in (sub_id, other):
+            await connection.raw.execute(MANY_PARKED, subscription_id, 2500)
     assert await administrator.retry_parked(sub_id) == 2500
     async with database.connection() as connection:
         states = await connection.raw.fetch("SELECT subscription_id, state, count(*) FROM delivery GROUP BY 1, 2")
@@ -413,15 +413,15 @@ async def test_each_change_is_on_record_before_and_after_without_a_secret_or_a_u
     administrator: Administrator, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
     event_id, sub_id = await parked(administrator, tickets, receivers["receiver.test"])
-    (known,) = [one for one in await administrator.client.subscriptions() if one["entity_id"] == sub_id]
-    own = administrator.of(administrator.client.company_id)
+    (subscription,) = [listed for listed in await administrator.client.subscriptions() if listed["entity_id"] == sub_id]
+    desk = administrator.of(administrator.client.company_id)
     await administrator.retry(event_id, sub_id)
-    await own.retry_parked(sub_id)
-    await own.pause(sub_id)
-    await own.pause(sub_id)
-    await own.resume(sub_id)
-    await own.resume(sub_id)
-    shown, secret = await own.rotate(sub_id)
+    await desk.retry_parked(sub_id)
+    await desk.pause(sub_id)
+    await desk.pause(sub_id)
+    await desk.resume(sub_id)
+    await desk.resume(sub_id)
+    rotated, secret = await desk.rotate(sub_id)
     entries = await administrator.audit(sub_id)
     assert entries == [
         (
@@ -441,12 +441,12 @@ async def test_each_change_is_on_record_before_and_after_without_a_secret_or_a_u
         (
             "administrator:7",
             "subscription.secret_rotated",
-            {"secret_prefix": known["secret_prefix"]},
-            {"secret_prefix": shown["secret_prefix"]},
+            {"secret_prefix": subscription["secret_prefix"]},
+            {"secret_prefix": rotated["secret_prefix"]},
         ),
     ]
     assert secret not in str(entries) and "https" not in str(entries)
-    assert await own.audit(sub_id) == entries
+    assert await desk.audit(sub_id) == entries
 
 
 async def test_an_administrator_finds_nothing_of_another_company(
@@ -470,10 +470,10 @@ async def test_an_administrator_finds_nothing_of_another_company(
     assert await stranger.audit(sub_id) == await administrator.audit(sub_id) == []
     assert await administrator.health(sub_id) == "dead_lettered"
 
-    own = administrator.of(administrator.client.company_id)
-    assert (await own.event(event_id)).company_id == administrator.client.company_id
-    assert [one.event_id for one in await own.deliveries(sub_id)] == [event_id]
-    assert [one.event_id for one in (await own.undelivered()).deliveries] == [event_id]
+    desk = administrator.of(administrator.client.company_id)
+    assert (await desk.event(event_id)).company_id == administrator.client.company_id
+    assert [delivery.event_id for delivery in await desk.deliveries(sub_id)] == [event_id]
+    assert [delivery.event_id for delivery in (await desk.undelivered()).deliveries] == [event_id]
 
 
 async def test_an_event_is_shown_with_its_bytes_and_each_subscriptions_attempts(
@@ -485,19 +485,24 @@ async def test_an_event_is_shown_with_its_bytes_and_each_subscriptions_attempts(
     event_id = await tickets.ticket_created(client.company_id, 17, occurred_at=occurred_at, request_id="req-9")
     at = now()
     await client.sweep(at)
-    found = await administrator.event(event_id)
-    assert (found.event_id, found.event, found.company_id) == (event_id, "ticket.created", client.company_id)
-    assert (found.entity_id, found.request_id) == (17, "req-9")
-    assert found.occurred_at.ToDatetime(datetime.UTC) == occurred_at
-    assert occurred_at < found.stored_at.ToDatetime(datetime.UTC) < now() + SECOND
-    assert found.body == receivers["second.test"].requests[0].body
-    first, second = found.deliveries
+    event = await administrator.event(event_id)
+    assert (event.event_id, event.event, event.company_id) == (event_id, "ticket.created", client.company_id)
+    assert (event.entity_id, event.request_id) == (17, "req-9")
+    assert event.occurred_at.ToDatetime(datetime.UTC) == occurred_at
+    assert occurred_at < event.stored_at.ToDatetime(datetime.UTC) < now() + SECOND
+    assert event.body == receivers["second.test"].requests[0].body
+    first, second = event.deliveries
     assert (first.sub_id, first.destination_url, first.state) == (good, "https://second.test/hook", SUCCEEDED)
     assert (second.sub_id, second.state, second.held_by) == (bad, WAITING, "")
-    (made,) = second.attempts
-    assert (made.number, made.error, made.state, made.cause) == (1, "disconnected", WAITING, pb.ATTEMPT_CAUSE_SWEEP)
-    assert not made.HasField("status")
-    assert made.due_at.ToDatetime(datetime.UTC) == at + HOUR == second.due_at.ToDatetime(datetime.UTC)
+    (attempt,) = second.attempts
+    assert (attempt.number, attempt.error, attempt.state, attempt.cause) == (
+        1,
+        "disconnected",
+        WAITING,
+        pb.ATTEMPT_CAUSE_SWEEP,
+    )
+    assert not attempt.HasField("status")
+    assert attempt.due_at.ToDatetime(datetime.UTC) == at + HOUR == second.due_at.ToDatetime(datetime.UTC)
     midnight = made_at(uuid.UUID(event_id)).replace(hour=0, minute=0, second=0, microsecond=0)
     assert first.expires_at.ToDatetime(datetime.UTC) == midnight + datetime.timedelta(days=31)
     assert await client.deliveries(bad) == [second]
@@ -508,8 +513,8 @@ async def test_an_event_without_subscribers_has_no_deliveries(
 ) -> None:
     event_id = await tickets.ticket_created(client.company_id)
     await client.sweep()
-    found = await administrator.event(event_id)
-    assert (found.event_id, found.deliveries[:]) == (event_id, [])
+    event = await administrator.event(event_id)
+    assert (event.event_id, event.deliveries[:]) == (event_id, [])
 
 
 async def test_an_excerpt_that_is_no_text_is_shown_as_far_as_it_can_be(
@@ -544,7 +549,7 @@ async def test_deliveries_are_listed_by_state_and_page_by_page(
     await client.sweep()
 
     async def ids(**fields: Any) -> list[str]:
-        return [one.event_id for one in await administrator.deliveries(sub_id, **fields)]
+        return [delivery.event_id for delivery in await administrator.deliveries(sub_id, **fields)]
 
     newest = sorted([*broken, *good, *waiting], reverse=True)
     assert await ids() == newest
@@ -564,28 +569,28 @@ async def test_deliveries_are_listed_by_state_and_page_by_page(
 async def test_what_was_not_delivered_is_listed_for_a_company_oldest_first(
     administrator: Administrator, client: Client, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
-    one, two = await administrator.subscribe("/one"), await administrator.subscribe("/two")
+    early, late = await administrator.subscribe("/one"), await administrator.subscribe("/two")
     stranger = Administrator(client.of(client.company_id + 700))
     await stranger.subscribe()
     receivers["receiver.test"].answer = answering(500)
     day = datetime.timedelta(days=1)
-    made = [await tickets.ticket_created(client.company_id, made_at=now() - days * day) for days in (29, 20, 1)]
+    event_ids = [await tickets.ticket_created(client.company_id, made_at=now() - days * day) for days in (29, 20, 1)]
     await tickets.ticket_created(stranger.client.company_id)
     await administrator.walk_the_ladder(now())
-    made.append(await tickets.ticket_created(client.company_id))
-    await administrator.pause(two)
+    event_ids.append(await tickets.ticket_created(client.company_id))
+    await administrator.pause(late)
     await client.sweep()
-    expected = [(event_id, sub_id) for event_id in made for sub_id in (one, two)]
+    expected = [(event_id, sub_id) for event_id in event_ids for sub_id in (early, late)]
 
     async def keys(**fields: Any) -> list[tuple[str, int]]:
         """All pages of three rows each."""
-        found: list[tuple[str, int]] = []
+        listed_keys: list[tuple[str, int]] = []
         while True:
-            event_id, sub_id = found[-1] if found else ("", 0)
+            event_id, sub_id = listed_keys[-1] if listed_keys else ("", 0)
             page = await administrator.undelivered(limit=3, after_event_id=event_id, after_sub_id=sub_id, **fields)
-            found += [(delivery.event_id, delivery.sub_id) for delivery in page.deliveries]
+            listed_keys += [(delivery.event_id, delivery.sub_id) for delivery in page.deliveries]
             if not page.more:
-                return found
+                return listed_keys
             assert len(page.deliveries) == 3
 
     assert await keys() == expected
@@ -596,11 +601,11 @@ async def test_what_was_not_delivered_is_listed_for_a_company_oldest_first(
     assert await keys(expires_before=datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)) == []
     assert await keys(expires_before=datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC)) == expected
     (*_, last) = (await administrator.undelivered()).deliveries
-    assert (last.sub_id, last.held_by, last.attempts[:]) == (two, "paused", [])
+    assert (last.sub_id, last.held_by, last.attempts[:]) == (late, "paused", [])
     (first, *_) = (await administrator.undelivered()).deliveries
     assert [attempt.number for attempt in first.attempts] == [6]
     goes = first.expires_at.ToDatetime(datetime.UTC)
-    assert goes == made_at(uuid.UUID(made[0])).replace(hour=0, minute=0, second=0, microsecond=0) + 31 * day
+    assert goes == made_at(uuid.UUID(event_ids[0])).replace(hour=0, minute=0, second=0, microsecond=0) + 31 * day
     assert (await refused(administrator.undelivered(state=SUCCEEDED)))[:2] == (422, "invalid_request")
     assert (await refused(administrator.undelivered(after_event_id="x")))[:2] == (400, "invalid_request")
 
@@ -636,13 +641,13 @@ async def test_an_administrator_at_work_beside_sweeps_neither_doubles_nor_loses_
     await administrator.resume(sub_id)
     await administrator.retry_parked(sub_id)
     await client.sweep(start + 100 * HOUR)
-    found = {one.event_id: one for one in await administrator.deliveries(sub_id, limit=200)}
-    assert found.keys() == set(events)
-    requests = Counter(json.loads(one.body)["event_id"] for one in receivers["receiver.test"].requests)
-    for event_id, one in found.items():
-        assert one.state == SUCCEEDED
-        assert [attempt.number for attempt in one.attempts] == list(range(1, requests[event_id] + 1))
-        assert [attempt.error for attempt in one.attempts if attempt.state == SUCCEEDED] == [""]
+    deliveries = {delivery.event_id: delivery for delivery in await administrator.deliveries(sub_id, limit=200)}
+    assert deliveries.keys() == set(events)
+    requests = Counter(json.loads(request.body)["event_id"] for request in receivers["receiver.test"].requests)
+    for event_id, swept in deliveries.items():
+        assert swept.state == SUCCEEDED
+        assert [attempt.number for attempt in swept.attempts] == list(range(1, requests[event_id] + 1))
+        assert [attempt.error for attempt in swept.attempts if attempt.state == SUCCEEDED] == [""]
     assert await administrator.health(sub_id) == "healthy"
 
 

@@ -58,7 +58,7 @@ async def test_events_are_found_by_key_record_outcome_request_and_time(
     names = {event_id: name for name, event_id in events.items()}
 
     async def found(**fields: Any) -> list[str]:
-        return [names[one.event_id] for one in (await desk("ListEvents", **fields)).events]
+        return [names[event.event_id] for event in (await desk("ListEvents", **fields)).events]
 
     everything = ["unheard", "waiting", "delivered", "parked"]
     assert await found() == everything
@@ -76,13 +76,13 @@ async def test_events_are_found_by_key_record_outcome_request_and_time(
     pages, before = [], ""
     while True:
         page = await desk("ListEvents", limit=1, before_event_id=before)
-        pages += [names[one.event_id] for one in page.events]
+        pages += [names[event.event_id] for event in page.events]
         if not page.HasField("next_before_event_id"):
             break
         before = page.next_before_event_id
     assert pages == everything
-    (one,) = (await desk("ListEvents", outcome=pb.EVENT_OUTCOME_UNDELIVERED)).events
-    assert (one.entity_type, one.entity_id, one.request_id, one.parked, one.waiting) == (
+    (event,) = (await desk("ListEvents", outcome=pb.EVENT_OUTCOME_UNDELIVERED)).events
+    assert (event.entity_type, event.entity_id, event.request_id, event.parked, event.waiting) == (
         "ticket",
         11,
         "req-parked",
@@ -96,9 +96,9 @@ async def test_events_are_found_by_key_record_outcome_request_and_time(
         ({"before_event_id": "x"}, "before_event_id"),
     ):
         assert (await refused(desk("ListEvents", **fields))).field == field
-    shown = await desk("GetEvent", event_id=events["delivered"])
-    assert (shown.entity_type, shown.deliveries[0].sub_id) == ("ticket", sub_id)
-    assert json.loads(shown.body)["event_id"] == events["delivered"]
+    event = await desk("GetEvent", event_id=events["delivered"])
+    assert (event.entity_type, event.deliveries[0].sub_id) == ("ticket", sub_id)
+    assert json.loads(event.body)["event_id"] == events["delivered"]
 
 
 async def test_deliveries_are_found_by_key_record_state_and_time(
@@ -108,7 +108,9 @@ async def test_deliveries_are_found_by_key_record_state_and_time(
     names = {event_id: name for name, event_id in events.items()}
 
     async def found(**fields: Any) -> list[str]:
-        return [names[one.event_id] for one in (await desk("ListDeliveries", sub_id=sub_id, **fields)).deliveries]
+        return [
+            names[delivery.event_id] for delivery in (await desk("ListDeliveries", sub_id=sub_id, **fields)).deliveries
+        ]
 
     parked, waiting = pb.DELIVERY_STATE_PARKED, pb.DELIVERY_STATE_WAITING
     assert await found() == ["waiting", "delivered", "parked"]
@@ -122,17 +124,19 @@ async def test_deliveries_are_found_by_key_record_state_and_time(
     first = await desk("ListDeliveries", sub_id=sub_id, limit=2)
     assert first.next_before_event_id == events["delivered"]
     last = await desk("ListDeliveries", sub_id=sub_id, limit=2, before_event_id=first.next_before_event_id)
-    assert [names[one.event_id] for one in last.deliveries] == ["parked"]
+    assert [names[delivery.event_id] for delivery in last.deliveries] == ["parked"]
     assert not last.HasField("next_before_event_id")
-    assert {one.response_excerpt for one in last.deliveries[0].attempts} == {"closed"}
+    assert {attempt.response_excerpt for attempt in last.deliveries[0].attempts} == {"closed"}
     bare = await desk("ListDeliveries", sub_id=sub_id, without_excerpts=True)
-    assert {one.response_excerpt for delivery in bare.deliveries for one in delivery.attempts} == {""}
+    assert {attempt.response_excerpt for delivery in bare.deliveries for attempt in delivery.attempts} == {""}
     assert (await refused(desk("ListDeliveries", sub_id=sub_id, entity_type="ticket"))).field == "entity_id"
-    of = await desk("ListDeliveriesOf", entity_type="ticket", entity_id=11, limit=1)
-    assert [names[one.event_id] for one in of.deliveries] == ["waiting"]
-    more = {"before_event_id": of.next_before_event_id, "before_sub_id": of.next_before_sub_id}
-    of = await desk("ListDeliveriesOf", entity_type="ticket", entity_id=11, limit=1, **more)
-    assert [names[one.event_id] for one in of.deliveries] == ["parked"] and not of.HasField("next_before_event_id")
+    page = await desk("ListDeliveriesOf", entity_type="ticket", entity_id=11, limit=1)
+    assert [names[delivery.event_id] for delivery in page.deliveries] == ["waiting"]
+    more = {"before_event_id": page.next_before_event_id, "before_sub_id": page.next_before_sub_id}
+    page = await desk("ListDeliveriesOf", entity_type="ticket", entity_id=11, limit=1, **more)
+    assert [names[delivery.event_id] for delivery in page.deliveries] == ["parked"] and not page.HasField(
+        "next_before_event_id"
+    )
 
 
 async def test_what_has_not_arrived_is_counted_by_subscription(
@@ -142,12 +146,16 @@ async def test_what_has_not_arrived_is_counted_by_subscription(
     sub_id, events = await story(desk, tickets, receivers)
     (counted,) = (await desk("CountUndelivered")).subscriptions
     assert (counted.sub_id, counted.waiting, counted.parked) == (sub_id, 1, 1)
-    (delivery,) = [one for one in await desk.administrator.deliveries(sub_id) if one.event_id == events["waiting"]]
+    (delivery,) = [
+        delivery for delivery in await desk.administrator.deliveries(sub_id) if delivery.event_id == events["waiting"]
+    ]
     assert counted.next_due_at == delivery.due_at
     first = await desk("ListSubscriptionDetails", limit=1)
-    assert [one.sub_id for one in first.subscriptions] == [quiet]
+    assert [subscription.sub_id for subscription in first.subscriptions] == [quiet]
     last = await desk("ListSubscriptionDetails", limit=1, after_id=first.next_after_id)
-    assert [one.undelivered for one in last.subscriptions] == [counted] and not last.HasField("next_after_id")
+    assert [subscription.undelivered for subscription in last.subscriptions] == [counted] and not last.HasField(
+        "next_after_id"
+    )
 
 
 async def test_deliveries_are_counted_before_they_are_retried_or_deleted(
@@ -165,11 +173,11 @@ async def test_deliveries_are_counted_before_they_are_retried_or_deleted(
     assert await count(event="ticket.stale") == 1
     assert await count(since=now() - HOUR, until=now() + HOUR) == 3
     assert await count(since=now() + HOUR) == await count(until=now() - HOUR) == 0
-    found = await desk("CountDeliveries", sub_id=sub_id)
-    made = [made_at(uuid.UUID(events[name])) for name in ("parked", "waiting")]
-    assert [one.ToDatetime(datetime.UTC) for one in (found.first_made_at, found.last_made_at)] == made
+    counts = await desk("CountDeliveries", sub_id=sub_id)
+    expected = [made_at(uuid.UUID(events[name])) for name in ("parked", "waiting")]
+    assert [instant.ToDatetime(datetime.UTC) for instant in (counts.first_made_at, counts.last_made_at)] == expected
     (listed,) = (await desk("ListUndelivered", state=parked)).deliveries
-    assert found.first_expires_at == listed.expires_at
+    assert counts.first_expires_at == listed.expires_at
     none = await desk("CountDeliveries", sub_id=sub_id, state=pb.DELIVERY_STATE_FAILED)
     assert none == pb.CountDeliveriesResponse()
     assert (await refused(desk("CountDeliveries", sub_id=sub_id, event="ticket.deleted"))).field == "event"
@@ -183,9 +191,9 @@ async def test_the_progress_of_a_retry_is_counted(
     since = retried.retried_at
 
     async def progress() -> tuple[int, int, int]:
-        found = await desk("GetRetryProgress", sub_id=sub_id, since=since)
-        assert now() < found.next_sweep_at.ToDatetime(datetime.UTC) <= now() + 24 * HOUR  # the period of these tests
-        return found.succeeded, found.failed, found.waiting
+        progress = await desk("GetRetryProgress", sub_id=sub_id, since=since)
+        assert now() < progress.next_sweep_at.ToDatetime(datetime.UTC) <= now() + 24 * HOUR  # the period of these tests
+        return progress.succeeded, progress.failed, progress.waiting
 
     assert retried.deliveries == 1 and await progress() == (0, 0, 1)  # what waits by the ladder is not of the retry
     await desk.client.sweep()
@@ -198,8 +206,8 @@ async def test_the_progress_of_a_retry_is_counted(
     since.FromDatetime(now() + HOUR)
     assert await progress() == (0, 0, 0)
     assert (await refused(desk("GetRetryProgress", sub_id=sub_id))).field == "since"
-    shown = await desk("GetSubscription", sub_id=sub_id)
-    assert shown.next_sweep_at == (await desk("GetRetryProgress", sub_id=sub_id, since=since)).next_sweep_at
+    subscription = await desk("GetSubscription", sub_id=sub_id)
+    assert subscription.next_sweep_at == (await desk("GetRetryProgress", sub_id=sub_id, since=since)).next_sweep_at
 
 
 async def test_statistics_have_a_row_for_every_step(
@@ -218,14 +226,17 @@ async def test_statistics_have_a_row_for_every_step(
             " 'succeeded' FROM generate_series(1, 100) n",
             event_id, sub_id, day,
         )  # fmt: skip
-    found = await desk("GetDeliveryStats", sub_id=sub_id, since=day, until=day + 24 * HOUR)
-    assert [(one.succeeded, one.failed) for one in found.steps] == [(54, 5), (36, 5)] + 22 * [(0, 0)]
-    assert (found.steps[0].median_milliseconds, found.steps[0].p95_milliseconds) == (30, 57)
-    assert not found.steps[2].HasField("median_milliseconds")
-    assert (found.total.succeeded, found.total.failed, found.total.median_milliseconds) == (90, 10, 50)
-    assert [(one.status, one.error, one.attempts) for one in found.answers] == [(200, "", 90), (503, "status", 10)]
+    stats = await desk("GetDeliveryStats", sub_id=sub_id, since=day, until=day + 24 * HOUR)
+    assert [(step.succeeded, step.failed) for step in stats.steps] == [(54, 5), (36, 5)] + 22 * [(0, 0)]
+    assert (stats.steps[0].median_milliseconds, stats.steps[0].p95_milliseconds) == (30, 57)
+    assert not stats.steps[2].HasField("median_milliseconds")
+    assert (stats.total.succeeded, stats.total.failed, stats.total.median_milliseconds) == (90, 10, 50)
+    assert [(answer.status, answer.error, answer.attempts) for answer in stats.answers] == [
+        (200, "", 90),
+        (503, "status", 10),
+    ]
     days = await desk("GetDeliveryStats", sub_id=sub_id, step=pb.STATS_STEP_DAY, since=day, until=day + 48 * HOUR)
-    assert [(one.succeeded, one.failed) for one in days.steps] == [(90, 10), (0, 0)]
+    assert [(step.succeeded, step.failed) for step in days.steps] == [(90, 10), (0, 0)]
     assert len((await desk("GetDeliveryStats", sub_id=sub_id)).steps) in (24, 25)
     late = {"since": day, "until": day + 33 * 24 * HOUR}
     assert (await refused(desk("GetDeliveryStats", sub_id=sub_id, **late))).field == "since"
@@ -234,25 +245,25 @@ async def test_statistics_have_a_row_for_every_step(
 async def test_a_delivery_shows_each_request_as_it_was_sent(
     desk: Desk, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
-    made = await subscribed(desk)
-    sub_id = made.subscription.sub_id
+    created = await subscribed(desk)
+    sub_id = created.subscription.sub_id
     event_id = await tickets.ticket_created(desk.client.company_id, request_id="req-of-a-person")
     await desk.client.sweep()
     await desk("Resend", event_id=event_id, sub_id=sub_id, idempotency_key=key())
-    found = await desk("GetDelivery", event_id=event_id, sub_id=sub_id)
-    for attempt, request in zip(found.delivery.attempts, receivers["receiver.test"].requests, strict=True):
-        shown = {one.name.lower(): one.value for one in attempt.request_headers}
-        assert shown == request.headers
-        assert found.body == request.body
-    assert found.request_id == "req-of-a-person"
-    assert signed(made.secret, found.fresh_signature[2:].split(",")[0], found.body) == found.fresh_signature
-    fresh = {one.name: one.value for one in found.fresh_headers}
-    assert fresh["Service-Signature"] == found.fresh_signature
-    Webhook(made.secret).verify(found.body, fresh)
+    answer = await desk("GetDelivery", event_id=event_id, sub_id=sub_id)
+    for attempt, request in zip(answer.delivery.attempts, receivers["receiver.test"].requests, strict=True):
+        headers = {header.name.lower(): header.value for header in attempt.request_headers}
+        assert headers == request.headers
+        assert answer.body == request.body
+    assert answer.request_id == "req-of-a-person"
+    assert signed(created.secret, answer.fresh_signature[2:].split(",")[0], answer.body) == answer.fresh_signature
+    fresh = {header.name: header.value for header in answer.fresh_headers}
+    assert fresh["Service-Signature"] == answer.fresh_signature
+    Webhook(created.secret).verify(answer.body, fresh)
     await desk("RotateSecret", sub_id=sub_id, idempotency_key=key())
-    found = await desk("GetDelivery", event_id=event_id, sub_id=sub_id)
-    left = {one.name for one in found.delivery.attempts[0].request_headers}
-    assert not left & set(fresh) and "Service-Attempt" in left
+    answer = await desk("GetDelivery", event_id=event_id, sub_id=sub_id)
+    header_names = {header.name for header in answer.delivery.attempts[0].request_headers}
+    assert not header_names & set(fresh) and "Service-Attempt" in header_names
 
 
 def signed(secret: str, at: object, body: bytes) -> str:
@@ -261,19 +272,19 @@ def signed(secret: str, at: object, body: bytes) -> str:
 
 
 async def test_a_signature_gets_its_verdict(desk: Desk, tickets: Producer, receivers: dict[str, Receiver]) -> None:
-    made = await subscribed(desk)
-    sub_id = made.subscription.sub_id
+    created = await subscribed(desk)
+    sub_id = created.subscription.sub_id
     event_id = await tickets.ticket_created(desk.client.company_id)
     await desk.client.sweep()
     (request,) = receivers["receiver.test"].requests
     signature, at = request.headers["service-signature"], int(time.time())
     reserialized = json.dumps(json.loads(request.body), indent=1).encode()
     changed = json.dumps(json.loads(request.body) | {"data": {}}).encode()
-    stale = signed(made.secret, at - 301, request.body)
+    stale = signed(created.secret, at - 301, request.body)
     for header, body, verdict in (
         (signature, request.body, "genuine"),
         (stale, request.body, "stale"),
-        (signed(made.secret, at + 400, request.body), request.body, "stale"),
+        (signed(created.secret, at + 400, request.body), request.body, "stale"),
         (signature, reserialized, "reserialized"),
         (signature, changed, "other_body"),
         (signed("whsec_other", at, request.body), request.body, "wrong_secret"),
@@ -282,15 +293,15 @@ async def test_a_signature_gets_its_verdict(desk: Desk, tickets: Producer, recei
         ("", request.body, "malformed"),
         (f"t=0{at},v1={'0' * 64}", request.body, "malformed"),
     ):
-        found = await desk("CheckSignature", sub_id=sub_id, signature=header, body=body)
-        label = pb.SignatureVerdict.Name(found.verdict).removeprefix("SIGNATURE_VERDICT_").lower()
+        checked = await desk("CheckSignature", sub_id=sub_id, signature=header, body=body)
+        label = pb.SignatureVerdict.Name(checked.verdict).removeprefix("SIGNATURE_VERDICT_").lower()
         assert label == verdict
-        assert found.HasField("signed_at") == (verdict != "malformed")
-    found = await desk("CheckSignature", sub_id=sub_id, signature=stale, body=request.body)
-    assert 301 <= found.age_seconds <= 331 and found.age_seconds_max == 300
-    assert found.event_id == event_id
+        assert checked.HasField("signed_at") == (verdict != "malformed")
+    checked = await desk("CheckSignature", sub_id=sub_id, signature=stale, body=request.body)
+    assert 301 <= checked.age_seconds <= 331 and checked.age_seconds_max == 300
+    assert checked.event_id == event_id
     assert (await refused(desk("CheckSignature", sub_id=sub_id, signature="x" * 201))).field == "signature"
-    far = await desk("CheckSignature", sub_id=sub_id, signature=signed(made.secret, 999999999999, b""), body=b"")
+    far = await desk("CheckSignature", sub_id=sub_id, signature=signed(created.secret, 999999999999, b""), body=b"")
     assert far.verdict == pb.SIGNATURE_VERDICT_STALE and not far.HasField("signed_at")
 
 
@@ -308,12 +319,12 @@ async def test_a_page_looks_through_a_bounded_number_of_rows() -> None:
     async def none(_rows: Any) -> list[Row]:
         return []
 
-    found, following = await scan.page(read, none, uuid7(), 50)
-    assert (found, following is not None) == ([], True)
+    page, following = await scan.page(read, none, uuid7(), 50)
+    assert (page, following is not None) == ([], True)
     assert sum(reads) == scan.ROWS_AT_ONCE * scan.LOOKS_MAX
     reads.clear()
-    found, following = await scan.page(read, None, uuid7(), 50)
-    assert (len(found), reads, following) == (50, [51], found[-1].event_id)
+    page, following = await scan.page(read, None, uuid7(), 50)
+    assert (len(page), reads, following) == (50, [51], page[-1].event_id)
 
 
 async def test_events_and_deliveries_name_their_record_by_what_it_was_called_then(
@@ -325,9 +336,9 @@ async def test_events_and_deliveries_name_their_record_by_what_it_was_called_the
     data["description"] = None
     short = await tickets.ticket_created(desk.client.company_id, 11, data=json.dumps(data).encode())
     await desk.client.sweep()
-    about = {one.event_id: one.about for one in (await desk("ListDeliveries", sub_id=sub_id)).deliveries}
+    about = {delivery.event_id: delivery.about for delivery in (await desk("ListDeliveries", sub_id=sub_id)).deliveries}
     assert about == {short: "#28 卫生间漏水", long: ""}
-    assert {one.event_id: one.about for one in (await desk("ListEvents")).events} == about
+    assert {event.event_id: event.about for event in (await desk("ListEvents")).events} == about
     for event_id in (short, long):  # the whole body is read for one
         assert (await desk("GetEvent", event_id=event_id)).about == "#28 卫生间漏水"
         assert (await desk("GetDelivery", event_id=event_id, sub_id=sub_id)).delivery.about == "#28 卫生间漏水"

@@ -81,9 +81,9 @@ BOUNDS = {"company_id": COMPANY, "before": NEWEST, "since": OLDEST, "rows": ROWS
 
 
 async def plan_of(crowd: Database, query: Any, first: str = BY_INDEX, /, **values: Any) -> Plan:
-    found = await statement_plan(crowd, query.statement, first, **values)
-    assert not found.whole_tables
-    return found
+    plan = await statement_plan(crowd, query.statement, first, **values)
+    assert not plan.whole_tables
+    return plan
 
 
 async def test_events_are_read_by_key_by_record_and_by_request(crowd: Database) -> None:
@@ -137,8 +137,8 @@ async def test_the_progress_of_a_retry_reads_what_is_due_and_what_was_attempted_
     plan = await plan_of(crowd, subscriptions.RETRIED, sub_id=1, since=since)
     assert 0 < plan.rows_met <= attempted + SUBSCRIPTIONS
     due_by = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
-    found = await statement_plan(crowd, subscriptions.RETRIES_WAITING, BY_INDEX, sub_id=1, due_by=due_by)
-    assert found.rows_met <= EVENTS // 100 + 1 and not found.whole_tables
+    waiting_plan = await statement_plan(crowd, subscriptions.RETRIES_WAITING, BY_INDEX, sub_id=1, due_by=due_by)
+    assert waiting_plan.rows_met <= EVENTS // 100 + 1 and not waiting_plan.whole_tables
 
 
 async def test_statistics_read_the_attempts_of_their_period_alone(crowd: Database) -> None:
@@ -179,5 +179,5 @@ async def test_parked_deliveries_are_made_due_from_their_own_index(crowd: Databa
 
 def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield node
-    for one in node.get("Plans", ()):
-        yield from nodes(one)
+    for below in node.get("Plans", ()):
+        yield from nodes(below)

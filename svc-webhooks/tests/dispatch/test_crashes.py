@@ -102,9 +102,9 @@ async def test_a_producer_that_is_away_fails_the_sweep_clearly_and_within_its_ti
 ) -> None:
     await asyncio.to_thread(service.producers["svc-tickets"].stop)
     started = time.monotonic()
-    with pytest.raises(grpc.aio.AioRpcError) as found:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
         await client.sweep()
-    assert found.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
     assert time.monotonic() - started < 50  # it takes 10 s; the caller would wait for 60 s
     assert (await client.create())[0] == 201
 
@@ -134,8 +134,8 @@ async def test_postgresql_killed_during_attempts_loses_none(
     await asyncio.sleep(0.5)
     await asyncio.to_thread(postgres_server.start)
     assert (await sweep)["succeeded"] == 5
-    found = await client.deliveries(sub_id)
-    assert [len(delivery.attempts) for delivery in found] == [1] * 5
+    deliveries = await client.deliveries(sub_id)
+    assert [len(delivery.attempts) for delivery in deliveries] == [1] * 5
     assert len(receivers["receiver.test"].requests) == 5
 
 
@@ -175,7 +175,7 @@ async def test_the_clock_alone_sweeps_at_every_slot(
     receivers["receiver.test"].answer = always_broken
     await tickets.ticket_created(client.company_id)
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while [one.state for one in await client.deliveries(sub_id)] != [pb.DELIVERY_STATE_PARKED]:  # noqa: ASYNC110
+        while [delivery.state for delivery in await client.deliveries(sub_id)] != [pb.DELIVERY_STATE_PARKED]:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     await asyncio.sleep(2.5)
     assert len(receivers["receiver.test"].requests) == 3

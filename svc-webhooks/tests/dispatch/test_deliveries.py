@@ -39,13 +39,13 @@ def now() -> datetime.datetime:
 async def subscribe(client: Client, host: str = "receiver.test", *events: str) -> tuple[int, str]:
     """The subscription's id and secret."""
     body = {"destination_url": f"https://{host}/hook?a=b", "events": list(events) or ["ticket.created"]}
-    _, found, _ = await client.create(body)
-    return found["entity_id"], found["secret"]
+    _, subscription, _ = await client.create(body)
+    return subscription["entity_id"], subscription["secret"]
 
 
 async def health(client: Client, sub_id: int) -> str:
-    (found,) = [one for one in await client.subscriptions() if one["entity_id"] == sub_id]
-    text: str = found["health"]
+    (subscription,) = [each for each in await client.subscriptions() if each["entity_id"] == sub_id]
+    text: str = subscription["health"]
     return text
 
 
@@ -79,8 +79,8 @@ async def test_a_destination_with_a_final_dot_or_an_empty_port_is_stored_as_sent
     client: Client, tickets: Producer, receivers: dict[str, Receiver], authority_part: str
 ) -> None:
     body = {"destination_url": f"https://{authority_part}/dotted", "events": ["ticket.created"]}
-    status, made, _ = await client.create(body, key="one")
-    assert (status, made["destination_url"]) == (201, body["destination_url"])
+    status, created, _ = await client.create(body, key="one")
+    assert (status, created["destination_url"]) == (201, body["destination_url"])
     assert (await client.create(body, key="one"))[2]
     # The fingerprint is the destination as it was sent (spec 4.11).
     with pytest.raises(Refusal) as refused:
@@ -360,7 +360,7 @@ async def test_a_backlog_larger_than_a_turn_is_emptied_in_one_sweep(
 ) -> None:
     await subscribe(client)
     await subscribe(client, "second.test")
-    before = {host: one.connections for host, one in receivers.items()}
+    before = {host: receiver.connections for host, receiver in receivers.items()}
     ids = await asyncio.gather(*(tickets.ticket_created(client.company_id, n) for n in range(100)))
     assert await client.sweep() == {"attempted": 200, "succeeded": 200, "failed": 0, "parked": 0}
     for host in ("receiver.test", "second.test"):

@@ -32,11 +32,11 @@ async def beside(
     service: Harness, database: Database, receivers: dict[str, Receiver], authority: Authority
 ) -> AsyncIterator[Scheduler]:
     """Another dispatcher, in the test's own process. The receivers have answered before, so they get many at once."""
-    hosts = {host: ("127.0.0.1", one.port) for host, one in receivers.items()}
+    hosts = {host: ("127.0.0.1", receiver.port) for host, receiver in receivers.items()}
     async with database.connection() as connection:
         await answers_stored(connection, [*hosts, *(f"{address}:{port}" for address, port in hosts.values())])
-    async with dispatcher(database, authority.file, hosts) as found:
-        yield found
+    async with dispatcher(database, authority.file, hosts) as scheduler:
+        yield scheduler
 
 
 async def restart(service: Harness, **more: str) -> None:
@@ -72,7 +72,7 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_
     assert (await sweeping)["attempted"] == 0
     assert len(receivers["receiver.test"].requests) == 1
     (delivery,) = await client.deliveries(sub_id)
-    assert [(one.number, one.error) for one in delivery.attempts] == [(1, "")]
+    assert [(attempt.number, attempt.error) for attempt in delivery.attempts] == [(1, "")]
     assert "claim_too_old" in service.webhooks.log.read_text()
 
 
@@ -117,14 +117,14 @@ async def test_replicas_in_their_slots_make_each_attempt_once(
     others = []
     for number in (2, 3):
         target = f"127.0.0.1:{free_port()}"
-        own = {"MAKEREADY_GRPC_LISTEN": target, "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}"}
+        settings = {"MAKEREADY_GRPC_LISTEN": target, "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}"}
         log = service.webhooks.log.with_name(f"svc-webhooks-slots-{number}.log")
-        others.append(Process(service.webhooks.command, service.webhooks.environment | own | slots, target, log))
+        others.append(Process(service.webhooks.command, service.webhooks.environment | settings | slots, target, log))
     try:
-        for one in others:
-            one.start()
-        for one in others:
-            await one.serving()
+        for other in others:
+            other.start()
+        for other in others:
+            await other.serving()
         for number in range(3):
             await client.create({"destination_url": f"{URL}/{number}", "events": ["ticket.created"]})
         for number in range(25):
@@ -132,10 +132,12 @@ async def test_replicas_in_their_slots_make_each_attempt_once(
         await until(lambda: len(receiver.requests) >= 2 * 75, 60)
         await asyncio.sleep(2.5)  # slots without due deliveries
     finally:
-        for one in others:
-            await asyncio.to_thread(one.stop)
+        for other in others:
+            await asyncio.to_thread(other.stop)
     assert len(receiver.requests) == 2 * 75
-    attempts = Counter((one.request_line, one.body, one.headers["service-attempt"]) for one in receiver.requests)
+    attempts = Counter(
+        (request.request_line, request.body, request.headers["service-attempt"]) for request in receiver.requests
+    )
     assert set(attempts.values()) == {1}
 
 
@@ -198,9 +200,11 @@ async def test_what_is_claimed_after_a_rotation_is_signed_with_the_new_secret(
     go_on.set()
     assert (await sweeping).succeeded == 3 * sweep.OF_A_SUBSCRIPTION_MAX
     before, after = receiver.requests[: sweep.OF_A_SUBSCRIPTION_MAX], receiver.requests[sweep.OF_A_SUBSCRIPTION_MAX :]
-    assert all(one.is_signed_with("whsec_before") for one in before)
-    assert all(one.is_signed_with("whsec_rotated") for one in after)
-    assert not any(one.standard_headers for one in receiver.requests)  # no secret of the form that libraries decode
+    assert all(request.is_signed_with("whsec_before") for request in before)
+    assert all(request.is_signed_with("whsec_rotated") for request in after)
+    assert not any(
+        request.standard_headers for request in receiver.requests
+    )  # no secret of the form that libraries decode
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,12 @@ class Endpoints:
     """Many endpoints of one receiver, with behaviour by the first part of the path. Those that hang do so until
     `let_go`."""
 
-    def __init__(self, found: Receiver) -> None:
+    def __init__(self, endpoint: Receiver) -> None:
         self.let_go = asyncio.Event()
         self.requests: Counter[str] = Counter()
         self.under_way: Counter[str] = Counter()
         self.most_under_way: Counter[str] = Counter()
-        found.answer = self._answer
+        endpoint.answer = self._answer
 
     async def _answer(self, request: Received, writer: asyncio.StreamWriter) -> None:
         path = request.request_line.split()[1]
@@ -68,8 +68,8 @@ def hosts_and_addresses() -> dict[str, str]:
 @pytest.fixture(scope="module")
 async def many(authority: Authority) -> AsyncIterator[Receiver]:
     context = authority.context("*.endpoints.test")
-    async with receiver(context, answering(200), free_port(), [*hosts_and_addresses().values()]) as found:
-        yield found
+    async with receiver(context, answering(200), free_port(), [*hosts_and_addresses().values()]) as listening:
+        yield listening
 
 
 @pytest.fixture(autouse=True)
@@ -85,8 +85,8 @@ async def scheduler(
 ) -> AsyncIterator[Scheduler]:
     """Its attempts have no deadline, so only the sweep's own rules let other endpoints through."""
     hosts = {host: (address, many.port) for host, address in hosts_and_addresses().items()}
-    async with dispatcher(database, authority.file, hosts, deadline_seconds=FOR_EVER) as found:
-        yield found
+    async with dispatcher(database, authority.file, hosts, deadline_seconds=FOR_EVER) as running:
+        yield running
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ async def test_what_is_due_longest_goes_first(
     async with sweeping(scheduler, endpoints) as sweep:
         await until(lambda: sweep.counts.attempted == 43)
     assert len(later) == 40 and len(sooner) == 3
-    first = [json.loads(one.body)["number"] for one in many.requests]
+    first = [json.loads(request.body)["number"] for request in many.requests]
     assert {0, 1, 2} <= set(first[: dispatch_sweep.OF_A_SUBSCRIPTION_MAX])
 
 

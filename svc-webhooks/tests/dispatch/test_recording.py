@@ -86,8 +86,8 @@ async def test_attempts_of_one_batch_count_in_their_order(client: Client, databa
 
 async def failed_sweeps(database: Database) -> list[datetime.datetime]:
     async with database.connection() as connection:
-        found: list[datetime.datetime] = await connection.raw.fetchval("SELECT failed_sweeps FROM subscription")
-    return found
+        instants: list[datetime.datetime] = await connection.raw.fetchval("SELECT failed_sweeps FROM subscription")
+    return instants
 
 
 async def test_a_sweep_counts_once_and_not_at_all_if_a_delivery_arrived(client: Client, database: Database) -> None:
@@ -98,7 +98,7 @@ async def test_a_sweep_counts_once_and_not_at_all_if_a_delivery_arrived(client: 
 
     async def record(sweep: rules.SweepOfAttempt, *statuses: int) -> None:
         batch = [ended(next(rows), status, sweep=sweep) for status in statuses]
-        assert all(await asyncio.gather(*(recorder.record(one, client.company_id) for one in batch)))
+        assert all(await asyncio.gather(*(recorder.record(outcome, client.company_id) for outcome in batch)))
 
     await record(sweeps[0], 500, 500)
     await record(sweeps[0], 500)

@@ -21,9 +21,9 @@ EXHAUSTED = "UPDATE delivery SET rung = 6, attempts = 6, due_at = $1"
 async def scheduler(
     service: Harness, database: Database, receivers: dict[str, Receiver], authority: Authority
 ) -> AsyncIterator[Scheduler]:
-    hosts = {host: ("127.0.0.1", one.port) for host, one in receivers.items()}
-    async with dispatcher(database, authority.file, hosts) as found:
-        yield found
+    hosts = {host: ("127.0.0.1", receiver.port) for host, receiver in receivers.items()}
+    async with dispatcher(database, authority.file, hosts) as running:
+        yield running
 
 
 async def test_a_delivery_that_is_not_due_is_attempted_at_once_and_on_record_as_a_retry(
@@ -34,9 +34,9 @@ async def test_a_delivery_that_is_not_due_is_attempted_at_once_and_on_record_as_
     assert await scheduler.attempt_now(first, sub_id)
     (request,) = receivers["receiver.test"].requests
     assert request.headers["service-attempt"] == "1"
-    found = {one.event_id: one for one in await client.deliveries(sub_id)}
-    assert found[str(first)].state == pb.DELIVERY_STATE_SUCCEEDED
-    assert found[str(second)].attempts[:] == []
+    deliveries = {delivery.event_id: delivery for delivery in await client.deliveries(sub_id)}
+    assert deliveries[str(first)].state == pb.DELIVERY_STATE_SUCCEEDED
+    assert deliveries[str(second)].attempts[:] == []
     async with database.connection() as connection:
         assert await connection.raw.fetchval("SELECT cause FROM attempt") == "retry"
     assert not await scheduler.attempt_now(first, sub_id)
@@ -53,7 +53,7 @@ async def test_a_failure_with_the_ladder_used_up_parks(
     receivers["receiver.test"].answer = answering(500)
     assert await scheduler.attempt_now(event_id, sub_id)
     (delivery,) = await client.deliveries(sub_id)
-    assert (delivery.state, [one.number for one in delivery.attempts]) == (pb.DELIVERY_STATE_PARKED, [7])
+    assert (delivery.state, [attempt.number for attempt in delivery.attempts]) == (pb.DELIVERY_STATE_PARKED, [7])
     assert not await scheduler.attempt_now(event_id, sub_id)
 
 
@@ -90,9 +90,9 @@ async def test_a_caller_that_goes_away_leaves_the_attempt_to_its_end(
         await answering(200)(request, writer)
 
     receivers["receiver.test"].answer = answer
-    asked = asyncio.create_task(scheduler.attempt_now(event_id, sub_id))
+    attempt = asyncio.create_task(scheduler.attempt_now(event_id, sub_id))
     await until(lambda: len(receivers["receiver.test"].requests) == 1)
-    asked.cancel()
+    attempt.cancel()
     go_on.set()
     await scheduler.stop()
     (delivery,) = await client.deliveries(sub_id)

@@ -92,22 +92,26 @@ def test_the_envelope_has_its_seven_keys_in_order_and_the_data_byte_for_byte() -
 def test_an_empty_change_is_null_and_the_envelope_is_always_json(record: dict[str, str]) -> None:
     data = json.dumps(record).encode()
     sent = envelope(event_id="e", event="vendor.hold", occurred_at="t", company_id=1, data=data, change=b"")
-    found = json.loads(sent)
-    assert found["data"] == record
-    assert found["change"] is None
+    document = json.loads(sent)
+    assert document["data"] == record
+    assert document["change"] is None
 
 
 def test_an_attempt_is_in_its_events_trace_with_a_parent_id_that_can_be_made_again() -> None:
     event_id = uuid.UUID("019b76da-a801-7c3e-8f10-5d2b9e4a7c61")
     stored = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
-    made = [traceparent_of(stored, event_id, sub_id, number) for sub_id in (1, 2) for number in (1, 2)]
-    assert made == [traceparent_of(stored, event_id, sub_id, number) for sub_id in (1, 2) for number in (1, 2)]
-    assert len({*made, stored}) == 5 and all(traces.accepted(one) == one for one in made)
-    assert {(one[:36], one[52:]) for one in made} == {(stored[:36], "-00")}
+    traceparents = [traceparent_of(stored, event_id, sub_id, number) for sub_id in (1, 2) for number in (1, 2)]
+    assert traceparents == [traceparent_of(stored, event_id, sub_id, number) for sub_id in (1, 2) for number in (1, 2)]
+    assert len({*traceparents, stored}) == 5 and all(
+        traces.accepted(traceparent) == traceparent for traceparent in traceparents
+    )
+    assert {(traceparent[:36], traceparent[52:]) for traceparent in traceparents} == {(stored[:36], "-00")}
 
 
 def test_an_event_of_a_release_without_traces_is_a_trace_of_its_own() -> None:
     event_id = uuid.UUID("019b76da-a801-7c3e-8f10-5d2b9e4a7c61")
-    made = [traceparent_of(None, event_id, 1, number) for number in (1, 2)]
-    assert {traces.id_of(one) for one in made} == {event_id.hex}
-    assert len(set(made)) == 2 and all(traces.accepted(one) == one for one in made)
+    traceparents = [traceparent_of(None, event_id, 1, number) for number in (1, 2)]
+    assert {traces.id_of(traceparent) for traceparent in traceparents} == {event_id.hex}
+    assert len(set(traceparents)) == 2 and all(
+        traces.accepted(traceparent) == traceparent for traceparent in traceparents
+    )

@@ -81,8 +81,8 @@ def look_for(*, all_due: bool) -> dict[str, Any]:
 
 
 def claim_of(sub_ids: range, *, all_due: bool) -> dict[str, Any]:
-    wanted = {"subscription_id": list(sub_ids), "rows": [16] * len(sub_ids)}
-    return {**wanted, "now": now(all_due=all_due), "lease_seconds": 0}
+    shares = {"subscription_id": list(sub_ids), "rows": [16] * len(sub_ids)}
+    return {**shares, "now": now(all_due=all_due), "lease_seconds": 0}
 
 
 def record_of(rows: Sequence[ClaimedDelivery]) -> dict[str, Any]:
@@ -135,13 +135,13 @@ async def test_a_record_meets_what_it_records(waiting: Database) -> None:
     check_record(plan, 256)
 
 
-@pytest.mark.parametrize("known", [0, 3, 40])
+@pytest.mark.parametrize("events_stored", [0, 3, 40])
 async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
-    postgres_server: PostgresServer, known: int
+    postgres_server: PostgresServer, events_stored: int
 ) -> None:
     """As on every new day: statistics cover none of its partitions, or only its first events."""
-    database = await prepared(postgres_server, f"webhooks_sweep_plans_{known}")
-    await fill(database, 0, known)
+    database = await prepared(postgres_server, f"webhooks_sweep_plans_{events_stored}")
+    await fill(database, 0, events_stored)
     await analyze(database)
     patient = f"{BY_INDEX}; SET LOCAL idle_in_transaction_session_timeout = 0"
     none = (None,) * 4
@@ -154,7 +154,7 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
         await look(**look_for(all_due=True))
         await claim(**claim_of(range(17, SUBSCRIPTIONS + 1), all_due=True))
         await record(**record_of(nobody))
-        await fill(database, known, EVENTS)
+        await fill(database, events_stored, EVENTS)
         check_look(await look(**look_for(all_due=True)))
         check_claim(await claim(**claim_of(range(17, SUBSCRIPTIONS + 1), all_due=True)), SUBSCRIPTIONS - 16, 16)
         rows = (await queries.claimed_deliveries(database, dict.fromkeys(range(1, 17), 16), now(all_due=True), 60)).rows
@@ -182,12 +182,12 @@ async def test_one_delivery_is_claimed_by_its_key(waiting: Database) -> None:
 
 
 async def test_a_claim_that_is_given_up_is_found_by_its_key_and_free_at_once(waiting: Database) -> None:
-    wanted = dict.fromkeys(range(17, 25), 4)
-    rows = (await queries.claimed_deliveries(waiting, wanted, now(all_due=True), 60)).rows
+    limits = dict.fromkeys(range(17, 25), 4)
+    rows = (await queries.claimed_deliveries(waiting, limits, now(all_due=True), 60)).rows
     values = {name: [getattr(row, name) for row in rows] for name in ("event_id", "subscription_id", "fence", "state")}
     plan = await statement_plan(waiting, queries._GIVE_UP, BY_INDEX, **values)
     assert plan.rows_met <= 4 * len(rows) and not plan.whole_tables
-    again = (await queries.claimed_deliveries(waiting, wanted, now(all_due=True), 60)).rows
+    again = (await queries.claimed_deliveries(waiting, limits, now(all_due=True), 60)).rows
     assert {(row.event_id, row.subscription_id) for row in rows} == {
         (row.event_id, row.subscription_id) for row in again
     }

@@ -24,15 +24,15 @@ MANY = 20  # more than one turn claims
 @pytest.fixture
 async def others(service: Harness) -> AsyncIterator[list[Process]]:
     """Two more processes, not started; each test sets the failpoint at which they die."""
-    made = []
+    processes = []
     for number in (2, 3):
         target = f"127.0.0.1:{free_port()}"
-        own = {"MAKEREADY_GRPC_LISTEN": target, "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}"}
+        settings = {"MAKEREADY_GRPC_LISTEN": target, "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}"}
         log = service.webhooks.log.with_name(f"svc-webhooks-{number}.log")
-        made.append(Process(service.webhooks.command, service.webhooks.environment | own, target, log))
-    yield made
-    for one in made:
-        await asyncio.to_thread(one.stop)
+        processes.append(Process(service.webhooks.command, service.webhooks.environment | settings, target, log))
+    yield processes
+    for process in processes:
+        await asyncio.to_thread(process.stop)
 
 
 async def sweep(client: Client, process: Process, now: datetime.datetime | None = None) -> dict[str, int]:
@@ -42,8 +42,8 @@ async def sweep(client: Client, process: Process, now: datetime.datetime | None 
 
 
 async def listen(client: Client, path: str, event: str) -> int:
-    _, found, _ = await client.create({"destination_url": f"https://receiver.test{path}", "events": [event]})
-    sub_id: int = found["entity_id"]
+    _, subscription, _ = await client.create({"destination_url": f"https://receiver.test{path}", "events": [event]})
+    sub_id: int = subscription["entity_id"]
     return sub_id
 
 
@@ -82,15 +82,15 @@ async def test_deliveries_of_a_dead_dispatcher_are_attempted_after_the_lease_and
     others[0].start()  # restarted, next to the dispatcher that survived
     await others[0].serving()
     counts = await asyncio.gather(sweeping, sweep(client, others[0]))
-    assert [sum(one[name] for one in counts) for name in ("attempted", "failed")] == [MANY + 2, 0]
+    assert [sum(count[name] for count in counts) for name in ("attempted", "failed")] == [MANY + 2, 0]
     after = paths(receiver)
     assert (after["/claimed"], after["/alive"], after["/sent"]) == (1, 1, MANY + before["/sent"])
     bodies = Counter(request.body for request in receiver.requests)
     assert len(bodies) == MANY + 2 and sorted(bodies.values())[-1] == 2  # a repeated send has identical bytes
     for sub_id, count in ((claimed, 1), (sent, MANY), (alive, 1)):
-        found = await client.deliveries(sub_id)
-        assert len(found) == count and {one.state for one in found} == {pb.DELIVERY_STATE_SUCCEEDED}
-        assert {tuple(attempt.number for attempt in one.attempts) for one in found} == {(1,)}
+        deliveries = await client.deliveries(sub_id)
+        assert len(deliveries) == count and {delivery.state for delivery in deliveries} == {pb.DELIVERY_STATE_SUCCEEDED}
+        assert {tuple(attempt.number for attempt in delivery.attempts) for delivery in deliveries} == {(1,)}
 
 
 async def test_dispatchers_that_sweep_at_once_send_each_attempt_once(
@@ -110,10 +110,10 @@ async def test_dispatchers_that_sweep_at_once_send_each_attempt_once(
         receiver.requests.clear()
         now = first + slot * HOUR
         counts = await asyncio.gather(client.sweep(now), sweep(client, other, now))
-        assert sum(one["attempted"] for one in counts) == len(receiver.requests) == 200
-        seen = Counter((one.request_line, one.body) for one in receiver.requests)
+        assert sum(count["attempted"] for count in counts) == len(receiver.requests) == 200
+        seen = Counter((request.request_line, request.body) for request in receiver.requests)
         assert set(seen.values()) == {1}
-        assert {one.headers["service-attempt"] for one in receiver.requests} == {str(slot + 1)}
+        assert {request.headers["service-attempt"] for request in receiver.requests} == {str(slot + 1)}
 
 
 async def test_dispatchers_claim_one_after_another(client: Client, tickets: Producer, database: Database) -> None:

@@ -35,8 +35,8 @@ def by_definition(key: bytes, signed: bytes) -> str:
 def test_a_vectors_digest_is_what_the_service_signs_with(vector: dict[str, Any]) -> None:
     body: bytes = vector["body"].encode()
     assert len(body) == vector["body_bytes"]
-    made = service_signature(vector["secret"], vector["timestamp"], body)
-    assert made == f"t={vector['timestamp']},v1={vector['digest']}"
+    signature = service_signature(vector["secret"], vector["timestamp"], body)
+    assert signature == f"t={vector['timestamp']},v1={vector['digest']}"
     assert by_definition(vector["secret"].encode(), f"{vector['timestamp']}.".encode() + body) == vector["digest"]
 
 
@@ -74,8 +74,8 @@ def test_the_vectors_hold_what_receivers_get_wrong() -> None:
 def test_the_guides_worked_example_is_the_first_vector() -> None:
     guide = (DOCS / "webhooks.md").read_text()
     first = VECTORS[0]
-    for shown in (first["secret"], str(first["timestamp"]), first["body"], first["header"]):
-        assert shown in guide
+    for text in (first["secret"], str(first["timestamp"]), first["body"], first["header"]):
+        assert text in guide
 
 
 def judged_by_the_library(vector: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> bool:
@@ -101,13 +101,16 @@ def test_the_library_judges_a_standard_vector_as_it_says(
 
 
 def test_the_service_makes_the_signatures_of_the_standard_vectors() -> None:
-    made = {
-        one["name"]: standard_signature(
-            one["secret"], one["headers"]["webhook-id"], int(one["headers"]["webhook-timestamp"]), one["body"].encode()
+    by_service = {
+        vector["name"]: standard_signature(
+            vector["secret"],
+            vector["headers"]["webhook-id"],
+            int(vector["headers"]["webhook-timestamp"]),
+            vector["body"].encode(),
         )
-        for one in STANDARD
-        if one["headers"]["webhook-timestamp"].isdigit()
+        for vector in STANDARD
+        if vector["headers"]["webhook-timestamp"].isdigit()
     }
-    right = {one["name"]: one["headers"].get("webhook-signature", "") for one in STANDARD if one["accept"]}
-    assert all(made[name] in signatures.split(" ") for name, signatures in right.items())
-    assert made["standard_non_ascii"] == right["standard_non_ascii"]
+    right = {vector["name"]: vector["headers"].get("webhook-signature", "") for vector in STANDARD if vector["accept"]}
+    assert all(by_service[name] in signatures.split(" ") for name, signatures in right.items())
+    assert by_service["standard_non_ascii"] == right["standard_non_ascii"]

@@ -35,11 +35,11 @@ class Listeners:
 
     def heard(self) -> Counter[tuple[str, str]]:
         """(path, event id) of every request, counted."""
-        found: Counter[tuple[str, str]] = Counter()
+        arrivals: Counter[tuple[str, str]] = Counter()
         for request in self.receiver.requests:
             event_id = request.body.partition(b'"event_id":"')[2][:36].decode()
-            found[request.request_line.split(" ")[1], event_id] += 1
-        return found
+            arrivals[request.request_line.split(" ")[1], event_id] += 1
+        return arrivals
 
     async def each_hears_once(self, event_ids: Sequence[str], paths: Sequence[str] = PATHS) -> None:
         """Sweeps; then each subscription has received each event once, and a later sweep finds nothing due."""
@@ -90,13 +90,13 @@ async def test_events_of_a_whole_outage_of_nats_reach_every_subscription_and_its
     await listeners.subscribe(*PATHS)
     await asyncio.to_thread(nats_server.kill)
     try:
-        made = await events(tickets, listeners.client.company_id, 60)
-        await listeners.each_hears_once(made)
+        event_ids = await events(tickets, listeners.client.company_id, 60)
+        await listeners.each_hears_once(event_ids)
     finally:
         await asyncio.to_thread(nats_server.start)
     await published(tickets)
     await listeners.client.acknowledged()  # NATS has now delivered the events, without effect
-    await listeners.each_hears_once(made)
+    await listeners.each_hears_once(event_ids)
 
 
 @pytest.mark.parametrize("point", ["consumer-before-commit", "consumer-before-ack"])
@@ -109,11 +109,11 @@ async def test_a_consumer_killed_between_store_and_acknowledgement_fans_out_once
     await asyncio.to_thread(service.webhooks.stop)
     service.webhooks.start(MAKEREADY_KILL_AT=point)
     await service.webhooks.serving()
-    made = await events(tickets, listeners.client.company_id, 3)
+    event_ids = await events(tickets, listeners.client.company_id, 3)
     await service.webhooks.killed()
     service.webhooks.start()
     await service.webhooks.serving()
-    await listeners.each_hears_once(made)
+    await listeners.each_hears_once(event_ids)
 
 
 async def test_a_dispatcher_that_was_away_for_a_while_delivers_what_happened_meanwhile(
@@ -121,13 +121,13 @@ async def test_a_dispatcher_that_was_away_for_a_while_delivers_what_happened_mea
 ) -> None:
     await listeners.subscribe(*PATHS)
     service.webhooks.kill()
-    made = await events(tickets, listeners.client.company_id, 10)
+    event_ids = await events(tickets, listeners.client.company_id, 10)
     await asyncio.to_thread(nats_server.kill)  # NATS may also lose messages that it has not delivered yet
-    made += await events(tickets, listeners.client.company_id, 10)
+    event_ids += await events(tickets, listeners.client.company_id, 10)
     await asyncio.to_thread(nats_server.start)
     service.webhooks.start()
     await service.webhooks.serving()
-    await listeners.each_hears_once(made)
+    await listeners.each_hears_once(event_ids)
 
 
 async def test_a_stream_and_its_consumer_deleted_by_mistake_take_no_event_with_them(
@@ -135,15 +135,15 @@ async def test_a_stream_and_its_consumer_deleted_by_mistake_take_no_event_with_t
 ) -> None:
     await listeners.subscribe(*PATHS)
     service.webhooks.kill()
-    made = await events(tickets, listeners.client.company_id, 5)
+    event_ids = await events(tickets, listeners.client.company_id, 5)
     await published(tickets)
     await jetstream.delete_consumer(STREAM, "svc-webhooks")
     await jetstream.delete_stream(STREAM)
-    made += await events(tickets, listeners.client.company_id, 5)
+    event_ids += await events(tickets, listeners.client.company_id, 5)
     service.webhooks.start()
     await service.webhooks.serving()
-    made += await events(tickets, listeners.client.company_id, 5)
-    await listeners.each_hears_once(made)
+    event_ids += await events(tickets, listeners.client.company_id, 5)
+    await listeners.each_hears_once(event_ids)
     await consumed_again(jetstream)  # both exist again for later tests
 
 
@@ -152,8 +152,8 @@ async def test_a_consumer_deleted_under_a_running_service_takes_no_event_with_it
 ) -> None:
     await listeners.subscribe(*PATHS)
     await jetstream.delete_consumer(STREAM, "svc-webhooks")
-    made = await events(tickets, listeners.client.company_id, 5)
-    await listeners.each_hears_once(made)
+    event_ids = await events(tickets, listeners.client.company_id, 5)
+    await listeners.each_hears_once(event_ids)
     await consumed_again(jetstream)
 
 

@@ -23,7 +23,7 @@ def test_a_day_begins_with_its_first_id(day: datetime.date) -> None:
 
 async def covered(database: Database) -> list[tuple[uuid.UUID, uuid.UUID]]:
     """The bounds of each table's partitions, which must be the same for all three tables."""
-    found = []
+    days = []
     for table in ("event", "delivery", "attempt"):
         async with database.connection() as connection:
             rows = await connection.raw.fetch(
@@ -31,9 +31,9 @@ async def covered(database: Database) -> list[tuple[uuid.UUID, uuid.UUID]]:
                 " WHERE inhparent = $1::regclass ORDER BY c.relname",
                 table,
             )
-        found.append([tuple(uuid.UUID(part) for part in row[0].split("'")[1::2]) for row in rows])
-    assert found[0] == found[1] == found[2]
-    return found[0]  # type: ignore[return-value]
+        days.append([tuple(uuid.UUID(part) for part in row[0].split("'")[1::2]) for row in rows])
+    assert days[0] == days[1] == days[2]
+    return days[0]  # type: ignore[return-value]
 
 
 async def test_days_ahead_are_made_once_for_all_tables(database: Database) -> None:

@@ -115,14 +115,14 @@ async def test_several_at_once_share_the_work(database: Database) -> None:
 
 async def claims(database: Database) -> int:
     """Claims all due deliveries as a sweep does, then releases them. Every claimed row must have its event."""
-    found = 0
+    count = 0
     for due in await queries_claims.subscriptions_due(database, NOON + 10_000 * DAY, 0, 10):
         claimed = (await queries_claims.claimed_deliveries(database, {due.id: 10}, NOON + 10_000 * DAY, 1)).rows
-        found += len(claimed)
+        count += len(claimed)
         assert claimed, "a delivery was due and could not be claimed"
     async with database.connection() as connection:
         await connection.raw.execute("UPDATE delivery SET leased_until = NULL")
-    return found
+    return count
 
 
 async def test_killed_at_every_step_the_next_sweep_finishes_and_claims_go_on_meanwhile(

@@ -32,8 +32,8 @@ class Reader:
 
     async def page(self, position: bytes = b"", limit: int = 50, **by: Any) -> pb.FeedServiceListEventsResponse:
         request = pb.FeedServiceListEventsRequest(position=position, limit=limit, **by)
-        found: pb.FeedServiceListEventsResponse = await self.client.call(request)
-        return found
+        page: pb.FeedServiceListEventsResponse = await self.client.call(request)
+        return page
 
     async def walk(self, position: bytes = b"", limit: int = 3, **by: Any) -> tuple[list[int], list[bytes], bytes]:
         numbers: list[int] = []
@@ -70,7 +70,7 @@ async def test_a_reader_gets_each_event_once_as_it_is_delivered_and_nobody_elses
     await client.create()
     begin = (await reader.page()).feed
     assert not begin.documents and not begin.more
-    made = [await tickets.ticket_created(company_id, number + 1) for number in range(7)]
+    event_ids = [await tickets.ticket_created(company_id, number + 1) for number in range(7)]
     await tickets.ticket_created(company_id, 2, event="ticket.stale")
     await tickets.ticket_created(company_id + 100_000)
     await reader.until(8)
@@ -78,7 +78,7 @@ async def test_a_reader_gets_each_event_once_as_it_is_delivered_and_nobody_elses
     numbers, bodies, position = await reader.walk(begin.position)
     assert numbers == list(range(1, 9)) == (await reader.walk())[0]
     assert len(bodies) == len(set(ids(bodies))) == 8
-    assert set(ids(bodies)) > set(made)
+    assert set(ids(bodies)) > set(event_ids)
     await client.sweep()
     delivered = {request.body for request in receivers["receiver.test"].requests}
     assert delivered == {body for body in bodies if json.loads(body)["event"] == "ticket.created"}
@@ -198,7 +198,7 @@ async def test_numbers_are_dense_whatever_stores_at_once_and_dies(
             dies = (turn + number) % 4 == 0
             await connection.execute("BEGIN")
             counts = [(turn + number + each) % 5 for each in range(3)]
-            owners = [one for one, count in zip(companies, counts, strict=True) for _ in range(count)]
+            owners = [company_id for company_id, count in zip(companies, counts, strict=True) for _ in range(count)]
             await connection.execute(
                 "INSERT INTO event (event_id, company_id, event, entity_id, occurred_at, request_id, body)"
                 " SELECT id, company, 'ticket.created', 1, now(), '', '{}'"
@@ -234,6 +234,6 @@ async def test_numbers_are_dense_whatever_stores_at_once_and_dies(
     assert committed[0] > 50
     assert seen == list(range(1, committed[0] + 1))
     async with database.connection() as connection:
-        for one, count in zip(companies, committed, strict=True):
-            found = await connection.raw.fetch("SELECT position FROM feed_entry WHERE company_id = $1", one)
-            assert sorted(row[0] for row in found) == list(range(1, count + 1))
+        for owner, count in zip(companies, committed, strict=True):
+            rows = await connection.raw.fetch("SELECT position FROM feed_entry WHERE company_id = $1", owner)
+            assert sorted(row[0] for row in rows) == list(range(1, count + 1))

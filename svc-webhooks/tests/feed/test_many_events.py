@@ -68,18 +68,18 @@ def parts(many: int) -> list[range]:
 @pytest.fixture
 async def writers(service: Harness, mended: None) -> AsyncIterator[list[Process]]:
     """Processes that store events, the usual one among them."""
-    made = [service.webhooks]
+    processes = [service.webhooks]
     for number in range(2, WRITERS + 1):
         target = f"127.0.0.1:{free_port()}"
-        own = {"MAKEREADY_GRPC_LISTEN": target, "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}"}
+        settings = {"MAKEREADY_GRPC_LISTEN": target, "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}"}
         log = service.webhooks.log.with_name(f"svc-webhooks-writer-{number}.log")
-        made.append(Process(service.webhooks.command, service.webhooks.environment | own, target, log))
-        made[-1].start()
-    for one in made:
-        await one.serving()
-    yield made
-    for one in made[1:]:
-        await asyncio.to_thread(one.stop)
+        processes.append(Process(service.webhooks.command, service.webhooks.environment | settings, target, log))
+        processes[-1].start()
+    for process in processes:
+        await process.serving()
+    yield processes
+    for process in processes[1:]:
+        await asyncio.to_thread(process.stop)
 
 
 class Tail:
@@ -90,7 +90,7 @@ class Tail:
         self.numbers: list[int] = []
         self.ids: list[str] = []
         self.faults = 0
-        self._channels = itertools.cycle([grpc.aio.insecure_channel(one.target) for one in processes])
+        self._channels = itertools.cycle([grpc.aio.insecure_channel(process.target) for process in processes])
 
     async def run(self, many: int) -> None:
         """Until it has so many events."""
@@ -123,11 +123,11 @@ async def killing(processes: list[Process], chance: random.Random, kills: Counte
             await asyncio.sleep(chance.uniform(*APART_SECONDS))
             if ends.is_set():
                 return
-            one = processes[number]
-            await asyncio.to_thread(one.kill)
+            process = processes[number]
+            await asyncio.to_thread(process.kill)
             kills[number] += 1
-            one.start()
-            await one.serving()
+            process.start()
+            await process.serving()
 
 
 @pytest.mark.slow
@@ -139,12 +139,12 @@ async def test_positions_are_one_to_n_whoever_is_killed_while_they_are_stored(
     reading = asyncio.create_task(tail.run(EVENTS))
     ends = asyncio.Event()
     dying = asyncio.create_task(killing(writers, random.Random(66), kills, ends))
-    made: list[str] = []
+    event_ids: list[str] = []
     began = time.monotonic()
     try:
         for numbers in parts(EVENTS):
-            made += await commit(tickets, client.company_id, numbers)
-            while len(made) - len(tail.numbers) > 20 * ROWS and not reading.done():  # noqa: ASYNC110
+            event_ids += await commit(tickets, client.company_id, numbers)
+            while len(event_ids) - len(tail.numbers) > 20 * ROWS and not reading.done():  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         while kills.total() < KILLS_MIN and not dying.done():  # noqa: ASYNC110 - processes set no event
             await asyncio.sleep(0.05)
@@ -154,7 +154,7 @@ async def test_positions_are_one_to_n_whoever_is_killed_while_they_are_stored(
         reading.cancel()
         await asyncio.wait({dying, reading})
     assert tail.numbers == list(range(1, EVENTS + 1))
-    assert len(set(tail.ids)) == EVENTS and set(tail.ids) == set(made)
+    assert len(set(tail.ids)) == EVENTS and set(tail.ids) == set(event_ids)
     assert kills.total() >= KILLS_MIN
     print(f"{EVENTS} events, {WRITERS} writers, {kills.total()} kills, {time.monotonic() - began:.0f} s")  # noqa: T201
 
@@ -169,10 +169,12 @@ async def test_a_replay_of_many_events_reaches_a_receiver_that_was_down(
 ) -> None:
     integration, receiver = Integration(client, channel), receivers["receiver.test"]
     sub_id = await subscribed(client)
-    made = await commit(tickets, client.company_id, range(1))
+    event_ids = await commit(tickets, client.company_id, range(1))
     await Tail(client, [client.service.webhooks]).run(1)
     await client.sweep()  # it answers once: a receiver that never did is sent 600 a minute
-    made += [one for numbers in parts(REPLAYED - 1) for one in await commit(tickets, client.company_id, numbers)]
+    event_ids += [
+        event_id for numbers in parts(REPLAYED - 1) for event_id in await commit(tickets, client.company_id, numbers)
+    ]
     await Tail(client, [client.service.webhooks]).run(REPLAYED)
     receiver.answer = answering(503, b"down")
     now = datetime.datetime.now(datetime.UTC)
@@ -187,6 +189,6 @@ async def test_a_replay_of_many_events_reaches_a_receiver_that_was_down(
     status, replay, _ = await integration.replay(sub_id)
     assert (status, replay["matched"]) == (202, REPLAYED)
     done = await integration.finished(sub_id, replay["entity_id"], seconds=PATIENCE_SECONDS)
-    assert heard(receiver) == Counter(made), "each once more, and nothing else"
+    assert heard(receiver) == Counter(event_ids), "each once more, and nothing else"
     assert (done["waiting"], done["succeeded"], done["failed"]) == (0, REPLAYED, 0)
     print(f"{REPLAYED} events replayed in {time.monotonic() - began:.1f} s")  # noqa: T201

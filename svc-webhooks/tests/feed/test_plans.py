@@ -46,9 +46,9 @@ async def feeds(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 
 
 async def plan_of(feeds: Database, query: Any, **values: Any) -> Plan:
-    found = await statement_plan(feeds, query.statement, events.BY_NUMBER, company_id=2, **values)
-    assert "feed_entry" not in found.whole_tables
-    return found
+    plan = await statement_plan(feeds, query.statement, events.BY_NUMBER, company_id=2, **values)
+    assert "feed_entry" not in plan.whole_tables
+    return plan
 
 
 async def test_a_page_reads_its_events_at_any_depth_and_by_any_filter(feeds: Database) -> None:

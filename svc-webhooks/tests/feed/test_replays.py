@@ -38,14 +38,14 @@ class Integration:
 
     async def progress(self, sub_id: int, replay_id: int) -> dict[str, Any]:
         request = pb.GetReplayRequest(sub_id=sub_id, replay_id=replay_id)
-        found: dict[str, Any] = json.loads((await self.client.call(request)).document.json)
-        return found
+        document: dict[str, Any] = json.loads((await self.client.call(request)).document.json)
+        return document
 
     async def finished(self, sub_id: int, replay_id: int, seconds: float = 30) -> dict[str, Any]:
         async with asyncio.timeout(seconds):
-            while (found := await self.progress(sub_id, replay_id))["status"] != "finished":  # noqa: ASYNC110
+            while (progress := await self.progress(sub_id, replay_id))["status"] != "finished":  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-        return found
+        return progress
 
     async def test(self, sub_id: int, key: str | None = None, body: bytes = b"{}") -> tuple[dict[str, Any], bool]:
         request = pb.TestSubscriptionRequest(idempotency_key=key or str(uuid.uuid4()), sub_id=sub_id, body=body)
@@ -54,20 +54,20 @@ class Integration:
         return json.loads(reply.body), reply.replayed
 
     async def deliveries(self, sub_id: int, limit: int = 2, **by: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        listed: list[dict[str, Any]] = []
         position = b""
         while True:
             request = pb.FeedServiceListDeliveriesRequest(sub_id=sub_id, limit=limit, position=position, **by)
             page = (await self.client.call(request)).page
-            found += json.loads(page.data)
+            listed += json.loads(page.data)
             position = page.next_position
             if not position:
-                return found
+                return listed
 
     async def delivery(self, sub_id: int, event_id: str) -> dict[str, Any]:
         request = pb.FeedServiceGetDeliveryRequest(sub_id=sub_id, event_id=event_id)
-        found: dict[str, Any] = json.loads((await self.client.call(request)).document.json)
-        return found
+        document: dict[str, Any] = json.loads((await self.client.call(request)).document.json)
+        return document
 
     async def stored(self, events: int) -> None:
         """Waits until the feed has so many events."""
@@ -88,8 +88,8 @@ async def subscribed(client: Client, *events: str, path: str = "/hook") -> int:
 
 async def subscribed_with_secret(client: Client, *events: str, path: str = "/hook") -> tuple[int, str]:
     body = {"destination_url": f"https://receiver.test{path}", "events": list(events or ("ticket.created",))}
-    made = (await client.create(body))[1]
-    return made["entity_id"], made["secret"]
+    created = (await client.create(body))[1]
+    return created["entity_id"], created["secret"]
 
 
 def heard(receiver: Receiver) -> Counter[str]:
@@ -101,15 +101,17 @@ async def test_a_replay_sends_everything_once_more_and_nothing_else(
 ) -> None:
     client, receiver = integration.client, receivers["receiver.test"]
     company_id = client.company_id
-    made = [await tickets.ticket_created(company_id, number + 1) for number in range(3)]
+    event_ids = [await tickets.ticket_created(company_id, number + 1) for number in range(3)]
     await integration.stored(3)
     sub_id, secret = await subscribed_with_secret(client)  # later than these
-    made += [await tickets.ticket_created(company_id, number + 4) for number in range(3)]
+    event_ids += [await tickets.ticket_created(company_id, number + 4) for number in range(3)]
     await tickets.ticket_created(company_id, 1, event="ticket.stale")
     await integration.stored(7)
     await client.sweep()
-    assert heard(receiver) == Counter(made[3:])
-    made.append(await tickets.ticket_created(company_id, 7))  # waits for its slot, which a replay does not wait for
+    assert heard(receiver) == Counter(event_ids[3:])
+    event_ids.append(
+        await tickets.ticket_created(company_id, 7)
+    )  # waits for its slot, which a replay does not wait for
     await integration.stored(8)
     receiver.requests.clear()
 
@@ -123,7 +125,7 @@ async def test_a_replay_sends_everything_once_more_and_nothing_else(
         "matched": 7,
     }
     done = await integration.finished(sub_id, replay["entity_id"])
-    assert heard(receiver) == Counter(made)
+    assert heard(receiver) == Counter(event_ids)
     headers = {request.headers["service-replay"] for request in receiver.requests}
     assert headers == {str(replay["entity_id"])}
     assert all(request.is_standard(secret) for request in receiver.requests)
@@ -131,8 +133,8 @@ async def test_a_replay_sends_everything_once_more_and_nothing_else(
     assert done["finished_at"] >= done["created_at"]
     assert (await integration.replay(sub_id, key))[::2] == (202, True)
     await client.sweep(datetime.datetime.now(datetime.UTC) + 48 * HOUR)
-    assert heard(receiver) == Counter(made)
-    assert {one["state"] for one in await integration.deliveries(sub_id)} == {"succeeded"}
+    assert heard(receiver) == Counter(event_ids)
+    assert {delivery["state"] for delivery in await integration.deliveries(sub_id)} == {"succeeded"}
 
 
 async def test_each_delivery_has_an_id_of_its_own_that_stays(
@@ -144,18 +146,20 @@ async def test_each_delivery_has_an_id_of_its_own_that_stays(
         await tickets.ticket_created(client.company_id, number + 1)
     await integration.stored(3)
     receivers["receiver.test"].answer = answering(503)
-    before = [one for sub_id in sub_ids for one in await integration.deliveries(sub_id)]
+    before = [delivery for sub_id in sub_ids for delivery in await integration.deliveries(sub_id)]
     await client.sweep()
-    after = [one for sub_id in sub_ids for one in await integration.deliveries(sub_id)]
-    assert all(one["attempts"] for one in after)
-    ids = [one["delivery_id"] for one in after]
-    assert ids == [one["delivery_id"] for one in before] and len(set(ids)) == 6
-    assert all(type(one) is str and 0 < len(one) <= 64 for one in ids)
+    after = [delivery for sub_id in sub_ids for delivery in await integration.deliveries(sub_id)]
+    assert all(delivery["attempts"] for delivery in after)
+    ids = [delivery["delivery_id"] for delivery in after]
+    assert ids == [delivery["delivery_id"] for delivery in before] and len(set(ids)) == 6
+    assert all(type(delivery_id) is str and 0 < len(delivery_id) <= 64 for delivery_id in ids)
     # What an administrator's command line calls the delivery.
-    assert ids == [f"{one['event_id']}:{one['entity_id']}" for one in after]
-    assert [one["entity_id"] for one in after] == [sub_id for sub_id in sub_ids for _ in range(3)]
-    for one in after:
-        assert (await integration.delivery(one["entity_id"], one["event_id"]))["delivery_id"] == one["delivery_id"]
+    assert ids == [f"{delivery['event_id']}:{delivery['entity_id']}" for delivery in after]
+    assert [delivery["entity_id"] for delivery in after] == [sub_id for sub_id in sub_ids for _ in range(3)]
+    for delivery in after:
+        assert (await integration.delivery(delivery["entity_id"], delivery["event_id"]))["delivery_id"] == delivery[
+            "delivery_id"
+        ]
     first, _ = await integration.test(sub_ids[0])
     assert (await integration.delivery(sub_ids[0], first["event_id"]))["delivery_id"] == first["delivery_id"]
     assert first["delivery_id"] not in ids
@@ -183,7 +187,7 @@ async def test_what_fails_again_is_parked_unless_its_ladder_goes_on(
     assert (done["succeeded"], done["failed"]) == (0, 1)
     after = await integration.delivery(sub_id, waits)
     assert (after["state"], after["next_attempt_at"]) == ("waiting", before["next_attempt_at"])
-    assert [(one["cause"], one["status"], one["response_excerpt"]) for one in after["attempts"]] == [
+    assert [(attempt["cause"], attempt["status"], attempt["response_excerpt"]) for attempt in after["attempts"]] == [
         ("sweep", 503, "later"),
         ("replay", 503, "still down"),
     ]
@@ -245,7 +249,7 @@ async def test_one_replay_at_a_time_goes_on_after_a_kill(
 ) -> None:
     client, receiver = integration.client, receivers["receiver.test"]
     sub_id = await subscribed(client)
-    made = [await tickets.ticket_created(client.company_id, number + 1) for number in range(5)]
+    event_ids = [await tickets.ticket_created(client.company_id, number + 1) for number in range(5)]
     await integration.stored(5)
     await client.sweep()
     receiver.requests.clear()
@@ -263,7 +267,7 @@ async def test_one_replay_at_a_time_goes_on_after_a_kill(
         await integration.replay(sub_id)
     done = await integration.finished(sub_id, replay["entity_id"], seconds=60)
     assert (done["matched"], done["succeeded"], done["failed"]) == (5, 5, 0)
-    assert heard(receiver) == Counter(made)
+    assert heard(receiver) == Counter(event_ids)
 
 
 async def test_a_test_is_sent_once_for_each_key_and_shows_the_answer(
@@ -296,10 +300,10 @@ async def test_a_test_is_sent_once_for_each_key_and_shows_the_answer(
     assert (refused.value.status, refused.value.code) == (429, "rate_limited")
     page = await integration.client.call(pb.FeedServiceListEventsRequest(limit=9))
     assert not page.feed.documents  # a test is none of the company's events
-    found = await integration.deliveries(sub_id, limit=4, state=pb.DELIVERY_STATE_FAILED)
-    assert len(found) == 10
-    assert found == sorted(found, key=lambda one: one["event_id"])
-    assert "response_excerpt" not in found[0]["attempts"][0]
+    failed = await integration.deliveries(sub_id, limit=4, state=pb.DELIVERY_STATE_FAILED)
+    assert len(failed) == 10
+    assert failed == sorted(failed, key=lambda delivery: delivery["event_id"])
+    assert "response_excerpt" not in failed[0]["attempts"][0]
     assert await integration.deliveries(sub_id, state=pb.DELIVERY_STATE_WAITING) == []
     since = pb.FeedServiceListDeliveriesRequest().since
     since.FromDatetime(datetime.datetime.now(datetime.UTC) + HOUR)

@@ -18,13 +18,13 @@ DAY = datetime.timedelta(days=1)
 
 async def sent(authority: Authority, context: ssl.SSLContext, host: str) -> tuple[str, int | None, int]:
     """Error and status of an attempt, and the number of requests that arrived."""
-    async with receiver(context, answering(200)) as found:
+    async with receiver(context, answering(200)) as endpoint:
         url = f"https://{host}/"
-        async with http_client(authority, {parse(url).host: ("127.0.0.1", found.port)}) as out:
+        async with http_client(authority, {parse(url).host: ("127.0.0.1", endpoint.port)}) as out:
             outcome = await out.post(url, b"{}", {})
     assert not outcome.is_internal_fault
     assert outcome.connect_milliseconds is not None  # the address was dialled, and the outcome says so
-    return outcome.error, outcome.status, len(found.requests)
+    return outcome.error, outcome.status, len(endpoint.requests)
 
 
 @pytest.mark.parametrize(
@@ -102,27 +102,27 @@ async def test_a_receiver_that_asks_for_a_certificate_of_ours_gets_none(authorit
 async def test_one_address_proves_each_of_its_names(authority: Authority) -> None:
     """A pooled connection or a TLS session to one name does not serve another name at the same address."""
     context = authority.context("good.acme.com")
-    async with receiver(context, answering(200)) as found:
-        address = ("127.0.0.1", found.port)
+    async with receiver(context, answering(200)) as endpoint:
+        address = ("127.0.0.1", endpoint.port)
         async with http_client(authority, {"good.acme.com": address, "bad.acme.com": address}) as out:
             errors = [
                 (await out.post(f"https://{host}.acme.com/", b"{}", {})).error
                 for host in ("good", "bad", "good", "bad")
             ]
     assert errors == ["", "certificate", "", "certificate"]
-    assert len(found.requests) == 2
+    assert len(endpoint.requests) == 2
 
 
 async def test_no_session_is_resumed(authority: Authority) -> None:
     """Each connection verifies the name anew, even if the receiver issues session tickets."""
     context = authority.context("hooks.acme.com")
     async with (
-        receiver(context, answering(200, b"", "Connection: close")) as found,
-        http_client(authority, {"hooks.acme.com": ("127.0.0.1", found.port)}) as out,
+        receiver(context, answering(200, b"", "Connection: close")) as endpoint,
+        http_client(authority, {"hooks.acme.com": ("127.0.0.1", endpoint.port)}) as out,
     ):
         for _ in range(3):
             assert (await out.post("https://hooks.acme.com/", b"{}", {})).succeeded
-    assert found.connections == 3
+    assert endpoint.connections == 3
     assert context.session_stats()["hits"] == 0
 
 
@@ -140,10 +140,10 @@ async def test_no_session_is_resumed(authority: Authority) -> None:
 async def test_a_receiver_that_proves_nothing_gets_nothing_and_the_attempt_is_on_record(
     client: Client, tickets: Producer, receivers: dict[str, Receiver], host: str, error: str
 ) -> None:
-    _, found, _ = await client.create({"destination_url": f"https://{host}/hook", "events": ["ticket.created"]})
+    _, endpoint, _ = await client.create({"destination_url": f"https://{host}/hook", "events": ["ticket.created"]})
     await tickets.ticket_created(client.company_id)
     assert (await client.sweep())["failed"] == 1
-    ((attempt,),) = [delivery.attempts for delivery in await client.deliveries(found["entity_id"])]
+    ((attempt,),) = [delivery.attempts for delivery in await client.deliveries(endpoint["entity_id"])]
     assert (attempt.error, attempt.address, attempt.HasField("status")) == (error, "127.0.0.1", False)
     assert attempt.HasField("connect_milliseconds") and not attempt.HasField("tls_milliseconds")
     assert receivers[host].requests == []

@@ -47,12 +47,12 @@ def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
 
 async def test_the_body_is_sent_as_it_is_with_host_and_name_of_the_destination(authority: Authority) -> None:
     async with (
-        receiver(authority.context(), answering(204)) as found,
-        http_client(authority, found.override) as out,
+        receiver(authority.context(), answering(204)) as endpoint,
+        http_client(authority, endpoint.override) as out,
     ):
         outcome = await out.post(URL, b'{"a": 1}', {"Content-Type": "application/json"})
     assert (outcome.status, outcome.error, outcome.succeeded, outcome.is_internal_fault) == (204, "", True, False)
-    (request,) = found.requests
+    (request,) = endpoint.requests
     assert request.request_line == "POST /hook?a=b HTTP/1.1"
     assert request.body == b'{"a": 1}'
     assert request.headers == {
@@ -68,24 +68,24 @@ async def test_the_body_is_sent_as_it_is_with_host_and_name_of_the_destination(a
 )
 async def test_a_final_dot_and_an_empty_port_stay_out_of_the_request(authority: Authority, authority_part: str) -> None:
     """No certificate has the dot, and a receiver that chooses its site by SNI and Host must find one."""
-    context, asked = authority.context(), []
-    context.sni_callback = lambda _socket, name, _context: asked.append(name)
-    async with receiver(context, answering(204)) as found, http_client(authority, found.override) as out:
+    context, names = authority.context(), []
+    context.sni_callback = lambda _socket, name, _context: names.append(name)
+    async with receiver(context, answering(204)) as endpoint, http_client(authority, endpoint.override) as out:
         outcome = await out.post(f"https://{authority_part}/hook", b"{}", {})
         assert (await out.post(URL, b"{}", {})).succeeded
         assert out.name_of(f"https://{authority_part}/hook") == out.name_of(URL) == HOST
     assert (outcome.error, outcome.succeeded) == ("", True)
-    assert [request.headers["host"] for request in found.requests] == [HOST, HOST]
-    assert asked == [HOST] and found.connections == 1  # both use one connection
+    assert [request.headers["host"] for request in endpoint.requests] == [HOST, HOST]
+    assert names == [HOST] and endpoint.connections == 1  # both use one connection
 
 
 async def test_a_final_dot_hides_no_wrong_certificate(authority: Authority) -> None:
     async with (
-        receiver(authority.context("elsewhere.test"), answering(204)) as found,
-        http_client(authority, found.override) as out,
+        receiver(authority.context("elsewhere.test"), answering(204)) as endpoint,
+        http_client(authority, endpoint.override) as out,
     ):
         assert (await out.post(f"https://{HOST}./hook", b"{}", {})).error == "certificate"
-    assert found.requests == []
+    assert endpoint.requests == []
 
 
 async def test_a_name_with_a_final_dot_is_resolved_without_it() -> None:
@@ -100,8 +100,8 @@ async def test_a_name_with_a_final_dot_is_resolved_without_it() -> None:
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 async def test_any_2xx_is_success(authority: Authority, status: int) -> None:
     async with (
-        receiver(authority.context(), answering(status)) as found,
-        http_client(authority, found.override) as out,
+        receiver(authority.context(), answering(status)) as endpoint,
+        http_client(authority, endpoint.override) as out,
     ):
         assert (await out.post(URL, b"{}", {})).succeeded
 
@@ -118,12 +118,12 @@ async def test_any_2xx_is_success(authority: Authority, status: int) -> None:
 )
 async def test_what_follows_a_2xx_takes_nothing_back(authority: Authority, raw: bytes) -> None:
     async with (
-        receiver(authority.context(), saying(raw)) as found,
-        http_client(authority, found.override) as out,
+        receiver(authority.context(), saying(raw)) as endpoint,
+        http_client(authority, endpoint.override) as out,
     ):
         for _ in range(2):
             assert (await out.post(URL, b"{}", {})).succeeded
-    assert len(found.requests) == 2
+    assert len(endpoint.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ async def test_what_follows_a_2xx_takes_nothing_back(authority: Authority, raw: 
 )
 async def test_any_other_status_fails(authority: Authority, status: int, error: str) -> None:
     async with (
-        receiver(authority.context(), answering(status, b"no")) as found,
-        http_client(authority, found.override) as out,
+        receiver(authority.context(), answering(status, b"no")) as endpoint,
+        http_client(authority, endpoint.override) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.status, outcome.error, outcome.excerpt) == (status, error, b"no")
@@ -141,39 +141,39 @@ async def test_any_other_status_fails(authority: Authority, status: int, error: 
 
 async def test_a_redirect_is_not_followed(authority: Authority) -> None:
     answer = answering(302, b"", f"Location: https://{HOST}/elsewhere")
-    async with receiver(authority.context(), answer) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), answer) as endpoint, http_client(authority, endpoint.override) as out:
         outcome = await out.post(URL, b"{}", {})
-    assert (outcome.status, outcome.error, len(found.requests)) == (302, "redirect", 1)
+    assert (outcome.status, outcome.error, len(endpoint.requests)) == (302, "redirect", 1)
 
 
 async def test_connections_are_kept_and_reused(authority: Authority) -> None:
     answer = answering(200, b"x" * 6000)
-    async with receiver(authority.context(), answer) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), answer) as endpoint, http_client(authority, endpoint.override) as out:
         for _ in range(5):
             assert (await out.post(URL, b"{}", {})).succeeded
-    assert (len(found.requests), found.connections) == (5, 1)
+    assert (len(endpoint.requests), endpoint.connections) == (5, 1)
 
 
 async def test_a_kept_connection_closed_by_the_receiver_is_no_failure(authority: Authority) -> None:
     async def once(request: Received, writer: asyncio.StreamWriter) -> None:
-        if request.connection == 1 and len(found.requests) == 2:
+        if request.connection == 1 and len(endpoint.requests) == 2:
             writer.close()
             return
         await answering(200)(request, writer)
 
-    async with receiver(authority.context(), once) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), once) as endpoint, http_client(authority, endpoint.override) as out:
         assert (await out.post(URL, b"{}", {})).succeeded
         assert (await out.post(URL, b"{}", {})).succeeded
-    assert found.connections == 2
+    assert endpoint.connections == 2
 
 
 async def test_a_receiver_that_always_hangs_up_fails_once(authority: Authority) -> None:
     async with (
-        receiver(authority.context(), disconnecting) as found,
-        http_client(authority, found.override) as out,
+        receiver(authority.context(), disconnecting) as endpoint,
+        http_client(authority, endpoint.override) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
-    assert (outcome.error, len(found.requests)) == ("disconnected", 1)
+    assert (outcome.error, len(endpoint.requests)) == ("disconnected", 1)
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ async def test_a_receiver_that_always_hangs_up_fails_once(authority: Authority) 
 async def test_a_slow_receiver_ends_at_the_deadline(authority: Authority, answer: Answer, error: str) -> None:
     started = time.monotonic()
     async with (
-        receiver(authority.context(), answer) as found,
-        http_client(authority, found.override, deadline_seconds=0.6) as out,
+        receiver(authority.context(), answer) as endpoint,
+        http_client(authority, endpoint.override, deadline_seconds=0.6) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
     assert outcome.error == error
@@ -202,7 +202,7 @@ async def test_a_receiver_that_never_shakes_hands_ends_at_the_deadline(authority
 
 async def test_a_gigabyte_is_not_read(authority: Authority) -> None:
     started = time.monotonic()
-    async with receiver(authority.context(), gigabyte) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), gigabyte) as endpoint, http_client(authority, endpoint.override) as out:
         outcome = await out.post(URL, b"{}", {})
     assert outcome.succeeded
     assert outcome.excerpt == b"x" * 4096
@@ -211,43 +211,43 @@ async def test_a_gigabyte_is_not_read(authority: Authority) -> None:
 
 @pytest.mark.parametrize("answer", [garbage, endless_header])
 async def test_garbage_is_a_failure_of_the_protocol(authority: Authority, answer: Answer) -> None:
-    async with receiver(authority.context(), answer) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), answer) as endpoint, http_client(authority, endpoint.override) as out:
         outcome = await out.post(URL, b"{}", {})
     assert outcome.error == "protocol"
 
 
 async def test_a_compressed_response_is_not_unpacked(authority: Authority) -> None:
     answer = answering(200, b"not gzip at all", "Content-Encoding: gzip")
-    async with receiver(authority.context(), answer) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), answer) as endpoint, http_client(authority, endpoint.override) as out:
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.succeeded, outcome.excerpt) == (True, b"not gzip at all")
 
 
 async def test_a_certificate_that_has_expired_is_refused(authority: Authority) -> None:
     context = authority.context(not_after=NOW - datetime.timedelta(days=1))
-    async with receiver(context, answering(200)) as found, http_client(authority, found.override) as out:
+    async with receiver(context, answering(200)) as endpoint, http_client(authority, endpoint.override) as out:
         outcome = await out.post(URL, b"{}", {})
-    assert (outcome.error, found.requests) == ("certificate", [])
+    assert (outcome.error, endpoint.requests) == ("certificate", [])
 
 
 async def test_a_certificate_of_another_name_is_refused(authority: Authority) -> None:
     context = authority.context("other.test")
-    async with receiver(context, answering(200)) as found, http_client(authority, found.override) as out:
+    async with receiver(context, answering(200)) as endpoint, http_client(authority, endpoint.override) as out:
         outcome = await out.post(URL, b"{}", {})
-    assert (outcome.error, found.requests) == ("certificate", [])
+    assert (outcome.error, endpoint.requests) == ("certificate", [])
 
 
 async def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority) -> None:
     async with (
-        receiver(Authority().context(), answering(200)) as found,
-        http_client(authority, found.override) as out,
+        receiver(Authority().context(), answering(200)) as endpoint,
+        http_client(authority, endpoint.override) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
-    assert (outcome.error, found.requests) == ("certificate", [])
+    assert (outcome.error, endpoint.requests) == ("certificate", [])
 
 
 async def test_without_the_extra_authority_its_certificates_are_refused(authority: Authority) -> None:
-    async with receiver(authority.context(), answering(200)) as found, http_client(None, found.override) as out:
+    async with receiver(authority.context(), answering(200)) as endpoint, http_client(None, endpoint.override) as out:
         outcome = await out.post(URL, b"{}", {})
     assert outcome.error == "certificate"
 
@@ -269,9 +269,9 @@ async def test_a_receiver_without_tls_is_refused(authority: Authority) -> None:
 
 
 async def test_a_closed_port_is_a_failure_to_connect(authority: Authority) -> None:
-    async with receiver(authority.context(), answering(200)) as found:
+    async with receiver(authority.context(), answering(200)) as endpoint:
         pass
-    async with http_client(authority, found.override) as out:
+    async with http_client(authority, endpoint.override) as out:
         assert (await out.post(URL, b"{}", {})).error == "connect"
 
 
@@ -332,8 +332,8 @@ async def test_a_kept_connection_does_not_outlive_a_change_to_a_private_address(
     monkeypatch.setattr("svc_webhooks.http_client.resolver.KEPT_SECONDS", 0.0)
     public = [True]
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: public[0])
-    async with receiver(authority.context("moved.example.com"), answering(200)) as found:
-        endpoint = found.port
+    async with receiver(authority.context("moved.example.com"), answering(200)) as listening:
+        endpoint = listening.port
         original = __import__("svc_webhooks.http_client.client", fromlist=["Endpoint"]).Endpoint
         monkeypatch.setattr(
             "svc_webhooks.http_client.client.Endpoint", lambda address, _port: original(address, endpoint)
@@ -342,7 +342,7 @@ async def test_a_kept_connection_does_not_outlive_a_change_to_a_private_address(
             assert (await out.post("https://moved.example.com/", b"{}", {})).succeeded
             public[0] = False
             assert (await out.post("https://moved.example.com/", b"{}", {})).error == "destination_refused"
-    assert (len(found.requests), found.connections) == (1, 1)
+    assert (len(listening.requests), listening.connections) == (1, 1)
 
 
 @pytest.mark.parametrize("answer", [NoAddress(), []], ids=str)
@@ -379,8 +379,8 @@ async def test_the_next_address_is_tried_where_one_refuses(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
-    async with receiver(authority.context("two.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
+    async with receiver(authority.context("two.example.com"), answering(200)) as endpoint:
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
         async with http_client(authority, {}, resolve=Resolver(["127.0.0.9", "127.0.0.1"])) as out:
             assert (await out.post("https://two.example.com/", b"{}", {})).succeeded
 

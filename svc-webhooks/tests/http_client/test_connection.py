@@ -20,7 +20,7 @@ async def test_an_attempt_records_the_time_of_each_step_and_the_address(authorit
         await asyncio.sleep(0.1)
         writer.write(b"ok")
 
-    async with receiver(authority.context(), slowly) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), slowly) as endpoint, http_client(authority, endpoint.override) as out:
         fresh, kept = await out.post(URL, b"{}", {}), await out.post(URL, b"{}", {})
     assert fresh.connect_milliseconds is not None and fresh.tls_milliseconds is not None
     assert fresh.first_byte_milliseconds is not None and fresh.first_byte_milliseconds >= 99
@@ -29,13 +29,13 @@ async def test_an_attempt_records_the_time_of_each_step_and_the_address(authorit
     assert (kept.connect_milliseconds, kept.tls_milliseconds) == (None, None)
     assert kept.first_byte_milliseconds is not None and kept.first_byte_milliseconds >= 99
     assert fresh.address == kept.address == "127.0.0.1"
-    assert found.connections == 1
+    assert endpoint.connections == 1
 
 
 async def test_a_handshake_that_never_ends_has_connected_all_the_same(authority: Authority) -> None:
     async with (
-        receiver(None, answering(200)) as found,  # waits for a line of HTTP and sends nothing
-        http_client(authority, found.override, deadline_seconds=0.3) as out,
+        receiver(None, answering(200)) as endpoint,  # waits for a line of HTTP and sends nothing
+        http_client(authority, endpoint.override, deadline_seconds=0.3) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.error, outcome.is_internal_fault, outcome.address) == ("timeout", False, "127.0.0.1")
@@ -49,8 +49,8 @@ async def test_a_timeout_keeps_what_came_until_then(authority: Authority) -> Non
         await asyncio.sleep(30)
 
     async with (
-        receiver(authority.context(), stuck) as found,
-        http_client(authority, found.override, deadline_seconds=3.0) as out,
+        receiver(authority.context(), stuck) as endpoint,
+        http_client(authority, endpoint.override, deadline_seconds=3.0) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.status, outcome.error, outcome.excerpt) == (202, "timeout", b"working")
@@ -84,11 +84,11 @@ async def test_what_was_never_dialled_has_no_address_and_no_times() -> None:
 async def test_a_connection_is_kept_where_the_response_says_that_it_may(
     authority: Authority, raw: bytes, excerpt: bytes, connections: int
 ) -> None:
-    async with receiver(authority.context(), saying(raw)) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), saying(raw)) as endpoint, http_client(authority, endpoint.override) as out:
         for _ in range(2):
             outcome = await out.post(URL, b"{}", {})
             assert (outcome.error, outcome.excerpt) == ("", excerpt)
-    assert (found.connections, len(found.requests)) == (connections, 2)
+    assert (endpoint.connections, len(endpoint.requests)) == (connections, 2)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,10 @@ async def test_a_response_that_the_receiver_ends_counts_as_far_as_it_came(
         writer.write(raw)
         writer.close()
 
-    async with receiver(authority.context(), say_and_close) as found, http_client(authority, found.override) as out:
+    async with (
+        receiver(authority.context(), say_and_close) as endpoint,
+        http_client(authority, endpoint.override) as out,
+    ):
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.status, outcome.error, outcome.excerpt) == (status, error, excerpt)
 
@@ -134,7 +137,7 @@ async def test_interim_responses_without_end_are_no_response(authority: Authorit
             writer.write(again * 1000)
             await writer.drain()
 
-    async with receiver(authority.context(), flood) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), flood) as endpoint, http_client(authority, endpoint.override) as out:
         assert (await out.post(URL, b"{}", {})).error == "protocol"
 
 
@@ -145,21 +148,24 @@ async def test_trailers_without_end_are_not_read(authority: Authority) -> None:
             writer.write(b"Trailer: x\r\n" * 1000)
             await writer.drain()
 
-    async with receiver(authority.context(), flood) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), flood) as endpoint, http_client(authority, endpoint.override) as out:
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.error, outcome.excerpt) == ("", b"ok")
 
 
 async def test_what_comes_unasked_for_ends_a_kept_connection(authority: Authority) -> None:
     """Some servers send 408 before they close; it must not become the response to the next request."""
-    async with receiver(authority.context(), answering(200)) as found, http_client(authority, found.override) as out:
+    async with (
+        receiver(authority.context(), answering(200)) as endpoint,
+        http_client(authority, endpoint.override) as out,
+    ):
         assert (await out.post(URL, b"{}", {})).succeeded
-        for writer in found.writers:
+        for writer in endpoint.writers:
             writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
             await writer.drain()
         await asyncio.sleep(0.1)
         assert (await out.post(URL, b"{}", {})).succeeded
-    assert found.connections == 2
+    assert endpoint.connections == 2
 
 
 async def test_a_receiver_that_hangs_up_on_every_second_request_loses_none(authority: Authority) -> None:
@@ -172,10 +178,10 @@ async def test_a_receiver_that_hangs_up_on_every_second_request_loses_none(autho
         seen.add(request.connection)
         await answering(200)(request, writer)
 
-    async with receiver(authority.context(), once_each) as found, http_client(authority, found.override) as out:
+    async with receiver(authority.context(), once_each) as endpoint, http_client(authority, endpoint.override) as out:
         outcomes = [await out.post(URL, b"{}", {}) for _ in range(6)]
     assert [outcome.error for outcome in outcomes] == [""] * 6
-    assert found.connections == 6
+    assert endpoint.connections == 6
     assert outcomes[1].connect_milliseconds is not None  # from the fresh connection that served the request
 
 
@@ -183,28 +189,34 @@ async def test_connections_are_closed_when_nothing_was_sent_for_a_while(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.pool.IDLE_SECONDS_MAX", 0.2)
-    async with receiver(authority.context(), answering(200)) as found, http_client(authority, found.override) as out:
+    async with (
+        receiver(authority.context(), answering(200)) as endpoint,
+        http_client(authority, endpoint.override) as out,
+    ):
         await asyncio.gather(*(out.post(URL, b"{}", {}) for _ in range(3)))
-        assert found.connections == 3
-        await until(lambda: not found.writers)
+        assert endpoint.connections == 3
+        await until(lambda: not endpoint.writers)
         assert (await out.post(URL, b"{}", {})).succeeded
-    assert found.connections == 4
+    assert endpoint.connections == 4
 
 
 async def test_no_more_connections_are_kept_than_allowed(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.pool.KEPT_MAX", 2)
-    async with receiver(authority.context(), answering(200)) as found, http_client(authority, found.override) as out:
+    async with (
+        receiver(authority.context(), answering(200)) as endpoint,
+        http_client(authority, endpoint.override) as out,
+    ):
         outcomes = await asyncio.gather(*(out.post(URL, b"{}", {}) for _ in range(5)))
         assert all(outcome.succeeded for outcome in outcomes)
-        await until(lambda: len(found.writers) == 2)
+        await until(lambda: len(endpoint.writers) == 2)
 
 
 async def test_closing_closes_what_was_kept(authority: Authority) -> None:
-    async with receiver(authority.context(), answering(200)) as found:
-        async with http_client(authority, found.override) as out:
+    async with receiver(authority.context(), answering(200)) as endpoint:
+        async with http_client(authority, endpoint.override) as out:
             assert (await out.post(URL, b"{}", {})).succeeded
-            assert len(found.writers) == 1
-        await until(lambda: not found.writers)
+            assert len(endpoint.writers) == 1
+        await until(lambda: not endpoint.writers)
 
 
 async def test_failures_leave_no_descriptor_open(authority: Authority) -> None:
@@ -217,8 +229,8 @@ async def test_failures_leave_no_descriptor_open(authority: Authority) -> None:
         receiver(authority.context(), disconnecting) as rude,
     ):
         before = descriptors()
-        for one in (silent, strange, rude):
-            async with http_client(authority, one.override, deadline_seconds=0.2) as out:
+        for endpoint in (silent, strange, rude):
+            async with http_client(authority, endpoint.override, deadline_seconds=0.2) as out:
                 outcomes = await asyncio.gather(*(out.post(URL, b"{}", {}) for _ in range(10)))
                 assert not any(outcome.succeeded for outcome in outcomes)
         async with http_client(authority, {HOST: ("127.0.0.1", 1)}) as out:
@@ -233,8 +245,8 @@ async def test_a_kept_connection_to_any_of_the_addresses_is_used_before_one_is_d
 ) -> None:
     """An address that is down then costs its timeout once, not with every delivery."""
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
-    async with receiver(authority.context("two.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
+    async with receiver(authority.context("two.example.com"), answering(200)) as endpoint:
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
         async with http_client(authority, {}, resolve=Resolver(["127.0.0.9", "127.0.0.1"])) as out:
             outcomes = [await out.post("https://two.example.com/", b"{}", {}) for _ in range(3)]
     assert [(outcome.error, outcome.address) for outcome in outcomes] == [("", "127.0.0.1")] * 3
@@ -246,9 +258,9 @@ async def test_an_address_that_never_shakes_hands_gives_way_to_the_next(
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     monkeypatch.setattr("svc_webhooks.http_client.client.CONNECT_SECONDS_MAX", 0.2)
-    async with receiver(authority.context("two.example.com"), answering(200)) as found:
-        silent = await asyncio.start_server(lambda _, __: asyncio.sleep(5), "127.0.0.2", found.port)
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
+    async with receiver(authority.context("two.example.com"), answering(200)) as endpoint:
+        silent = await asyncio.start_server(lambda _, __: asyncio.sleep(5), "127.0.0.2", endpoint.port)
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
         async with http_client(authority, {}, resolve=Resolver(["127.0.0.2", "127.0.0.1"])) as out:
             outcome = await out.post("https://two.example.com/", b"{}", {})
         silent.close()
@@ -261,11 +273,11 @@ async def test_http_1_1_is_all_that_is_offered(authority: Authority) -> None:
     agreed: list[str | None] = []
 
     async def note(request: Received, writer: asyncio.StreamWriter) -> None:
-        found: ssl.SSLObject = writer.get_extra_info("ssl_object")
-        agreed.append(found.selected_alpn_protocol())
+        tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
+        agreed.append(tls.selected_alpn_protocol())
         await answering(200)(request, writer)
 
-    async with receiver(context, note) as found, http_client(authority, found.override) as out:
+    async with receiver(context, note) as endpoint, http_client(authority, endpoint.override) as out:
         assert (await out.post(URL, b"{}", {})).succeeded
     assert agreed == ["http/1.1"]
 
@@ -273,13 +285,13 @@ async def test_http_1_1_is_all_that_is_offered(authority: Authority) -> None:
 async def test_a_large_body_goes_out_whole_and_a_large_answer_comes_in(authority: Authority) -> None:
     body = os.urandom(3_000_000)
     async with (
-        receiver(authority.context(), answering(200, b"y" * 60_000)) as found,
-        http_client(authority, found.override) as out,
+        receiver(authority.context(), answering(200, b"y" * 60_000)) as endpoint,
+        http_client(authority, endpoint.override) as out,
     ):
         outcomes = [await out.post(URL, body, {}) for _ in range(2)]
-    assert [request.body == body for request in found.requests] == [True, True]
+    assert [request.body == body for request in endpoint.requests] == [True, True]
     assert [(outcome.error, outcome.excerpt) for outcome in outcomes] == [("", b"y" * 4096)] * 2
-    assert found.connections == 1
+    assert endpoint.connections == 1
 
 
 async def test_a_body_that_the_receiver_does_not_take_is_held_once(authority: Authority) -> None:

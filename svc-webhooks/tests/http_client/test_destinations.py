@@ -50,7 +50,7 @@ EMBEDDED = {
 }
 UNICAST = st.ip_addresses(v=4).filter(is_public)
 HIDDEN = st.one_of(
-    st.sampled_from([IPv4Address(one) for one in EVERY_ADDRESS if ":" not in one]),
+    st.sampled_from([IPv4Address(address) for address in EVERY_ADDRESS if ":" not in address]),
     st.ip_addresses(v=4).filter(lambda address: not is_public(address)),
 )
 
@@ -90,22 +90,24 @@ def test_a_special_address_is_not_public(address: str) -> None:
     assert not is_public(ip_address(address))
 
 
-def embedded(block: str, shift: int, inside: IPv4Address, rest: int) -> IPv6Address:
-    """Embeds `inside` at its place in a block; the other bits come from `rest`."""
+def embedded(block: str, shift: int, inside: IPv4Address, other_bits: int) -> IPv6Address:
+    """Embeds `inside` at its place in a block; the others are those of `other_bits`."""
     network = IPv6Network(block)
-    kept = rest & int(network.hostmask) & ~(0xFFFFFFFF << shift)
+    kept = other_bits & int(network.hostmask) & ~(0xFFFFFFFF << shift)
     return IPv6Address(int(network.network_address) | kept | int(inside) << shift)
 
 
 @pytest.mark.parametrize("form", EMBEDDED)
-@given(inside=HIDDEN, rest=st.integers(0, 2**128 - 1))
-def test_an_address_that_is_not_public_is_not_so_inside_another(form: str, inside: IPv4Address, rest: int) -> None:
+@given(inside=HIDDEN, other_bits=st.integers(0, 2**128 - 1))
+def test_an_address_that_is_not_public_is_not_so_inside_another(
+    form: str, inside: IPv4Address, other_bits: int
+) -> None:
     block, shift = EMBEDDED[form]
-    hidden = embedded(block, shift, inside, rest)
+    hidden = embedded(block, shift, inside, other_bits)
     for spelled in (str(hidden), hidden.exploded, hidden.exploded.upper()):
         assert not is_public(ip_address(spelled))
-        found = parse(f"https://[{spelled}]/").address
-        assert found == hidden
+        address = parse(f"https://[{spelled}]/").address
+        assert address == hidden
 
 
 @given(inside=UNICAST)
@@ -159,8 +161,8 @@ def test_an_address_of_one_interface_is_not_public() -> None:
     ],
 )
 def test_a_sound_destination_is_read(url: str, host: str, target: str) -> None:
-    found = parse(url)
-    assert (found.host, found.target) == (host, target)
+    destination = parse(url)
+    assert (destination.host, destination.target) == (host, target)
 
 
 def test_an_overridden_host_keeps_all_other_rules() -> None:

@@ -25,7 +25,7 @@ class Gate:
 
 
 @pytest.mark.parametrize(
-    ("address", "port", "found"),
+    ("address", "port", "receiver_name"),
     [
         ("8.8.8.8", 443, "8.8.8.8"),
         ("::ffff:8.8.8.8", 443, "8.8.8.8"),
@@ -36,8 +36,8 @@ class Gate:
         ("127.0.0.1", 9443, "127.0.0.1:9443"),
     ],
 )
-def test_an_address_is_one_receiver_in_all_its_forms(address: str, port: int, found: str) -> None:
-    assert receiver_of(Endpoint(ip_address(address), port)) == found
+def test_an_address_is_one_receiver_in_all_its_forms(address: str, port: int, receiver_name: str) -> None:
+    assert receiver_of(Endpoint(ip_address(address), port)) == receiver_name
 
 
 @pytest.mark.parametrize(
@@ -58,25 +58,25 @@ async def test_a_host_is_one_receiver_in_all_its_spellings(url: str, name: str) 
 
 
 async def test_an_address_that_is_refused_is_not_dialled_and_is_no_failure(authority: Authority) -> None:
-    async with receiver(authority.context(), answering(200)) as found:
-        gate = Gate(f"127.0.0.1:{found.port}")
-        async with http_client(authority, found.override) as out:
+    async with receiver(authority.context(), answering(200)) as endpoint:
+        gate = Gate(f"127.0.0.1:{endpoint.port}")
+        async with http_client(authority, endpoint.override) as out:
             outcome = await out.post(URL, b"", {}, gate=gate)
             assert (outcome.was_admitted, outcome.succeeded, outcome.is_internal_fault) == (False, False, False)
-            assert found.connections == 0
+            assert endpoint.connections == 0
             assert (await out.post(URL, b"", {}, gate=Gate())).succeeded
             assert not (await out.post(URL, b"", {}, gate=gate)).was_admitted  # with a pooled connection
-            assert len(found.requests) == 1
+            assert len(endpoint.requests) == 1
             assert (await out.post(URL, b"", {}, gate=Gate())).succeeded
-            assert found.connections == 1
+            assert endpoint.connections == 1
 
 
 async def test_of_several_addresses_one_that_is_admitted_is_dialled(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
-    async with receiver(authority.context("two.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
+    async with receiver(authority.context("two.example.com"), answering(200)) as endpoint:
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
         receiver_of.cache_clear()
         both = Gate("127.0.0.9", "127.0.0.1")
         async with http_client(authority, {}, resolve=Resolver(["127.0.0.9", "127.0.0.1"])) as out:
@@ -93,7 +93,10 @@ async def test_of_several_addresses_one_that_is_admitted_is_dialled(
 async def test_a_receiver_that_never_answered_is_left_no_idle_connection(
     authority: Authority, status: int, is_at_new_receiver: bool, connections: int
 ) -> None:
-    async with receiver(authority.context(), answering(status)) as found, http_client(authority, found.override) as out:
+    async with (
+        receiver(authority.context(), answering(status)) as endpoint,
+        http_client(authority, endpoint.override) as out,
+    ):
         for _ in range(2):
             await out.post(URL, b"", {}, gate=Gate(is_at_new_receiver=is_at_new_receiver))
-        assert found.connections == connections
+        assert endpoint.connections == connections

@@ -38,8 +38,8 @@ async def listening(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[str]]
     try:
         yield came
     finally:
-        for one in servers:
-            one.close()
+        for each in servers:
+            each.close()
 
 
 async def test_the_listeners_would_notice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,8 +85,8 @@ async def test_the_address_that_was_checked_is_the_one_that_is_dialled(
     """No lookup takes place between the check and the connection, so a changed answer has no effect."""
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda address: str(address) == "127.0.0.1")
     resolver = Resolver(["127.0.0.1"], ["127.0.0.2"])
-    async with receiver(authority.context("rebound.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
+    async with receiver(authority.context("rebound.example.com"), answering(200)) as endpoint:
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
         async with http_client(authority, {}, resolve=resolver) as out:
             outcome = await out.post(NAME, b"{}", {})
     assert (outcome.error, outcome.address, len(resolver.asked)) == ("", "127.0.0.1", 1)
@@ -100,16 +100,16 @@ async def test_a_kept_connection_serves_no_send_whose_name_leads_elsewhere_by_no
         "svc_webhooks.http_client.client.is_public", lambda address: str(address) in ("127.0.0.1", "127.0.0.2")
     )
     resolver = Resolver(["127.0.0.1"], ["127.0.0.2"], ["10.0.0.1"])
-    async with receiver(authority.context("rebound.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
+    async with receiver(authority.context("rebound.example.com"), answering(200)) as endpoint:
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
         async with http_client(authority, {}, resolve=resolver) as out:
             outcomes = [await out.post(NAME, b"{}", {}) for _ in range(3)]
-    assert [(one.error, one.address) for one in outcomes] == [
+    assert [(outcome.error, outcome.address) for outcome in outcomes] == [
         ("", "127.0.0.1"),
         ("connect", "127.0.0.2"),  # no receiver listens there
         ("destination_refused", None),
     ]
-    assert (found.connections, len(found.requests)) == (1, 1)
+    assert (endpoint.connections, len(endpoint.requests)) == (1, 1)
 
 
 async def test_a_redirect_to_a_private_address_leads_nowhere(
@@ -119,11 +119,11 @@ async def test_a_redirect_to_a_private_address_leads_nowhere(
         for status in (301, 302, 303, 307, 308):
             answer = answering(status, b"", "Location: https://127.0.0.1/")
             async with (
-                receiver(authority.context("hooks.acme.com"), answer) as found,
-                http_client(authority, {"hooks.acme.com": ("127.0.0.1", found.port)}) as out,
+                receiver(authority.context("hooks.acme.com"), answer) as endpoint,
+                http_client(authority, {"hooks.acme.com": ("127.0.0.1", endpoint.port)}) as out,
             ):
                 outcome = await out.post("https://hooks.acme.com/", b"{}", {})
-            assert (outcome.status, outcome.error, len(found.requests)) == (status, "redirect", 1)
+            assert (outcome.status, outcome.error, len(endpoint.requests)) == (status, "redirect", 1)
     assert came == []
 
 
@@ -153,7 +153,7 @@ async def test_a_stored_destination_that_is_hostile_is_refused_on_record_and_nev
         "not a url",
         "",
     ]
-    before = {host: one.connections for host, one in receivers.items()}
+    before = {host: receiver.connections for host, receiver in receivers.items()}
     sub_ids = [(await client.create())[1]["entity_id"] for _ in stored]
     async with database.connection() as connection:
         for sub_id, url in zip(sub_ids, stored, strict=True):
@@ -164,7 +164,7 @@ async def test_a_stored_destination_that_is_hostile_is_refused_on_record_and_nev
         ((attempt,),) = [delivery.attempts for delivery in await client.deliveries(sub_id)]
         assert (attempt.error, attempt.address) == ("destination_refused", ""), url
         assert not attempt.HasField("connect_milliseconds") and not attempt.HasField("status")
-    assert {host: one.connections for host, one in receivers.items()} == before
+    assert {host: receiver.connections for host, receiver in receivers.items()} == before
 
 
 @pytest.mark.parametrize(
@@ -187,13 +187,13 @@ async def test_whatever_a_receiver_answers_is_kept_as_it_came_and_breaks_no_log(
 ) -> None:
     logged = service.webhooks.log.stat().st_size
     receivers["receiver.test"].answer = answering(500, body)
-    _, found, _ = await client.create()
+    _, subscription, _ = await client.create()
     await tickets.ticket_created(client.company_id)
     assert (await client.sweep())["failed"] == 1
     async with database.connection() as connection:
         kept = await connection.raw.fetchval("SELECT response_excerpt FROM attempt")
     assert kept == body[:4096]
-    ((attempt,),) = [delivery.attempts for delivery in await client.deliveries(found["entity_id"])]
+    ((attempt,),) = [delivery.attempts for delivery in await client.deliveries(subscription["entity_id"])]
     assert attempt.response_excerpt == body[:4096].decode(errors="replace")
     with service.webhooks.log.open("rb") as log:
         log.seek(logged)

@@ -82,8 +82,8 @@ async def test_one_address_without_a_route_is_no_fault_at_all_where_another_answ
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
-    async with receiver(authority.context("two.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
+    async with receiver(authority.context("two.example.com"), answering(200)) as endpoint:
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
         async with http_client(authority, {}, resolve=Resolver(["255.255.255.255", "127.0.0.1"])) as out:
             assert (await out.post("https://two.example.com/", b"{}", {})).succeeded
 
@@ -136,8 +136,8 @@ async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
     """For example, the process was stopped or starved: the response may have arrived in time."""
     monkeypatch.setattr("svc_webhooks.http_client.client.STALLED_SECONDS", 0.3)
     async with (
-        receiver(authority.context(), hanging) as found,
-        http_client(authority, found.override, deadline_seconds=0.3) as out,
+        receiver(authority.context(), hanging) as endpoint,
+        http_client(authority, endpoint.override, deadline_seconds=0.3) as out,
     ):
         attempt = asyncio.create_task(out.post(URL, b"{}", {}))
         await asyncio.sleep(0)  # it has begun
@@ -162,6 +162,9 @@ async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
     ],
 )
 async def test_a_header_never_becomes_two(authority: Authority, name: str, value: str) -> None:
-    async with receiver(authority.context(), answering(200)) as found, http_client(authority, found.override) as out:
+    async with (
+        receiver(authority.context(), answering(200)) as endpoint,
+        http_client(authority, endpoint.override) as out,
+    ):
         outcome = await out.post(URL, b"{}", {name: value})
-    assert (outcome.error, outcome.is_internal_fault, found.connections) == ("egress", True, 0)
+    assert (outcome.error, outcome.is_internal_fault, endpoint.connections) == ("egress", True, 0)

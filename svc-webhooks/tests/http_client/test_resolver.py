@@ -31,10 +31,10 @@ class Servers:
 
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
-    found = Servers()
-    monkeypatch.setattr("svc_webhooks.http_client.resolver.socket.getaddrinfo", found.getaddrinfo)
-    yield found
-    found.let_go.set()
+    dns_servers = Servers()
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.socket.getaddrinfo", dns_servers.getaddrinfo)
+    yield dns_servers
+    dns_servers.let_go.set()
 
 
 def names() -> Names[Sequence[str]]:
@@ -56,11 +56,11 @@ async def test_a_name_that_is_missing_is_not_a_resolver_that_fails(servers: Serv
 async def test_an_answer_is_kept_for_a_moment_and_a_failure_is_not(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = names()
+    resolver = names()
     for _ in range(3):
-        assert await found.find("hooks.acme.com")
+        assert await resolver.find("hooks.acme.com")
         with pytest.raises(NoAddress):
-            await found.find("nobody.acme.com")
+            await resolver.find("nobody.acme.com")
     assert servers.asked.count("hooks.acme.com.") == 1
     assert servers.asked.count("nobody.acme.com.") == 3
     monkeypatch.setattr("svc_webhooks.http_client.resolver.KEPT_SECONDS", 0.0)
@@ -72,11 +72,11 @@ async def test_an_answer_is_kept_for_a_moment_and_a_failure_is_not(
 async def test_names_that_hang_delay_no_other(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.resolver.LOOKUPS_MAX", 4)
     monkeypatch.setattr("svc_webhooks.http_client.resolver.SLOW_AFTER_SECONDS", 0.05)
-    found = names()
-    hanging = [asyncio.create_task(found.find(f"{number}.hangs.example")) for number in range(20)]
+    resolver = names()
+    hanging = [asyncio.create_task(resolver.find(f"{number}.hangs.example")) for number in range(20)]
     await asyncio.sleep(0)
     async with asyncio.timeout(PATIENCE_SECONDS):
-        assert all(await asyncio.gather(*(found.find(f"{number}.acme.com") for number in range(20))))
+        assert all(await asyncio.gather(*(resolver.find(f"{number}.acme.com") for number in range(20))))
     assert not any(task.done() for task in hanging)
     servers.let_go.set()
     assert all(await asyncio.gather(*hanging))
@@ -86,27 +86,27 @@ async def test_a_name_that_hangs_is_asked_for_once_however_many_give_it_up(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.resolver.RESOLVE_SECONDS_MAX", 0.05)
-    found = names()
+    resolver = names()
     for _ in range(5):
         with pytest.raises(ResolverFault):
-            await found.find("one.hangs.example")
+            await resolver.find("one.hangs.example")
     assert servers.asked == ["one.hangs.example."]
     servers.let_go.set()
     monkeypatch.setattr("svc_webhooks.http_client.resolver.RESOLVE_SECONDS_MAX", 5.0)
-    assert await found.find("one.hangs.example")
+    assert await resolver.find("one.hangs.example")
 
 
 async def test_there_are_only_so_many_threads(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.resolver.THREADS_MAX", 3)
-    found = names()
-    hanging = [asyncio.create_task(found.find(f"{number}.hangs.example")) for number in range(3)]
+    resolver = names()
+    hanging = [asyncio.create_task(resolver.find(f"{number}.hangs.example")) for number in range(3)]
     while len(servers.asked) < 3:  # noqa: ASYNC110 - threads set no event
         await asyncio.sleep(0.01)
     with pytest.raises(ResolverFault):
-        await found.find("hooks.acme.com")
+        await resolver.find("hooks.acme.com")
     servers.let_go.set()
     await asyncio.gather(*hanging)
-    assert await found.find("hooks.acme.com")
+    assert await resolver.find("hooks.acme.com")
 
 
 async def test_a_party_whose_names_hang_holds_no_lookup_of_another_up(
@@ -116,11 +116,11 @@ async def test_a_party_whose_names_hang_holds_no_lookup_of_another_up(
     monkeypatch.setattr("svc_webhooks.http_client.resolver.THREADS_MAX", 12)
     monkeypatch.setattr("svc_webhooks.http_client.resolver.SLOW_AFTER_SECONDS", 60.0)
     monkeypatch.setattr("svc_webhooks.http_client.resolver.RESOLVE_SECONDS_MAX", 60.0)
-    found = names()
-    hanging = [asyncio.create_task(found.find(f"{number}.hangs.example", party=1)) for number in range(20)]
+    resolver = names()
+    hanging = [asyncio.create_task(resolver.find(f"{number}.hangs.example", party=1)) for number in range(20)]
     while len(servers.asked) < 6:  # noqa: ASYNC110 - threads set no event
         await asyncio.sleep(0.01)
-    assert await asyncio.wait_for(found.find("hooks.acme.com", party=2), 30)
+    assert await asyncio.wait_for(resolver.find("hooks.acme.com", party=2), 30)
     assert len(servers.asked) == 7  # the other 14 wait
     servers.let_go.set()
     assert all(await asyncio.gather(*hanging))
@@ -130,12 +130,12 @@ async def test_a_party_whose_names_hang_leaves_threads_to_others(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.resolver.THREADS_MAX", 3)
-    found = SystemResolver()
-    hanging = [asyncio.create_task(found(f"{number}.hangs.example", 1)) for number in range(3)]
+    resolver = SystemResolver()
+    hanging = [asyncio.create_task(resolver(f"{number}.hangs.example", 1)) for number in range(3)]
     await asyncio.sleep(0)
     with pytest.raises(ResolverFault):
-        await found("hooks.acme.com", 1)
-    assert await found("hooks.acme.com", 2)
+        await resolver("hooks.acme.com", 1)
+    assert await resolver("hooks.acme.com", 2)
     servers.let_go.set()
     await asyncio.gather(*hanging)
-    assert await found("hooks.acme.com", 1)
+    assert await resolver("hooks.acme.com", 1)

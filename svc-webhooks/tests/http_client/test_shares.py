@@ -61,7 +61,7 @@ async def test_who_holds_fewest_goes_first_then_who_waits_longest() -> None:
     for _ in range(3):
         assert await turns.enter(1)
     assert await turns.enter(2)
-    waiting = [asyncio.create_task(enter(*one)) for one in ((1, "1a"), (1, "1b"), (3, "3a"), (2, "2a"))]
+    waiting = [asyncio.create_task(enter(*entrant)) for entrant in ((1, "1a"), (1, "1b"), (3, "3a"), (2, "2a"))]
     await asyncio.sleep(0)
     for party in (1, 2, 1, 1):
         turns.leave(party)

@@ -84,8 +84,8 @@ def test_dead_lettered_stays_until_a_success(health: SubscriptionHealth) -> None
         assert rules.after_success(dead) == SubscriptionHealth(HEALTHY, 0)
 
 
-def happens(what: str, health: SubscriptionHealth, sweep: datetime.datetime = SWEEPS[4]) -> SubscriptionHealth:
-    match what:
+def happens(happening: str, health: SubscriptionHealth, sweep: datetime.datetime = SWEEPS[4]) -> SubscriptionHealth:
+    match happening:
         case "success":
             return rules.after_success(health, sweep)
         case "pause":
@@ -93,7 +93,7 @@ def happens(what: str, health: SubscriptionHealth, sweep: datetime.datetime = SW
         case "resume":
             return rules.resumed()
         case _:
-            return rules.after_failure(health, parked=what == "parks", sweep=sweep)
+            return rules.after_failure(health, parked=happening == "parks", sweep=sweep)
 
 
 HAPPENINGS = ("success", "failure", "parks", "pause", "resume")
@@ -110,7 +110,7 @@ TRANSITIONS = {
 
 @pytest.mark.parametrize("health", TRANSITIONS, ids=str)
 def test_every_health_goes_where_the_table_says(health: SubscriptionHealth) -> None:
-    after = tuple(happens(what, health).health for what in HAPPENINGS)
+    after = tuple(happens(happening, health).health for happening in HAPPENINGS)
     assert after == TRANSITIONS[health]
 
 
@@ -121,22 +121,22 @@ def test_the_table_of_transitions_names_every_health() -> None:
 @given(st.lists(st.tuples(st.sampled_from(HAPPENINGS), st.sampled_from(SWEEPS)), max_size=60))
 def test_health_follows_from_what_happened_since_the_last_turning_point(story: list[tuple[str, Any]]) -> None:
     """A pause lasts until the resume; a success or a resume resets all earlier failures. Sweeps are over in turn."""
-    story = sorted(story, key=lambda one: one[1])
+    story = sorted(story, key=lambda step: step[1])
     health = rules.HEALTHY_AGAIN
-    for what, sweep in story:
-        health = happens(what, health, sweep)
+    for happening, sweep in story:
+        health = happens(happening, health, sweep)
     paused = False
     since: list[str] = []
     counted: set[Any] = set()
     delivering: Any = None
-    for what, sweep in story:
-        if what in ("pause", "resume"):
-            paused, since, counted, delivering = what == "pause", [], set(), None
-        elif not paused and what == "success":
+    for happening, sweep in story:
+        if happening in ("pause", "resume"):
+            paused, since, counted, delivering = happening == "pause", [], set(), None
+        elif not paused and happening == "success":
             delivering = sweep if since else delivering
             since, counted = [], set()
         elif not paused:
-            since.append(what)
+            since.append(happening)
             counted |= {sweep} - {delivering}
     dead = "parks" in since or len(counted) >= 5
     expected = PAUSED if paused else HEALTHY if not since else DEAD_LETTERED if dead else RETRYING
@@ -145,8 +145,8 @@ def test_health_follows_from_what_happened_since_the_last_turning_point(story: l
 
 @given(healths, st.lists(st.tuples(st.sampled_from(HAPPENINGS), st.sampled_from(SWEEPS))))
 def test_health_and_failures_always_agree(health: SubscriptionHealth, story: list[tuple[str, Any]]) -> None:
-    for what, sweep in story:
-        health = happens(what, health, sweep)
+    for happening, sweep in story:
+        health = happens(happening, health, sweep)
         assert (health.failures_in_a_row == 0) == (health.health in (HEALTHY, PAUSED))
         assert len(health.failed_sweeps) <= min(5, health.failures_in_a_row)
         assert health.health != RETRYING or len(health.failed_sweeps) < 5

@@ -33,8 +33,8 @@ async def mended(service: Harness) -> AsyncIterator[None]:
 
 
 async def subscribed(client: Client) -> int:
-    found: int = (await client.create())[1]["entity_id"]
-    return found
+    sub_id: int = (await client.create())[1]["entity_id"]
+    return sub_id
 
 
 async def with_history(database: Database, client: Client, tickets: Producer, deliveries: int) -> int:
@@ -43,20 +43,20 @@ async def with_history(database: Database, client: Client, tickets: Producer, de
     for_days = [str(uuid.UUID(await tickets.ticket_created(client.company_id))) for _ in range(2)]
     await client.sweep()
     async with database.transaction() as connection:
-        for one, rows in ((sub_id, deliveries), (other, 10)):
-            await connection.raw.execute("DELETE FROM attempt WHERE subscription_id = $1", one)
-            await connection.raw.execute("DELETE FROM delivery WHERE subscription_id = $1", one)
+        for subscription_id, rows in ((sub_id, deliveries), (other, 10)):
+            await connection.raw.execute("DELETE FROM attempt WHERE subscription_id = $1", subscription_id)
+            await connection.raw.execute("DELETE FROM delivery WHERE subscription_id = $1", subscription_id)
             await connection.raw.execute(
                 "INSERT INTO delivery (event_id, subscription_id, state, settled_at, attempts, rung)"
                 " SELECT (overlay($1::text placing lpad(to_hex(n), 12, '0') from 25))::uuid, $2, 'succeeded', now(),"
                 " 2, 2 FROM generate_series(1, $3::int) n",
-                for_days[0], one, rows,
+                for_days[0], subscription_id, rows,
             )  # fmt: skip
             await connection.raw.execute(
                 "INSERT INTO attempt (event_id, subscription_id, number, started_at, duration_milliseconds, status,"
                 " error, response_excerpt, state) SELECT event_id, subscription_id, number, now(), 1, 200, '', '',"
                 " 'succeeded' FROM delivery, generate_series(1, 2) number WHERE subscription_id = $1",
-                one,
+                subscription_id,
             )
     return sub_id
 
@@ -81,12 +81,12 @@ async def erased(database: Database, sub_id: int) -> None:
 
 async def total(database: Database) -> int:
     async with database.connection() as connection:
-        found: int = await connection.raw.fetchval("SELECT count(*) FROM delivery")
-        return found
+        count: int = await connection.raw.fetchval("SELECT count(*) FROM delivery")
+        return count
 
 
 async def listed_without(client: Client, sub_id: int) -> bool:
-    return sub_id not in [one["entity_id"] for one in await client.subscriptions()]
+    return sub_id not in [subscription["entity_id"] for subscription in await client.subscriptions()]
 
 
 async def test_a_short_history_is_gone_when_the_delete_is_answered(
@@ -127,9 +127,9 @@ async def test_killed_meanwhile_it_is_finished_by_the_next_process(
     with pytest.raises(grpc.aio.AioRpcError):
         await client.delete(sub_id)
     await service.webhooks.killed()
-    found = await left(database, sub_id)
+    remaining = await left(database, sub_id)
     gone = DELIVERIES_OF_A_BATCH if point == "erasure-batch" else 0
-    assert found == {"delivery": LONG - gone, "attempt": 2 * (LONG - gone), "erasure": 1}
+    assert remaining == {"delivery": LONG - gone, "attempt": 2 * (LONG - gone), "erasure": 1}
     service.webhooks.start()
     await service.webhooks.serving()
     await erased(database, sub_id)

@@ -21,10 +21,10 @@ KEYS += ["created_at", "source"]
 
 
 async def refused(client: Client, body: Any = None, **options: Any) -> tuple[int, str]:
-    with pytest.raises(Refusal) as found:
+    with pytest.raises(Refusal) as caught:
         await client.create(body, **options)
-    assert found.value.message.endswith(".")
-    return found.value.status, found.value.code
+    assert caught.value.message.endswith(".")
+    return caught.value.status, caught.value.code
 
 
 async def test_the_first_answer_holds_the_secret_as_its_last_key(client: Client) -> None:
@@ -179,12 +179,12 @@ async def test_a_name_that_does_not_resolve_is_refused_or_a_fault_of_ours(client
 async def test_a_list_is_paged_by_id_and_never_shows_a_secret(client: Client) -> None:
     created = [(await client.create())[1]["entity_id"] for _ in range(5)]
     first = await client.page(limit=3)
-    assert [one["entity_id"] for one in json.loads(first.data)] == created[:3]
+    assert [subscription["entity_id"] for subscription in json.loads(first.data)] == created[:3]
     second = await client.page(first.next_after_id, 3)
-    assert [one["entity_id"] for one in json.loads(second.data)] == created[3:]
+    assert [subscription["entity_id"] for subscription in json.loads(second.data)] == created[3:]
     assert not second.HasField("next_after_id")
-    for one in (*json.loads(first.data), *json.loads(second.data)):
-        assert list(one) == KEYS
+    for subscription in (*json.loads(first.data), *json.loads(second.data)):
+        assert list(subscription) == KEYS
 
 
 async def test_a_full_last_page_ends(client: Client) -> None:
@@ -205,10 +205,10 @@ async def test_another_company_sees_and_deletes_nothing(client: Client) -> None:
     assert await other.subscriptions() == []
     sentences = set()
     for unknown in (sub_id, 10**15, 0, -1):
-        with pytest.raises(Refusal) as found:
+        with pytest.raises(Refusal) as caught:
             await other.delete(unknown)
-        assert (found.value.status, found.value.code) == (404, "not_found")
-        sentences.add(found.value.message)
+        assert (caught.value.status, caught.value.code) == (404, "not_found")
+        sentences.add(caught.value.message)
     assert sentences == {"No webhook subscription with that id is visible to this key; check the id and the key."}
     assert len(await client.subscriptions()) == 1
 
@@ -222,8 +222,8 @@ async def test_a_delete_takes_the_history_along(client: Client, database: Databa
     async with database.connection() as connection:
         for table in ("subscription", "delivery", "attempt"):
             column = "id" if table == "subscription" else "subscription_id"
-            found = await connection.raw.fetch(f"SELECT {column} FROM {table}")
-            assert [row[0] for row in found] == [kept], table
+            rows = await connection.raw.fetch(f"SELECT {column} FROM {table}")
+            assert [row[0] for row in rows] == [kept], table
     with pytest.raises(Refusal):
         await client.delete(sub_id)
 
@@ -244,9 +244,11 @@ async def test_no_secret_is_in_the_database_or_the_logs(client: Client, database
 
         async def rows_with(table: str, text: str) -> Any:
             """The number of rows that contain the text in any column, as text or as bytes."""
-            found = f"SELECT count(*) FROM {table} AS whole WHERE position($1 IN whole::text) > 0"
+            statement = f"SELECT count(*) FROM {table} AS whole WHERE position($1 IN whole::text) > 0"
             hexadecimal = text.encode().hex()
-            return await connection.raw.fetchval(found, text) + await connection.raw.fetchval(found, hexadecimal)
+            return await connection.raw.fetchval(statement, text) + await connection.raw.fetchval(
+                statement, hexadecimal
+            )
 
         for table in tables.metadata.tables:
             assert await rows_with(table, secret.removeprefix(body["secret_prefix"])) == 0, table
@@ -304,10 +306,10 @@ async def test_a_company_has_a_thousand_at_most(client: Client, database: Databa
     """Before: any number."""
     first, *_ = await many_subscriptions(client, database, 999)
     _, created, _ = await client.create(key="the last one")
-    with pytest.raises(Refusal) as found:
+    with pytest.raises(Refusal) as caught:
         await client.create(key="one too many")
-    assert (found.value.status, found.value.code) == (422, "invalid_request")
-    assert found.value.message == "A company has at most 1,000 webhook subscriptions; delete one that is not needed."
+    assert (caught.value.status, caught.value.code) == (422, "invalid_request")
+    assert caught.value.message == "A company has at most 1,000 webhook subscriptions; delete one that is not needed."
     assert (await client.create(key="the last one"))[1]["entity_id"] == created["entity_id"]  # a replay is no new one
     assert (await client.of(client.company_id + 700).create())[0] == 201
     await client.delete(first)
@@ -323,8 +325,8 @@ async def test_many_at_once_are_counted_one_after_another(client: Client, databa
         except Refusal as refusal:
             return refusal.status
 
-    found = await asyncio.gather(*(attempt(f"key {number}") for number in range(20)))
-    assert (found.count(201), found.count(422)) == (5, 15)
+    answers = await asyncio.gather(*(attempt(f"key {number}") for number in range(20)))
+    assert (answers.count(201), answers.count(422)) == (5, 15)
     async with database.connection() as connection:
         counted = "SELECT count(*) FROM subscription WHERE company_id = $1"
         assert await connection.raw.fetchval(counted, client.company_id) == 1000
@@ -341,6 +343,6 @@ async def test_the_last_one_that_is_requested_many_times_at_once_is_created_and_
         except Refusal as refusal:
             return refusal.code
 
-    found = await asyncio.gather(*(attempt() for _ in range(20)))
-    assert found.count("created") == 1
-    assert set(found) <= {"created", "replayed", "idempotency_in_progress"}
+    answers = await asyncio.gather(*(attempt() for _ in range(20)))
+    assert answers.count("created") == 1
+    assert set(answers) <= {"created", "replayed", "idempotency_in_progress"}

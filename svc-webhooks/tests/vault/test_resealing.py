@@ -58,13 +58,13 @@ async def reseal(client: Client) -> dict[str, Any]:
 
 def seals(service: Harness) -> set[tuple[str, str, float]]:
     """Key id, whether it opens, and number of secrets, from the metrics."""
-    found = set()
+    key_ids = set()
     for line in service.webhooks.metrics().splitlines():
         if line.startswith("makeready_webhooks_secrets{"):
             labels, _, value = line.partition(" ")
             words = labels.split('"')
-            found.add((words[1], words[3], float(value)))
-    return found
+            key_ids.add((words[1], words[3], float(value)))
+    return key_ids
 
 
 async def test_a_key_is_replaced_without_a_delivery_that_is_not_verified(
@@ -114,8 +114,8 @@ async def test_a_key_is_replaced_without_a_delivery_that_is_not_verified(
     await delivers()
     await with_ring(service, NEW_KEY)
     await delivers()
-    for one in await client.subscriptions():
-        assert one["health"] == "healthy"
+    for subscription in await client.subscriptions():
+        assert subscription["health"] == "healthy"
     deliveries = await client.deliveries((await client.subscriptions())[0]["entity_id"])
     errors = [[attempt.error for attempt in delivery.attempts] for delivery in deliveries]
     assert sorted(errors) == [[""], [""], [""], [""], ["vault", ""]]
@@ -135,9 +135,9 @@ async def test_a_rotation_beside_it_wins(client: Client, database: Database) -> 
         await asyncio.wait({resealing}, timeout=0.5)  # short: it waits for the lock
         assert not resealing.done()
     assert (await resealing).resealed == 1
-    found = {row.id: row for row in await queries.secrets_sealed(database, 0, 10)}
-    assert found[sub_id].secret_sealed == rotated.sealed
-    assert found[other].secret_key_id == "k2"
+    sealed = {row.id: row for row in await queries.secrets_sealed(database, 0, 10)}
+    assert sealed[sub_id].secret_sealed == rotated.sealed
+    assert sealed[other].secret_key_id == "k2"
 
 
 async def test_several_at_once_leave_each_secret_sealed_once(client: Client, database: Database) -> None:
@@ -145,14 +145,14 @@ async def test_several_at_once_leave_each_secret_sealed_once(client: Client, dat
         await client.create()
     newer = Vault({"k2": NEW, "k1": OLD})
     services = [vault_service(database, newer) for _ in range(4)]
-    done = await asyncio.gather(*(one.ResealSecrets(pb.ResealSecretsRequest(), CALL) for one in services))
-    assert sum(one.resealed for one in done) == 20
+    done = await asyncio.gather(*(service.ResealSecrets(pb.ResealSecretsRequest(), CALL) for service in services))
+    assert sum(answer.resealed for answer in done) == 20
     log = await database.rows(Statement(select(tables.audit).where(tables.audit.c.company_id == client.company_id)))
     assert len(log) == len({row["subject_id"] for row in log}) == 20
     assert {(row["actor"], row["action"], row["before"], row["after"]) for row in log} == {
         ("operator", "subscription.secret_resealed", '{"secret_key_id": "k1"}', '{"secret_key_id": "k2"}')
     }
-    assert {tuple(one.keys_needed) for one in done} == {()}
+    assert {tuple(answer.keys_needed) for answer in done} == {()}
 
 
 async def test_another_key_under_the_same_id_is_reported(client: Client, database: Database) -> None:
