@@ -24,9 +24,9 @@ class Applier:
     async def apply(self, connection: Connection, events: Sequence[pb.Event]) -> None:
         failed = [event for event in events if event.HasField("inspection_row_failed")]
         references = [event.references for event in events if event.HasField("references")]
-        await put_references(connection, [*references, *(one.inspection_row_failed.places for one in failed)])
+        await put_references(connection, [*references, *(event.inspection_row_failed.places for event in failed)])
         # All writers take ticket numbers in the order of property ids, so they cannot deadlock.
-        for event in sorted(failed, key=lambda one: one.inspection_row_failed.property_id):
+        for event in sorted(failed, key=lambda event: event.inspection_row_failed.property_id):
             with traces.within(event.traceparent):
                 await self._failed_rows.open(connection, event)
         for event in events:

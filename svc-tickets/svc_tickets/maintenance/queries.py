@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Date, Integer, and_, func, literal_column, select, tuple_
+from sqlalchemy import BigInteger, ColumnElement, Date, Integer, and_, func, literal_column, select, tuple_
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
-from chassis.db.statements import Query, Statement, param
+from chassis.db.statements import Expression, Query, Statement, param
 from chassis.imports.importer import ImportTable
 from chassis.writes.editing import EditableTable
 from svc_tickets import schema
@@ -54,13 +54,13 @@ _PROPERTY = Statement(select(t.pm_task.c.property_id).where(*_same))
 
 async def property_of(database: Database, company_id: int, pm_task_id: int) -> int | None:
     """The property of a task; None if the task does not exist."""
-    found: int | None = await database.value(_PROPERTY, company_id=company_id, entity_id=pm_task_id)
-    return found
+    property_id: int | None = await database.value(_PROPERTY, company_id=company_id, entity_id=pm_task_id)
+    return property_id
 
 
 # One statement for each combination of filters and order.
 
-FILTERS: Mapping[str, Any] = {
+FILTERS: Mapping[str, Expression] = {
     "open": _is_open,
     "closed": t.pm_task.c.status != literal_column("'Open'"),
     "property_id": t.pm_task.c.property_id == param("property_id", BigInteger),
@@ -93,7 +93,7 @@ def _page_of(order: str, names: frozenset[str]) -> Statement:
 
 
 async def tasks_page(
-    database: Database, company_id: int, after_id: int, rows: int, filters: Mapping[str, Any]
+    database: Database, company_id: int, after_id: int, rows: int, filters: Mapping[str, object]
 ) -> list[Record]:
     """Rows of TASKS, ascending by id. filters: by name of FILTERS; the value of "open" and "closed" does not count."""
     values = {name: value for name, value in filters.items() if name not in ("open", "closed")}
@@ -106,7 +106,7 @@ async def tasks_by_due(
     company_id: int,
     last: tuple[datetime.date, int],
     rows: int,
-    filters: Mapping[str, Any],
+    filters: Mapping[str, object],
     *,
     backwards: bool,
 ) -> list[Record]:
@@ -125,7 +125,7 @@ class DueCounts(NamedTuple):
     later: int
 
 
-def _counts(*where: Any) -> Query[DueCounts]:
+def _counts(*where: ColumnElement[bool]) -> Query[DueCounts]:
     due, today, week_end = t.pm_task.c.due_date, param("today", Date), param("week_end", Date)
     count = func.count()
     return Query(
@@ -145,12 +145,12 @@ async def due_counts(
     database: Database, company_id: int, property_id: int | None, today: datetime.date, week_end: datetime.date
 ) -> DueCounts:
     """week_end: the last day that counts as this week. Reads the open tasks."""
-    values: dict[str, Any] = {"company_id": company_id, "today": today, "week_end": week_end}
+    values: dict[str, object] = {"company_id": company_id, "today": today, "week_end": week_end}
     if property_id is not None:
         values["property_id"] = property_id
-    found = await _COUNTS[property_id is not None].row(database, **values)
-    assert found is not None
-    return found
+    counts = await _COUNTS[property_id is not None].row(database, **values)
+    assert counts is not None
+    return counts
 
 
 # How many tasks of a chain are read in each direction.
@@ -161,11 +161,11 @@ def _chain(*, later: bool) -> Statement:
     """The tasks before or after one, the nearest first."""
     start = select(t.pm_task.c.id, t.pm_task.c.previous_id, literal_column("0", Integer).label("step"))
     chain = start.where(*_same).cte("chain", recursive=True)
-    one = t.pm_task.alias("one")
-    step = one.c.previous_id == chain.c.id if later else one.c.id == chain.c.previous_id
-    following = select(one.c.id, one.c.previous_id, chain.c.step + literal_column("1"))
+    neighbour = t.pm_task.alias("neighbour")
+    step = neighbour.c.previous_id == chain.c.id if later else neighbour.c.id == chain.c.previous_id
+    following = select(neighbour.c.id, neighbour.c.previous_id, chain.c.step + literal_column("1"))
     chain = chain.union_all(
-        following.where(one.c.company_id == _company_id, step, chain.c.step < literal_column(str(CHAIN_ROWS)))
+        following.where(neighbour.c.company_id == _company_id, step, chain.c.step < literal_column(str(CHAIN_ROWS)))
     )
     of_chain = select(chain.c.id).where(chain.c.step > literal_column("0")).scalar_subquery()
     in_chain = t.pm_task.c.id == func.any(func.array(of_chain, type_=ARRAY(BigInteger)))
@@ -191,23 +191,23 @@ class Chain(NamedTuple):
 
 
 async def task_with_chain(database: Database, company_id: int, pm_task_id: int) -> Chain | None:
-    one = {"company_id": company_id, "entity_id": pm_task_id}
+    key = {"company_id": company_id, "entity_id": pm_task_id}
     async with database.connection() as connection:
-        task = await connection.row(EDITED, **one)
+        task = await connection.row(EDITED, **key)
         if task is None:
             return None
-        return Chain(task, await connection.rows(_EARLIER, **one), await connection.rows(_LATER, **one))
+        return Chain(task, await connection.rows(_EARLIER, **key), await connection.rows(_LATER, **key))
 
 
 async def asset_name(database: Database, company_id: int, asset_id: int) -> str | None:
-    found: str | None = await database.value(_ASSET_NAME, company_id=company_id, id=asset_id)
-    return found
+    name: str | None = await database.value(_ASSET_NAME, company_id=company_id, id=asset_id)
+    return name
 
 
 # Sweeps.
 
 
-def due(day: Any, _now: Any) -> tuple[Any, ...]:
+def due(day: Expression, _now: Expression) -> tuple[ColumnElement[bool], ...]:
     """See `chassis.schedule.overdue.Due`."""
     return (_is_open, t.pm_task.c.stale_at.is_(None), t.pm_task.c.due_date < day)
 
@@ -250,5 +250,5 @@ _TIMEZONE = Statement(
 
 async def timezone(connection: Connection | Database, company_id: int) -> str | None:
     """The company's timezone; None while the replica lacks the company."""
-    found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
-    return found
+    timezone: str | None = await connection.value(_TIMEZONE, company_id=company_id)
+    return timezone

@@ -72,13 +72,13 @@ def check_open(status: str) -> None:
         raise invalid_request("Only an open task can be changed; this one is not open any more.", "status", 422)
 
 
-def closes(status: str, wanted: str) -> bool:
+def closes(status: str, target: str) -> bool:
     """Whether the task's status changes to `wanted`; False if it already has it. Raises Refusal unless the task is
     open."""
-    if status == wanted:
+    if status == target:
         return False
     if status != "Open":
-        raise Refusal(422, "invalid_request", f"The task is {status}; only an open one can become {wanted}.")
+        raise Refusal(422, "invalid_request", f"The task is {status}; only an open one can become {target}.")
     return True
 
 

@@ -68,12 +68,12 @@ class PmTasksService:
         )
 
     async def AddPmTask(self, request: pb.AddPmTaskRequest, call: Call) -> pb.AddPmTaskResponse:
-        wanted = bodies.check(inputs.PmTaskNew, fields(request, *inputs.PmTaskNew.__struct_fields__))
-        rules.check_place(wanted.unit_id, wanted.area)
-        comes = rules.round_of(wanted.due_date, wanted.repeat_days, wanted.repeat_months)
-        place = (wanted.property_id, wanted.unit_id, wanted.asset_id)
+        new = bodies.check(inputs.PmTaskNew, fields(request, *inputs.PmTaskNew.__struct_fields__))
+        rules.check_place(new.unit_id, new.area)
+        comes = rules.round_of(new.due_date, new.repeat_days, new.repeat_months)
+        place = (new.property_id, new.unit_id, new.asset_id)
         await places.find(self.database, self.replicas, company_id(call), *place)
-        values = msgspec.structs.asdict(wanted) | {"day_of_month": comes.day_of_month}
+        values = msgspec.structs.asdict(new) | {"day_of_month": comes.day_of_month}
 
         async def work(command: Command) -> pb.AddPmTaskResponse:
             saved = await self.editor.save_new(command, values)
@@ -83,19 +83,19 @@ class PmTasksService:
 
     async def UpdatePmTask(self, request: pb.UpdatePmTaskRequest, call: Call) -> pb.UpdatePmTaskResponse:
         names = fields(request, *inputs.PmTaskChange.__struct_fields__)
-        wanted = bodies.check(inputs.PmTaskChange, names)
-        given = {name: getattr(wanted, name) for name in names}
+        requested = bodies.check(inputs.PmTaskChange, names)
+        values = {name: getattr(requested, name) for name in names}
         for name in _REQUIRED:
-            if name in given and given[name] is None:
+            if name in values and values[name] is None:
                 raise invalid_request(f"{name} can't be cleared.", name)
-        rules.check_place(wanted.unit_id, wanted.area)
-        await self._find_of(company_id(call), request.pm_task_id, given)
+        rules.check_place(requested.unit_id, requested.area)
+        await self._find_of(company_id(call), request.pm_task_id, values)
 
         async def change(command: Command, locked: LockedTask) -> PmTask:
             row = locked.row
             rules.check_open(row["status"])
-            after = _changed(row, given)
-            place = (row["property_id"], given.get("unit_id"), given.get("asset_id"))
+            after = _changed(row, values)
+            place = (row["property_id"], values.get("unit_id"), values.get("asset_id"))
             fault = await places.fault(command.connection, command.company_id, *place)
             if fault is not None:  # the task's property changed in the meantime
                 raise fault
@@ -150,31 +150,31 @@ class PmTasksService:
         return answer
 
     async def _list_by_due(
-        self, request: pb.ListPmTasksRequest, company: int, limit: int, filters: Mapping[str, Any]
+        self, request: pb.ListPmTasksRequest, company: int, limit: int, filters: Mapping[str, object]
     ) -> pb.ListPmTasksResponse:
         if request.HasField("after") and request.HasField("before"):
             raise invalid_request("Give after or before, not both.", "before")
         backwards = bool(request.before)
         last = rules.read_cursor(request.after or request.before)
         rows = await q.tasks_by_due(self.database, company, last, limit + 1, filters, backwards=backwards)
-        has_more, shown = len(rows) > limit, rows[:limit]
+        has_more, page = len(rows) > limit, rows[:limit]
         if backwards:
-            shown.reverse()
-        answer = pb.ListPmTasksResponse(tasks=self._messages(shown))
-        if shown and (backwards or has_more):
+            page.reverse()
+        answer = pb.ListPmTasksResponse(tasks=self._messages(page))
+        if page and (backwards or has_more):
             answer.next = rules.cursor(answer.tasks[-1].due_date, answer.tasks[-1].pm_task_id)
-        if shown and (has_more if backwards else bool(request.after)):
+        if page and (has_more if backwards else bool(request.after)):
             answer.previous = rules.cursor(answer.tasks[0].due_date, answer.tasks[0].pm_task_id)
         return answer
 
     async def GetPmTask(self, request: pb.GetPmTaskRequest, call: Call) -> pb.GetPmTaskResponse:
         company = company_id(call)
-        found = await q.task_with_chain(self.database, company, request.pm_task_id)
-        if found is None:
+        chain = await q.task_with_chain(self.database, company, request.pm_task_id)
+        if chain is None:
             raise _no_such_task()
-        (task,) = self._messages([found.task])
+        (task,) = self._messages([chain.task])
         answer = pb.GetPmTaskResponse(
-            task=task, earlier=self._messages(found.earlier), later=self._messages(found.later)
+            task=task, earlier=self._messages(chain.earlier), later=self._messages(chain.later)
         )
         if task.HasField("asset_id"):
             name = await q.asset_name(self.database, company, task.asset_id)
@@ -189,7 +189,7 @@ class PmTasksService:
         of_property = request.property_id if request.HasField("property_id") else None
         week_end = today + datetime.timedelta(days=6)
         counts = await q.due_counts(self.database, company, of_property, today, week_end)
-        filters: dict[str, Any] = {"open": True}
+        filters: dict[str, object] = {"open": True}
         if of_property is not None:
             filters["property_id"] = of_property
         following = await q.tasks_by_due(self.database, company, (today, 0), 1, filters, backwards=False)
@@ -221,31 +221,32 @@ class PmTasksService:
 
         return await self.commands.run(call, request, response, run)  # type: ignore[arg-type]
 
-    async def _find_of(self, company: int, pm_task_id: int, given: Mapping[str, Any]) -> None:
+    async def _find_of(self, company: int, pm_task_id: int, values: Mapping[str, Any]) -> None:
         """Makes sure that the replicas have the places that a change names. Raises Refusal 404."""
-        if not any(given.get(name) for name in ("unit_id", "asset_id")):
+        if not any(values.get(name) for name in ("unit_id", "asset_id")):
             return
         property_id = await q.property_of(self.database, company, pm_task_id)
         if property_id is None:
             raise _no_such_task()
-        place = (property_id, given.get("unit_id"), given.get("asset_id"))
+        place = (property_id, values.get("unit_id"), values.get("asset_id"))
         await places.find(self.database, self.replicas, company, *place)
 
 
-def _filters(request: Any) -> dict[str, Any]:
+def _filters(request: pb.ListPmTasksRequest) -> dict[str, object]:
     """The filters of a list of tasks, by name of `queries.FILTERS`. Raises Refusal for a text that is no date."""
-    filters: dict[str, Any] = {}
+    message: Message = request
+    filters: dict[str, object] = {}
     if request.HasField("open"):
         filters["open" if request.open else "closed"] = True
-    filters |= {name: getattr(request, name) for name in _PLACES if request.HasField(name)}
-    return filters | {name: rules.read_date(getattr(request, name), name) for name in _DUE if request.HasField(name)}
+    filters |= {name: getattr(request, name) for name in _PLACES if message.HasField(name)}
+    return filters | {name: rules.read_date(getattr(request, name), name) for name in _DUE if message.HasField(name)}
 
 
-def _changed(row: Record, given: Mapping[str, Any]) -> dict[str, Any]:
+def _changed(row: Record, values: Mapping[str, Any]) -> dict[str, Any]:
     """The planned columns after the change. A field that is set clears its alternative. Raises Refusal."""
-    after: dict[str, Any] = {name: row[name] for name in q.PLANNED} | dict(given)
+    after: dict[str, Any] = {name: row[name] for name in q.PLANNED} | dict(values)
     for name, other in _INSTEAD.items():
-        if given.get(name) is not None and given.get(other) is None:
+        if values.get(name) is not None and values.get(other) is None:
             after[other] = None
     comes = rules.round_of(after["due_date"], after["repeat_days"], after["repeat_months"])
     if row["repeat_months"] is None or after["due_date"] != row["due_date"]:

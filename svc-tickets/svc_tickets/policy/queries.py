@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import BigInteger, Boolean, ColumnElement, Label, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
@@ -34,8 +34,8 @@ _SAVE = Statement(
 
 async def policy(database: Database, company_id: int) -> Policy:
     """The company's policy."""
-    found = await _READ.row(database, company_id=company_id)
-    return found or Policy(False, rules.STALE_AFTER_HOURS)
+    policy = await _READ.row(database, company_id=company_id)
+    return policy or Policy(False, rules.STALE_AFTER_HOURS)
 
 
 async def policy_for_update(connection: Connection, company_id: int) -> Policy:
@@ -46,14 +46,14 @@ async def policy_for_update(connection: Connection, company_id: int) -> Policy:
     return policy
 
 
-async def save_policy(connection: Connection, company_id: int, **policy: Any) -> None:
-    await connection.execute(_SAVE, company_id=company_id, **policy)
+async def save_policy(connection: Connection, company_id: int, policy: Policy) -> None:
+    await connection.execute(_SAVE, company_id=company_id, **policy._asdict())
 
 
 def photo_required(company_id: ColumnElement[int]) -> Label[bool]:
     """For statements on tickets of this company: whether it requires a photo to complete a ticket."""
-    own = select(ticket_policy.c.photo_required_to_complete).where(ticket_policy.c.company_id == company_id)
-    return func.coalesce(own.scalar_subquery(), text("false"), type_=Boolean).label("photo_required")
+    required = select(ticket_policy.c.photo_required_to_complete).where(ticket_policy.c.company_id == company_id)
+    return func.coalesce(required.scalar_subquery(), text("false"), type_=Boolean).label("photo_required")
 
 
 _THRESHOLD = Statement(select(ticket_policy.c.stale_after_hours).where(_mine))
@@ -61,5 +61,5 @@ _THRESHOLD = Statement(select(ticket_policy.c.stale_after_hours).where(_mine))
 
 async def stale_after_hours(connection: Connection | Database, company_id: int) -> int:
     """The number of quiet hours after which a ticket of the company is stale."""
-    found: int | None = await connection.value(_THRESHOLD, company_id=company_id)
-    return rules.STALE_AFTER_HOURS if found is None else found
+    hours: int | None = await connection.value(_THRESHOLD, company_id=company_id)
+    return rules.STALE_AFTER_HOURS if hours is None else hours

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from chassis.auth.identity import Call, company_id
@@ -15,11 +15,6 @@ from svc_tickets.policy import rules
 NewThreshold = Callable[[Connection, int, int, int], Awaitable[None]]
 
 
-async def stored(database: Database, company_id: int) -> dict[str, Any]:
-    """The columns of `queries.Policy` of a company; the defaults if it never set a policy."""
-    return (await q.policy(database, company_id))._asdict()
-
-
 def check_threshold(hours: int) -> None:
     if not 1 <= hours <= rules.STALE_AFTER_HOURS_MAX:
         raise invalid_request(
@@ -28,8 +23,8 @@ def check_threshold(hours: int) -> None:
 
 
 async def update(
-    database: Database, commands: CommandRunner, call: Call, changes: dict[str, Any], new_threshold: NewThreshold
-) -> dict[str, Any]:
+    database: Database, commands: CommandRunner, call: Call, changes: Mapping[str, Any], new_threshold: NewThreshold
+) -> q.Policy:
     """Stores changes to the columns of `queries.Policy`, audited if they change anything; returns the whole policy.
 
     The same changes again have no effect, so they need no key. new_threshold: called in the transaction if the hours
@@ -38,13 +33,20 @@ async def update(
     check_threshold(changes.get("stale_after_hours", 1))
     company = company_id(call)
     async with database.transaction() as connection:
-        before = (await q.policy_for_update(connection, company))._asdict()
-        after = before | changes
+        before = await q.policy_for_update(connection, company)
+        after = before._replace(**changes)
         if after != before:
-            await q.save_policy(connection, company, **after)
-            if after["stale_after_hours"] != before["stale_after_hours"]:
-                await new_threshold(connection, company, before["stale_after_hours"], after["stale_after_hours"])
+            await q.save_policy(connection, company, after)
+            if after.stale_after_hours != before.stale_after_hours:
+                await new_threshold(connection, company, before.stale_after_hours, after.stale_after_hours)
             await commands.audit.add(
-                connection, call, company, "ticket_policy.updated", "ticket_policy", company, before, after
+                connection,
+                call,
+                company,
+                "ticket_policy.updated",
+                "ticket_policy",
+                company,
+                before._asdict(),
+                after._asdict(),
             )
     return after

@@ -10,7 +10,7 @@ from asyncpg import Record
 from chassis.db.database import Database
 from chassis.imports.importer import Batch, ExternalIds
 from svc_tickets import schema
-from svc_tickets.replicas.fetch import ReplicaFetcher
+from svc_tickets.replicas.fetch import RecordKind, ReplicaFetcher
 
 # The lookup of each field of a row. Replica rows that have not arrived do not count.
 _KNOWN = {
@@ -20,13 +20,12 @@ _KNOWN = {
     "assignee": ExternalIds(schema.staff, replica=True),
     "assigned_vendor": ExternalIds(schema.vendor, replica=True),
 }
-# The parameter of `ReplicaFetcher.fetch` for each field.
-_ASKED = {
-    "property": "property_external_ids",
-    "unit": "unit_external_ids",
-    "asset": "asset_external_ids",
-    "assignee": "staff_external_ids",
-    "assigned_vendor": "vendor_external_ids",
+_KINDS: Mapping[str, RecordKind] = {
+    "property": "property",
+    "unit": "unit",
+    "asset": "asset",
+    "assignee": "staff",
+    "assigned_vendor": "vendor",
 }
 
 Named = Mapping[str, Mapping[str, Record]]
@@ -35,19 +34,18 @@ Named = Mapping[str, Mapping[str, Record]]
 async def find(database: Database, replicas: ReplicaFetcher, batch: Batch[Any], fields: Sequence[str]) -> Named:
     """The records that the rows name, by field and external_id. Queries the owners once for records that the replicas
     lack. Raises Unavailable if an owner does not answer."""
-    wanted = {field: batch.named(field) for field in fields}
-    found = await _look_up(database, batch.company_id, wanted)
-    lacking: dict[str, Any] = {
-        _ASKED[field]: [name for name in wanted[field] if name not in found[field]] for field in fields
-    }
+    names = {field: batch.named(field) for field in fields}
+    records = await _look_up(database, batch.company_id, names)
+    lacking = {_KINDS[field]: [name for name in names[field] if name not in records[field]] for field in fields}
     if not any(lacking.values()):
-        return found
-    await replicas.fetch(batch.company_id, **lacking)
-    return await _look_up(database, batch.company_id, wanted)
+        return records
+    await replicas.fetch_named(batch.company_id, lacking)
+    return await _look_up(database, batch.company_id, names)
 
 
-async def _look_up(database: Database, company_id: int, wanted: Mapping[str, Sequence[str]]) -> Named:
+async def _look_up(database: Database, company_id: int, names_by_field: Mapping[str, Sequence[str]]) -> Named:
     async with database.connection() as connection:
         return {
-            field: await _KNOWN[field].by_external_id(connection, company_id, names) for field, names in wanted.items()
+            field: await _KNOWN[field].by_external_id(connection, company_id, names)
+            for field, names in names_by_field.items()
         }

@@ -118,18 +118,13 @@ async def named(
     asset_id: int | None,
 ) -> NamedPlace:
     """The place with its names. Queries the owner once for records that the replicas lack. Raises Refusal 404."""
-    wanted = {"property_id": property_id or 0, "unit_id": unit_id or 0, "asset_id": asset_id or 0}
+    ids = {"property_id": property_id or 0, "unit_id": unit_id or 0, "asset_id": asset_id or 0}
     for attempt in range(2):
         if attempt:
-            await replicas.fetch(
-                company_id,
-                property_ids=[property_id or 0],
-                unit_ids=[unit_id or 0],
-                asset_ids=[asset_id or 0],
-            )
-        found = await _NAMED_PLACE.row(database, company_id=company_id, **wanted)
-        if found is not None and (unit_id, asset_id) == (found.unit_id, found.asset_id):
-            return found
+            await replicas.fetch(company_id, {"property": property_id, "unit": unit_id, "asset": asset_id})
+        place = await _NAMED_PLACE.row(database, company_id=company_id, **ids)
+        if place is not None and (unit_id, asset_id) == (place.unit_id, place.asset_id):
+            return place
     raise Refusal(404, "not_found", "The company has no such place; check the ids.")
 
 
@@ -144,7 +139,7 @@ async def find(
     """Queries the owner once for records that the replicas lack. Raises Refusal 404 if the owner lacks them too."""
     if await fault(database, company_id, property_id, unit_id, asset_id) is None:
         return
-    await replicas.fetch(company_id, property_ids=[property_id], unit_ids=[unit_id or 0], asset_ids=[asset_id or 0])
+    await replicas.fetch(company_id, {"property": property_id, "unit": unit_id, "asset": asset_id})
     lacking = await fault(database, company_id, property_id, unit_id, asset_id)
     if lacking is not None:
         raise lacking

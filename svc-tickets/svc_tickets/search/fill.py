@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, array, ins
 
 from chassis.db.database import Change, Database
 from chassis.db.rows import array_rows, columns_of
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Expression, Statement, param
 from chassis.lists.updated_since import status_key
 from svc_tickets.search import rules
 from svc_tickets.search.tables import ticket_search
@@ -95,9 +95,9 @@ def _read() -> Statement:
 
 def _save() -> Statement:
     names = [column.name for column in ticket_search.c if column.name != "terms"]
-    given = array_rows("given", {**{name: _s[name].type for name in names}, "terms": Text()})
-    words = func.string_to_array(given.c.terms, literal_column("E'\\n'"))
-    rows = select(*(given.c[name] for name in names), func.array_to_tsvector(words))
+    entries = array_rows("entries", {**{name: _s[name].type for name in names}, "terms": Text()})
+    words = func.string_to_array(entries.c.terms, literal_column("E'\\n'"))
+    rows = select(*(entries.c[name] for name in names), func.array_to_tsvector(words))
     adding = insert(ticket_search).from_select([*names, "terms"], rows, include_defaults=False)
     key = [_s.company_id, _s.id]
     changed = {
@@ -142,7 +142,7 @@ def row_of(ticket: Record | Mapping[str, Any]) -> dict[str, Any]:
         "opened": rules.opened_key(created_at),
         "urgency": rules.urgency_key(ticket["priority"], ticket["status"], created_at),
         "waiting": rules.waiting_key(quiet_since, created_at),
-        "terms": "\n".join(rules.term(company_id, *one) for one in values),
+        "terms": "\n".join(rules.term(company_id, *value) for value in values),
     }
 
 
@@ -161,36 +161,36 @@ class _Stretch(NamedTuple):
 def _compare(status: str | None) -> Statement:
     """Parameters: company_id, below (an id), rows; status if not None."""
     having = [_t.company_id == _company_id]
-    order: list[Any] = [_t.id.desc()]
+    order: list[Expression] = [_t.id.desc()]
     if status is not None:
         key = status_key(_t.company_id, _t.status)
         having = [key == sa.any_(array([status_key(_company_id, literal_column(f"'{status}'"))]))]
         having.append((_t.company_id == _company_id).is_(sa.true()))
         order = [key.desc(), _t.id.desc()]
-    own = (_t.company_id, _t.id, _t.version, _quiet_since.label("quiet_since"))
-    some = select(*own).where(*having, _t.id < param("below", BigInteger)).order_by(*order)
-    some_ = some.limit(literal_column(str(STRETCH_ROWS))).subquery("some")
+    columns = (_t.company_id, _t.id, _t.version, _quiet_since.label("quiet_since"))
+    tickets = select(*columns).where(*having, _t.id < param("below", BigInteger)).order_by(*order)
+    stretch = tickets.limit(literal_column(str(STRETCH_ROWS))).subquery("stretch")
     last_comment = (
         select(func.max(_comment.c.id))
-        .where(_comment.c.company_id == some_.c.company_id, _comment.c.ticket_id == some_.c.id)
-        .correlate(some_)
+        .where(_comment.c.company_id == stretch.c.company_id, _comment.c.ticket_id == stretch.c.id)
+        .correlate(stretch)
         .scalar_subquery()
     )
     differs = sa.or_(
-        _s.version.is_distinct_from(some_.c.version),
-        _s.quiet_since.is_distinct_from(some_.c.quiet_since),
+        _s.version.is_distinct_from(stretch.c.version),
+        _s.quiet_since.is_distinct_from(stretch.c.quiet_since),
         _s.comment_id != func.coalesce(last_comment, literal_column("0")),
     )
-    row = sa.and_(_s.company_id == some_.c.company_id, _s.id == some_.c.id)
+    row = sa.and_(_s.company_id == stretch.c.company_id, _s.id == stretch.c.id)
     return Statement(
         select(
-            func.min(some_.c.id).label("reached"),
+            func.min(stretch.c.id).label("reached"),
             func.count().label("met"),
-            func.array_agg(aggregate_order_by(some_.c.id, some_.c.id.desc()), type_=_AS_SENT)
+            func.array_agg(aggregate_order_by(stretch.c.id, stretch.c.id.desc()), type_=_AS_SENT)
             .filter(differs)
             .label("differing"),
             func.count().filter(_s.version.is_(None)).label("missing"),
-        ).select_from(some_.outerjoin(ticket_search, row))
+        ).select_from(stretch.outerjoin(ticket_search, row))
     )
 
 
@@ -231,13 +231,13 @@ class SearchFiller:
             if self._overflowed:
                 self._overflowed = False
                 await self.compare()
-            some = sorted(self._waiting)[:AT_ONCE]
-            self._waiting.difference_update(some)
+            keys = sorted(self._waiting)[:AT_ONCE]
+            self._waiting.difference_update(keys)
             try:
-                for company_id in sorted({company_id for company_id, _ in some}):
-                    await self.fill(company_id, [one for of, one in some if of == company_id])
+                for company_id in sorted({company_id for company_id, _ in keys}):
+                    await self.fill(company_id, [ticket_id for owner, ticket_id in keys if owner == company_id])
             except BaseException:
-                self._waiting.update(some)
+                self._waiting.update(keys)
                 self._woken.set()
                 raise
             if self._waiting:
@@ -251,23 +251,23 @@ class SearchFiller:
 
     async def compare(self) -> int:
         """Makes the rows of all tickets whose row is missing or outdated; returns how many."""
-        made, company_id = 0, 0
+        count, company_id = 0, 0
         try:
             while True:
-                found = await self._database.value(_NEXT_COMPANY, company_id=company_id)
-                if found is None:
+                next_id = await self._database.value(_NEXT_COMPANY, company_id=company_id)
+                if next_id is None:
                     break
-                company_id = found
+                company_id = next_id
                 for status in OPEN_FIRST:
-                    made += await self._compare_company(company_id, status)
+                    count += await self._compare_company(company_id, status)
         finally:
             self.is_filling = False
-        if made:
-            log.info("ticket_search_filled", rows=made)
-        return made
+        if count:
+            log.info("ticket_search_filled", rows=count)
+        return count
 
     async def _compare_company(self, company_id: int, status: str | None) -> int:
-        made, below = 0, 2**63 - 1
+        count, below = 0, 2**63 - 1
         while True:
             began = time.monotonic()
             row = await self._database.row(_COMPARE[status], company_id=company_id, below=below)
@@ -277,9 +277,9 @@ class SearchFiller:
             differing = stretch.differing or []
             for place in range(0, len(differing), AT_ONCE):
                 await self.fill(company_id, differing[place : place + AT_ONCE])
-            made += len(differing)
+            count += len(differing)
             if stretch.met < STRETCH_ROWS or stretch.reached is None:
-                return made
+                return count
             below = stretch.reached
             # At most half of a core's time.
             await asyncio.sleep(max(PAUSE_SECONDS, time.monotonic() - began if differing else 0.0))

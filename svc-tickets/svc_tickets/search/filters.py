@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis.refusals import invalid_request
@@ -43,10 +44,10 @@ def search(
     order, descending = _ORDERS[request.order or pb.TICKET_ORDER_NEWEST]
     values: dict[str, Any] = {name: _labels(request, name) for name in _LABELS if getattr(request, name)}
     if request.sources:
-        if any(one not in fields.SOURCES for one in request.sources):
+        if any(source not in fields.SOURCES for source in request.sources):
             raise invalid_request(f"sources must be of: {', '.join(fields.SOURCES)}.", "sources", 422)
         values["sources"] = list(dict.fromkeys(request.sources))
-    groups: Groups = [[(_LISTS[name], one) for one in some] for name, some in values.items()]
+    groups: Groups = [[(_LISTS[name], label) for label in labels] for name, labels in values.items()]
     groups += _of_one(request, values)
     if request.stale or request.soon_stale:
         stale_to, soon = now - stale_after, datetime.timedelta(hours=rules.SOON_HOURS)
@@ -68,7 +69,7 @@ def search(
     return Search(order, descending, values, lead, lead_value, terms, scans=not few)
 
 
-def _of_one(request: Any, values: dict[str, Any]) -> Groups:
+def _of_one(request: Message, values: dict[str, Any]) -> Groups:
     """Adds the values of filters with one value; returns their terms."""
     groups: Groups = []
     for name, kind in _IDS.items():
@@ -85,7 +86,7 @@ def _of_one(request: Any, values: dict[str, Any]) -> Groups:
     return groups
 
 
-def _labels(request: Any, name: str) -> list[str]:
+def _labels(request: Message, name: str) -> list[str]:
     """The labels of a repeated enum's values. Raises Refusal for an unknown one."""
     labels, numbers = _LABELS[name], getattr(request, name)
     if any(not 1 <= number <= len(labels) for number in numbers):
@@ -93,7 +94,7 @@ def _labels(request: Any, name: str) -> list[str]:
     return list(dict.fromkeys(labels[number - 1] for number in numbers))
 
 
-def _instant(request: Any, name: str) -> int:
+def _instant(request: Message, name: str) -> int:
     """A stamp as a key. Raises Refusal if it is out of range."""
     stamp: Timestamp = getattr(request, name)
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from asyncpg import Record
@@ -18,7 +18,7 @@ from sqlalchemy import BigInteger, Boolean, Integer, Text, func, literal_column,
 from sqlalchemy.dialects.postgresql import ARRAY, TSQUERY, array
 
 from chassis.db.database import Database
-from chassis.db.statements import TEXTS, TIME, Query, Statement, param
+from chassis.db.statements import TEXTS, TIME, Expression, Query, Statement, param
 from svc_tickets import schema
 from svc_tickets.search.rules import LARGEST, Cursor
 from svc_tickets.search.tables import LEADS, ticket_search
@@ -34,7 +34,7 @@ PAGE_MAX = 200
 SCAN_ROWS = 2000
 
 # The filters, by name: conditions on one row of `ticket_search`.
-FILTERS: Mapping[str, Any] = {
+FILTERS: Mapping[str, Expression] = {
     "statuses": _s.status == func.any(param("statuses", TEXTS)),
     "priorities": _s.priority == func.any(param("priorities", TEXTS)),
     "categories": _s.category == func.any(param("categories", TEXTS)),
@@ -53,15 +53,15 @@ FILTERS: Mapping[str, Any] = {
     "terms": _s.terms.op("@@")(sa.cast(param("terms", Text), TSQUERY)),
 }
 # The values of the lists that a scan may follow, by name of the lead.
-_LEAD_VALUES: Mapping[str, Any] = {
+_LEAD_VALUES: Mapping[str, Expression] = {
     **{name: param(name, BigInteger) for name in LEADS if name.endswith("_id")},
     "source": param("lead", Text),
     "is_open": param("lead", Boolean),
 }
 
 
-class Found(NamedTuple):
-    """A ticket's place in the order. `n` says which row of the scan it is; `fits` is False for the row
+class ScannedTicket(NamedTuple):
+    """A ticket that a scan has met. `n` says which row of the scan it is; `fits` is False for the row
     that ends a scan."""
 
     key: int
@@ -80,29 +80,29 @@ class Variant(NamedTuple):
     descending: bool
 
 
-def _bounds(order: str, names: frozenset[str]) -> list[Any]:
+def _bounds(order: str, names: frozenset[str]) -> list[Expression]:
     """The filters that are stretches of the order itself: they begin and end a scan."""
     return [FILTERS[name] for name in ("opened_from", "opened_to") if order == "opened" and name in names]
 
 
-def _begins(variant: Variant) -> Any:
-    place = sa.tuple_(_s[variant.order], _s.id)
+def _begins(variant: Variant) -> sa.ColumnElement[bool]:
+    position = sa.tuple_(_s[variant.order], _s.id)
     last = sa.tuple_(param("last_key", BigInteger), param("last_id", BigInteger))
-    return place < last if variant.descending else place > last
+    return position < last if variant.descending else position > last
 
 
-def _same(column: Any, value: Any) -> Any:
+def _same(column: Expression, value: Expression) -> sa.ColumnElement[bool]:
     """Equal, in a variant after which the column counts in the order: see `chassis.lists.updated_since.stretch`."""
     return column == sa.any_(array([value]))
 
 
-def _ordered(columns: Sequence[Any], descending: bool) -> list[Any]:
+def _ordered(columns: Sequence[Expression], descending: bool) -> list[Expression]:
     return [column.desc() if descending else column for column in columns]
 
 
 def scan_statement(variant: Variant) -> Statement:
     """Parameters: company_id, last_key, last_id, rows, lead if there is one, and the filters'."""
-    having = [(_s.company_id, _company_id)]
+    having: list[tuple[Expression, Expression]] = [(_s.company_id, _company_id)]
     if variant.lead:
         having.append((_s[variant.lead], _LEAD_VALUES[variant.lead]))
     order = [*(column for column, _ in having), _s[variant.order], _s.id]
@@ -120,10 +120,10 @@ def scan_statement(variant: Variant) -> Statement:
         .limit(length)
         .subquery("met")
     )
-    shown = select(met.c.key, met.c.id, met.c.n, met.c.fits).where(sa.or_(met.c.fits, met.c.n == length))
+    page = select(met.c.key, met.c.id, met.c.n, met.c.fits).where(sa.or_(met.c.fits, met.c.n == length))
     # By the scan's columns: the planner knows that it is in this order, and ends it with the page's last row.
-    known = [*(met.c[column.name] for column in leads), met.c.key, met.c.id]
-    return Statement(shown.order_by(*_ordered(known, variant.descending)).limit(param("rows", Integer)))
+    key = [*(met.c[column.name] for column in leads), met.c.key, met.c.id]
+    return Statement(page.order_by(*_ordered(key, variant.descending)).limit(param("rows", Integer)))
 
 
 def lookup_statement(variant: Variant) -> Statement:
@@ -135,11 +135,11 @@ def lookup_statement(variant: Variant) -> Statement:
     checks.append(of_company.is_(sa.true()) if "terms" in variant.filters else of_company)
     # Materialized, so that the planner scans no list in the page's order instead.
     fitting = select(_s[variant.order].label("key"), _s.id).where(*checks, _begins(variant))
-    found = fitting.cte("found").prefix_with("MATERIALIZED")
-    order = _ordered([found.c.key, found.c.id], variant.descending)
+    matches = fitting.cte("matches").prefix_with("MATERIALIZED")
+    order = _ordered([matches.c.key, matches.c.id], variant.descending)
     zero = literal_column("0", Integer).label("n")
-    shown = select(found.c.key, found.c.id, zero, sa.true().label("fits"))
-    return Statement(shown.order_by(*order).limit(param("rows", Integer)))
+    page = select(matches.c.key, matches.c.id, zero, sa.true().label("fits"))
+    return Statement(page.order_by(*order).limit(param("rows", Integer)))
 
 
 _statements: dict[tuple[Callable[[Variant], Statement], Variant], Statement] = {}
@@ -158,21 +158,21 @@ class Search(NamedTuple):
 
     order: str
     descending: bool
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
     lead: str
-    lead_value: Any
+    lead_value: object
     terms: str
     scans: bool
 
 
-def scan(search: Search, *, backwards: bool = False) -> tuple[Statement, dict[str, Any]]:
+def scan(search: Search, *, backwards: bool = False) -> tuple[Statement, dict[str, object]]:
     """The statement that scans for a page, with the values of its filters and its lead."""
     variant = Variant(search.order, search.lead, frozenset(search.values), search.descending != backwards)
     more = {"lead": search.lead_value} if search.lead_value is not None else {}
     return _statement(scan_statement, variant), dict(search.values) | more
 
 
-def lookup(search: Search, *, backwards: bool = False) -> tuple[Statement, dict[str, Any]]:
+def lookup(search: Search, *, backwards: bool = False) -> tuple[Statement, dict[str, object]]:
     """The statement that looks a page up, with the values of its filters."""
     values = dict(search.values) | ({"terms": search.terms} if search.terms else {})
     variant = Variant(search.order, "", frozenset(values), search.descending != backwards)
@@ -185,28 +185,28 @@ def beginning(search: Search, *, backwards: bool = False) -> Cursor:
     return Cursor(edge, edge)
 
 
-def has_page(found: Sequence[Found], rows: int) -> bool:
+def has_page(scanned: Sequence[ScannedTicket], rows: int) -> bool:
     """Whether a scan has found the whole page: it is full, or the list ended before the scan did."""
-    return sum(one.fits for one in found) == rows or not found or found[-1].n < SCAN_ROWS
+    return sum(ticket.fits for ticket in scanned) == rows or not scanned or scanned[-1].n < SCAN_ROWS
 
 
 async def page(
     database: Database, company_id: int, search: Search, after: Cursor | None, rows: int, *, backwards: bool
-) -> list[Found]:
+) -> list[ScannedTicket]:
     """Up to `rows` tickets after the cursor, in the search's order; backwards: before it, in the reverse order."""
     last = after or beginning(search, backwards=backwards)
-    place = {"company_id": company_id, "last_key": last.key, "last_id": last.id, "rows": rows}
+    position = {"company_id": company_id, "last_key": last.key, "last_id": last.id, "rows": rows}
     if search.scans:
         statement, values = scan(search, backwards=backwards)
-        found = await _rows(database, statement, **place, **values)
-        if has_page(found, rows):
-            return [one for one in found if one.fits]
+        tickets = await _rows(database, statement, **position, **values)
+        if has_page(tickets, rows):
+            return [ticket for ticket in tickets if ticket.fits]
     statement, values = lookup(search, backwards=backwards)
-    return await _rows(database, statement, **place, **values)
+    return await _rows(database, statement, **position, **values)
 
 
-async def _rows(database: Database, statement: Statement, **values: Any) -> list[Found]:
-    return [Found(*row) for row in await database.rows(statement, **values)]
+async def _rows(database: Database, statement: Statement, **values: object) -> list[ScannedTicket]:
+    return [ScannedTicket(*row) for row in await database.rows(statement, **values)]
 
 
 # Tickets as rows of a list, from the tickets themselves: what they say is current, whatever the search table has.
@@ -243,7 +243,7 @@ class Summary(NamedTuple):
 
 _t = t.ticket.c
 _may_go_stale = _t.stale_due_at.is_not(None)
-_SUMMARY: Mapping[str, Any] = {
+_SUMMARY: Mapping[str, Expression] = {
     "ticket_id": _t.id,
     "property_name": schema.property_.c.name,
     "unit_name": schema.unit.c.name,
@@ -254,7 +254,9 @@ _SUMMARY: Mapping[str, Any] = {
     "closed_at": func.coalesce(_t.completed_at, _t.cancelled_at),
     "quiet_since": sa.case((_may_go_stale, _t.quiet_since)),
 }
-_summaries = select(*(_SUMMARY.get(name, _t.get(name)).label(name) for name in Summary._fields)).select_from(
+_summaries = select(
+    *((_SUMMARY[name] if name in _SUMMARY else _t[name]).label(name) for name in Summary._fields)
+).select_from(
     t.ticket.join(schema.property_, schema.property_.c.id == _t.property_id)
     .outerjoin(schema.unit, schema.unit.c.id == _t.unit_id)
     .outerjoin(schema.asset, schema.asset.c.id == _t.asset_id)
@@ -268,7 +270,7 @@ async def summaries(database: Database, company_id: int, ids: Sequence[int]) -> 
     """The tickets by id."""
     if not ids:
         return {}
-    return {one.ticket_id: one for one in await _BY_IDS.rows(database, company_id=company_id, ids=ids)}
+    return {summary.ticket_id: summary for summary in await _BY_IDS.rows(database, company_id=company_id, ids=ids)}
 
 
 # One ticket, for its page.
@@ -291,7 +293,7 @@ class Details(NamedTuple):
     other_tickets_of_asset: int
 
 
-_one = (_t.company_id == _company_id, _t.id == param("ticket_id", BigInteger))
+_is_ticket = (_t.company_id == _company_id, _t.id == param("ticket_id", BigInteger))
 _row = t.ticket_of_inspection_row.c
 _of_asset = (
     select(func.count())
@@ -315,11 +317,11 @@ _DETAILS = Query(
         _of_asset,
     )
     .select_from(t.ticket.outerjoin(t.ticket_of_inspection_row, _same_ticket))
-    .where(*_one)
+    .where(*_is_ticket)
     .limit(literal_column("1")),
 )
-_SUMMARY_OF_ONE = Query(Summary, _summaries.where(*_one))
-_RECORD = Statement(TICKETS.where(*_one))
+_SUMMARY_OF_ONE = Query(Summary, _summaries.where(*_is_ticket))
+_RECORD = Statement(TICKETS.where(*_is_ticket))
 
 
 PHOTOS_MAX = 200
@@ -361,14 +363,14 @@ class Whole(NamedTuple):
 
 async def ticket(database: Database, company_id: int, ticket_id: int, opened_from: int) -> Whole | None:
     """opened_from: the other tickets of its asset since this key are counted."""
-    one = {"company_id": company_id, "ticket_id": ticket_id}
+    key = {"company_id": company_id, "ticket_id": ticket_id}
     async with database.connection() as connection:
-        record = await connection.row(_RECORD, **one)
+        record = await connection.row(_RECORD, **key)
         if record is None:
             return None
-        summary = await _SUMMARY_OF_ONE.row(connection, **one)
-        details = await _DETAILS.row(connection, **one, opened_from=opened_from)
-        photos = await _PHOTOS.rows(connection, **one)
+        summary = await _SUMMARY_OF_ONE.row(connection, **key)
+        details = await _DETAILS.row(connection, **key, opened_from=opened_from)
+        photos = await _PHOTOS.rows(connection, **key)
     assert summary is not None and details is not None  # tickets stay
     return Whole(summary, details, record, photos)
 
@@ -421,35 +423,35 @@ def group_of(count: Count) -> str:
     return _GROUPS[count.by]
 
 
-def _counts(*where: Any) -> Query[Count]:
+def _counts(*where: sa.ColumnElement[bool]) -> Query[Count]:
     """Reads each open ticket once, whatever it counts."""
     quiet, stale_to, soon_to = _s.quiet_since, param("stale_to", TIME), param("soon_to", TIME)
     nobody = sa.and_(_s.assignee_id.is_(None), _s.vendor_id.is_(None))
     age = func.width_bucket(_s.opened, param("ages", _IDS), type_=Integer)
-    open_ones = (
+    open_tickets = (
         select(
             age.label("age"), _s.status, _s.priority, _s.assignee_id, _s.property_id,
             quiet.label("quiet_since"), nobody.label("nobody"),
         )
         .where(_same(_s.company_id, _company_id), _same(_s.is_open, sa.true()), *where)
-        .cte("open_ones").prefix_with("MATERIALIZED")
+        .cte("open_tickets").prefix_with("MATERIALIZED")
     ).c  # fmt: skip
-    names = [open_ones[name] for name in ("age", "status", "priority", "assignee_id", "property_id")]
+    names = [open_tickets[name] for name in ("age", "status", "priority", "assignee_id", "property_id")]
     which = func.grouping(*names, type_=Integer).label("by")
-    text_of = func.coalesce(open_ones.status, open_ones.priority)
-    number_of = func.coalesce(open_ones.age, open_ones.assignee_id, open_ones.property_id, type_=BigInteger)
-    urgent = open_ones.priority.in_([literal_column("'High'"), literal_column("'Emergency'")])
+    text_of = func.coalesce(open_tickets.status, open_tickets.priority)
+    number_of = func.coalesce(open_tickets.age, open_tickets.assignee_id, open_tickets.property_id, type_=BigInteger)
+    urgent = open_tickets.priority.in_([literal_column("'High'"), literal_column("'Emergency'")])
     count = func.count()
     grouped = func.grouping_sets(sa.tuple_(), *(sa.tuple_(name) for name in names))
     return Query(
         Count,
         select(
             which, text_of.label("value"), number_of.label("id"), count.label("tickets"),
-            count.filter(open_ones.status == literal_column("'On Hold'")).label("on_hold"),
-            count.filter(open_ones.quiet_since <= stale_to).label("stale"),
-            count.filter(open_ones.quiet_since > stale_to, open_ones.quiet_since <= soon_to).label("soon_stale"),
-            count.filter(open_ones.nobody).label("unassigned"),
-            count.filter(open_ones.nobody, urgent).label("urgent_unassigned"),
+            count.filter(open_tickets.status == literal_column("'On Hold'")).label("on_hold"),
+            count.filter(open_tickets.quiet_since <= stale_to).label("stale"),
+            count.filter(open_tickets.quiet_since > stale_to, open_tickets.quiet_since <= soon_to).label("soon_stale"),
+            count.filter(open_tickets.nobody).label("unassigned"),
+            count.filter(open_tickets.nobody, urgent).label("urgent_unassigned"),
         ).group_by(grouped),
     )  # fmt: skip
 
@@ -477,7 +479,7 @@ class Name(NamedTuple):
     name: str
 
 
-def _names(table: Any) -> Query[Name]:
+def _names(table: sa.Table) -> Query[Name]:
     mine = (table.c.company_id == _company_id, table.c.id == func.any(param("ids", _IDS)))
     return Query(Name, select(table.c.id, table.c.name).where(*mine))
 
@@ -495,7 +497,7 @@ async def names(database: Database, company_id: int, kind: str, ids: Sequence[in
     """The names of assignees, vendors, properties, units or assets, by id."""
     if not ids:
         return {}
-    return {one.id: one.name for one in await _NAMES[kind].rows(database, company_id=company_id, ids=ids)}
+    return {row.id: row.name for row in await _NAMES[kind].rows(database, company_id=company_id, ids=ids)}
 
 
 # What happened to a ticket.
@@ -521,25 +523,33 @@ class Event(NamedTuple):
     request_id: str | None
 
 
-# The audit log's entries that comments and status changes say already.
-_SAID_ELSEWHERE = ("ticket.opened", "ticket.commented", "ticket.photographed", "ticket.status_changed")
+# The audit log's entries that repeat comments and status changes.
+_TOLD_ELSEWHERE = ("ticket.opened", "ticket.commented", "ticket.photographed", "ticket.status_changed")
 OPENED, COMMENTS, CHANGES, AUDIT = "opened", "comments", "changes", "audit"
 _last = (param("at", TIME), param("rank", Integer), param("last_id", BigInteger))
 
 
-def _timeline(rank: int, source: Any, at: Any, entity_id: Any, where: Sequence[Any], **columns: Any) -> Query[Event]:
-    given = {"occurred_at": at, "rank": literal_column(str(rank), Integer), "id": entity_id, **columns}
-    shown = [given.get(name, sa.null()).label(name) for name in Event._fields]
-    earlier = sa.tuple_(given["occurred_at"], given["rank"], given["id"]) < sa.tuple_(*_last)
-    rows = select(*shown).select_from(source).where(*where, earlier)
+def _timeline(
+    rank: int,
+    source: sa.FromClause,
+    at: Expression,
+    entity_id: Expression,
+    where: Sequence[Expression],
+    **columns: Expression,
+) -> Query[Event]:
+    ranked = literal_column(str(rank), Integer)
+    of_source = {"occurred_at": at, "rank": ranked, "id": entity_id, **columns}
+    labelled = [of_source.get(name, sa.null()).label(name) for name in Event._fields]
+    earlier = sa.tuple_(at, ranked, entity_id) < sa.tuple_(*_last)
+    rows = select(*labelled).select_from(source).where(*where, earlier)
     return Query(Event, rows.order_by(at.desc(), entity_id.desc()).limit(param("rows", Integer)))
 
 
 def _timelines() -> Mapping[str, Query[Event]]:
     comment, change, audit = t.ticket_comment, t.ticket_status_change, schema.audit
     of_comment, of_change = (
-        (one.c.company_id == _company_id, one.c.ticket_id == param("ticket_id", BigInteger))
-        for one in (comment, change)
+        (table.c.company_id == _company_id, table.c.ticket_id == param("ticket_id", BigInteger))
+        for table in (comment, change)
     )
     noted = sa.and_(
         change.c.company_id == comment.c.company_id,
@@ -548,12 +558,12 @@ def _timelines() -> Mapping[str, Query[Event]]:
     )
     is_note = comment.c.kind.in_([literal_column("'closing_note'"), literal_column("'cancellation_notes'")])
     with_note = change.outerjoin(comment, noted)
-    said: list[Any] = [literal_column(f"'{action}'") for action in _SAID_ELSEWHERE]
+    elsewhere: list[Expression] = [literal_column(f"'{action}'") for action in _TOLD_ELSEWHERE]
     of_audit = (
         audit.c.company_id == _company_id,
         audit.c.subject == literal_column("'ticket'"),
         audit.c.subject_id == param("ticket_id", BigInteger),
-        audit.c.action.not_in(said),
+        audit.c.action.not_in(elsewhere),
     )
     opened = audit.alias("opened")
     of_opening = sa.and_(
@@ -562,7 +572,7 @@ def _timelines() -> Mapping[str, Query[Event]]:
         opened.c.subject_id == _t.id,
         opened.c.action == literal_column("'ticket.opened'"),
     )
-    by_administrator: Any = sa.literal_column("'administrator:'") + sa.cast(_t.created_by_administrator_id, Text)
+    by_administrator: Expression = sa.literal_column("'administrator:'") + sa.cast(_t.created_by_administrator_id, Text)
     return {
         COMMENTS: _timeline(
             1, comment, comment.c.created_at, comment.c.id,
@@ -578,13 +588,14 @@ def _timelines() -> Mapping[str, Query[Event]]:
             3, audit, audit.c.recorded_at, audit.c.id, of_audit, kind=audit.c.action, actor=audit.c.actor,
             before=sa.cast(audit.c.before, Text), after=sa.cast(audit.c.after, Text), request_id=audit.c.request_id),
         OPENED: _timeline(
-            0, t.ticket.outerjoin(opened, of_opening), _t.created_at, _t.id, _one, kind=literal_column("'opened'"),
-            actor=func.coalesce(opened.c.actor, by_administrator), text=_t.source, request_id=opened.c.request_id),
+            0, t.ticket.outerjoin(opened, of_opening), _t.created_at, _t.id, _is_ticket,
+            kind=literal_column("'opened'"), actor=func.coalesce(opened.c.actor, by_administrator),
+            text=_t.source, request_id=opened.c.request_id),
     }  # fmt: skip
 
 
 _TIMELINES = _timelines()
-_EXISTS = Statement(select(_t.id).where(*_one))
+_EXISTS = Statement(select(_t.id).where(*_is_ticket))
 
 
 async def timeline(
@@ -596,13 +607,13 @@ async def timeline(
     rows: int,
 ) -> list[Event] | None:
     """The newest `rows` events before an instant, rank and id; None if the company has no such ticket."""
-    one = {"company_id": company_id, "ticket_id": ticket_id}
-    place = dict(zip(("at", "rank", "last_id"), before, strict=True))
-    found: list[Event] = []
+    key = {"company_id": company_id, "ticket_id": ticket_id}
+    position = dict(zip(("at", "rank", "last_id"), before, strict=True))
+    events: list[Event] = []
     async with database.connection() as connection:
-        if await connection.value(_EXISTS, **one) is None:
+        if await connection.value(_EXISTS, **key) is None:
             return None
         for source in sources:
-            found += await _TIMELINES[source].rows(connection, **one, **place, rows=rows)
-    found.sort(key=lambda event: (event.occurred_at, event.rank, event.id), reverse=True)
-    return found[:rows]
+            events += await _TIMELINES[source].rows(connection, **key, **position, rows=rows)
+    events.sort(key=lambda event: (event.occurred_at, event.rank, event.id), reverse=True)
+    return events[:rows]

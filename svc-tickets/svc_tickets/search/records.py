@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from chassis.writes.audit import without
 from makeready.tickets.v1 import ticket_views_pb2 as pb
@@ -34,29 +33,31 @@ def summary(row: Summary, stale_after: datetime.timedelta, now: datetime.datetim
     """stale_after: the company's threshold."""
     stale_from = None if row.quiet_since is None else row.quiet_since + stale_after
     is_stale = stale_from is not None and stale_from <= now
-    instants: Any = {"stale_from": stale_from}
-    return pb.TicketSummary(**row._asdict(), **instants, is_stale=is_stale)
+    message = pb.TicketSummary(**row._asdict(), is_stale=is_stale)
+    if stale_from is not None:
+        message.stale_from.FromDatetime(stale_from)
+    return message
 
 
 def photos(ticket: Whole) -> list[pb.TicketPhoto]:
     """The first one first, each address once. One that came with the ticket is the first."""
-    shown = ticket.details.photo_url
-    found: dict[str, pb.TicketPhoto] = {}
-    for one in reversed(ticket.photos):
-        actor = one.actor or (f"caller:{one.api_key_id}" if one.api_key_id is not None else "")
-        made = pb.TicketPhoto(photo_url=one.photo_url, author=one.author or "", actor=actor)
-        made.added_at.FromDatetime(one.added_at)
-        found.setdefault(one.photo_url, made)
-    if shown and shown not in found:
-        made = pb.TicketPhoto(photo_url=shown)
-        made.added_at.FromDatetime(ticket.summary.created_at)
-        found = {shown: made, **found}
-    if shown:
-        found[shown].is_shown = True
-    return list(found.values())
+    served_url = ticket.details.photo_url
+    by_url: dict[str, pb.TicketPhoto] = {}
+    for photo in reversed(ticket.photos):
+        actor = photo.actor or (f"caller:{photo.api_key_id}" if photo.api_key_id is not None else "")
+        message = pb.TicketPhoto(photo_url=photo.photo_url, author=photo.author or "", actor=actor)
+        message.added_at.FromDatetime(photo.added_at)
+        by_url.setdefault(photo.photo_url, message)
+    if served_url and served_url not in by_url:
+        message = pb.TicketPhoto(photo_url=served_url)
+        message.added_at.FromDatetime(ticket.summary.created_at)
+        by_url = {served_url: message, **by_url}
+    if served_url:
+        by_url[served_url].is_shown = True
+    return list(by_url.values())
 
 
-def changes_of(event: Event) -> dict[str, tuple[Any, Any]]:
+def changes_of(event: Event) -> dict[str, tuple[object, object]]:
     """The values of an audit entry before and after, by field."""
     before, after = (json.loads(side) if side else {} for side in (event.before, event.after))
     return {
@@ -69,7 +70,7 @@ def changes_of(event: Event) -> dict[str, tuple[Any, Any]]:
 def entry(event: Event, names: Mapping[str, Mapping[int, str]]) -> pb.TimelineEntry:
     """names: those of assignees, vendors and places, by the values of NAMED and by id."""
     actor = event.actor or (f"caller:{event.api_key_id}" if event.api_key_id is not None else "")
-    made = pb.TimelineEntry(
+    message = pb.TimelineEntry(
         actor=actor,
         author=event.author or "",
         request_id=event.request_id or "",
@@ -77,26 +78,28 @@ def entry(event: Event, names: Mapping[str, Mapping[int, str]]) -> pb.TimelineEn
         to_status=event.to_status or "",
         cancellation_reason_code=event.cancellation_reason_code or "",
     )
-    made.occurred_at.FromDatetime(event.occurred_at)
+    message.occurred_at.FromDatetime(event.occurred_at)
     if event.kind == OPENED:
-        made.kind, made.source = pb.TIMELINE_KIND_OPENED, event.text or ""
+        message.kind, message.source = pb.TIMELINE_KIND_OPENED, event.text or ""
     elif event.kind == "status":
-        made.kind, made.text = pb.TIMELINE_KIND_STATUS, event.text or ""
+        message.kind, message.text = pb.TIMELINE_KIND_STATUS, event.text or ""
     elif event.kind == "ticket.photo_removed":
-        made.kind = pb.TIMELINE_KIND_CHANGE
-        made.changes.add(field="photo", before=json.loads(event.after or "{}").get("removed_photo", ""))
+        message.kind = pb.TIMELINE_KIND_CHANGE
+        message.changes.add(field="photo", before=json.loads(event.after or "{}").get("removed_photo", ""))
     elif event.before is not None:
-        made.kind = pb.TIMELINE_KIND_CHANGE
+        message.kind = pb.TIMELINE_KIND_CHANGE
         for name, (before, after) in changes_of(event).items():
-            of = names.get(NAMED.get(name, ""), {})
-            made.changes.add(field=NAMED.get(name, name), before=_text(before, of), after=_text(after, of))
+            names_of_field = names.get(NAMED.get(name, ""), {})
+            message.changes.add(
+                field=NAMED.get(name, name), before=_text(before, names_of_field), after=_text(after, names_of_field)
+            )
     else:
-        made.kind = pb.TIMELINE_KIND_PHOTO if event.kind == PHOTO else pb.TIMELINE_KIND_COMMENT
-        made.text = event.text or ""
-    return made
+        message.kind = pb.TIMELINE_KIND_PHOTO if event.kind == PHOTO else pb.TIMELINE_KIND_COMMENT
+        message.text = event.text or ""
+    return message
 
 
-def _text(value: Any, names: Mapping[int, str]) -> str:
+def _text(value: object, names: Mapping[int, str]) -> str:
     if value is None:
         return ""
     if isinstance(value, int) and value in names:
@@ -122,17 +125,17 @@ def without_removed_texts(event: Event, removed_at: datetime.datetime | None) ->
 
 def texts(ticket: TicketTexts, comments: Sequence[Comment]) -> pb.TicketTexts:
     """A ticket's texts that are not empty and not removed yet."""
-    found = pb.TicketTexts(
+    message = pb.TicketTexts(
         ticket_id=ticket.id, ticket_number=ticket.ticket_number, title=ticket.title, status=ticket.status
     )
-    found.created_at.FromDatetime(ticket.created_at)
+    message.created_at.FromDatetime(ticket.created_at)
     values = ticket._asdict()
     for name in rules.removal(values, rules.FIELDS):
-        found.texts.add(name=rules.name_of(ticket.id, name), field=name, text=values[name])
+        message.texts.add(name=rules.name_of(ticket.id, name), field=name, text=values[name])
     for comment in comments:
         if comment.body == rules.REMOVED:
             continue
         name = rules.name_of(ticket.id, rules.COMMENT, comment.id)
-        text = found.texts.add(name=name, field=rules.COMMENT, text=comment.body, author=comment.author or "")
+        text = message.texts.add(name=name, field=rules.COMMENT, text=comment.body, author=comment.author or "")
         text.written_at.FromDatetime(comment.created_at)
-    return found
+    return message

@@ -55,28 +55,28 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 def words_of(texts: Iterable[str | None]) -> set[str]:
     """What finds these texts: each word, each pair of letters of a run, and the run's last letter."""
-    found: set[str] = set()
+    words: set[str] = set()
     for text in texts:
         if not text:
             continue
         if text.isascii():  # the same words as below, in a fifth of the time
-            found.update(word[:WORD_MAX] for word in _ASCII_WORD.findall(text.lower()))
+            words.update(word[:WORD_MAX] for word in _ASCII_WORD.findall(text.lower()))
             continue
         for piece, is_run in _pieces(text):
             if is_run:
-                found.update(piece[place : place + 2] for place in range(len(piece)))
+                words.update(piece[place : place + 2] for place in range(len(piece)))
             else:
-                found.add(piece[:WORD_MAX])
-    return found
+                words.add(piece[:WORD_MAX])
+    return words
 
 
 def cut(texts: Iterable[str | None]) -> Iterator[str]:
     """The first TEXT_MAX characters of texts that follow one another."""
-    left = TEXT_MAX
+    room = TEXT_MAX
     for text in texts:
-        if text and left > 0:
-            yield text[:left]
-            left -= len(text)
+        if text and room > 0:
+            yield text[:room]
+            room -= len(text)
 
 
 class Sought(NamedTuple):
@@ -90,15 +90,15 @@ def sought(text: str) -> list[Sought]:
     """The words of a search, all of which must be in a ticket. Raises Refusal if there are too many, or none."""
     if len(text) > QUERY_MAX:
         raise invalid_request(f"words may have {QUERY_MAX} characters at most.", "words")
-    found: list[Sought] = []
+    words: list[Sought] = []
     for piece, is_run in _pieces(text):
         if not is_run or len(piece) == 1:
-            found.append(Sought(piece[:WORD_MAX], True))
+            words.append(Sought(piece[:WORD_MAX], True))
         else:
-            found += [Sought(piece[place : place + 2], False) for place in range(len(piece) - 1)]
-    if not found:
+            words += [Sought(piece[place : place + 2], False) for place in range(len(piece) - 1)]
+    if not words:
         raise invalid_request("words has no letter or digit.", "words")
-    return list(dict.fromkeys(found))[:QUERY_WORDS_MAX]
+    return list(dict.fromkeys(words))[:QUERY_WORDS_MAX]
 
 
 # Terms: how a row of `ticket_search` spells words and values. Each begins with the company, so that other companies'
@@ -122,8 +122,10 @@ def name_of(external_id: str) -> str:
 
 def all_of(company_id: int, groups: Sequence[Sequence[tuple[str, object]]], words: Sequence[Sought]) -> str:
     """The text of a tsquery: one term of each group, and each word."""
-    parts = ["(" + "|".join(_quoted(term(company_id, *one)) for one in group) + ")" for group in groups]
-    parts += [_quoted(term(company_id, "w", one.text)) + (":*" if one.is_beginning else "") for one in words]
+    parts = [
+        "(" + "|".join(_quoted(term(company_id, *code_and_value)) for code_and_value in group) + ")" for group in groups
+    ]
+    parts += [_quoted(term(company_id, "w", word.text)) + (":*" if word.is_beginning else "") for word in words]
     return "&".join(parts)
 
 
@@ -173,9 +175,9 @@ _CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})")
 
 def read_cursor(text: str) -> Cursor:
     """Raises Refusal for a text that is no cursor."""
-    found = _CURSOR.fullmatch(text)
-    if found is not None:
-        cursor = Cursor(int(found[1]), int(found[2]))
+    match = _CURSOR.fullmatch(text)
+    if match is not None:
+        cursor = Cursor(int(match[1]), int(match[2]))
         if abs(cursor.key) <= LARGEST and cursor.id < 2**63:
             return cursor
     raise Refusal(400, "invalid_cursor", "The cursor was not issued by this list.")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal, Protocol
+
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from chassis.auth.identity import Call, company_id
 from chassis.db.database import Database
@@ -60,18 +62,20 @@ class TicketViewsService:
         backwards = bool(request.before)
         stale_after = await self._stale_after(company)
         search = filters.search(request, company, now, stale_after)
-        found = await q.page(self._database, company, search, cursor, limit + 1, backwards=backwards)
-        shown = found[:limit]
+        tickets = await q.page(self._database, company, search, cursor, limit + 1, backwards=backwards)
+        page = tickets[:limit]
         if backwards:
-            shown.reverse()
-        rows = await q.summaries(self._database, company, [one.id for one in shown])
+            page.reverse()
+        rows = await q.summaries(self._database, company, [ticket.id for ticket in page])
         answer = pb.SearchTicketsResponse(is_filling=self._filler.is_filling)
-        answer.tickets.extend(records.summary(rows[one.id], stale_after, now) for one in shown if one.id in rows)
-        has_more = len(found) > limit
-        if shown and (backwards or has_more):
-            answer.next = str(rules.Cursor(shown[-1].key, shown[-1].id))
-        if shown and (has_more if backwards else cursor is not None):
-            answer.previous = str(rules.Cursor(shown[0].key, shown[0].id))
+        answer.tickets.extend(
+            records.summary(rows[ticket.id], stale_after, now) for ticket in page if ticket.id in rows
+        )
+        has_more = len(tickets) > limit
+        if page and (backwards or has_more):
+            answer.next = str(rules.Cursor(page[-1].key, page[-1].id))
+        if page and (has_more if backwards else cursor is not None):
+            answer.previous = str(rules.Cursor(page[0].key, page[0].id))
         return answer
 
     async def CountTickets(self, request: pb.CountTicketsRequest, call: Call) -> pb.CountTicketsResponse:
@@ -85,67 +89,67 @@ class TicketViewsService:
         counts = await q.counts(self._database, company, of_property, ages, stale_to, soon_to)
         answer = pb.CountTicketsResponse(stale_after_hours=stale_after // datetime.timedelta(hours=1))
         by: dict[str, list[q.Count]] = defaultdict(list)
-        for one in counts:
-            by[q.group_of(one)].append(one)
-        for one in by["all"]:
-            answer.open, answer.stale, answer.soon_stale = one.tickets, one.stale, one.soon_stale
-            answer.unassigned, answer.urgent_unassigned = one.unassigned, one.urgent_unassigned
-        of_age = {len(AGES) - 1 - (one.id or 0): one for one in by["age"]}
+        for count in counts:
+            by[q.group_of(count)].append(count)
+        for count in by["all"]:
+            answer.open, answer.stale, answer.soon_stale = count.tickets, count.stale, count.soon_stale
+            answer.unassigned, answer.urgent_unassigned = count.unassigned, count.urgent_unassigned
+        of_age = {len(AGES) - 1 - (count.id or 0): count for count in by["age"]}
         for place, name in enumerate(AGE_NAMES):
             hours_to = AGES[place + 1] if place + 1 < len(AGES) else 0
             _add(answer.by_age, of_age.get(place), name, hours_from=AGES[place], hours_to=hours_to)
         for part, kind, words in (
-            (answer.by_status, "status", [one for one in fields.STATUSES if one in _OPEN]),
+            (answer.by_status, "status", [status for status in fields.STATUSES if status in _OPEN]),
             (answer.by_priority, "priority", fields.PRIORITIES),
         ):
-            of_word = {one.value: one for one in by[kind]}
+            of_word = {count.value: count for count in by[kind]}
             for word in words:
                 _add(part, of_word.get(word), word)
         answer.emergencies = answer.by_priority[-1].tickets
         for part, kind in ((answer.by_assignee, "assignee"), (answer.by_property, "property")):
-            most = sorted(by[kind], key=lambda one: (-one.tickets, one.id or 0))[:COUNTED_MAX]
-            names = await q.names(self._database, company, kind, [one.id for one in most if one.id])
-            for one in most:
-                _add(part, one, names.get(one.id or 0, ""), id=one.id or 0)
+            most = sorted(by[kind], key=lambda count: (-count.tickets, count.id or 0))[:COUNTED_MAX]
+            names = await q.names(self._database, company, kind, [count.id for count in most if count.id])
+            for count in most:
+                _add(part, count, names.get(count.id or 0, ""), id=count.id or 0)
         return answer
 
     async def GetTicketDetails(self, request: pb.GetTicketDetailsRequest, call: Call) -> pb.GetTicketDetailsResponse:
         company, now = company_id(call), self._clock()
         since = rules.opened_key(now - datetime.timedelta(days=ASSET_DAYS))
-        found = await q.ticket(self._database, company, request.ticket_id, since)
-        if found is None:
+        ticket = await q.ticket(self._database, company, request.ticket_id, since)
+        if ticket is None:
             raise fields.no_such_ticket()
-        own = await policy.policy(self._database, company)
-        stale_after = datetime.timedelta(hours=own.stale_after_hours)
+        company_policy = await policy.policy(self._database, company)
+        stale_after = datetime.timedelta(hours=company_policy.stale_after_hours)
         return pb.GetTicketDetailsResponse(
-            ticket=records.summary(found.summary, stale_after, now),
-            document=self._renderer.document(found.record),
-            photo_required=own.photo_required_to_complete,
-            photos=records.photos(found),
-            **found.details._asdict(),
+            ticket=records.summary(ticket.summary, stale_after, now),
+            document=self._renderer.document(ticket.record),
+            photo_required=company_policy.photo_required_to_complete,
+            photos=records.photos(ticket),
+            **ticket.details._asdict(),
         )
 
     async def ListTicketTimeline(
         self, request: pb.ListTicketTimelineRequest, call: Call
     ) -> pb.ListTicketTimelineResponse:
         company, limit = company_id(call), _limit(request, TIMELINE_ROWS)
-        wanted = set(request.kinds) or set(pb.TimelineKind.values())
-        sources = [name for name, kinds in records.KINDS_OF_SOURCES.items() if wanted & set(kinds)]
-        found = await q.timeline(
+        kinds = set(request.kinds) or set(pb.TimelineKind.values())
+        sources = [name for name, its_kinds in records.KINDS_OF_SOURCES.items() if kinds & set(its_kinds)]
+        events = await q.timeline(
             self._database, company, request.ticket_id, sources, _read_place(request.after), limit + 1
         )
-        if found is None:
+        if events is None:
             raise fields.no_such_ticket()
-        shown = found[:limit]
-        names = await self._names_in(company, shown)
-        if any(map(records.has_texts, shown)):
+        page = events[:limit]
+        names = await self._names_in(company, page)
+        if any(map(records.has_texts, page)):
             removals = await text_queries.removals(self._database, company, [request.ticket_id])
             removed_at = removals.get(request.ticket_id)
-            shown = [records.without_removed_texts(one, removed_at) for one in shown]
-        entries = (records.entry(one, names) for one in shown)
-        answer = pb.ListTicketTimelineResponse(entries=(one for one in entries if one.kind in wanted))
-        if len(found) > limit:
-            last = shown[-1]
+            page = [records.without_removed_texts(event, removed_at) for event in page]
+        entries = (records.entry(event, names) for event in page)
+        answer = pb.ListTicketTimelineResponse(entries=(entry for entry in entries if entry.kind in kinds))
+        if len(events) > limit:
+            last = page[-1]
             answer.next = f"{rules.opened_key(last.occurred_at)}.{last.rank}.{last.id}"
         return answer
 
@@ -156,40 +160,40 @@ class TicketViewsService:
         ids = list(dict.fromkeys(request.ticket_ids))
         rows = await q.summaries(self._database, company, ids)
         stale_after = await self._stale_after(company)
-        shown = (records.summary(rows[one], stale_after, now) for one in ids if one in rows)
-        return pb.BatchGetTicketsResponse(tickets=shown)
+        summaries = (records.summary(rows[ticket_id], stale_after, now) for ticket_id in ids if ticket_id in rows)
+        return pb.BatchGetTicketsResponse(tickets=summaries)
 
     async def GetTicketPlace(self, request: pb.GetTicketPlaceRequest, call: Call) -> pb.GetTicketPlaceResponse:
-        given = [getattr(request, name) if request.HasField(name) else None for name in _PLACE]
-        if not any(given):
+        place_ids = [getattr(request, name) if request.HasField(name) else None for name in _PLACE]
+        if not any(place_ids):
             raise invalid_request("Give property_id, unit_id or asset_id.")
-        found = await places.named(self._database, self._replicas, company_id(call), *given)
-        return pb.GetTicketPlaceResponse(**found._asdict())
+        place = await places.named(self._database, self._replicas, company_id(call), *place_ids)
+        return pb.GetTicketPlaceResponse(**place._asdict())
 
     async def ListTicketTexts(self, request: pb.ListTicketTextsRequest, call: Call) -> pb.ListTicketTextsResponse:
         limit = _limit(request, TEXTS_ROWS, TEXTS_ROWS_MAX)
         opened_from, opened_to = of_request(request, "opened_from"), of_request(request, "opened_to")
-        found = await text_queries.of_unit(
+        texts = await text_queries.of_unit(
             self._database, company_id(call), request.unit_id, opened_from or EVER, opened_to or NEVER, limit + 1
         )
-        if found is None:
+        if texts is None:
             raise Refusal(404, "not_found", "The company has no unit with that id.", "unit_id")
-        tickets, comments = found
-        shown = (records.texts(one, comments[one.id]) for one in tickets[:limit])
-        return pb.ListTicketTextsResponse(tickets=shown, has_more=len(tickets) > limit)
+        tickets, comments = texts
+        messages = (records.texts(ticket, comments[ticket.id]) for ticket in tickets[:limit])
+        return pb.ListTicketTextsResponse(tickets=messages, has_more=len(tickets) > limit)
 
     async def ListTicketsOfInspection(
         self, request: pb.ListTicketsOfInspectionRequest, call: Call
     ) -> pb.ListTicketsOfInspectionResponse:
         company, now = company_id(call), self._clock()
-        found = await q.of_inspection(self._database, company, request.inspection_id)
-        rows = await q.summaries(self._database, company, [one.ticket_id for one in found])
-        stale_after = await self._stale_after(company) if found else datetime.timedelta()
+        tickets = await q.of_inspection(self._database, company, request.inspection_id)
+        rows = await q.summaries(self._database, company, [ticket.ticket_id for ticket in tickets])
+        stale_after = await self._stale_after(company) if tickets else datetime.timedelta()
         return pb.ListTicketsOfInspectionResponse(
             tickets=(
-                pb.TicketOfRow(row_id=one.row_id, ticket=records.summary(rows[one.ticket_id], stale_after, now))
-                for one in found
-                if one.ticket_id in rows
+                pb.TicketOfRow(row_id=ticket.row_id, ticket=records.summary(rows[ticket.ticket_id], stale_after, now))
+                for ticket in tickets
+                if ticket.ticket_id in rows
             )
         )
 
@@ -203,12 +207,22 @@ class TicketViewsService:
             if event.before is not None:
                 for name, values in records.changes_of(event).items():
                     if name in records.NAMED:
-                        ids[records.NAMED[name]].update(one for one in values if isinstance(one, int))
-        return {kind: await q.names(self._database, company, kind, sorted(some)) for kind, some in ids.items()}
+                        ids[records.NAMED[name]].update(value for value in values if isinstance(value, int))
+        return {
+            kind: await q.names(self._database, company, kind, sorted(ids_of_kind)) for kind, ids_of_kind in ids.items()
+        }
 
 
-def _limit(request: Any, default: int, most: int = q.PAGE_MAX) -> int:
-    limit: int = request.limit if request.HasField("limit") else default
+class Limited(Protocol):
+    """A request for so many records."""
+
+    @property
+    def limit(self) -> int: ...
+    def HasField(self, field_name: Literal["limit"], /) -> bool: ...
+
+
+def _limit(request: Limited, default: int, most: int = q.PAGE_MAX) -> int:
+    limit = request.limit if request.HasField("limit") else default
     if not 1 <= limit <= most:
         raise invalid_request(f"limit must be from 1 to {most}.", "limit")
     return limit
@@ -230,6 +244,6 @@ def _read_place(text: str) -> tuple[datetime.datetime, int, int]:
     raise Refusal(400, "invalid_cursor", "The cursor was not issued by this list.")
 
 
-def _add(part: Any, one: q.Count | None, name: str, **more: int) -> None:
-    counted = {} if one is None else {"tickets": one.tickets, "on_hold": one.on_hold, "stale": one.stale}
+def _add(part: RepeatedCompositeFieldContainer[pb.TicketCount], count: q.Count | None, name: str, **more: int) -> None:
+    counted = {} if count is None else {"tickets": count.tickets, "on_hold": count.on_hold, "stale": count.stale}
     part.add(name=name, **counted, **more)

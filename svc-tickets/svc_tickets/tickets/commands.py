@@ -20,7 +20,7 @@ from chassis.writes.editing import EditableFields, LockedRecord, RecordEditor
 from makeready.common.v1.documents_pb2 import Document
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from svc_tickets.replicas import places
-from svc_tickets.replicas.fetch import ReplicaFetcher
+from svc_tickets.replicas.fetch import RecordKind, ReplicaFetcher
 from svc_tickets.tickets import inputs, records
 from svc_tickets.tickets.opening import TicketOpener
 from svc_tickets.tickets.queries import read, write
@@ -31,7 +31,7 @@ _STATUS_LABELS: dict[int, fields.Status] = dict(enumerate(get_args(fields.Status
 _OPENERS: dict[int, fields.Author] = dict(enumerate(fields.SOURCES_OF_OPENERS, start=1))
 _AUTHORS: dict[int, fields.Author] = dict(enumerate(get_args(fields.Author), start=1))
 # The fields of an assignment, each with the one that says who the person saw there.
-_HANDS: tuple[tuple[str, Literal["from_assignee_id", "from_vendor_id"]], ...] = (
+_ASSIGNMENT: tuple[tuple[str, Literal["from_assignee_id", "from_vendor_id"]], ...] = (
     ("assignee_id", "from_assignee_id"),
     ("vendor_id", "from_vendor_id"),
 )
@@ -47,7 +47,7 @@ Response = TypeVar("Response", bound=Message)
 Label = TypeVar("Label", bound=str)
 LockedTicket = LockedRecord[records.Ticket]
 # Returns the new column values. Arguments: the command, the locked ticket row and the instant of the change.
-Decide = Callable[[Command, Record, datetime.datetime], Awaitable[dict[str, Any]]]
+Decide = Callable[[Command, Record, datetime.datetime], Awaitable[Mapping[str, object]]]
 
 
 class TicketCommandsService:
@@ -93,23 +93,23 @@ class TicketCommandsService:
         return pb.OpenTicketResponse.FromString(written.body)
 
     async def UpdateTicket(self, request: pb.UpdateTicketRequest, call: identity.Call) -> pb.UpdateTicketResponse:
-        given = _CORRECTIONS.of(request)
-        if not given:
+        corrections = _CORRECTIONS.of(request)
+        if not corrections:
             raise invalid_request("Give at least one field to change, or clear one.")
         company_id = identity.company_id(call)
-        if given.get("unit_id") or given.get("asset_id"):
+        if corrections.get("unit_id") or corrections.get("asset_id"):
             property_id = await read.property_of(self.database, company_id, request.ticket_id)
             if property_id is None:
                 raise fields.no_such_ticket()
-            place = (property_id, given.get("unit_id"), given.get("asset_id"))
+            place = (property_id, corrections.get("unit_id"), corrections.get("asset_id"))
             await places.find(self.database, self.replicas, company_id, *place)
 
-        async def correct(command: Command, ticket: Record, _at: datetime.datetime) -> dict[str, Any]:
+        async def correct(command: Command, ticket: Record, _at: datetime.datetime) -> Mapping[str, object]:
             fields.check_version(request.version if request.HasField("version") else None, ticket["version"])
-            after = dict(given)
+            after = dict(corrections)
             if "description" in after:
                 after["description"] = after["description"] or ""
-            place = (ticket["property_id"], given.get("unit_id"), given.get("asset_id"))
+            place = (ticket["property_id"], corrections.get("unit_id"), corrections.get("asset_id"))
             fault = await places.fault(command.connection, command.company_id, *place)
             if fault is not None:  # an import has moved the ticket in the meantime
                 raise fault
@@ -120,22 +120,22 @@ class TicketCommandsService:
         return await self._change(request, call, pb.UpdateTicketResponse, "updated", fields.STAFF, correct)
 
     async def AssignTicket(self, request: pb.AssignTicketRequest, call: identity.Call) -> pb.AssignTicketResponse:
-        given = given_fields(request, "assignee_id", "vendor_id")
-        wanted = bodies.check(inputs.Assignment, given)
-        if not given:
+        sent = given_fields(request, "assignee_id", "vendor_id")
+        assignment = bodies.check(inputs.Assignment, sent)
+        if not sent:
             raise invalid_request("Give assignee_id or vendor_id, or clear one of them.")
-        after = {name: getattr(wanted, name) for name in given}
+        after = {name: getattr(assignment, name) for name in sent}
         await self._find_people(
-            identity.company_id(call), {name: one for name, one in after.items() if one is not None}
+            identity.company_id(call), {name: entity_id for name, entity_id in after.items() if entity_id is not None}
         )
 
-        async def assign(command: Command, ticket: Record, _at: datetime.datetime) -> dict[str, Any]:
-            for name, seen_field in _HANDS:
+        async def assign(command: Command, ticket: Record, _at: datetime.datetime) -> Mapping[str, object]:
+            for name, seen_field in _ASSIGNMENT:
                 seen = getattr(request, seen_field) if request.HasField(seen_field) else None
                 # An assignment that has come true meanwhile is no conflict.
                 if name in after and after[name] != ticket[name]:
                     now = await write.name_of(command.connection, command.company_id, name, ticket[name])
-                    fields.check_hands_seen(name, seen, ticket[name], now)
+                    fields.check_assignment_seen(name, seen, ticket[name], now)
             vendor_id = after.get("vendor_id")
             on_hold = vendor_id is not None and await write.is_on_hold(
                 command.connection, command.company_id, vendor_id
@@ -148,11 +148,8 @@ class TicketCommandsService:
     async def _find_people(self, company_id: int, named: Mapping[str, int]) -> None:
         lacking = await write.lacking(self.database, company_id, named)
         if lacking:
-            await self.replicas.fetch(
-                company_id,
-                staff_ids=[named[name] for name in lacking if name == "assignee_id"],
-                vendor_ids=[named[name] for name in lacking if name == "vendor_id"],
-            )
+            kinds: Mapping[str, RecordKind] = {"assignee_id": "staff", "vendor_id": "vendor"}
+            await self.replicas.fetch(company_id, {kinds[name]: named[name] for name in lacking})
             for name in await write.lacking(self.database, company_id, named):
                 noun = {"assignee_id": "member of staff", "vendor_id": "vendor"}[name]
                 raise Refusal(404, "not_found", f"The company has no {noun} with that id.", name)
@@ -160,13 +157,13 @@ class TicketCommandsService:
     async def CommentOnTicket(
         self, request: pb.CommentOnTicketRequest, call: identity.Call
     ) -> pb.CommentOnTicketResponse:
-        wanted = bodies.check(inputs.Comment, given_fields(request, "body"))
+        comment = bodies.check(inputs.Comment, given_fields(request, "body"))
         author = _label(_AUTHORS, request, "by")
 
         async def work(command: Command) -> pb.CommentOnTicketResponse:
             locked = await self.editor.lock(command, request.ticket_id)
             at = command.next_instant(locked.row["updated_at"])
-            comment_id = await _add_comment(command, locked.row["id"], fields.COMMENT, wanted.body, author, at)
+            comment_id = await _add_comment(command, locked.row["id"], fields.COMMENT, comment.body, author, at)
             # A comment changes neither the ticket's version nor its updated_at.
             columns = _staleness_after(locked, author, at)
             if columns:
@@ -178,28 +175,28 @@ class TicketCommandsService:
         return await self.commands.run(call, request, pb.CommentOnTicketResponse, work)
 
     async def AddTicketPhoto(self, request: pb.AddTicketPhotoRequest, call: identity.Call) -> pb.AddTicketPhotoResponse:
-        wanted = bodies.check(inputs.Photo, given_fields(request, "photo_url"))
-        fields.check_photo_url(wanted.photo_url)
+        photo = bodies.check(inputs.Photo, given_fields(request, "photo_url"))
+        fields.check_photo_url(photo.photo_url)
         author = _label(_AUTHORS, request, "by")
 
-        async def photograph(command: Command, ticket: Record, at: datetime.datetime) -> dict[str, Any]:
-            if ticket["photo_url"] != wanted.photo_url:
-                await _add_comment(command, ticket["id"], fields.PHOTO, wanted.photo_url, author, at)
-            return {"photo_url": wanted.photo_url}
+        async def photograph(command: Command, ticket: Record, at: datetime.datetime) -> Mapping[str, object]:
+            if ticket["photo_url"] != photo.photo_url:
+                await _add_comment(command, ticket["id"], fields.PHOTO, photo.photo_url, author, at)
+            return {"photo_url": photo.photo_url}
 
         return await self._change(request, call, pb.AddTicketPhotoResponse, "photographed", author, photograph)
 
     async def RemoveTicketPhoto(
         self, request: pb.RemoveTicketPhotoRequest, call: identity.Call
     ) -> pb.RemoveTicketPhotoResponse:
-        wanted = bodies.check(inputs.Photo, given_fields(request, "photo_url"))
+        photo = bodies.check(inputs.Photo, given_fields(request, "photo_url"))
 
         async def work(command: Command) -> pb.RemoveTicketPhotoResponse:
             locked = await self.editor.lock(command, request.ticket_id)
             company_id, ticket_id = command.company_id, locked.row["id"]
-            was_added = await write.remove_photo(command.connection, company_id, ticket_id, wanted.photo_url)
-            removed = {"removed_photo": wanted.photo_url}
-            if locked.row["photo_url"] == wanted.photo_url:
+            was_added = await write.remove_photo(command.connection, company_id, ticket_id, photo.photo_url)
+            removed = {"removed_photo": photo.photo_url}
+            if locked.row["photo_url"] == photo.photo_url:
                 values = {"photo_url": await write.newest_photo(command.connection, company_id, ticket_id)}
                 document = await self.editor.change(command, locked, values, action="photo_removed", also=removed)
                 return pb.RemoveTicketPhotoResponse(document=document)
@@ -214,17 +211,22 @@ class TicketCommandsService:
     async def SetTicketStatus(
         self, request: pb.SetTicketStatusRequest, call: identity.Call
     ) -> pb.SetTicketStatusResponse:
-        given = given_fields(request, "note", "cancellation_reason_code", "cancellation_notes")
-        given["status"] = _label(_STATUS_LABELS, request, "status")
-        sent = bodies.check(inputs.StatusChange, given)
-        wanted = status.wanted_change(sent.status, sent.note, sent.cancellation_reason_code, sent.cancellation_notes)
+        sent = given_fields(request, "note", "cancellation_reason_code", "cancellation_notes")
+        sent["status"] = _label(_STATUS_LABELS, request, "status")
+        body = bodies.check(inputs.StatusChange, sent)
+        target = status.target_status(
+            body.status,
+            body.note,
+            body.cancellation_reason_code,
+            body.cancellation_notes,
+        )
         seen = _label(_STATUS_LABELS, request, "from_status") if request.HasField("from_status") else None
 
         def reply(ticket: Document) -> bytes:
             return pb.SetTicketStatusResponse(document=ticket).SerializeToString()
 
         claim = claim_of_actor(call, request, identity.company_id(call))
-        written = await self.statuses.change(call, claim, request.ticket_id, wanted, reply, seen)
+        written = await self.statuses.change(call, claim, request.ticket_id, target, reply, seen)
         return pb.SetTicketStatusResponse.FromString(written.body)
 
     async def ListTicketComments(
@@ -234,10 +236,10 @@ class TicketCommandsService:
         rows = await read.comments(self.database, company_id, request.ticket_id, request.after_comment_id)
         if rows is None:
             raise fields.no_such_ticket()
-        shown = rows[: read.COMMENT_ROWS]
-        answer = pb.ListTicketCommentsResponse(comments=map(records.comment, shown))
-        if len(rows) > len(shown):
-            answer.next_after_comment_id = shown[-1].id or 0
+        page = rows[: read.COMMENT_ROWS]
+        answer = pb.ListTicketCommentsResponse(comments=map(records.comment, page))
+        if len(rows) > len(page):
+            answer.next_after_comment_id = page[-1].id or 0
         return answer
 
     async def _change(
@@ -258,20 +260,20 @@ class TicketCommandsService:
             values = await decide_values(command, locked.row, at)
             if all(locked.row[name] == value for name, value in values.items()):
                 return answered(document=locked.document)
-            values = values | _staleness_after(locked, author, at)
+            values = {**values, **_staleness_after(locked, author, at)}
             return answered(document=await self.editor.change(command, locked, values, action=action, at=at))
 
         return await self.commands.run(call, request, response, work)
 
 
-def _staleness_after(locked: LockedTicket, author: str, at: datetime.datetime) -> dict[str, Any]:
+def _staleness_after(locked: LockedTicket, author: str, at: datetime.datetime) -> dict[str, datetime.datetime | None]:
     """The columns of `staleness.Staleness` after a change by the author; empty if they stay."""
     source, its_status, hours = locked.row["source"], locked.row["status"], locked.facts["stale_after_hours"]
-    found = staleness.staleness_after(author, source, its_status, at, hours)
-    return {} if found is None else found._asdict()
+    columns = staleness.staleness_after(author, source, its_status, at, hours)
+    return {} if columns is None else columns._asdict()
 
 
-def _label(labels: Mapping[int, Label], request: Any, name: str) -> Label:
+def _label(labels: Mapping[int, Label], request: Message, name: str) -> Label:
     """An enum number's label; the first one if the field is absent. Raises Refusal 422 for an unknown number."""
     absent = request.DESCRIPTOR.fields_by_name[name].has_presence and not request.HasField(name)
     label = labels.get(1 if absent else getattr(request, name))

@@ -50,14 +50,14 @@ async def removed_texts(
     database: Database, company_id: int, entries: Sequence[Record]
 ) -> Mapping[int, Collection[str]]:
     """The texts that entries of the audit log quote and that were removed from their tickets since: see `Removed`."""
-    quoting = [one for one in entries if one["subject"] == "ticket" and _quotes(one)]
+    quoting = [entry for entry in entries if entry["subject"] == "ticket" and _quotes(entry)]
     if not quoting:
         return {}
-    removals = await queries.removals(database, company_id, list({one["subject_id"] for one in quoting}))
+    removals = await queries.removals(database, company_id, list({entry["subject_id"] for entry in quoting}))
     return {
-        one["id"]: texts.FIELDS.keys()
-        for one in quoting
-        if texts.is_removed(one["recorded_at"], removals.get(one["subject_id"]))
+        entry["id"]: texts.FIELDS.keys()
+        for entry in quoting
+        if texts.is_removed(entry["recorded_at"], removals.get(entry["subject_id"]))
     }
 
 

@@ -135,15 +135,15 @@ class TicketImport:
     ) -> None:
         """Sets quiet_since and stale_due_at, which only residents' tickets have."""
         rows: list[tuple[Record | None, dict[str, Any]]] = [(None, new.row) for new in opened]
-        rows += [(one.before, one.after) for one in changed]
+        rows += [(change.before, change.after) for change in changed]
         of_residents = any(row["source"] == staleness.RESIDENT_SOURCE for _, row in rows)
         hours = await stale_after_hours(connection, batch.company_id) if of_residents else 0
         for before, row in rows:
-            found = staleness.NEVER_STALE
+            columns = staleness.NEVER_STALE
             if row["source"] == staleness.RESIDENT_SOURCE:
                 ticket = _imported(before, row)
-                found = staleness.staleness_on_import(ticket, hours, batch.moment, events=self._events)
-            row.update(found._asdict())
+                columns = staleness.staleness_on_import(ticket, hours, batch.moment, events=self._events)
+            row.update(columns._asdict())
 
     def _check_places(self, line: TicketLine) -> None:
         for kind in ("unit", "asset"):
@@ -229,7 +229,7 @@ def _closing(ticket: Mapping[str, Any]) -> dict[str, Any]:
 
 async def _number(connection: Connection, opened: Sequence[NewTicket], changed: Sequence[_Changed]) -> None:
     """Numbers new tickets, and renumbers those that move to another property, where their number may be taken."""
-    moved = [one.after for one in changed if one.before["property_id"] != one.after["property_id"]]
+    moved = [change.after for change in changed if change.before["property_id"] != change.after["property_id"]]
     unnumbered = [*(new.row for new in opened), *moved]
     counts = Counter(row["property_id"] for row in unnumbered)
     following = await take_numbers(connection, dict(sorted(counts.items()))) if counts else {}

@@ -41,21 +41,21 @@ class PhotoRequest:
             raise created_by_missing()
         if row is None:
             raise not_found("ticket")
-        shown: list[Any] = list(row[:_WIDTH])
-        company_id, ticket_id = self.caller.company_id, shown[_AT["entity_id"]]
+        ticket: list[Any] = list(row[:_WIDTH])
+        company_id, ticket_id = self.caller.company_id, ticket[_AT["entity_id"]]
         values = {"company_id": company_id, "ticket_id": ticket_id, "new_photo_url": self.photo_url}
-        if shown[_AT["photo_url"]] == self.photo_url:
+        if ticket[_AT["photo_url"]] == self.photo_url:
             # The new version is the ticket's own, so the update changes no row.
-            values |= {"new_version": shown[_VERSION], "new_updated_at": shown[_AT["updated_at"]]}
+            values |= {"new_version": ticket[_VERSION], "new_updated_at": ticket[_AT["updated_at"]]}
             values |= dict.fromkeys(f"new_{name}" for name in (*staleness.COLUMNS, DOCUMENT, DOCUMENT_SHAPE))
-            return Decision(201, encode(self.renderer.record(shown)), {}, values)
-        at = after(self.clock(), shown[_AT["updated_at"]])
-        source, its_status = shown[_AT["source"]], shown[_AT["status"]]
+            return Decision(201, encode(self.renderer.record(ticket)), {}, values)
+        at = after(self.clock(), ticket[_AT["updated_at"]])
+        source, its_status = ticket[_AT["source"]], ticket[_AT["status"]]
         quiet = staleness.staleness_from(source, its_status, at, row["stale_after_hours"])
-        shown[_AT["photo_url"]], shown[_AT["updated_at"]] = self.photo_url, at
-        shown[_VERSION] += 1
-        values |= {"new_version": shown[_VERSION], "new_updated_at": at}
-        columns = self.renderer.columns(shown)
+        ticket[_AT["photo_url"]], ticket[_AT["updated_at"]] = self.photo_url, at
+        ticket[_VERSION] += 1
+        values |= {"new_version": ticket[_VERSION], "new_updated_at": at}
+        columns = self.renderer.columns(ticket)
         values |= {f"new_{name}": value for name, value in (quiet._asdict() | columns).items()}
         photo = {
             "company_id": company_id,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from chassis.writes import idempotency
 from chassis.writes.commands import CommandRunner
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import schema
+from svc_tickets.policy import queries as policy_queries
 from svc_tickets.policy import service as policy
 from svc_tickets.replicas.fetch import ReplicaFetcher
 from svc_tickets.tickets import inputs, records
@@ -91,9 +91,9 @@ class TicketsService:
     ) -> pb.ChangeTicketStatusResponse:
         caller = identity.caller(call)
         sent, canonical = bodies.decode(inputs.StatusChange, request.body)
-        wanted = status.wanted_change(sent.status, sent.note, sent.cancellation_reason_code, sent.cancellation_notes)
+        target = status.target_status(sent.status, sent.note, sent.cancellation_reason_code, sent.cancellation_notes)
         claim = idempotency.claim_of(request, caller, f"PATCH /tickets/{request.ticket_id}", canonical)
-        reply = await self.statuses.change(call, claim, request.ticket_id, wanted, operator.attrgetter("json"))
+        reply = await self.statuses.change(call, claim, request.ticket_id, target, operator.attrgetter("json"))
         return pb.ChangeTicketStatusResponse(reply=reply)
 
     async def CreateTicketPhoto(
@@ -122,10 +122,10 @@ class TicketsService:
         rows = await read.history(self.database, company_id, request.ticket_id, request.after_version)
         if rows is None:
             raise fields.no_such_ticket()
-        shown = rows[: read.HISTORY_ROWS]
-        answer = pb.ListTicketHistoryResponse(changes=map(records.history_entry, shown))
-        if len(rows) > len(shown):
-            answer.next_after_version = shown[-1].version or 0
+        page = rows[: read.HISTORY_ROWS]
+        answer = pb.ListTicketHistoryResponse(changes=map(records.history_entry, page))
+        if len(rows) > len(page):
+            answer.next_after_version = page[-1].version or 0
         return answer
 
     async def ImportTickets(self, request: pb.ImportTicketsRequest, call: identity.Call) -> pb.ImportTicketsResponse:
@@ -138,25 +138,26 @@ class TicketsService:
     async def GetTicketPolicy(
         self, _request: pb.GetTicketPolicyRequest, call: identity.Call
     ) -> pb.GetTicketPolicyResponse:
-        return pb.GetTicketPolicyResponse(**await policy.stored(self.database, identity.company_id(call)))
+        stored = await policy_queries.policy(self.database, identity.company_id(call))
+        return pb.GetTicketPolicyResponse(**stored._asdict())
 
     async def CountStaleTickets(
         self, request: pb.CountStaleTicketsRequest, call: identity.Call
     ) -> pb.CountStaleTicketsResponse:
         company_id = identity.company_id(call)
-        own = (await policy.stored(self.database, company_id))["stale_after_hours"]
-        hours = request.stale_after_hours if request.HasField("stale_after_hours") else own
+        stored_hours = (await policy_queries.policy(self.database, company_id)).stale_after_hours
+        hours = request.stale_after_hours if request.HasField("stale_after_hours") else stored_hours
         policy.check_threshold(hours)
-        found = await stale.counted(self.database, company_id, own, hours, self.clock())
-        return pb.CountStaleTicketsResponse(**found._asdict())
+        counts = await stale.counted(self.database, company_id, stored_hours, hours, self.clock())
+        return pb.CountStaleTicketsResponse(**counts._asdict())
 
     async def UpdateTicketPolicy(
         self, request: pb.UpdateTicketPolicyRequest, call: identity.Call
     ) -> pb.UpdateTicketPolicyResponse:
-        changes: dict[str, Any] = {}
+        changes: dict[str, object] = {}
         if request.HasField("photo_required_to_complete"):
             changes["photo_required_to_complete"] = request.photo_required_to_complete
         if request.HasField("stale_after_hours"):
             changes["stale_after_hours"] = request.stale_after_hours
         stored = await policy.update(self.database, self.commands, call, changes, stale.restart)
-        return pb.UpdateTicketPolicyResponse(**stored)
+        return pb.UpdateTicketPolicyResponse(**stored._asdict())

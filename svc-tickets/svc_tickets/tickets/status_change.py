@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from asyncpg import Record
+from sqlalchemy import Table
 
 from chassis.auth.identity import INTEGRATION, Call
 from chassis.db.database import Database
@@ -45,7 +46,7 @@ class StatusChange:
     after: status.TicketState
     comment: str | None = None
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """The ticket's columns that make up its state."""
         return {name: getattr(self.after, name) for name in STATE}
 
@@ -53,7 +54,7 @@ class StatusChange:
     def comment_kind(self) -> str:
         return fields.COMMENT_KINDS[self.after.status]
 
-    def entry(self, comment_id: int | None, request_id: str) -> dict[str, Any]:
+    def entry(self, comment_id: int | None, request_id: str) -> dict[str, object]:
         """The row of the ticket's history, without the identity that made the change."""
         return {
             "company_id": self.company_id,
@@ -98,7 +99,7 @@ class StatusRequest:
     renderer: TicketRenderer
     clock: Clock
     call: Call
-    wanted: status.Wanted
+    target: status.TargetStatus
     seen: str | None
     reply: Callable[[Document], bytes]
     comment_id: int | None
@@ -113,41 +114,46 @@ class StatusRequest:
             raise created_by_missing()
         if row is None:
             raise not_found("ticket") if self.is_of_integration else fields.no_such_ticket()
-        shown: list[Any] = list(row[:_WIDTH])
-        before = status.TicketState(*(shown[_AT[name]] for name in STATE))
+        ticket: list[Any] = list(row[:_WIDTH])
+        before = status.TicketState(*(ticket[_AT[name]] for name in STATE))
         fields.check_status_seen(self.seen, before.status)
         changed = status.change_status(
             before,
             row["cancellation_notes"],
-            shown[_AT["updated_at"]],
-            self.wanted,
+            ticket[_AT["updated_at"]],
+            self.target,
             self.clock(),
             photo_required=row["photo_required"],
             has_photo=row["has_photo"],
         )
-        company_id, ticket_id, version = self.call.identity.company_id, shown[_AT["entity_id"]], shown[_VERSION]
+        company_id, ticket_id, version = (
+            self.call.identity.company_id,
+            ticket[_AT["entity_id"]],
+            ticket[_VERSION],
+        )
         values = {"company_id": company_id, "id": ticket_id}
         if changed.at is None:
             # The new version is the ticket's own, so the update changes no row.
             kept = ("updated_at", *STATE, *staleness.COLUMNS, DOCUMENT, DOCUMENT_SHAPE)
             values |= dict.fromkeys(f"new_{name}" for name in kept)
             values["new_version"] = version
-            return Decision(200, self.reply(self.renderer.document(shown)), {}, values)
+            return Decision(200, self.reply(self.renderer.document(ticket)), {}, values)
         decided = StatusChange(
-            company_id, ticket_id, version + 1, changed.at, before, changed.state, self.wanted.comment
+            company_id, ticket_id, version + 1, changed.at, before, changed.state, self.target.comment
         )
-        shown[_AT["updated_at"]], shown[_VERSION] = decided.at, decided.version
+        ticket[_AT["updated_at"]], ticket[_VERSION] = decided.at, decided.version
         for name, value in decided.state().items():
-            shown[_AT[name]] = value
-        source, hours = shown[_AT["source"]], row["stale_after_hours"]
+            ticket[_AT[name]] = value
+        source, hours = ticket[_AT["source"]], row["stale_after_hours"]
         columns = decided.state() | staleness.staleness_from(source, decided.after.status, decided.at, hours)._asdict()
-        columns |= {"version": decided.version, "updated_at": decided.at} | self.renderer.columns(shown)
+        rendered = self.renderer.columns(ticket)
+        columns |= {"version": decided.version, "updated_at": decided.at} | rendered
         values |= {f"new_{name}": value for name, value in columns.items()}
-        json = self.renderer.served(columns[DOCUMENT])
+        json = self.renderer.served(rendered[DOCUMENT])
         document = Document(json=json, entity_id=ticket_id, version=decided.version)
         return Decision(200, self.reply(document), self._rows(decided, json), values)
 
-    def _rows(self, decided: StatusChange, json: bytes) -> dict[Any, Sequence[dict[str, Any]]]:
+    def _rows(self, decided: StatusChange, json: bytes) -> dict[Table, Sequence[dict[str, Any]]]:
         """The entry of the history, the comment, the event and, of a person's change, the entry of the audit log."""
         who, of_person = self.call.identity, not self.is_of_integration
         by = {
@@ -155,7 +161,7 @@ class StatusRequest:
             "api_key_id": None if of_person else who.api_key_id,
             "actor": who.actor if of_person else None,
         }
-        rows: dict[Any, Sequence[dict[str, Any]]] = {
+        rows: dict[Table, Sequence[dict[str, Any]]] = {
             t.ticket_status_change: [decided.entry(self.comment_id, self.call.request_id) | by],
             schema.outbox: decided.events(self.outbox, json, self.call.request_id),
         }
@@ -196,14 +202,14 @@ class StatusChanges:
         call: Call,
         claim: Claim,
         ticket_id: int,
-        wanted: status.Wanted,
+        target: status.TargetStatus,
         reply: Callable[[Document], bytes],
         seen: str | None = None,
     ) -> WriteReply:
         """Changes the status, once for the claim. reply: what the ledger keeps of the ticket. seen: the status that
         the person saw; None: any will do. Raises Refusal 404, 409 and 422."""
-        comment_id = await self._comment_ids.next() if wanted.comment is not None else None
-        request = StatusRequest(self._outbox, self._renderer, self._clock, call, wanted, seen, reply, comment_id)
+        comment_id = await self._comment_ids.next() if target.comment is not None else None
+        request = StatusRequest(self._outbox, self._renderer, self._clock, call, target, seen, reply, comment_id)
         written = await CHANGE_STATUS.change(self._database, claim, ticket_id, request.decide)
         if not written.replayed:
             self._outbox.wake()

@@ -74,7 +74,7 @@ async def plans(database: Database, **values: Any) -> list[tuple[str, Plan]]:
     if search.scans:
         statement, own = queries.scan(search)
         found.append(("scan", await statement_plan(database, statement, **place, **own)))
-        rows = [queries.Found(*row) for row in await database.rows(statement, **place, **own)]
+        rows = [queries.ScannedTicket(*row) for row in await database.rows(statement, **place, **own)]
         if queries.has_page(rows, PAGE):
             return found
     statement, own = queries.lookup(search)

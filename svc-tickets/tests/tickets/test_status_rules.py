@@ -29,12 +29,12 @@ def test_the_table_is_whole() -> None:
 @pytest.mark.parametrize(("fields", "answer"), TABLE)
 def test_fields_are_accepted_as_the_contract_says(fields: tuple[str, Any, Any, Any], answer: int) -> None:
     if answer == 200:
-        wanted = status_rules.wanted_change(*fields)
+        wanted = status_rules.target_status(*fields)
         assert (wanted.status, wanted.cancellation_reason_code) == (fields[0], fields[2])
         assert wanted.comment == (fields[1] or fields[3])
         return
     with pytest.raises(Refusal) as refused:
-        status_rules.wanted_change(*fields)
+        status_rules.target_status(*fields)
     found = refused.value
     assert (found.status, found.code) == (answer, "invalid_request")
     assert found.field in ("note", "cancellation_reason_code", "cancellation_notes") and found.field in found.message
@@ -52,7 +52,7 @@ def test_fields_are_accepted_as_the_contract_says(fields: tuple[str, Any, Any, A
 def test_an_empty_text_was_sent_too() -> None:
     for fields in (("Open", "", None, None), ("Cancelled", "", "wrong_property", None), ("On Hold", None, None, "")):
         with pytest.raises(Refusal, match="leave it out"):
-            status_rules.wanted_change(*fields)
+            status_rules.target_status(*fields)
 
 
 @pytest.mark.parametrize("photo_required", [False, True])
@@ -60,7 +60,7 @@ def test_an_empty_text_was_sent_too() -> None:
 @pytest.mark.parametrize("after", ticket_fields.STATUSES)
 @pytest.mark.parametrize("before", ticket_fields.STATUSES)
 def test_only_completion_asks_for_a_photo(before: str, after: str, has_photo: bool, photo_required: bool) -> None:
-    wanted = status_rules.Wanted(after, "wrong_property" if after == "Cancelled" else None, None)
+    wanted = status_rules.TargetStatus(after, "wrong_property" if after == "Cancelled" else None, None)
 
     def change() -> status_rules.Changed:
         return status_rules.change_status(
@@ -155,18 +155,20 @@ def test_words_hold_a_letter_or_digit_each(text: str) -> None:
 INSTANTS = st.datetimes(datetime.datetime(2020, 1, 1), datetime.datetime(2030, 1, 1), timezones=st.just(datetime.UTC))
 TEXTS = ("these are five whole words", "these are six other whole words")
 WANTED = st.one_of(
-    st.sampled_from(["Open", "In Progress", "On Hold"]).map(lambda status: status_rules.Wanted(status, None, None)),
-    st.sampled_from(TEXTS).map(lambda note: status_rules.Wanted("Completed", None, note)),
-    st.sampled_from([code for code in ticket_fields.CANCELLATION_REASONS if code != "see_notes"]).map(
-        lambda code: status_rules.Wanted("Cancelled", code, None)
+    st.sampled_from(["Open", "In Progress", "On Hold"]).map(
+        lambda status: status_rules.TargetStatus(status, None, None)
     ),
-    st.sampled_from(TEXTS).map(lambda notes: status_rules.Wanted("Cancelled", "see_notes", notes)),
+    st.sampled_from(TEXTS).map(lambda note: status_rules.TargetStatus("Completed", None, note)),
+    st.sampled_from([code for code in ticket_fields.CANCELLATION_REASONS if code != "see_notes"]).map(
+        lambda code: status_rules.TargetStatus("Cancelled", code, None)
+    ),
+    st.sampled_from(TEXTS).map(lambda notes: status_rules.TargetStatus("Cancelled", "see_notes", notes)),
 )
 
 
 @given(st.sampled_from(ticket_fields.STATUSES), INSTANTS, st.lists(st.tuples(WANTED, INSTANTS), max_size=30))
 def test_no_sequence_of_changes_breaks_what_always_holds(
-    first: str, updated_at: datetime.datetime, sequence: list[tuple[status_rules.Wanted, datetime.datetime]]
+    first: str, updated_at: datetime.datetime, sequence: list[tuple[status_rules.TargetStatus, datetime.datetime]]
 ) -> None:
     now, notes = state(first, updated_at), None
     for wanted, clock in sequence:
@@ -196,6 +198,6 @@ def test_no_sequence_of_changes_breaks_what_always_holds(
 def test_a_cancellation_at_an_unknown_time_gets_the_time_of_the_next() -> None:
     """The file that brought the ticket did not know when it was cancelled."""
     imported = TicketState("Cancelled", None, None, "wrong_property")
-    wanted = status_rules.Wanted("Cancelled", "wrong_property", None)
+    wanted = status_rules.TargetStatus("Cancelled", "wrong_property", None)
     changed = status_rules.change_status(imported, None, NOW, wanted, NOW, photo_required=False, has_photo=False)
     assert changed.at == changed.state.cancelled_at == NOW + TICK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import BigInteger, FromClause, Integer, Text, and_, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, insert
@@ -22,9 +22,9 @@ from svc_tickets.tickets import tables as t
 def _take_numbers() -> Statement:
     ids = param("property_ids", ARRAY(BigInteger))
     counts = param("counts", ARRAY(Integer))
-    wanted = func.unnest(ids, counts).table_valued("property_id", "many").render_derived()
+    counters = func.unnest(ids, counts).table_valued("property_id", "many").render_derived()
     put = insert(t.ticket_number).from_select(
-        ["property_id", "last"], select(wanted.c.property_id, wanted.c.many).order_by(wanted.c.property_id)
+        ["property_id", "last"], select(counters.c.property_id, counters.c.many).order_by(counters.c.property_id)
     )
     return Statement(
         put.on_conflict_do_update(
@@ -69,20 +69,20 @@ class NumberedPlace(NamedTuple):
     ticket_id: int
 
 
-def _requested(asked: Any, *, of_property: bool) -> FromClause:
+def _requested(requests: FromClause, *, of_property: bool) -> FromClause:
     """The requests joined with their places. The conditions force look-ups by primary key: a planner that knows few
     rows takes the company's index for just as good."""
-    of_company = is_of([(unit.c.company_id, asked.c.company_id)])
-    its_unit = and_(unit.c.id == asked.c.unit_id, *of_company, unit.c.version > 0)
+    of_company = is_of([(unit.c.company_id, requests.c.company_id)])
+    its_unit = and_(unit.c.id == requests.c.unit_id, *of_company, unit.c.version > 0)
     if of_property:
-        of_company = is_of([(property_.c.company_id, asked.c.company_id)])
-        its_property = and_(property_.c.id == asked.c.property_id, *of_company)
+        of_company = is_of([(property_.c.company_id, requests.c.company_id)])
+        its_property = and_(property_.c.id == requests.c.property_id, *of_company)
         on_it = and_(its_unit, *is_of([(unit.c.property_id, property_.c.id)]))
-        here = asked.join(property_, its_property).outerjoin(unit, on_it)
+        here = requests.join(property_, its_property).outerjoin(unit, on_it)
     else:
-        here = asked.join(unit, its_unit).join(property_, property_.c.id == unit.c.property_id)
+        here = requests.join(unit, its_unit).join(property_, property_.c.id == unit.c.property_id)
     on_property = is_of([(asset.c.property_id, property_.c.id), (asset.c.company_id, property_.c.company_id)])
-    return here.outerjoin(asset, and_(asset.c.id == asked.c.asset_id, *on_property, asset.c.version > 0))
+    return here.outerjoin(asset, and_(asset.c.id == requests.c.asset_id, *on_property, asset.c.version > 0))
 
 
 def _places_and_numbers(*, of_property: bool) -> Query[NumberedPlace]:
@@ -94,12 +94,12 @@ def _places_and_numbers(*, of_property: bool) -> Query[NumberedPlace]:
     """
     names = ("company_id", *(("property_id",) if of_property else ()), "unit_id", "asset_id")
     keys = dict.fromkeys(names, BigInteger())
-    asked = array_rows("given_asked", keys, prefix="asked_", numbered=True)
-    here = _requested(asked, of_property=of_property)
-    following = func.row_number().over(partition_by=property_.c.id, order_by=asked.c.n.desc())
+    requests = array_rows("requests", keys, prefix="requested_", numbered=True)
+    here = _requested(requests, of_property=of_property)
+    following = func.row_number().over(partition_by=property_.c.id, order_by=requests.c.n.desc())
     place = (
         select(
-            asked.c.n,
+            requests.c.n,
             unit.c.id.label("unit_id"),
             unit.c.name.label("unit_name"),
             unit.c.external_id.label("unit_external_id"),
@@ -145,36 +145,36 @@ PLACES_AND_NUMBERS = _places_and_numbers(of_property=False)
 PLACES_AND_NUMBERS_ON = _places_and_numbers(of_property=True)
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
     database: Database
     company_id: int
     unit_id: int
     asset_id: int
 
 
-async def _several(some: Sequence[_Asked], wait: str = TOGETHER_WAIT) -> list[NumberedPlace | None]:
+async def _several(requests: Sequence[_Request], wait: str = TOGETHER_WAIT) -> list[NumberedPlace | None]:
     rows = await PLACES_AND_NUMBERS.rows(
-        some[0].database,
-        asked_company_id=[one.company_id for one in some],
-        asked_unit_id=[one.unit_id for one in some],
-        asked_asset_id=[one.asset_id for one in some],
+        requests[0].database,
+        requested_company_id=[request.company_id for request in requests],
+        requested_unit_id=[request.unit_id for request in requests],
+        requested_asset_id=[request.asset_id for request in requests],
         wait=wait,
     )
-    found = {row.n: row for row in rows}
-    return [found.get(n) for n in range(1, len(some) + 1)]
+    by_number = {row.n: row for row in rows}
+    return [by_number.get(n) for n in range(1, len(requests) + 1)]
 
 
-async def _alone(one: _Asked) -> NumberedPlace | None:
-    (row,) = await _several([one], ALONE_WAIT)
+async def _alone(request: _Request) -> NumberedPlace | None:
+    (row,) = await _several([request], ALONE_WAIT)
     return row
 
 
-_COALESCER: Coalescer[_Asked, NumberedPlace | None] = Coalescer(_several, _alone, GATHER_SECONDS)
+_COALESCER: Coalescer[_Request, NumberedPlace | None] = Coalescer(_several, _alone, GATHER_SECONDS)
 
 
 async def place_and_number(database: Database, company_id: int, unit_id: int, asset_id: int) -> NumberedPlace | None:
     """The place and the number of a new ticket; None if the replica lacks the unit."""
-    return await _COALESCER.ask(_Asked(database, company_id, unit_id, asset_id))
+    return await _COALESCER.ask(_Request(database, company_id, unit_id, asset_id))
 
 
 async def place_and_number_on(
@@ -183,10 +183,10 @@ async def place_and_number_on(
     """The place and the number of a new ticket of a property that the replica has."""
     place = await PLACES_AND_NUMBERS_ON.row(
         database,
-        asked_company_id=[company_id],
-        asked_property_id=[property_id],
-        asked_unit_id=[unit_id or 0],
-        asked_asset_id=[asset_id or 0],
+        requested_company_id=[company_id],
+        requested_property_id=[property_id],
+        requested_unit_id=[unit_id or 0],
+        requested_asset_id=[asset_id or 0],
         wait=ALONE_WAIT,
     )
     assert place is not None

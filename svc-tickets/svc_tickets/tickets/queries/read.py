@@ -67,8 +67,8 @@ _PROPERTY = Statement(select(t.ticket.c.property_id).where(*SAME_TICKET))
 
 async def property_of(database: Database, company_id: int, ticket_id: int) -> int | None:
     """The property of a ticket; None if the ticket does not exist."""
-    found: int | None = await database.value(_PROPERTY, company_id=company_id, ticket_id=ticket_id)
-    return found
+    property_id: int | None = await database.value(_PROPERTY, company_id=company_id, ticket_id=ticket_id)
+    return property_id
 
 
 # This many rows with the longest texts fit a message of 32 MiB.
@@ -121,7 +121,8 @@ def _comments() -> Query[CommentRow]:
     """Orders by instant, because ids come from blocks that each process reserves."""
     comment, last = t.ticket_comment, t.ticket_comment.alias("last")
     of_ticket = [
-        and_(one.c.company_id == t.ticket.c.company_id, one.c.ticket_id == t.ticket.c.id) for one in (comment, last)
+        and_(table.c.company_id == t.ticket.c.company_id, table.c.ticket_id == t.ticket.c.id)
+        for table in (comment, last)
     ]
     is_last = and_(of_ticket[1], last.c.id == param("after_id", BigInteger))
     is_later = tuple_(comment.c.created_at, comment.c.id) > tuple_(last.c.created_at, last.c.id)

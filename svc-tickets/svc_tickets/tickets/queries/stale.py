@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import BigInteger, Interval, and_, case, func, literal_column, select, text, update
+from sqlalchemy import BigInteger, ColumnElement, Interval, and_, case, func, literal_column, select, text, update
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
-from chassis.db.statements import CLOCK, TIME, Query, Statement, param
+from chassis.db.statements import CLOCK, TIME, Expression, Query, Statement, param
 from svc_tickets.policy.rules import STALE_AFTER_HOURS
 from svc_tickets.policy.tables import ticket_policy
 from svc_tickets.tickets import tables as t
@@ -98,12 +98,12 @@ async def counted(
 ) -> StaleCount:
     """What `restart` with these thresholds would make stale at `now`. Reads the company's open tickets of residents."""
     values = {"hours_before": hours_before, "stale_after_hours": stale_after_hours, "now": now}
-    found = await _COUNTS.row(database, company_id=company_id, **values)
-    assert found is not None
-    return found
+    counts = await _COUNTS.row(database, company_id=company_id, **values)
+    assert counts is not None
+    return counts
 
 
-def due(_day: Any, now: Any) -> tuple[Any, ...]:
+def due(_day: Expression, now: Expression) -> tuple[ColumnElement[bool], ...]:
     """See `chassis.schedule.overdue.Due`."""
     return (t.ticket.c.stale_due_at <= now,)
 

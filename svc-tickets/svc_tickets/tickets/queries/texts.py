@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, Text, func, literal_column, select, true, update
@@ -67,19 +67,21 @@ class Comment(NamedTuple):
 
 
 def _comments() -> Query[Comment]:
-    asked = func.unnest(param("ticket_ids", ARRAY(BigInteger))).table_valued("ticket_id").render_derived(name="asked")
+    tickets = (
+        func.unnest(param("ticket_ids", ARRAY(BigInteger))).table_valued("ticket_id").render_derived(name="tickets")
+    )
     newest = (
         select(*(_c[name] for name in Comment._fields))
         .where(
             _c.company_id == _company_id,
-            _c.ticket_id == asked.c.ticket_id,
+            _c.ticket_id == tickets.c.ticket_id,
             _c.kind != literal_column(f"'{fields.PHOTO}'"),
         )
         .order_by(_c.id.desc())
         .limit(literal_column(str(COMMENTS_MAX)))
         .lateral("newest")
     )
-    rows = select(*newest.c).select_from(asked.join(newest, true()))
+    rows = select(*newest.c).select_from(tickets.join(newest, true()))
     return Query(Comment, rows.order_by(newest.c.ticket_id, newest.c.created_at, newest.c.id))
 
 
@@ -96,16 +98,16 @@ async def of_unit(
 ) -> tuple[list[TicketTexts], dict[int, list[Comment]]] | None:
     """The unit's tickets opened between two instants, newest first, and their comments by ticket, oldest first; None if
     the company has no such unit."""
-    of = {"company_id": company_id, "unit_id": unit_id}
+    key = {"company_id": company_id, "unit_id": unit_id}
     async with database.connection() as connection:
-        if await connection.value(_EXISTS, **of) is None:
+        if await connection.value(_EXISTS, **key) is None:
             return None
-        tickets = await OF_UNIT.rows(connection, **of, opened_from=opened_from, opened_to=opened_to, rows=rows)
-        found: dict[int, list[Comment]] = {one.id: [] for one in tickets}
-        if found:
-            for comment in await _COMMENTS.rows(connection, company_id=company_id, ticket_ids=list(found)):
-                found[comment.ticket_id].append(comment)
-    return tickets, found
+        tickets = await OF_UNIT.rows(connection, **key, opened_from=opened_from, opened_to=opened_to, rows=rows)
+        comments: dict[int, list[Comment]] = {ticket.id: [] for ticket in tickets}
+        if comments:
+            for comment in await _COMMENTS.rows(connection, company_id=company_id, ticket_ids=list(comments)):
+                comments[comment.ticket_id].append(comment)
+    return tickets, comments
 
 
 _LOCK = Statement(
@@ -145,7 +147,9 @@ async def locked(connection: Connection, company_id: int, unit_id: int, ticket_i
     return await connection.row(_LOCK, company_id=company_id, unit_id=unit_id, ticket_id=ticket_id)
 
 
-async def save(connection: Connection, company_id: int, ticket: Record, values: Any, at: datetime.datetime) -> None:
+async def save(
+    connection: Connection, company_id: int, ticket: Record, values: Mapping[str, str | None], at: datetime.datetime
+) -> None:
     """Stores the new values of some texts; those without a new one stay. at: the ticket's new updated_at."""
     new = {f"new_{name}": values.get(name, ticket[name]) for name in texts.FIELDS}
     await connection.execute(_REMOVE, company_id=company_id, ticket_id=ticket["id"], at=at, **new)

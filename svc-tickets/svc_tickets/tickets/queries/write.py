@@ -5,9 +5,23 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from sqlalchemy import BigInteger, Label, Text, case, delete, func, insert, literal_column, select, text, true, update
+from sqlalchemy import (
+    BigInteger,
+    Insert,
+    Label,
+    Table,
+    Text,
+    case,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    text,
+    true,
+    update,
+)
 
 from chassis.auth.identity import Identity
 from chassis.changes.tables import NAMES_SEEN, names_are_current
@@ -147,7 +161,7 @@ async def save_staleness(
 # Staff and vendors that a ticket can be assigned to.
 
 
-def _known(table: Any) -> Statement:
+def _known(table: Table) -> Statement:
     mine = (table.c.company_id == _company_id, table.c.id == param("id", BigInteger), table.c.version > 0)
     return Statement(select(true()).where(*mine))
 
@@ -165,7 +179,7 @@ async def lacking(database: Database, company_id: int, named: Mapping[str, int])
         ]
 
 
-def _name(table: Any) -> Statement:
+def _name(table: Table) -> Statement:
     return Statement(
         select(table.c.name).where(table.c.company_id == _company_id, table.c.id == param("id", BigInteger))
     )
@@ -178,8 +192,8 @@ async def name_of(connection: Connection, company_id: int, field: str, entity_id
     """The name of an assignee or a vendor. field: assignee_id or vendor_id."""
     if entity_id is None:
         return None
-    found: str | None = await connection.value(_NAMES[field], company_id=company_id, id=entity_id)
-    return found
+    name: str | None = await connection.value(_NAMES[field], company_id=company_id, id=entity_id)
+    return name
 
 
 _UNIT_NUMBER = Statement(
@@ -192,8 +206,8 @@ _UNIT_NUMBER = Statement(
 async def unit_number(connection: Connection, company_id: int, unit_id: int | None) -> str | None:
     if unit_id is None:
         return None
-    found: str | None = await connection.value(_UNIT_NUMBER, company_id=company_id, id=unit_id)
-    return found
+    number: str | None = await connection.value(_UNIT_NUMBER, company_id=company_id, id=unit_id)
+    return number
 
 
 _ON_HOLD = Statement(
@@ -210,7 +224,7 @@ async def is_on_hold(connection: Connection, company_id: int, vendor_id: int) ->
 # Comments.
 
 
-def _insert(table: Any, names: Sequence[str], **more: Any) -> Any:
+def _insert(table: Table, names: Sequence[str], **more: object) -> Insert:
     return insert(table).values({name: param(name, table.c[name].type) for name in names} | more)
 
 
@@ -273,5 +287,5 @@ async def remove_photo(connection: Connection, company_id: int, ticket_id: int, 
 
 async def newest_photo(connection: Connection, company_id: int, ticket_id: int) -> str | None:
     """The address of the photo that was added last; None without any."""
-    found: str | None = await connection.value(_NEWEST_PHOTO, company_id=company_id, ticket_id=ticket_id)
-    return found
+    photo_url: str | None = await connection.value(_NEWEST_PHOTO, company_id=company_id, ticket_id=ticket_id)
+    return photo_url

@@ -104,7 +104,7 @@ def check_status_seen(seen: str | None, now: str) -> None:
         )
 
 
-def check_hands_seen(field: str, seen: int | None, now: int | None, name: str | None) -> None:
+def check_assignment_seen(field: str, seen: int | None, now: int | None, name: str | None) -> None:
     """Raises Refusal if the ticket's assignee or vendor has changed since the person saw it. field: assignee_id or
     vendor_id; seen: 0 for nobody, None if anybody will do; name: of who has it now."""
     if seen is not None and seen != (now or 0):

@@ -42,17 +42,17 @@ def state_on_import(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A valid change of status. comment: the note, or the notes of a cancellation."""
+class TargetStatus:
+    """The status that a valid request asks for. comment: the note, or the notes of a cancellation."""
 
     status: str
     cancellation_reason_code: str | None
     comment: str | None
 
 
-def wanted_change(
+def target_status(
     status: str, note: str | None, cancellation_reason_code: str | None, cancellation_notes: str | None
-) -> Wanted:
+) -> TargetStatus:
     """The change that a request asks for, checked without the ticket (the field table of spec 4.2). None stands for a
     field that was not sent.
 
@@ -70,7 +70,7 @@ def wanted_change(
         ):
             if value is not None:
                 raise invalid_request(f"{field} is accepted with status Cancelled alone; leave it out.", field, 422)
-        return Wanted(status, None, note)
+        return TargetStatus(status, None, note)
     if cancellation_reason_code is None:
         raise invalid_request(
             f"cancellation_reason_code is required with status Cancelled: one of {', '.join(CANCELLATION_REASONS)}.",
@@ -84,7 +84,7 @@ def wanted_change(
             "cancellation_notes is accepted with cancellation_reason_code see_notes alone; leave it out.",
             "cancellation_notes",
         )
-    return Wanted(status, cancellation_reason_code, cancellation_notes)
+    return TargetStatus(status, cancellation_reason_code, cancellation_notes)
 
 
 def _check_words(field: str, text: str | None, needed_with: str) -> None:
@@ -106,7 +106,7 @@ def change_status(
     before: TicketState,
     notes: str | None,
     updated_at: datetime.datetime,
-    wanted: Wanted,
+    target: TargetStatus,
     clock: datetime.datetime,
     *,
     photo_required: bool,
@@ -120,22 +120,22 @@ def change_status(
 
     notes: those of the present cancellation. Raises Refusal if the company requires a photo of a completed ticket.
     """
-    if wanted.status == "Completed" and photo_required and not has_photo:
+    if target.status == "Completed" and photo_required and not has_photo:
         raise invalid_request(
             "The company requires a photo to complete a ticket and this one has none; add one (photo_url) first, with "
             "POST /tickets/{ticket_id}/photos or in the administrator interface.",
             "photo_url",
             422,
         )
-    is_same = (before.status, before.cancellation_reason_code) == (wanted.status, wanted.cancellation_reason_code)
-    is_stored = wanted.status != "Cancelled" or (before.cancelled_at is not None and notes == wanted.comment)
-    if is_same and is_stored and wanted.status != "Completed":
+    is_same = (before.status, before.cancellation_reason_code) == (target.status, target.cancellation_reason_code)
+    is_stored = target.status != "Cancelled" or (before.cancelled_at is not None and notes == target.comment)
+    if is_same and is_stored and target.status != "Completed":
         return Changed(before, None)
     at = max(clock, updated_at + datetime.timedelta(microseconds=1))
     state = TicketState(
-        wanted.status,
-        at if wanted.status == "Completed" else None,
-        at if wanted.status == "Cancelled" else None,
-        wanted.cancellation_reason_code,
+        target.status,
+        at if target.status == "Completed" else None,
+        at if target.status == "Cancelled" else None,
+        target.cancellation_reason_code,
     )
     return Changed(state, at)

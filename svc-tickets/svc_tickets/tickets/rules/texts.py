@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 REMOVED = "[removed]"
 """The text that takes the place of one that may not be empty, or whose absence would say something else."""
@@ -33,20 +32,20 @@ class Marked:
 
 def marked(names: Iterable[str]) -> dict[int, Marked]:
     """The named texts by their ticket, in the order of the tickets. A name that no text can have is left out."""
-    found: dict[int, Marked] = {}
+    texts_of_tickets: dict[int, Marked] = {}
     for name in names:
-        ticket_id, _, what = name.partition(".")
-        field_name, _, comment_id = what.partition(".")
+        ticket_id, _, text_name = name.partition(".")
+        field_name, _, comment_id = text_name.partition(".")
         if not _is_id(ticket_id):
             continue
-        if what in FIELDS:
-            found.setdefault(int(ticket_id), Marked()).fields.add(what)
+        if text_name in FIELDS:
+            texts_of_tickets.setdefault(int(ticket_id), Marked()).fields.add(text_name)
         elif field_name == COMMENT and _is_id(comment_id):
-            found.setdefault(int(ticket_id), Marked()).comment_ids.add(int(comment_id))
-    return dict(sorted(found.items()))
+            texts_of_tickets.setdefault(int(ticket_id), Marked()).comment_ids.add(int(comment_id))
+    return dict(sorted(texts_of_tickets.items()))
 
 
-def removal(ticket: Mapping[str, Any], fields: Iterable[str]) -> dict[str, str | None]:
+def removal(ticket: Mapping[str, object], fields: Iterable[str]) -> dict[str, str | None]:
     """The new values of those fields that have a text: empty ones stay, and so do removed ones."""
     return {name: FIELDS[name] for name in FIELDS if name in fields and ticket[name] and ticket[name] != FIELDS[name]}
 
