@@ -12,18 +12,14 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 PACKAGE = Path(chassis.__file__).parent
 
 
-def test_every_part_and_module_is_named_under_its_heading() -> None:
-    headings = dict(re.findall(r"^### `(\w+)`(?:: (.*))?$", README, re.M))
-    parts = {path.parent.name: path.parent for path in PACKAGE.glob("*/__init__.py")}
-    assert headings.keys() == {*parts, "refusals"}
-    for name, folder in parts.items():
-        named = set(re.findall(r"`(\w+)`", headings[name]))
-        assert named == {path.stem for path in folder.glob("*.py")} - {"__init__"}, name
+def test_every_part_has_its_heading() -> None:
+    headings = re.findall(r"^### `(\w+)`$", README, re.M)
+    assert sorted(headings) == sorted(["refusals", *(path.parent.name for path in PACKAGE.glob("*/__init__.py"))])
 
 
 def test_what_the_examples_import_of_the_chassis_is_there() -> None:
     examples = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)
-    assert len(examples) > 10
+    assert len(examples) == 3
     for example in examples:
         for node in ast.walk(ast.parse(example)):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith(("chassis", "makeready")):
