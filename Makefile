@@ -11,7 +11,7 @@ POOLED = svc-tickets/tests gateway/tests/http/test_revocation.py svc-webhooks/te
   --deselect svc-tickets/tests/tickets/test_changes_lost.py::test_a_connection_lost_around_the_commit_reports_the_true_outcome
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform poolers alarms lint quick bench bench-console bench-companies soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas pages templates pictures vendor release-contracts k8s census lock sbom version images
+.PHONY: help run demo test coverage repeat platform poolers alarms lint quick bench bench-console bench-companies soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas templates pictures vendor release-contracts k8s census lock sbom version images
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -105,9 +105,6 @@ sdk: install-test  ## Build the distributions of the client libraries into sdk/d
 
 schemas: install-test  ## Write each context's schema as SQL anew, as its migrations make it
 	@.venv/bin/python -m testkit.schemas
-
-pages: install-test  ## Write the table of the console's pages in docs/console.md anew
-	@.venv/bin/python -m console.table
 
 templates: install-test  ## Break the lines of the console's templates that are longer than 140 columns
 	@.venv/bin/python -P .ci/templates.py write

@@ -1,5 +1,4 @@
-"""The interface at a glance: one line a page. Menus, permissions, 404 and 405, the walks of the tests and the table in
-docs/console.md come from this table.
+"""The interface at a glance: one line a page. Menus, permissions, 404 and 405, and the walks of the tests come from it.
 
 A `POST` is an act; its page is that of the same area. A page calls only the RPCs of its line. The lines of an area
 stand together. `kit.visit.MENU` has the order of the menu.

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import console
-from console import table, vendor
+from console import vendor
 from console.kit.statics import FOLDER, Statics
 
 from .browsing import Browser
@@ -65,11 +65,6 @@ async def test_a_first_visit_is_light(administrator: Browser) -> None:
         files = {file.path: file for file in Statics().by_path.values() if file.path in page.text}
         assert {"console.css", "console.js", "htmx.js", "icons.svg"} <= {path.rpartition("/")[2] for path in files}
         assert sum(len(file.compressed) for file in files.values()) + most <= 60_000
-
-
-def test_the_table_of_pages_is_what_pages_py_says() -> None:
-    text = table.DOCUMENT.read_text()
-    assert table.with_table(text) == text, "run `make pages`"
 
 
 async def test_no_answer_says_which_server_it_is(administrator: Browser) -> None:
