@@ -90,6 +90,8 @@ TO_SPLIT: frozenset[str] = frozenset(
 )
 SOURCES = {".py", ".html", ".css", ".js", ".ts", ".sql", ".proto", ".mako", ".sh"}
 TOOLS = {".ci", "bench", "testkit"}
+# What a command writes into a document that is written by hand otherwise.
+PART = re.compile(r"<!-- [^>]*\bmake [^>]*-->.*?<!-- end of .*?-->", re.DOTALL)
 LONG_FUNCTION = f"functions above {FUNCTION_LINES} lines"
 MANY_PARAMETERS = f"functions above {FUNCTION_PARAMETERS} parameters"
 LONG_CLASS = f"classes above {CLASS_LINES} lines"
@@ -142,7 +144,10 @@ def census(files: Files, marks: Mapping[PurePath, str]) -> dict[str, int]:
         if path.suffix == ".md":
             place = "decisions" if path.parts[:2] == ("docs", "decisions") else "other documents"
             place = f"{kind} documents" if path in marks else place
-            counts[f"words of {place}"] += len(content.split())
+            text = content.decode()
+            by_hand = PART.sub("", text)
+            counts[f"words of {place}"] += len(by_hand.split())
+            counts["words of generated documents"] += len(text.split()) - len(by_hand.split())
         elif path.suffix in SOURCES or kind == "generated":
             counts[f"lines, {kind}"] += content.count(b"\n")
         if kind in {"product", "tests"} and path.suffix == ".py" and not is_of_migrations(path):
