@@ -78,8 +78,6 @@ TO_SPLIT: frozenset[str] = frozenset(
         "cli/makeready_cli/commands/webhooks/subscriptions.py add",
         "deploy/local/makeready_local/demo_data/utilities.py _fixed",
         "deploy/local/makeready_local/runner.py Runner._start",
-        "gateway/gateway/__main__.py assemble",
-        "gateway/gateway/http/edge.py Edge.__init__",
         "gateway/gateway/identity/accounts/sessions/service.py SessionsService",
         "gateway/gateway/identity/keys/queries.py new_key_id",
         "gateway/gateway/identity/usage/queries.py _store",

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from types import ModuleType
+
+from google.protobuf.descriptor import ServiceDescriptor
 
 from chassis.app.server import App, run_process
+from chassis.auth.clients import ServiceClient
 from chassis.http import memory
 from chassis.http.connection_limits import ConnectionLimits
 from chassis.http.port import Port
@@ -14,13 +19,22 @@ from chassis.schedule import instants
 from chassis.writes.retention import every_slot
 from gateway import config, tables
 from gateway.http import replies
+from gateway.http.admission import Admission
+from gateway.http.answered import AnsweredRequests
+from gateway.http.answers.feeds import Feeds
+from gateway.http.answers.lists import Lists
+from gateway.http.answers.records import Records
+from gateway.http.answers.requests import Answer
+from gateway.http.answers.snapshots import SnapshotStreams
 from gateway.http.bearer import Keys
 from gateway.http.calls import Calls
 from gateway.http.cursors import Cursors
-from gateway.http.edge import Edge
+from gateway.http.handler import ApiHandler
 from gateway.http.limits import Limits
+from gateway.http.outside import Outside
 from gateway.http.places import Places
 from gateway.http.reference import Reference
+from gateway.http.routes import Kind
 from gateway.http.snapshots import Snapshots
 from gateway.http.start import every_service_serves
 from gateway.http.store import Store
@@ -68,84 +82,96 @@ CONSUMERS = {
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     checks = KeyChecks(settings.key_checks)
-    services = identity_pb2.DESCRIPTOR.services_by_name
+    serve_identity(app, settings, checks)
+    clients = {name: app.service_client(name) for name in config.CONTEXTS}
+    open_api(app, settings, clients, api_handler(app, settings, clients, checks))
+    return app
+
+
+def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> None:
+    """Serves the RPCs about companies, people and keys."""
     # These services keep replicas of companies and staff. An outbox row is deleted only after all of them have
     # confirmed it.
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     passwords = Passwords()
     companies = CompaniesService(app.database, outbox, commands.audit, instants.now, passwords)
-    app.serve(services["CompaniesService"], companies)
-    app.serve(services["KeysService"], KeysService(app.database, commands, checks))
+    app.serve(_service(identity_pb2, "CompaniesService"), companies)
+    app.serve(_service(identity_pb2, "KeysService"), KeysService(app.database, commands, checks))
     key_usage = KeyUsageService(app.database, instants.now)
-    app.serve(key_usage_pb2.DESCRIPTOR.services_by_name["KeyUsageService"], key_usage)
+    app.serve(_service(key_usage_pb2, "KeyUsageService"), key_usage)
     app.background("key-usage-retention", functools.partial(every_slot, key_usage.delete_old))
-    app.serve(actors_pb2.DESCRIPTOR.services_by_name["ActorsService"], ActorsService(app.database, app.issuer))
-    app.serve(
-        staff_pb2.DESCRIPTOR.services_by_name["StaffService"],
-        StaffService(app.database, Importer(app.database, outbox, schema.idempotency, instants.now)),
-    )
+    app.serve(_service(actors_pb2, "ActorsService"), ActorsService(app.database, app.issuer))
+    importer = Importer(app.database, outbox, schema.idempotency, instants.now)
+    app.serve(_service(staff_pb2, "StaffService"), StaffService(app.database, importer))
     links = Links(settings.console_url, AccountAudit(commands.audit), instants.now)
-    app.serve(
-        staff_commands_pb2.DESCRIPTOR.services_by_name["StaffCommandsService"],
-        StaffCommandsService(app.database, commands, links),
-    )
-    app.serve(
-        administrators_pb2.DESCRIPTOR.services_by_name["AdministratorsService"],
-        AdministratorsService(app.database, commands, links),
-    )
+    app.serve(_service(staff_commands_pb2, "StaffCommandsService"), StaffCommandsService(app.database, commands, links))
+    administrators = AdministratorsService(app.database, commands, links)
+    app.serve(_service(administrators_pb2, "AdministratorsService"), administrators)
     factors = passwords, TotpSecrets(settings.totp_keys), Passkeys(settings.console_url)
     accounts = AccountsService(app.database, commands.audit, instants.now, *factors)
-    app.serve(accounts_pb2.DESCRIPTOR.services_by_name["AccountsService"], accounts)
+    app.serve(_service(accounts_pb2, "AccountsService"), accounts)
     sessions = SessionsService(
         app.database, app.issuer, commands.audit, instants.now, *factors, SignedTexts(settings.totp_keys)
     )
-    app.serve(sessions_pb2.DESCRIPTOR.services_by_name["SessionsService"], sessions)
+    app.serve(_service(sessions_pb2, "SessionsService"), sessions)
     app.on_start(accounts.adopt)
     app.background("sessions", functools.partial(every_slot, sessions.purge))
-    app.serve(
-        replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"],
-        ReplicaSource(app.database, replica_source.ROWS),
-    )
+    replicas = ReplicaSource(app.database, replica_source.ROWS)
+    app.serve(_service(replicas_pb2, "ReplicaSourceService"), replicas)
+
+
+def _service(module: ModuleType, name: str) -> ServiceDescriptor:
+    services: Mapping[str, ServiceDescriptor] = module.DESCRIPTOR.services_by_name
+    return services[name]
+
+
+def api_handler(
+    app: App, settings: config.Config, clients: Mapping[str, ServiceClient], checks: KeyChecks
+) -> ApiHandler:
+    """What answers the API's requests, with its tasks in the background."""
     keys = Keys(app.database, checks)
     app.background("keys", keys.listen)
     app.background("unchecked-keys", keys.load_unchecked)
     store = Store(settings.rate_limit_url)
     places = Places(store)
-    rate_limits = Limits(store)
-    app.background("limits", rate_limits.tidy)
+    limits = Limits(store)
+    app.background("limits", limits.tidy)
     usage = Usage(app.database)
     app.background("key-usage", usage.run)
     # After the ports are closed: steps run in reverse order.
     app.on_stop(usage.stop)
     waiting = Waiting(app.transport, places)
     app.background("waiting", waiting.run)
-    clients = {name: app.service_client(name) for name in config.CONTEXTS}
     calls = Calls(clients)
     writes = Writes(app.database, calls, clients)
     app.background("idempotency-note-retention", functools.partial(every_slot, writes.delete_old))
-    edge = Edge(
-        keys,
-        rate_limits,
-        Cursors(settings.cursor_keys),
-        calls,
-        writes,
-        Reference(settings.api_url),
-        usage,
-        waiting,
-        Snapshots(places),
-        app,
-        debug=settings.service.log_level == "debug",
-    )
-    host, tls = settings.api_host, settings.tls
+    admission = Admission(keys, limits, app)
+    cursors = Cursors(settings.cursor_keys)
+    records = Records(calls, writes)
+    answers: dict[Kind, Answer] = {
+        "own": records.whoami,
+        "fetch": records.fetch,
+        "write": records.write,
+        "delete": records.delete,
+        "list": Lists(calls, cursors).answer,
+        "feed": Feeds(calls, cursors, waiting, admission).answer,
+        "snapshot": SnapshotStreams(calls, cursors, Snapshots(places), admission).answer,
+    }
+    answered = AnsweredRequests(usage, debug=settings.service.log_level == "debug")
+    return ApiHandler(admission, Outside(Reference(settings.api_url), app), answers, answered)
+
+
+def open_api(app: App, settings: config.Config, clients: Mapping[str, ServiceClient], handler: ApiHandler) -> None:
+    """Opens the port of the API, and is ready once all services serve."""
+    tls = settings.tls
     limits = ConnectionLimits(settings.connections_max, settings.connections_per_address_max, settings.trusted_proxies)
     if tls is not None:
         memory.return_large_blocks()  # each TLS connection has one, mostly unused
-    port = Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls, limits, replies.ERRORS)
+    port = Port("MAKEREADY_API_PORT", settings.api_host, settings.api_port, handler.answer, tls, limits, replies.ERRORS)
     app.on_listening(port.open)
     app.before_ready(functools.partial(every_service_serves, clients, settings.wait_seconds))
     app.on_stop(port.close)
-    return app
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.http.edge import IDEMPOTENCY_KEY_CHARACTERS_MAX
+from gateway.http.answers.records import IDEMPOTENCY_KEY_CHARACTERS_MAX
 from gateway.http.filters import ID_CHARACTERS_MAX, LIMIT_DEFAULT, LIMIT_MAX, WAIT_SECONDS_MAX, Filter
 from gateway.http.routes import CHANGES, Operation
 from gateway.http.waiting import WAITS_MAX

@@ -13,7 +13,7 @@ from .effects import Effect, counted, since
 from .harness import Harness
 from .writes import KINDS, Caller, Records, Reply, Write
 
-EDGE = ("edge-before-call", "edge-after-call")
+API = ("api-before-call", "api-after-call")
 RELAY = ("relay-claimed", "relay-published")
 CONSUMER = ("consumer-before-commit", "consumer-before-ack")
 SERVICE, GATEWAY, POSTGRES, CLIENT = "service", "gateway", "PostgreSQL", "client"
@@ -35,7 +35,7 @@ class Case(NamedTuple):
     @property
     def at(self) -> str:
         """The process that reaches the point: the gateway, the write's own service, or a consumer of its event."""
-        if self.point in EDGE:
+        if self.point in API:
             return "gateway"
         kind = KINDS[self.kind]
         return kind.hears if self.point in CONSUMER else kind.service
@@ -66,9 +66,9 @@ def cases() -> list[Case]:
             relayed.add(kind.service)
             way = (*RELAY, *CONSUMER)
         all_cases += [Case(SERVICE, point, name) for point in (*kind.points, *way)]
-        all_cases += [Case(GATEWAY, point, name) for point in (*EDGE, *kind.points)]
-        all_cases += [Case(POSTGRES, point, name) for point in (*EDGE, *kind.points, *way)]
-        all_cases += [Case(CLIENT, point, name) for point in (*EDGE, *kind.points)]
+        all_cases += [Case(GATEWAY, point, name) for point in (*API, *kind.points)]
+        all_cases += [Case(POSTGRES, point, name) for point in (*API, *kind.points, *way)]
+        all_cases += [Case(CLIENT, point, name) for point in (*API, *kind.points)]
     return all_cases
 
 
@@ -127,9 +127,9 @@ class KillMatrix:
         await self._one_by_one(self._kill_at_its_point, consumers)
 
     async def _kill_the_gateway(self, chosen: list[Case]) -> None:
-        edge = [case for case in chosen if case.point in EDGE]
-        await self._one_by_one(self._kill_at_its_point, edge)
-        for together in rounds(case for case in chosen if case not in edge):
+        of_the_api = [case for case in chosen if case.point in API]
+        await self._one_by_one(self._kill_at_its_point, of_the_api)
+        for together in rounds(case for case in chosen if case not in of_the_api):
             await self._together(together, self._gateway_dies)
 
     async def _kill_postgres(self, chosen: list[Case]) -> None:
@@ -245,5 +245,5 @@ def described(outcomes: dict[Case, Outcome]) -> list[str]:
     return lines
 
 
-_ORDER = [*EDGE, "write-before-statement", "write-locked", "write-decided", "write-before-commit"]
+_ORDER = [*API, "write-before-statement", "write-locked", "write-decided", "write-before-commit"]
 _ORDER += ["write-after-commit", *RELAY, *CONSUMER]

@@ -26,7 +26,7 @@ ELSEWHERE = {
     "svc-webhooks/tests/events/test_retention.py": {"day-detached", "day-dropped", "feed-shortened"},
     "svc-webhooks/tests/feed/test_replays.py": {"replay-queued"},
     "tests/e2e/test_console_imports.py": {"import-before-commit", "import-after-commit"},
-    "tests/chaos/test_one_key.py": {"edge-refused"},
+    "tests/chaos/test_one_key.py": {"api-refused"},
 }
 
 

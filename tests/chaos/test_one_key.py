@@ -89,8 +89,8 @@ async def test_many_refusals_at_once_leave_the_key_to_every_operation(
 @pytest.mark.parametrize(
     ("victim", "point", "happened"),
     [
-        ("gateway", "edge-before-call", False),
-        ("gateway", "edge-after-call", True),
+        ("gateway", "api-before-call", False),
+        ("gateway", "api-after-call", True),
         ("service", "write-before-statement", False),
         ("service", "write-after-commit", True),
     ],
@@ -131,9 +131,9 @@ async def test_a_kill_leaves_the_key_to_what_happened(
 async def test_a_kill_between_a_refusal_and_its_answer_leaves_the_key_when_the_lease_is_over(
     harness: Harness, caller: Caller, records: Records
 ) -> None:
-    sender = Sender(caller, await harness.key(caller.company), "killed edge-refused")
+    sender = Sender(caller, await harness.key(caller.company), "killed api-refused")
     write, other = KINDS["create ticket"].make(records), KINDS["create webhook"].make(records)
-    harness.arm("gateway", "edge-refused")
+    harness.arm("gateway", "api-refused")
     first = asyncio.create_task(sender.send(without_body(write)))
     await harness.killed_at_point("gateway")
     assert (await first).status == 0

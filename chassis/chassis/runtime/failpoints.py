@@ -12,9 +12,9 @@ import os
 import signal
 
 POINTS = (
-    "edge-before-call",  # the gateway has checked a request and noted its key, and not called its service
-    "edge-after-call",  # the service has answered, the gateway not yet
-    "edge-refused",  # the service has refused, the note of its key is not erased
+    "api-before-call",  # the gateway has checked a request and noted its key, and not called its service
+    "api-after-call",  # the service has answered, the gateway not yet
+    "api-refused",  # the service has refused, the note of its key is not erased
     "write-before-statement",  # checked, nothing sent to the database
     "write-locked",  # begun: the claim and the row are locked, nothing is read
     "write-decided",  # read and decided, nothing written

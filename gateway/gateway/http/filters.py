@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
@@ -187,7 +187,7 @@ def read_filters(filters: Sequence[Filter], texts: dict[str, str]) -> dict[str, 
     return values
 
 
-def canonical(filters: dict[str, Any]) -> str:
+def canonical(filters: Mapping[str, Any]) -> str:
     """The same text for the same filters, however the caller spelled them."""
     return "&".join(
         f"{name}={value.ToMicroseconds() if isinstance(value, Timestamp) else value}" for name, value in filters.items()

@@ -26,11 +26,21 @@ def error(status: int, code: str, message: str, headers: bytes = b"") -> Reply:
 
 
 class ApiError(Refusal):
-    """A refusal by the edge itself, with headers in addition to the envelope."""
+    """A refusal by the gateway itself, with headers in addition to the envelope."""
 
     def __init__(self, status: int, code: str, message: str, headers: bytes = b"") -> None:
         super().__init__(status, code, message)
         self.headers = headers
+
+
+def verb_not_allowed(allow: str) -> ApiError:
+    """allow: the verbs of the path, as the Allow header lists them."""
+    return ApiError(
+        405,
+        "method_not_allowed",
+        "This path does not support the request's verb; use one that the Allow header lists.",
+        f"Allow: {allow}\r\n".encode(),
+    )
 
 
 def of_refusal(refusal: Refusal) -> Reply:

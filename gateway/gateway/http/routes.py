@@ -171,7 +171,7 @@ def _operation(route: Route) -> Operation:
     service = services_of(f"makeready.{context}.v1")[service_name]
     method = service.methods_by_name[method_name]
     kind = "snapshot" if route.path.startswith(SNAPSHOTS) else _kind(method)
-    ids = tuple(one.strip("{}") for one in route.path.split("/") if one.startswith("{"))
+    ids = tuple(segment.strip("{}") for segment in route.path.split("/") if segment.startswith("{"))
     fields = method.input_type.fields_by_name
     missing = set(ids).difference(fields)
     assert not missing, f"{route.path}: {method.full_name} takes no {missing}"
@@ -190,8 +190,8 @@ def _operation(route: Route) -> Operation:
         GetMessageClass(method.output_type),
         ids,
         filters,
-        (*_QUERY.get(kind, ()), *after, *(one.name for one in filters)),
-        frozenset(("limit", "cursor", *(one.name for one in filters if one.labels))),
+        (*_QUERY.get(kind, ()), *after, *(query_filter.name for query_filter in filters)),
+        frozenset(("limit", "cursor", *(query_filter.name for query_filter in filters if query_filter.labels))),
         scope,
         OPENED_BY[scope],
         route.seconds or (WRITE_SECONDS if kind in ("write", "delete") else READ_SECONDS),
@@ -248,8 +248,11 @@ def resource_of(path: str) -> tuple[Resource, tuple[str, ...]] | None:
         return None
     segments = path[len(_ROOT) :].split("/")
     for places in _PLACES.get(len(segments), ()):
-        ids = tuple(segments[n] for n in places)
-        resource = _RESOURCES.get(tuple(None if n in places else segment for n, segment in enumerate(segments)))
+        key: list[str | None] = [*segments]
+        for n in places:
+            key[n] = None
+        resource = _RESOURCES.get(tuple(key))
+        ids = tuple([segments[n] for n in places])
         if resource is not None and all(ids):
             return resource, ids
     return None

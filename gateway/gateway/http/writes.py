@@ -59,16 +59,16 @@ class Writes:
             message.used_elsewhere, leased_until = await self._of_another(taking, message.idempotency_key, caller)
         if asyncio.get_running_loop().time() - begun > MARGIN_SECONDS:
             raise Unavailable("noting the key took too long")
-        failpoint("edge-before-call")
+        failpoint("api-before-call")
         try:
             response = await self._calls.call(operation, message, caller, request_id)
         except Refusal as refusal:
             # A mismatch says that the service has the key.
             if leased_until is not None and refusal.code != _MISMATCH:
-                failpoint("edge-refused")
+                failpoint("api-refused")
                 await self._erase(taking, leased_until)
             raise
-        failpoint("edge-after-call")
+        failpoint("api-after-call")
         return response
 
     async def _take_several(self, takings: Sequence[Taking]) -> Sequence[_Lease]:

@@ -1,4 +1,4 @@
-"""Feeds: pages of changes, as the edge reads them and the services receive them."""
+"""Feeds: pages of changes, as the gateway reads them and the services receive them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import trustme
 
 from chassis.runtime.settings import Environment, SettingsError
 from gateway import config
-from gateway.http.edge import OPENS_SECONDS_MAX
+from gateway.http.admission import OPENS_SECONDS_MAX
 from testkit import databases
 from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.patience import PATIENCE_SECONDS, took

@@ -1,4 +1,4 @@
-"""Lists: limit, filters, cursors (spec 4.12), as the edge reads them and the services receive them."""
+"""Lists: limit, filters, cursors (spec 4.12), as the gateway reads them and the services receive them."""
 
 from __future__ import annotations
 

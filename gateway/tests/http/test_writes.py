@@ -1,4 +1,4 @@
-"""Writes through the edge: Idempotency-Key, replays, deletes (spec 4.13), and faults of a service."""
+"""Writes through the API handler: Idempotency-Key, replays, deletes (spec 4.13), and faults of a service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests through the edge: the reply of each kind of operation, and the order of the checks."""
+"""Requests through the API handler: the reply of each kind of operation, and the order of the checks."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""How each kind of operation is answered, once its request is let in."""
