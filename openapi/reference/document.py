@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "openapi" / "examples"
 CHANGES = ROOT / "docs" / "changes.md"
 Schema = dict[str, Any]
+_FOR_EXAMPLE = re.compile(r"\bfor example ([^;,]+?)(?:[;,]|\.?$)")
 
 
 def records_file(context: str) -> Path:
@@ -32,19 +34,20 @@ def made() -> Schema:
     """The document. Raises ValueError with the name of anything that is missing."""
     schemas = _schemas()
     record_of = _record_of(schemas)
+    example = functools.partial(_example, schemas)
     paths: Schema = {}
     shared: Schema = {}
     for operation in OPERATIONS:
         item = paths.setdefault(operation.route.path, {})
-        item[operation.route.method.lower()] = path_item(operation, record_of, _example, shared)
+        item[operation.route.method.lower()] = path_item(operation, record_of, example, shared)
     pages = {f"{record}Page": _page(record) for record in _listed(record_of)}
     schemas |= (
         pages | {"Error": _error()} | {deliveries.schema_name(one): deliveries.envelope(one) for one in events.EVENTS}
     )
     for name in schemas:
         if "entity_type" in schemas[name].get("properties", {}):
-            schemas[name]["examples"] = [_example(name)]
-    schemas |= feeds.schemas(record_of, ENTITY_TYPES, _example)
+            schemas[name]["examples"] = [example(name)]
+    schemas |= feeds.schemas(record_of, ENTITY_TYPES, example)
     schemas["EventPage"] = feeds.event_page()
     found: Schema = {
         "openapi": "3.1.0",
@@ -59,7 +62,7 @@ def made() -> Schema:
             }
         ],
         "paths": paths,
-        "webhooks": {one.key: deliveries.webhook(one, _example(one.data)) for one in events.EVENTS},
+        "webhooks": {one.key: deliveries.webhook(one, example(one.data)) for one in events.EVENTS},
         "components": {
             "schemas": dict(sorted(schemas.items())),
             "responses": dict(sorted(shared.items())),
@@ -171,12 +174,28 @@ def _error() -> Schema:
     }
 
 
-def _example(record: str) -> Any:
-    """The example of a record or body. Raises ValueError if none is written."""
+def _example(schemas: Schema, record: str) -> Any:
+    """The example of a record or body. A required field that its file lacks has the value that the field's description
+    names: "for example Kitchen". Raises ValueError if there is none."""
     file = EXAMPLES / f"{record}.json"
     if not file.exists():
         raise ValueError(f"{file.relative_to(ROOT)} is missing: write an example that shows the record")
-    return json.loads(file.read_text())
+    written = json.loads(file.read_text())
+    schema = schemas.get(record, {})
+    lacking = [name for name in schema.get("required", ()) if name not in written]
+    if not lacking:
+        return written
+    for name in lacking:
+        field = schema["properties"][name]
+        phrase = _FOR_EXAMPLE.search(field["description"])
+        if phrase is None:
+            raise ValueError(
+                f"{file.relative_to(ROOT)} lacks {name}: add it, or let the string below the Struct's field name "
+                'a value: "…, for example Kitchen."'
+            )
+        is_text = "string" in field.get("type", "string")
+        written[name] = phrase[1] if is_text else json.loads(phrase[1])
+    return {name: written[name] for name in schema["properties"] if name in written}
 
 
 def _version() -> str:

@@ -1,7 +1,7 @@
 """The kinds of imports: the columns of their rows, from the Structs with which the services check them.
 
-Written to the command line's package, which reports a mistyped column before the first row is sent, and into the table
-of docs/imports.md.
+Written to the command line's package, which reports a mistyped column before the first row is sent, and into the
+tables of docs/imports.md, with the sentence below a Struct's field that says what the column means.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from chassis.records.bodies import Between, Text
-from reference.structs import Undescribed
+from reference.structs import Undescribed, words_of
 
 MADE_BY = "Made by `make openapi` from the services' Structs: change those instead."
 BEGIN, END = "<!-- columns: made by `make openapi` from the services' Structs -->", "<!-- end of columns -->"
@@ -107,6 +107,10 @@ def with_table(page: str) -> str:
         columns = (f"**{one['name']}**" if one["required"] else str(one["name"]) for one in kind["columns"])
         lines.append(f"| {kind['name']} | {', '.join(columns)} |")
     lines += ["", "| cap | columns |", "|---|---|", *(f"| {cap} | {columns} |" for cap, columns in _caps(kinds))]
+    meanings = [
+        f"| {name} of {one.kind} | {words} |" for one in IMPORTS for name, words in words_of(_struct(one)).items()
+    ]
+    lines += ["", "| column | means |", "|---|---|", *meanings]
     return before + "\n".join((begin, *lines, end)) + after
 
 

@@ -59,7 +59,7 @@ class Structs:
         name = _public(kind.__name__)
         known = self.schemas.get(name)
         self.schemas.setdefault(name, {})  # takes its place before its inner Structs; a Struct may contain itself
-        words = _words(kind)
+        words = words_of(kind)
         hints = typing.get_type_hints(kind, include_extras=True)
         schema: Schema = {"description": _described(kind), "type": "object", "properties": {}, "required": []}
         for field in msgspec.structs.fields(kind):
@@ -123,7 +123,7 @@ class Structs:
         return {"$ref": REF + name} if closed else {"anyOf": [{"$ref": REF + name}, {"type": "string"}]}
 
 
-def _words(kind: type[msgspec.Struct]) -> dict[str, str]:
+def words_of(kind: type[msgspec.Struct]) -> dict[str, str]:
     """The string below each field, including those of its base classes."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -181,6 +182,30 @@ def test_a_write_shows_the_answer_to_the_body_that_it_shows(write: str, noun: st
         assert [party["first_name"] for party in answer["parties"]] == sent and answer["move_out_date"] is None
     refused = resolved(operation["responses"]["404"])["content"]["application/json"]["examples"]["not_found"]["value"]
     assert refused["error"]["message"].startswith(f"No {noun} with that id")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ({"type": "string", "description": "The room where the work is, for example Dining room."}, "Dining room"),
+        ({"type": ["integer", "null"], "description": "Rooms, for example 3; null if unknown."}, 3),
+        ({"type": "number", "description": "Its size, for example 4.5, in metres."}, 4.5),
+        ({"type": "boolean", "description": "Whether it is large, for example true."}, True),
+    ],
+)
+def test_a_field_that_the_example_lacks_has_the_value_of_its_description(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, field: dict[str, Any], value: Any
+) -> None:
+    monkeypatch.setattr(document, "ROOT", tmp_path)
+    monkeypatch.setattr(document, "EXAMPLES", tmp_path)
+    (tmp_path / "Home.json").write_text('{"id": 7, "name": "Elm Court"}')
+    properties = {"id": {}, "size": field, "name": {}}
+    schemas = {"Home": {"properties": properties, "required": [*properties]}}
+    example = document._example(schemas, "Home")
+    assert list(example.items()) == [("id", 7), ("size", value), ("name", "Elm Court")]
+    field["description"] = "Its size."
+    with pytest.raises(ValueError, match=r"Home\.json lacks size"):
+        document._example(schemas, "Home")
 
 
 def test_records_hold_their_keys_in_order_and_examples_too() -> None:

@@ -98,6 +98,11 @@ def test_the_table_is_made_between_its_markers_alone() -> None:
     assert imports.with_table(made) == made
 
 
+def test_the_words_below_a_column_are_in_the_page() -> None:
+    page = imports.with_table(f"{imports.BEGIN}\n{imports.END}\n")
+    assert "\n| unit_of_measure of readings | The meter's, unless the row has one. |\n" in page
+
+
 @pytest.mark.parametrize("page", ["", imports.BEGIN, imports.END])
 def test_a_page_without_its_markers_is_refused(page: str) -> None:
     with pytest.raises(ValueError, match=r"docs/imports\.md"):

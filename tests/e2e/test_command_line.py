@@ -31,193 +31,49 @@ from .system import Company, System
 from .test_outages import hanging
 
 REPORT = ["read", "created", "changed", "unchanged", "rejected", "rejects_file"]
-# Every column of every kind, in the order of docs/imports.md. Later kinds refer to records of earlier ones.
-COLUMNS: dict[str, dict[str, str]] = {
-    "staff": {
-        "external_id": "S9",
-        "name": "Zoë Byrne",
-        "email": "zoe.byrne@example.com",
-        "title": "Superintendent",
-        "created_at": "2020-01-31",
-    },
-    "properties": {
-        "external_id": "P9",
-        "name": "Elm Court",
-        "address": "1 Elm St",
-        "city": "Salem",
-        "state": "MA",
-        "postal_code": "01970",
-        "building_type": "Walk-up",
-        "construction_type": "Brick",
-        "unit_count": "12",
-        "year_built": "1931",
-        "latitude": "42.5195",
-        "longitude": "-70.8967",
-        "created_at": "2020-01-31",
-    },
-    "units": {
-        "external_id": "U9",
-        "property": "P9",
-        "name": "Unit 9",
-        "unit_number": "9",
-        "building": "A",
-        "floor": "2",
-        "floorplan": "Two rooms",
-        "bedrooms": "1",
-        "bathrooms": "1.5",
-        "square_feet": "640",
-        "created_at": "2020-01-31T12:00:00+01:00",
-    },
-    "assets": {
-        "external_id": "A9",
-        "property": "P9",
-        "name": "Lift",
-        "category": "Elevator",
-        "make": "Otis",
-        "model": "Gen2",
-        "location": "U9",
-        "location_type": "unit",
-        "sub_category": "Passenger",
-        "asset_tag": "T1",
-        "serial_number": "S1",
-        "status": "Needs Service",
-        "year": "2001",
-        "installed_on": "2001-05-01",
-        "warranty_expires_on": "2011-05-01",
-        "expected_life_years": "30",
-        "created_at": "2020-01-31",
-    },
-    "vendors": {
-        "external_id": "V9",
-        "name": "Ace",
-        "legal_name": "Ace Plumbing Inc.",
-        "website": "https://ace.example",
-        "avg_rating": "4.5",
-        "rating_count": "12",
-        "is_active": "no",
-        "property_visibility": "selected_properties",
-        "onboarded_at": "2020-01-31",
-        "retired_at": "2024-01-31T12:00:00+01:00",
-        "last_compliance_state": "expiring",
-    },
-    "inspections": {
-        "external_id": "I9",
-        "property": "P9",
-        "unit": "U9",
-        "title": "Sprinklers, east wing",
-        "inspection_type": "Fire Alarm",
-        "inspection_number": "14",
-        "status": "Finalized",
-        "result": "passed",
-        "scheduled_date": "2026-02-27",
-        "completed_date": "2026-02-28",
-        "assignee": "S9",
-        "is_compliance_inspection": "yes",
-        "compliance_type": "NFPA 25",
-        "kind": "acceptance_walk",
-        "engagement": "Audit 2026",
-        "created_at": "2026-02-01T12:00:00+01:00",
-    },
-    "meters": {
-        "external_id": "M9",
-        "property": "P9",
-        "name": "Unit 9 gas",
-        "utility_type": "gas",
-        "scope": "unit",
-        "unit": "U9",
-        "meter_number": "0042",
-        "unit_of_measure": "kWh",
-        "is_active": "no",
-        "created_at": "2020-01-31",
-    },
-    "readings": {
-        "external_id": "R9",
-        "meter": "M9",
-        "period_start": "2020-01-01",
-        "period_end": "2020-02-01T00:00:00Z",
-        "consumption": "12.5",
-        "unit_of_measure": "m3",
-        "cost": "3.75",
-        "is_estimated": "yes",
-        "created_at": "2020-02-01",
-    },
-    "notices": {
-        "external_id": "N9",
-        "property": "P9",
-        "subject": "Water off",
-        "body": "From nine to noon.",
-        "when": "Thursday",
-        "unit": "U9",
-        "area": "",
-        "created_at": "2026-02-01T12:00:00+01:00",
-        "published_at": "",
-    },
-    "tickets": {
-        "external_id": "T9",
-        "property": "P9",
-        "title": "Tap drips",
-        "category": "Plumbing",
-        "unit": "U9",
-        "asset": "A9",
-        "description": "It drips.",
-        "subcategory": "Tap",
-        "priority": "High",
-        "status": "Cancelled",
-        "unit_number": "9",
-        "room": "Kitchen",
-        "room_instance": "1",
-        "permission_to_enter": "yes",
-        "preferred_access_time": "Mornings",
-        "assignee": "S9",
-        "assigned_vendor": "V9",
-        "photo_url": "https://photos.example/1.jpg",
-        "created_at": "2021-01-31T12:00:00Z",
-        "updated_at": "2021-02-02",
-        "completed_at": "",
-        "cancelled_at": "2021-02-01",
-        "cancellation_reason_code": "no_access_repeated",
-        "source": "import",
-    },
-    "pm-tasks": {
-        "external_id": "PM9",
-        "property": "P9",
-        "task_name": "Replace furnace filters",
-        "due_date": "2021-03-31",
-        "unit": "U9",
-        "area": "",
-        "asset": "A9",
-        "repeat_days": "",
-        "repeat_months": "3",
-        "status": "Completed",
-        "completed_at": "2021-03-30T12:00:00Z",
-        "cancelled_at": "",
-        "created_at": "2021-01-31",
-    },
-    "turns": {
-        "external_id": "R9",
-        "unit": "U9",
-        "status": "Active",
-        "move_out_date": "2026-03-31",
-        "move_in_date": "2024-04-01",
-        "projected_ready_on": "2026-04-09",
-        "occupancy_source": "Entrata",
-        "occupancy_fed_at": "2026-03-02T06:00:03Z",
-        "unit_status": "Vacant Ready",
-        "created_at": "2024-03-20",
-        "updated_at": "2026-03-02",
-    },
-    "turn-tasks": {
-        "external_id": "K9",
-        "turn": "R9",
-        "task_type": "Paint",
-        "scheduled_date": "2026-04-02",
-        "status": "Completed",
-        "completed_at": "2026-04-03",
-        "cancelled_at": "",
-        "created_at": "2026-03-02",
-        "updated_at": "2026-04-03",
-    },
+KINDS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[2] / "importing" / "importing" / "kinds.json").read_text()
+)["kinds"]
+"""The kinds of records with their columns. Later kinds refer to records of earlier ones."""
+# The values of columns that cannot have just any value of their type. Blank: excluded by another column's value.
+CERTAIN: dict[str, dict[str, str]] = {
+    "staff": {"email": "zoe.byrne@example.com"},
+    "assets": {"location": "units-9", "location_type": "unit"},
+    "inspections": {"status": "Finalized", "kind": "acceptance_walk"},
+    "meters": {"scope": "unit"},
+    "readings": {"period_start": "2020-01-01", "period_end": "2020-02-01T00:00:00Z"},
+    "notices": {"area": "", "published_at": ""},
+    "tickets": {"status": "Cancelled", "completed_at": "", "source": "import"},
+    "pm-tasks": {"area": "", "repeat_days": "", "status": "Completed", "cancelled_at": ""},
+    "turns": {"status": "Active", "move_in_date": "2024-04-01", "unit_status": "Vacant Ready"},
+    "turn-tasks": {"status": "Completed", "cancelled_at": ""},
 }
+VALUES = {
+    "text": "Größe 9",
+    "integer": "12",
+    "number": "4.5",
+    "boolean": "yes",
+    "date": "2026-03-31",
+    "date-time": "2020-01-31T12:00:00+01:00",
+}
+
+
+def external_id(kind: str) -> str:
+    return f"{kind}-9"
+
+
+def full_row(kind: dict[str, Any]) -> dict[str, str]:
+    """A row with every column of the kind."""
+
+    def value(column: dict[str, Any]) -> str:
+        if "refers_to" in column:
+            return external_id(column["refers_to"])
+        if "lowest" in column:
+            return str(max(column["lowest"], int(VALUES["integer"])))
+        return str(column.get("values", [VALUES[column["type"]]])[0])
+
+    values = {column["name"]: value(column) for column in kind["columns"]}
+    return values | {"external_id": external_id(kind["name"])} | CERTAIN.get(kind["name"], {})
 
 
 @pytest.fixture(scope="module")
@@ -418,41 +274,15 @@ def test_imported_tickets_fire_events_only_on_request(
 # Imports
 
 
-@pytest.mark.parametrize("kind", list(COLUMNS))
-def test_every_documented_column_is_taken_by_the_owner(system: System, number: str, kind: str) -> None:
-    file = write_csv(system.state / f"{kind}.csv", [COLUMNS[kind]])
-    words = ("import", number, kind, str(file))
-    report = system.makeready(*words)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind["name"])
+def test_every_documented_column_is_taken_by_the_owner(system: System, number: str, kind: dict[str, Any]) -> None:
+    name, row = kind["name"], full_row(kind)
+    report = system.makeready("import", number, name, str(write_csv(system.state / f"{name}.csv", [row])))
     assert list(report) == REPORT
     assert report == {"read": 1, "created": 1, "changed": 0, "unchanged": 0, "rejected": 0, "rejects_file": None}
-    needed = {*NEEDED, "unit"} if kind == "turns" else NEEDED
-    blank = {name: "" if value and name not in needed else value for name, value in COLUMNS[kind].items()}
-    cleared = system.makeready("import", number, kind, str(write_csv(system.state / "blank.csv", [blank])))
+    blank = {column["name"]: row[column["name"]] if column["required"] else "" for column in kind["columns"]}
+    cleared = system.makeready("import", number, name, str(write_csv(system.state / "blank.csv", [blank])))
     assert (cleared["changed"], cleared["rejected"]) == (1, 0)
-
-
-NEEDED = (
-    "external_id",
-    "property",
-    "name",
-    "address",
-    "category",
-    "make",
-    "model",
-    "title",
-    "utility_type",
-    "meter",
-    "period_start",
-    "period_end",
-    "consumption",
-    "subject",
-    "body",
-    "when",
-    "task_name",
-    "due_date",
-    "turn",
-    "task_type",
-)
 
 
 def test_bad_rows_are_reported_corrected_and_imported(system: System, company: Company, number: str) -> None:
@@ -522,7 +352,8 @@ def test_bad_rows_are_reported_corrected_and_imported(system: System, company: C
 
 
 def test_an_unknown_reference_is_named_by_field(system: System, number: str) -> None:
-    file = write_csv(system.state / "lost.csv", [{**COLUMNS["tickets"], "external_id": "T1", "property": "nowhere"}])
+    (tickets,) = (kind for kind in KINDS if kind["name"] == "tickets")
+    file = write_csv(system.state / "lost.csv", [{**full_row(tickets), "external_id": "T1", "property": "nowhere"}])
     done = system.run("import", number, "tickets", str(file), "--rejects", str(system.state / "mine.csv"))
     assert done.returncode == 3
     assert "lost.csv:2: property: " in done.stderr

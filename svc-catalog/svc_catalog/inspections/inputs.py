@@ -22,6 +22,8 @@ class InspectionRow(msgspec.Struct, kw_only=True):
     title: ShortText | None = None
     inspection_type: ShortText | None = None
     inspection_number: Annotated[int, Between(1, rules.NUMBER_MAX)] | None = None
+    """Unique within the property; without it the inspection takes the property's next. Number all inspections of a file
+    or none."""
     status: rules.StoredStatus | None = None
     result: rules.InspectionResult | None = None
     scheduled_date: datetime.date | None = None

@@ -40,6 +40,7 @@ class ReadingRow(msgspec.Struct, kw_only=True):
     period_end: datetime.datetime
     consumption: Amount
     unit_of_measure: UnitOfMeasure | None = None
+    """The meter's, unless the row has one."""
     cost: Amount | None = None
     is_estimated: bool | None = None
     created_at: PastInstant | None = None

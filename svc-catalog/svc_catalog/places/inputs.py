@@ -50,10 +50,7 @@ class UnitRow(msgspec.Struct, kw_only=True):
 
 
 class AssetRow(msgspec.Struct, kw_only=True):
-    """An asset's row in an import.
-
-    location is the external_id of a unit, or with another location_type than `unit` the name of such a place.
-    """
+    """An asset's row in an import."""
 
     external_id: ExternalId
     property: ExternalId
@@ -62,6 +59,7 @@ class AssetRow(msgspec.Struct, kw_only=True):
     make: Name
     model: Name
     location: ExternalId | None = None
+    """The external_id of a unit; with a location_type other than `unit` the name of that place."""
     location_type: rules.LocationType | None = None
     sub_category: ShortText | None = None
     asset_tag: ShortText | None = None

@@ -14,15 +14,14 @@ from svc_catalog.vendors import rules
 
 
 class VendorRow(msgspec.Struct, kw_only=True):
-    """A vendor's row in an import. legal_name and website are the business's; legal_name is the name if not given.
-
-    A file that has insurance_expires_on tracks the insurance of its vendors; blank, none is on record.
-    """
+    """A vendor's row in an import."""
 
     external_id: ExternalId
     name: Name
     legal_name: Name | None = None
+    """Vendors with the same one share a business; by default the name."""
     website: Annotated[str, Text(longest=rules.WEBSITE_POINTS_MAX)] | None = None
+    """Of the business: the last row of a file wins."""
     avg_rating: Annotated[float, Between(0, rules.RATING_MAX)] | None = None
     rating_count: Count | None = None
     is_active: bool | None = None
@@ -31,6 +30,7 @@ class VendorRow(msgspec.Struct, kw_only=True):
     retired_at: PastInstant | None = None
     last_compliance_state: rules.ComplianceState | None = None
     insurance_expires_on: datetime.date | None = None
+    """The last day insured. A file with this column starts tracking the insurance; blank, none is on record."""
 
 
 class Hold(msgspec.Struct, kw_only=True):
