@@ -32,9 +32,9 @@ from gateway.http.cursors import Cursors
 from gateway.http.handler import ApiHandler
 from gateway.http.limits import Limits
 from gateway.http.outside import Outside
-from gateway.http.places import Places
 from gateway.http.reference import Reference
 from gateway.http.routes import Kind
+from gateway.http.shared_limits import SharedLimits
 from gateway.http.snapshots import Snapshots
 from gateway.http.start import every_service_serves
 from gateway.http.store import Store
@@ -134,14 +134,14 @@ def api_handler(
     app.background("keys", keys.listen)
     app.background("unchecked-keys", keys.load_unchecked)
     store = Store(settings.rate_limit_url)
-    places = Places(store)
+    shared_limits = SharedLimits(store)
     limits = Limits(store)
     app.background("limits", limits.tidy)
     usage = Usage(app.database)
     app.background("key-usage", usage.run)
     # After the ports are closed: steps run in reverse order.
     app.on_stop(usage.stop)
-    waiting = Waiting(app.transport, places)
+    waiting = Waiting(app.transport, shared_limits)
     app.background("waiting", waiting.run)
     calls = Calls(clients)
     writes = Writes(app.database, calls, clients)
@@ -156,7 +156,7 @@ def api_handler(
         "delete": records.delete,
         "list": Lists(calls, cursors).answer,
         "feed": Feeds(calls, cursors, waiting, admission).answer,
-        "snapshot": SnapshotStreams(calls, cursors, Snapshots(places), admission).answer,
+        "snapshot": SnapshotStreams(calls, cursors, Snapshots(shared_limits), admission).answer,
     }
     answered = AnsweredRequests(usage, debug=settings.service.log_level == "debug")
     return ApiHandler(admission, Outside(Reference(settings.api_url), app), answers, answered)

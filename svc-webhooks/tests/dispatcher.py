@@ -38,9 +38,9 @@ def now() -> datetime.datetime:
 
 
 def claims_stay_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts may begin a minute after their claim: a busy machine gives none up, to wait for the lease."""
+    """Attempts may begin a minute after their claim: a busy machine gives none up, to wait for the claim."""
     monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", 60.0)
-    monkeypatch.setattr("svc_webhooks.dispatch.attempts.LEASE_SECONDS", 120)
+    monkeypatch.setattr("svc_webhooks.dispatch.attempts.CLAIM_SECONDS", 120)
 
 
 @asynccontextmanager

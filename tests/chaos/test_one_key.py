@@ -42,7 +42,7 @@ def code(reply: Reply) -> tuple[int, str]:
     return reply.status, reply.code
 
 
-async def leases_end(harness: Harness) -> None:
+async def claims_end(harness: Harness) -> None:
     """What the clock would do within 15 seconds, with no request under way."""
     await harness.query("gateway", "UPDATE idempotency_note SET leased_until = clock_timestamp()")
 
@@ -107,7 +107,7 @@ async def test_a_kill_leaves_the_key_to_what_happened(
     await harness.killed_at_point(killed)
     if victim == "service":
         assert code(await sender.send(other)) == IN_PROGRESS, "nobody can say"
-        await leases_end(harness)
+        await claims_end(harness)
         assert code(await sender.send(other)) == IN_PROGRESS, "nobody can say"
         # The gateway repeats a call whose service is back soon; here it is not.
         assert (await first).status == 500
@@ -115,13 +115,13 @@ async def test_a_kill_leaves_the_key_to_what_happened(
     await first
     if happened:
         assert code(await sender.send(other)) == MISMATCH
-        await leases_end(harness)
+        await claims_end(harness)
         assert code(await sender.send(other)) == MISMATCH
         assert (await caller.insist(write, sender.api_key, sender.key)).replayed
     else:
         if victim == "gateway":
             assert code(await sender.send(other)) == IN_PROGRESS, "the call may be under way"
-            await leases_end(harness)
+            await claims_end(harness)
         done = await caller.insist(other, sender.api_key, sender.key)
         assert done.status == 201 and not done.replayed
         assert code(await sender.send(write)) == MISMATCH
@@ -139,7 +139,7 @@ async def test_a_kill_between_a_refusal_and_its_answer_leaves_the_key_when_the_l
     assert (await first).status == 0
     await harness.start("gateway")
     assert code(await sender.send(other)) == IN_PROGRESS
-    await leases_end(harness)
+    await claims_end(harness)
     assert (await sender.send(other)).status == 201
     assert code(await sender.send(write)) == MISMATCH
 
@@ -164,7 +164,7 @@ async def test_writes_go_on_while_another_service_is_away(harness: Harness, call
     assert (await used.send(write)).status == 201
     await harness.stop("svc-tickets")
     assert (await tried.send(write)).status == 500
-    await leases_end(harness)
+    await claims_end(harness)
     for sender in (used, tried):
         assert code(await sender.send(other)) == IN_PROGRESS
     assert (await unused.send(other)).status == 201

@@ -30,7 +30,7 @@ from makeready.events.v1 import events_pb2 as pb
 
 BATCH = 200
 POLL_SECONDS = 1.0
-LEASE_SECONDS = 15
+CLAIM_SECONDS = 15
 COUNT_SECONDS = 10.0  # counting takes longer the more events wait
 # NATS writes each message to its file before it acknowledges it. So waiting events share a message, up to this size.
 PACK_BYTES = 128 * 1024
@@ -66,12 +66,12 @@ class Relay:
         outbox: Outbox,
         transport: Transport,
         consumers: Consumers,
-        lease_seconds: int = LEASE_SECONDS,
+        claim_seconds: int = CLAIM_SECONDS,
     ) -> None:
         """consumers: by name, the contents that each consumes, as `content_of` spells them; "public" means all public
-        events. lease_seconds: how long a claim lasts; then another relay may claim the row if it is not published."""
+        events. claim_seconds: how long a claim lasts; then another relay may claim the row if it is not published."""
         self._database = database
-        self._lease_seconds = lease_seconds
+        self._claim_seconds = claim_seconds
         self._outbox = outbox
         self._transport = transport
         self._consumers = consumers
@@ -79,10 +79,10 @@ class Relay:
         confirmation = t.metadata.tables["outbox_confirmation"]
         batch, mine = param("batch", sa.Integer), t.c.event_id == sa.func.any(param("ids", UUIDS))
         waiting = sa.select(t.c.event_id).where(t.c.published_at.is_(None), t.c.claimed_until < sa.func.now())
-        lease = param("lease_seconds", sa.Integer) * sa.literal_column("interval '1 second'")
+        length = param("claim_seconds", sa.Integer) * sa.literal_column("interval '1 second'")
         free = waiting.order_by(t.c.event_id).limit(batch).with_for_update(skip_locked=True).cte("free")
         claimed = sa.update(t).where(t.c.event_id == free.c.event_id)
-        claimed = claimed.values(claimed_until=sa.func.now() + lease)
+        claimed = claimed.values(claimed_until=sa.func.now() + length)
         self._claim = Statement(claimed.returning(t.c.event_id, t.c.subject, t.c.message))
         self._published = Statement(sa.update(t).where(mine).values(published_at=sa.func.now()))
         self._release = Statement(sa.update(t).where(mine).values(claimed_until=sa.text("'-infinity'")))
@@ -132,7 +132,7 @@ class Relay:
 
     async def publish_some(self) -> int:
         """Publishes one batch and returns how many rows it claimed."""
-        rows = await self._database.rows(self._claim, batch=BATCH, lease_seconds=self._lease_seconds)
+        rows = await self._database.rows(self._claim, batch=BATCH, claim_seconds=self._claim_seconds)
         if not rows:
             UNPUBLISHED.set(0)
             return 0

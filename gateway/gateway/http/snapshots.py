@@ -18,13 +18,13 @@ from chassis.http.replies import Reply
 from chassis.http.requests import Request
 from chassis.refusals import Unavailable
 from gateway.http.encoding import compressor
-from gateway.http.places import Places
 from gateway.http.replies import ApiError
+from gateway.http.shared_limits import SharedLimits
 
 SECONDS_MAX = 30 * 60.0
 # A snapshot holds a page and the state of its compression.
 SNAPSHOTS_MAX = 20
-# While others wait, a client that has taken nothing for so long loses its place.
+# While others wait, a client that has taken nothing for so long is evicted.
 STALLED_SECONDS = 10.0
 RETRY_SECONDS = 10
 
@@ -38,11 +38,11 @@ class SnapshotLate(Unavailable):
 
 
 class SnapshotEvicted(ConnectionError):  # noqa: N818 - says what is the matter
-    """A snapshot lost its place to another company's."""
+    """A snapshot was ended for another company's."""
 
 
-class Place:
-    """The place of one snapshot."""
+class Snapshot:
+    """One snapshot under way."""
 
     def __init__(self, company_id: int) -> None:
         self.company_id = company_id
@@ -64,7 +64,7 @@ class Place:
         except TimeoutError:
             if self._scope is None or not self._scope.expired():
                 raise
-            raise SnapshotEvicted("another company had fewer places") from None
+            raise SnapshotEvicted("another company had fewer snapshots") from None
         finally:
             self._scope = None
 
@@ -81,31 +81,31 @@ class Place:
 
 
 class Snapshots:
-    """The snapshots under way in this process; their places are those of all gateways."""
+    """The snapshots under way in this process."""
 
-    def __init__(self, shared: Places) -> None:
+    def __init__(self, shared: SharedLimits) -> None:
         self._shared = shared
-        self._places: dict[tuple[int, str], Place] = {}
+        self._under_way: dict[tuple[int, str], Snapshot] = {}
         """By company and path, in the order of their beginning."""
-        UNDER_WAY.set_function(lambda: len(self._places))
+        UNDER_WAY.set_function(lambda: len(self._under_way))
 
     @contextlib.asynccontextmanager
-    async def place(self, company_id: int, path: str) -> AsyncIterator[Place]:
-        """The place of a company's snapshot of one kind. Raises ApiError 429 if there is none."""
+    async def begin(self, company_id: int, path: str) -> AsyncIterator[Snapshot]:
+        """Begins a company's snapshot of one kind. Raises ApiError 429 if it may not."""
         key = company_id, path
-        if key in self._places:
+        if key in self._under_way:
             raise _too_many(_TAKEN)
-        if len(self._places) >= SNAPSHOTS_MAX and not self._makes_room(company_id):
+        if len(self._under_way) >= SNAPSHOTS_MAX and not self._makes_room(company_id):
             raise _too_many("Too many snapshots are under way; wait for Retry-After seconds.")
-        place = self._places[key] = Place(company_id)
+        snapshot = self._under_way[key] = Snapshot(company_id)
         try:
             async with self._shared.held(f"snapshot:{company_id}:{path}") as was_free:
                 if not was_free:
                     raise _too_many(_TAKEN)
-                yield place
+                yield snapshot
         finally:
-            if self._places.get(key) is place:
-                del self._places[key]
+            if self._under_way.get(key) is snapshot:
+                del self._under_way[key]
 
     def _makes_room(self, company_id: int) -> bool:
         """Whether another snapshot was evicted for one of this company.
@@ -113,11 +113,11 @@ class Snapshots:
         One whose client has taken nothing for STALLED_SECONDS is; else the company with the most loses one to a company
         that has at least two fewer, the one whose client is slowest. So no company keeps others out.
         """
-        streamed = {key: place for key, place in self._places.items() if place.is_streamed}
+        streamed = {key: snapshot for key, snapshot in self._under_way.items() if snapshot.is_streamed}
         stalled_since = time.monotonic() - STALLED_SECONDS
-        candidates = [key for key, place in streamed.items() if place.unread_since < stalled_since]
+        candidates = [key for key, snapshot in streamed.items() if snapshot.unread_since < stalled_since]
         if not candidates:
-            counts = Counter(holder for holder, _ in self._places)
+            counts = Counter(holder for holder, _ in self._under_way)
             most = max(counts.values(), default=0)
             if counts[company_id] > most - 2:
                 return False
@@ -125,7 +125,7 @@ class Snapshots:
         if not candidates:
             return False
         evicted = min(candidates, key=lambda key: streamed[key].unread_since)
-        self._places.pop(evicted).evict()
+        self._under_way.pop(evicted).evict()
         return True
 
 

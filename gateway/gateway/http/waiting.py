@@ -24,7 +24,7 @@ from prometheus_client import Gauge
 from chassis.http.requests import Request
 from chassis.messaging.transport import FAULTS, Transport
 from chassis.refusals import Unavailable
-from gateway.http.places import Places
+from gateway.http.shared_limits import SharedLimits
 
 POLL_SECONDS = 1.0
 # Between two questions of one request: an import hints at changes fifty times a second.
@@ -48,7 +48,7 @@ class Awaited(Generic[A]):
 
     answer: A
     is_superseded: bool
-    """Whether newer requests at the same place ended the wait."""
+    """Whether newer requests of the same queue ended the wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Wait:
         self.is_superseded = False
 
     def supersede(self) -> None:
-        """Ends it, as newer requests wait at its place."""
+        """Ends it, as newer requests wait in its queue."""
         self.is_superseded = True
         self.end()
 
@@ -104,28 +104,28 @@ class Wait:
 class Waiting:
     """All waiting requests of this process."""
 
-    def __init__(self, transport: Transport, shared: Places) -> None:
-        """shared: the places of all gateways."""
+    def __init__(self, transport: Transport, shared: SharedLimits) -> None:
+        """`shared` are the limits of all gateways."""
         self._transport = transport
         self._shared = shared
         self._topics: dict[tuple[str, int], Topic] = {}
         self._wanted = asyncio.Event()
-        self._places: defaultdict[str, list[Wait]] = defaultdict(list)
-        """The requests of this process that wait at each place, the oldest first."""
+        self._queues: defaultdict[str, list[Wait]] = defaultdict(list)
+        """The requests of this process that wait in each queue, the oldest first."""
         self._asked: dict[Hashable, asyncio.Task[Any]] = {}
         """The questions under way, for those who ask the same."""
 
-    async def answer(self, request: Request, place: str, seconds: float, question: Question[A]) -> Awaited[A]:
+    async def answer(self, request: Request, queue: str, seconds: float, question: Question[A]) -> Awaited[A]:
         """The first answer that is news, or the last one once `seconds` are over.
 
-        It comes earlier if WAITS_MAX newer requests wait at the same place, here or (within a second) in other
+        It comes earlier if WAITS_MAX newer requests wait in the same queue, here or (within a second) in other
         gateways, if the client hangs up, or if the gateway stops. Raises what the first `ask` raises, and the refusals
         of later ones; while the service is away it waits for it.
         """
         until = time.monotonic() + seconds
         topic = self._topic(question.service, question.company_id)
         wait = Wait()
-        waits = self._places[place]
+        waits = self._queues[queue]
         waits.append(wait)
         if len(waits) > WAITS_MAX:
             waits.pop(0).supersede()
@@ -134,7 +134,7 @@ class Waiting:
         WAITING.inc()
         token = ""
         try:
-            token = await self._shared.join(f"waits:{place}", WAITS_MAX)
+            token = await self._shared.join(f"waits:{queue}", WAITS_MAX)
             answer = await question.ask()
             while not question.is_news(answer):
                 asked_at = time.monotonic()
@@ -146,7 +146,7 @@ class Waiting:
                 if wait.over.is_set() or now >= until:
                     break
                 wait.woken.clear()
-                if not await self._shared.is_in(f"waits:{place}", token):
+                if not await self._shared.is_in(f"waits:{queue}", token):
                     wait.supersede()
                     break
                 with contextlib.suppress(Unavailable):
@@ -159,10 +159,10 @@ class Waiting:
             topic.left_at = time.monotonic()
             if wait in waits:
                 waits.remove(wait)
-            if not waits and self._places.get(place) is waits:
-                del self._places[place]
+            if not waits and self._queues.get(queue) is waits:
+                del self._queues[queue]
             if token:
-                await self._shared.quit(f"waits:{place}", token)
+                await self._shared.quit(f"waits:{queue}", token)
 
     async def _ask_once(self, question: Hashable, ask: Callable[[], Awaitable[A]]) -> A:
         """The answer to a question that several requests may ask at the same time. A hint makes it another question."""

@@ -27,7 +27,7 @@ from gateway.identity.idempotency import queries
 from gateway.identity.idempotency.queries import Taking
 from makeready.common.v1 import idempotency_pb2 as pb
 
-# A lease outlasts its call by so much. A call that could begin later than that is not made.
+# A claim outlasts its call by so much. A call that could begin later than that is not made.
 MARGIN_SECONDS = 5.0
 ASK_SECONDS = 2.0
 ERASE_SECONDS = 2.0
@@ -80,16 +80,16 @@ class Writes:
             elif before.service == taking.service:
                 seconds = max(before.seconds, taking.seconds)
                 by_key[taking.digest] = before._replace(seconds=seconds, requests=before.requests + 1)
-        leases = await queries.take(self._database, list(by_key.values()))
+        claims = await queries.take(self._database, list(by_key.values()))
         return [
-            leases.get(taking.digest) if by_key[taking.digest].service == taking.service else None for taking in takings
+            claims.get(taking.digest) if by_key[taking.digest].service == taking.service else None for taking in takings
         ]
 
     async def _take(self, taking: Taking) -> _Lease:
         return (await queries.take(self._database, [taking])).get(taking.digest)
 
     async def _of_another(self, taking: Taking, key: str, caller: Caller) -> tuple[pb.KeyUse.ValueType, _Lease]:
-        """What `used_elsewhere` says about a key whose note says another service, and the lease if the note was taken
+        """What `used_elsewhere` says about a key whose note says another service, and the claim if the note was taken
         over."""
         note = await queries.note_of(self._database, taking.digest)
         if note is None or note.service == taking.service:
@@ -120,7 +120,7 @@ class Writes:
         return answer.use
 
     async def _erase(self, taking: Taking, leased_until: datetime.datetime) -> None:
-        """Forgets a refused request. If that fails, the note stays until another write finds that its lease is over."""
+        """Forgets a refused request. If that fails, the note stays until another write finds that its claim is over."""
         try:
             async with asyncio.timeout(ERASE_SECONDS):
                 await queries.release(self._database, taking.digest, taking.service, leased_until)

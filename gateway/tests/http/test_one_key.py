@@ -1,4 +1,4 @@
-"""One Idempotency-Key of an API key is one request, whichever service it goes to: notes, leases, several gateways.
+"""One Idempotency-Key of an API key is one request, whichever service it goes to: notes, claims, several gateways.
 
 `tests/chaos/test_one_key.py` has the real services, races and kills.
 """
@@ -165,7 +165,7 @@ async def test_each_write_of_the_api_is_noted(
     assert sorted(service for service, _ in await notes(database)) == sorted(operation.service for operation in writes)
 
 
-# Leases
+# Claims
 
 
 async def test_a_request_under_way_keeps_its_key_until_its_lease_is_over(
@@ -262,7 +262,7 @@ async def test_a_note_is_taken_over_only_as_it_was_found(database: Database) -> 
     assert await queries.take(database, [theirs])
     old = await queries.note_of(database, mine.digest)
     assert old is not None and not old.is_living
-    assert await queries.take(database, [theirs]), "another request prolongs the lease"
+    assert await queries.take(database, [theirs]), "another request prolongs the claim"
     assert await queries.take_over(database, mine, old) is None
     old = await queries.note_of(database, mine.digest)
     assert old is not None
@@ -294,8 +294,8 @@ async def test_a_request_that_outlived_its_lease_erases_nothing(database: Databa
 async def test_all_of_many_requests_that_are_refused_at_once_erase_their_note(database: Database) -> None:
     request = taking("svc-tickets")
     for _ in range(20):
-        leases = [(await queries.take(database, [request]))[request.digest] for _ in range(8)]
-        await asyncio.gather(*(queries.release(database, request.digest, request.service, until) for until in leases))
+        claims = [(await queries.take(database, [request]))[request.digest] for _ in range(8)]
+        await asyncio.gather(*(queries.release(database, request.digest, request.service, until) for until in claims))
         assert await notes(database) == []
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from chassis.auth.clients import ServiceUnavailable
 from gateway.http import snapshots
-from gateway.http.places import Places
 from gateway.http.replies import ApiError
 from gateway.http.routes import CHANGES, OPERATIONS, SNAPSHOTS, operation_at
+from gateway.http.shared_limits import SharedLimits
 from gateway.http.snapshots import SnapshotLate, Snapshots, lines
 from gateway.http.store import Store
 from makeready.common.v1.documents_pb2 import Page
@@ -103,7 +103,7 @@ async def test_what_fails_before_the_first_line_is_an_error_as_elsewhere(
         response = await api.get(path, key)
         assert (response.status, response.code) == (500, "internal_error")
         contexts.behaviours.clear()
-    assert len(ids(await api.get(path, key))) == RECORDS  # its place is free again
+    assert len(ids(await api.get(path, key))) == RECORDS  # it has ended
 
 
 async def test_readings_go_on_after_a_meter_and_a_reading(api: Api, key: str, contexts: Contexts) -> None:
@@ -150,13 +150,13 @@ async def test_a_company_has_one_snapshot_of_a_kind_at_a_time(
 
 async def test_a_process_has_a_bounded_number_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "SNAPSHOTS_MAX", 1)
-    under_way = Snapshots(Places(Store("memory://")))
-    async with under_way.place(1, "/a"):
+    under_way = Snapshots(SharedLimits(Store("memory://")))
+    async with under_way.begin(1, "/a"):
         for company_id, path in ((1, "/a"), (2, "/a")):
             with pytest.raises(ApiError, match="under way"):
-                async with under_way.place(company_id, path):
+                async with under_way.begin(company_id, path):
                     pass
-    async with under_way.place(2, "/a"):
+    async with under_way.begin(2, "/a"):
         pass
 
 

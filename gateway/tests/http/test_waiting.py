@@ -16,7 +16,7 @@ from chassis.http.replies import Reply, json
 from chassis.http.requests import Request
 from chassis.messaging.transport import Transport
 from gateway.http import replies, waiting
-from gateway.http.places import Places
+from gateway.http.shared_limits import SharedLimits
 from gateway.http.store import Store
 from gateway.http.waiting import WAITS_MAX, Question, Waiting
 from testkit.patience import PATIENCE_SECONDS
@@ -65,7 +65,7 @@ async def transport(nats_server: Server) -> AsyncIterator[Transport]:
 
 @pytest.fixture
 async def service(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
-    waits = Waiting(transport, Places(Store("memory://")))
+    waits = Waiting(transport, SharedLimits(Store("memory://")))
     running = asyncio.create_task(waits.run())
     yield Service(waits)
     running.cancel()
@@ -156,7 +156,7 @@ async def test_a_client_that_hangs_up_frees_everything(api: Api, service: Servic
     async with asyncio.timeout(PATIENCE_SECONDS):
         while REGISTRY.get_sample_value("makeready_http_waiting_requests"):  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.02)
-    assert not service.waiting._places
+    assert not service.waiting._queues
     questions = service.asked[8]
     await asyncio.sleep(1.1)
     assert service.asked[8] == questions

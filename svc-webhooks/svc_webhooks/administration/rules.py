@@ -95,7 +95,7 @@ def secret_just_rotated() -> Refusal:
 
 
 def receiver_busy() -> Refusal:
-    """For an attempt that was requested and not made: its receiver has no place, or another process has a lease."""
+    """For an attempt that was requested and not made: its receiver has no room, or another process has a claim."""
     return Refusal(
         503,
         "receiver_busy",

@@ -1,4 +1,4 @@
-"""Attempts of deliveries: claimed under a lease, sent, and recorded if the fence allows it."""
+"""Attempts of deliveries: claimed, sent, and recorded if the fence allows it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from prometheus_client import Counter
 
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.runtime.failpoints import failpoint
-from svc_webhooks.dispatch.hosts import Place
+from svc_webhooks.dispatch.hosts import Admission
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.recorder import GATHER_SECONDS, Recorder
 from svc_webhooks.dispatch.sender import Claimed, Sender
 from svc_webhooks.http_client.client import DEADLINE_SECONDS
 from svc_webhooks.rules import deliveries as rules
 
-LEASE_SECONDS = int(DEADLINE_SECONDS) + 5  # covers the wait before the attempt, the attempt and its recording
-SLOW_AFTER_SECONDS = 2.0  # an attempt that lasts longer gives its place back and continues
+CLAIM_SECONDS = int(DEADLINE_SECONDS) + 5  # covers the wait before the attempt, the attempt and its recording
+SLOW_AFTER_SECONDS = 2.0  # an attempt that lasts longer gives its part of the capacity back and continues
 
 LOST = Counter("makeready_webhooks_claims_lost_total", "Claims that another dispatcher may have or has", ["before"])
 
@@ -44,21 +44,21 @@ class Attempts:
         return len(self._ladder) + 1
 
     async def claim_due(self, deliveries_max: Mapping[int, int], now: datetime.datetime) -> list[Claimed]:
-        """Leases deliveries due as of `now`, by subscription as many as `deliveries_max` says. Raises
+        """Claims deliveries due as of `now`, by subscription as many as `deliveries_max` says. Raises
         DatabaseUnavailable."""
-        return self._sender.opened(await queries.claimed_deliveries(self._database, deliveries_max, now, LEASE_SECONDS))
+        return self._sender.opened(await queries.claimed_deliveries(self._database, deliveries_max, now, CLAIM_SECONDS))
 
     async def claim_one(self, event_id: uuid.UUID, subscription_id: int) -> Claimed | None:
-        """Leases a waiting delivery, due or not; None if it can't be sent now. Raises DatabaseUnavailable."""
-        claims = await queries.claimed_delivery(self._database, event_id, subscription_id, LEASE_SECONDS)
+        """Claims a waiting delivery, due or not; None if it can't be sent now. Raises DatabaseUnavailable."""
+        claims = await queries.claimed_delivery(self._database, event_id, subscription_id, CLAIM_SECONDS)
         return next(iter(self._sender.opened(claims)), None)
 
     async def claim_settled(
         self, event_id: uuid.UUID, subscription_id: int, state: str, attempts: int
     ) -> Claimed | None:
-        """Leases a delivery that has succeeded, or a test; None if it can't be sent now. Raises DatabaseUnavailable."""
+        """Claims a delivery that has succeeded, or a test; None if it can't be sent now. Raises DatabaseUnavailable."""
         claims = await queries.claimed_settled(
-            self._database, event_id, subscription_id, state, attempts, LEASE_SECONDS
+            self._database, event_id, subscription_id, state, attempts, CLAIM_SECONDS
         )
         return next(iter(self._sender.opened(claims)), None)
 
@@ -66,7 +66,7 @@ class Attempts:
         self,
         claimed: Claimed,
         now: datetime.datetime,
-        place: Place,
+        admission: Admission,
         cause: str | None = None,
         actor: str = "",
         *,
@@ -75,10 +75,10 @@ class Attempts:
         """Sends and records a claimed delivery. None if it was not sent, or if it was deleted or claimed anew
         meanwhile.
 
-        place: ended here. If it was refused, the delivery goes on waiting as if it had not been claimed. cause: what
-        started the attempt; by default derived from the delivery's replay and rung. actor: who requested it; by default
-        the one who requested that the delivery waits again. since: when the sweep that makes the attempt began; None
-        outside a sweep. Raises DatabaseUnavailable.
+        admission: ended here. If it was refused, the delivery goes on waiting as if it had not been claimed. cause:
+        what started the attempt; by default derived from the delivery's replay and rung. actor: who requested it; by
+        default the one who requested that the delivery waits again. since: when the sweep that makes the attempt began;
+        None outside a sweep. Raises DatabaseUnavailable.
         """
         failpoint("delivery-claimed")
         if claimed.delivery.replay_id is not None:
@@ -86,11 +86,11 @@ class Attempts:
         cause = cause or rules.cause_of_due(claimed.delivery.rung, self._ladder)
         actor = actor or claimed.delivery.requested_by or ""
         try:
-            attempt = await self._sender.attempt(claimed, now, self._ladder, cause, actor, place)
+            attempt = await self._sender.attempt(claimed, now, self._ladder, cause, actor, admission)
         finally:
-            place.end()
-        if attempt is None and place.refused_by:
-            self.hosts.remember(self.name_of(claimed.delivery.destination_url), place.refused_by)
+            admission.end()
+        if attempt is None and admission.refused_by:
+            self.hosts.remember(self.name_of(claimed.delivery.destination_url), admission.refused_by)
             await self._give_up(claimed.delivery)
         elif attempt is None:
             LOST.labels("sending").inc()
@@ -108,10 +108,10 @@ class Attempts:
         self, claimed: Claimed, now: datetime.datetime, cause: str, actor: str = ""
     ) -> rules.Attempt | None:
         """`make` outside a sweep."""
-        place = self.hosts.place(self.name_of(claimed.delivery.destination_url), claimed.delivery.company_id)
-        timer = asyncio.get_running_loop().call_later(SLOW_AFTER_SECONDS, place.give_back)
+        admission = self.hosts.admission(self.name_of(claimed.delivery.destination_url), claimed.delivery.company_id)
+        timer = asyncio.get_running_loop().call_later(SLOW_AFTER_SECONDS, admission.give_back)
         try:
-            return await self.make(claimed, now, place, cause, actor)
+            return await self.make(claimed, now, admission, cause, actor)
         finally:
             timer.cancel()
 

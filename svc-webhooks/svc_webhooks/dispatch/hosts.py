@@ -1,9 +1,9 @@
 """How many attempts a receiver gets at once, whichever companies and subscriptions they are of.
 
 A receiver is a host name, and an address that is dialled: an attempt counts at both. Companies share a receiver's
-places. A receiver that has never answered 2xx may not want the deliveries: it gets fewer places, which attempts hold to
-their end, and so many attempts a minute. Where its places are taken, a delivery is not attempted and goes on waiting.
-The places are those of this process; the receivers that have answered are in the database.
+capacity. A receiver that has never answered 2xx may not want the deliveries: it gets fewer attempts at once, which
+count to their end, and so many attempts a minute. Where there is no room, a delivery is not attempted and goes on
+waiting. The capacity is that of this process; the receivers that have answered are in the database.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from chassis.db.database import Database, DatabaseUnavailable
 from svc_webhooks.dispatch.queries import hosts as queries
 from svc_webhooks.http_client.shares import Shares, Turns
 
-PLACES = 64
-NEW_PLACES = 16
+CAPACITY = 64
+NEW_CAPACITY = 16
 NEW_IN_A_MINUTE = 600
 MINUTE_SECONDS = 60.0
-# How long an attempt waits for a place: a claim of many deliveries to one prompt host costs no more than one to many
+# How long an attempt waits for room: a claim of many deliveries to one prompt host costs no more than one to many
 # hosts. Name and address together are shorter than `sender.BEGIN_SECONDS_MAX`.
 PATIENCE_SECONDS = 0.75
-# For so long after an attempt found no place, only as many deliveries are claimed as there are places.
+# For so long after an attempt found no room, only as many deliveries are claimed as there is room for.
 CROWDED_SECONDS = 5.0
 ASK_AGAIN_SECONDS = 10.0  # another process may have got the first 2xx
 KNOWN_MAX = 65536
@@ -37,45 +37,45 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 class _Receiver:
-    """The places at one host name or address."""
+    """The capacity of one host name or address."""
 
-    __slots__ = ("_minute", "_starts", "crowded_until", "has_answered", "key", "places")
+    __slots__ = ("_minute", "_starts", "crowded_until", "has_answered", "key", "turns")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.has_answered = False
-        self.places = Turns(NEW_PLACES, PATIENCE_SECONDS)
+        self.turns = Turns(NEW_CAPACITY, PATIENCE_SECONDS)
         self.crowded_until = 0.0
         self._minute = Shares(NEW_IN_A_MINUTE)
         self._starts: deque[tuple[float, int]] = deque()  # of this minute, with the company
 
     @property
     def is_limited(self) -> bool:
-        """Whether a place is taken before the claim of a delivery. A prompt receiver's attempts find one by
+        """Whether an attempt is admitted before its delivery is claimed. A prompt receiver's attempts find room by
         themselves."""
         return not self.has_answered or self.crowded_until > time.monotonic()
 
     @property
     def is_idle(self) -> bool:
         self._forget_starts()
-        return self.places.is_idle and not self._starts
+        return self.turns.is_idle and not self._starts
 
     def answers(self) -> None:
         """From the first 2xx on."""
         self.has_answered = True
-        self.places.places = PLACES
+        self.turns.capacity = CAPACITY
         self._starts.clear()
-        self.places.wake()
+        self.turns.wake()
 
     def room(self, company_id: int) -> int:
-        room = self.places.room(company_id)
+        room = self.turns.room(company_id)
         if not self.has_answered and room:
             self._forget_starts()
             room = min(room, self._minute.room(company_id))
         return room
 
     def take(self, company_id: int) -> None:
-        self.places.take(company_id)
+        self.turns.take(company_id)
         if not self.has_answered:
             self._minute.take(company_id)
             self._starts.append((time.monotonic(), company_id))
@@ -87,25 +87,25 @@ class _Receiver:
         return True
 
     async def enter(self, company_id: int) -> bool:
-        """Waits a moment for a place where attempts are prompt. Companies that hold fewest go first."""
+        """Waits a moment for room where attempts are prompt. Companies that hold fewest go first."""
         if not self.has_answered:
             return self.enter_at_once(company_id)
-        if await self.places.enter(company_id):
+        if await self.turns.enter(company_id):
             return True
         self.crowded_until = time.monotonic() + CROWDED_SECONDS
         return False
 
     def leave(self, company_id: int) -> None:
-        self.places.leave(company_id)
+        self.turns.leave(company_id)
 
     def take_back(self, company_id: int) -> None:
-        """A place that was taken for an attempt that was not made."""
+        """Ends what was taken for an attempt that was not made."""
         for index in range(len(self._starts) - 1, -1, -1):
             if self._starts[index][1] == company_id:
                 del self._starts[index]
                 self._minute.give_back(company_id)
                 break
-        self.places.leave(company_id)
+        self.turns.leave(company_id)
 
     def _forget_starts(self) -> None:
         since = time.monotonic() - MINUTE_SECONDS
@@ -113,14 +113,14 @@ class _Receiver:
             self._minute.give_back(self._starts.popleft()[1])
 
 
-class Place:
-    """The places of one attempt: at its host's name, and at the address that it dials. `end` gives them back."""
+class Admission:
+    """One attempt's part of the capacity of its host's name, and of the address that it dials. `end` gives it back."""
 
     __slots__ = ("_address", "_company_id", "_dialled", "_held", "_hosts", "_name", "_name_key", "refused_by")
 
     def __init__(self, hosts: Hosts, company_id: int, name: str) -> None:
         self.refused_by: list[str] = []
-        """Receivers that had no place. Unless another one had, the delivery is not attempted."""
+        """Receivers that had no room. Unless another one had, the delivery is not attempted."""
         self._hosts = hosts
         self._company_id = company_id
         self._name_key = name
@@ -135,20 +135,20 @@ class Place:
         return any(not receiver.has_answered for receiver in self._held)
 
     def take(self, *receivers: _Receiver) -> None:
-        """Takes places before the delivery is claimed; there is room for them."""
+        """Takes its part before the delivery is claimed; there is room for it."""
         for receiver in receivers:
             receiver.take(self._company_id)
             self._held.append(receiver)
 
     async def opens(self) -> bool:
-        """Takes the name's place. False if there is none."""
+        """Takes its part of the name's capacity. False if there is no room."""
         if not self._name_key:
             return True
         self._name = self._hosts.receiver(self._name_key)
         return await self._enter(self._name)
 
     async def admits(self, address: str) -> bool:
-        """Takes the address's place instead of one at another address. False if there is none."""
+        """Takes its part of the address's capacity instead of another address's. False if there is no room."""
         receiver = self._hosts.receiver(address)
         for other in [held for held in self._held if held is not self._name and held is not receiver]:
             self._held.remove(other)
@@ -180,7 +180,7 @@ class Place:
         return tuple(both)
 
     def give_back(self) -> None:
-        """After a while, although the attempt continues; at a receiver that has never answered it holds its place."""
+        """After a while, although the attempt continues; at a receiver that has never answered it holds its part."""
         for receiver in [held for held in self._held if held.has_answered]:
             self._held.remove(receiver)
             receiver.leave(self._company_id)
@@ -192,7 +192,7 @@ class Place:
             self._return(receiver)
 
     def _return(self, receiver: _Receiver) -> None:
-        """Gives a place back. An attempt that dialled no address was not made, so it does not count in the minute."""
+        """Gives its part back. An attempt that dialled no address was not made, so it does not count in the minute."""
         (receiver.leave if self._dialled else receiver.take_back)(self._company_id)
 
 
@@ -219,10 +219,11 @@ class Hosts:
                 receiver.answers()
         return receiver
 
-    def places(self, name: str, company_id: int, attempts: int) -> list[Place] | str:
-        """Places for up to so many attempts, before their deliveries are claimed; else the receiver that has none."""
+    def admissions(self, name: str, company_id: int, attempts: int) -> list[Admission] | str:
+        """Admits up to so many attempts, before their deliveries are claimed; else returns the receiver without
+        room."""
         if not name:
-            return [Place(self, company_id, name) for _ in range(attempts)]
+            return [Admission(self, company_id, name) for _ in range(attempts)]
         limited = []
         receiver = self.receiver(name)
         if receiver.is_limited:
@@ -234,23 +235,23 @@ class Hosts:
             else:
                 del self._full_addresses[name]
         if not limited:
-            return [Place(self, company_id, name) for _ in range(attempts)]
+            return [Admission(self, company_id, name) for _ in range(attempts)]
         for receiver in limited:
             attempts = min(attempts, receiver.room(company_id))
             if attempts <= 0:
                 return receiver.key
-        places = []
+        admissions = []
         for _ in range(attempts):
-            places.append(Place(self, company_id, name))
-            places[-1].take(*limited)
-        return places
+            admissions.append(Admission(self, company_id, name))
+            admissions[-1].take(*limited)
+        return admissions
 
-    def place(self, name: str, company_id: int) -> Place:
-        """A place for one attempt, that takes none before it is made."""
-        return Place(self, company_id, name)
+    def admission(self, name: str, company_id: int) -> Admission:
+        """The admission of one attempt, which takes nothing before it is made."""
+        return Admission(self, company_id, name)
 
     def room(self, key: str, company_id: int) -> int | None:
-        """How many attempts a receiver has places for; None if it has enough."""
+        """How many attempts a receiver has room for; None if it has enough."""
         receiver = self.receiver(key)
         return receiver.room(company_id) if receiver.is_limited else None
 
@@ -259,7 +260,8 @@ class Hosts:
         return not self.receiver(key).has_answered
 
     def remember(self, name: str, refused_by: Sequence[str]) -> None:
-        """An attempt found no place: the next ones to that name get one at these addresses before they are claimed."""
+        """An attempt found no room: the next ones to that name are admitted at these addresses before they are
+        claimed."""
         addresses = tuple(key for key in refused_by if key != name)
         if name and addresses:
             while len(self._full_addresses) >= KNOWN_MAX:

@@ -1,7 +1,7 @@
 """Sweeps attempt every delivery that is due as of an instant once (spec 6.3).
 
 A sweep's `now` is its slot or the operator's instant. It decides which deliveries are due, and their next due time.
-Leases and fences use the database's clock; signatures and recorded times use the real one. sweep.py has the rest.
+Claims and fences use the database's clock; signatures and recorded times use the real one. sweep.py has the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chassis.refusals import Unavailable
 from chassis.runtime import traces
 from chassis.schedule.instants import Clock, slot_of
 from makeready.common.v1.status_pb2 import DeliveriesBacklog
-from svc_webhooks.dispatch.attempts import LEASE_SECONDS, Attempts
+from svc_webhooks.dispatch.attempts import CLAIM_SECONDS, Attempts
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.sender import Claimed
 from svc_webhooks.dispatch.sweep import Counts, Sweep, end_tasks
@@ -82,7 +82,7 @@ class Scheduler:
     async def sweep(self, now: datetime.datetime) -> tuple[int, Counts]:
         """Stores events committed before the call, attempts deliveries due as of `now`, and returns both counts.
 
-        Deliveries whose receiver has no place are counted; they are attempted after the return, when it has. Raises
+        Deliveries whose receiver has no room are counted; they are attempted after the return, when it has. Raises
         Unavailable if a producer or the database does not answer within ten seconds.
         """
         stored = await self._catch_up()
@@ -110,8 +110,8 @@ class Scheduler:
         """Attempts a waiting delivery at once, due or not, and records cause and actor.
 
         Returns once the attempt is recorded. False if there was no attempt: the delivery does not wait, its
-        subscription is paused or deleted, its company is inactive, its receiver has no place, or another dispatcher has
-        a lease on it. Raises DatabaseUnavailable.
+        subscription is paused or deleted, its company is inactive, its receiver has no room, or another dispatcher has
+        a claim on it. Raises DatabaseUnavailable.
         """
         claimed = await self.attempts.claim_one(event_id, subscription_id)
         return await self._attempted(claimed, cause, actor)
@@ -225,9 +225,9 @@ class Scheduler:
         return counts
 
     async def _wait_for_leases(self, sweep: Sweep) -> None:
-        """Waits up to a lease's length for deliveries that another dispatcher holds, or held when it died."""
+        """Waits up to a claim's length for deliveries that another dispatcher holds, or held when it died."""
         pause = POLL_SECONDS
-        give_up = asyncio.get_running_loop().time() + LEASE_SECONDS + RETRY_SECONDS
+        give_up = asyncio.get_running_loop().time() + CLAIM_SECONDS + RETRY_SECONDS
         while asyncio.get_running_loop().time() < give_up:
             now, aside = sweep.now, set(sweep.aside)
             due = await queries.subscriptions_due(self.database, now, 0, len(aside) + 1)

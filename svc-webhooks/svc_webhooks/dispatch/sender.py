@@ -1,7 +1,7 @@
 """One attempt of a claimed delivery: signs, sends, and decides the next state (spec 6.3, 6.4).
 
 Every attempt that begins after a rotation of the secret, a pause or a delete obeys it. An attempt begins with its
-claim: the statement that leases a delivery also reads the destination and the secret, and the request follows within
+claim: the statement that claims a delivery also reads the destination and the secret, and the request follows within
 milliseconds. If the process is delayed in between, it sends nothing: see `Sender.attempt`.
 """
 
@@ -17,14 +17,14 @@ from chassis.db.clocks import uptime
 from chassis.runtime import traces
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import Clock
-from svc_webhooks.dispatch.hosts import Hosts, Place
+from svc_webhooks.dispatch.hosts import Admission, Hosts
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims
 from svc_webhooks.dispatch.signature import request_headers, signature_headers, traceparent_of
 from svc_webhooks.http_client.client import HttpClient, Outcome
 from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.vault.keyring import Vault, VaultFault
 
-BEGIN_SECONDS_MAX = 2.0  # from claim to request; together with the whole attempt shorter than a lease
+BEGIN_SECONDS_MAX = 2.0  # from claim to request; together with the whole attempt shorter than a claim
 
 log = structlog.stdlib.get_logger(__name__)
 ATTEMPTS = Counter("makeready_webhooks_attempts_total", "Delivery attempts by outcome", ["error"])
@@ -34,7 +34,7 @@ SECONDS = Histogram(
 
 
 class Claimed(NamedTuple):
-    """A leased delivery. secret: None if it can't be opened. since: a lower bound of the lease's start."""
+    """A claimed delivery. secret: None if it can't be opened. since: a lower bound of the claim's start."""
 
     delivery: ClaimedDelivery
     secret: str | None
@@ -63,26 +63,38 @@ class Sender:
         return self._http.name_of(destination_url)
 
     async def attempt(
-        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str, actor: str, place: Place
+        self,
+        claimed: Claimed,
+        now: datetime.datetime,
+        ladder: rules.Ladder,
+        cause: str,
+        actor: str,
+        admission: Admission,
     ) -> rules.Attempt | None:
-        """None if its receiver has no place, or if the claim is so old that the lease could run out during the attempt
+        """None if its receiver has no room, or if the claim is so old that it could run out during the attempt
         and another dispatcher send it too. actor: who requested it; empty if the ladder did."""
         delivery = claimed.delivery
         number = delivery.attempts + 1
         with traces.within(traceparent_of(delivery.traceparent, delivery.event_id, delivery.subscription_id, number)):
-            return await self._attempt(claimed, now, ladder, cause, actor, place)
+            return await self._attempt(claimed, now, ladder, cause, actor, admission)
 
     async def _attempt(
-        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str, actor: str, place: Place
+        self,
+        claimed: Claimed,
+        now: datetime.datetime,
+        ladder: rules.Ladder,
+        cause: str,
+        actor: str,
+        admission: Admission,
     ) -> rules.Attempt | None:
         delivery = claimed.delivery
-        if not await place.opens():
+        if not await admission.opens():
             return None
         started_at = self._clock()
         if uptime() - claimed.since > BEGIN_SECONDS_MAX:
             log.warning("claim_too_old", event_id=str(delivery.event_id), subscription_id=delivery.subscription_id)
             return None
-        outcome = await self._send(claimed, started_at, place)
+        outcome = await self._send(claimed, started_at, admission)
         if not outcome.was_admitted:
             return None
         failpoint("delivery-sent")
@@ -124,7 +136,7 @@ class Sender:
             replay_id=delivery.replay_id if is_of_replay else None,
             replay_after=None if is_of_replay else delivery.replay_id,
             resumes_after=None if is_of_replay else delivery.resumes_at,
-            answered=place.answered() if outcome.succeeded else (),
+            answered=admission.answered() if outcome.succeeded else (),
         )
 
     def _open(self, row: ClaimedDelivery) -> str | None:
@@ -136,7 +148,7 @@ class Sender:
             log.error("secret_not_opened", subscription_id=row.subscription_id, reason=str(fault))
             return None
 
-    async def _send(self, claimed: Claimed, started_at: datetime.datetime, place: Place) -> Outcome:
+    async def _send(self, claimed: Claimed, started_at: datetime.datetime, admission: Admission) -> Outcome:
         delivery = claimed.delivery
         if claimed.secret is None:
             return Outcome(None, "vault", b"", 0, is_internal_fault=True)
@@ -146,5 +158,5 @@ class Sender:
             signatures, delivery.attempts + 1, delivery.request_id, traces.current(), delivery.replay_id
         )
         return await self._http.post(
-            delivery.destination_url, delivery.body, headers, party=delivery.company_id, gate=place
+            delivery.destination_url, delivery.body, headers, party=delivery.company_id, gate=admission
         )

@@ -1,10 +1,10 @@
 """One sweep: shares out concurrent attempts among companies, then among their subscriptions, in turns.
 
-One company's attempts always leave a part of the places free, so a company that starts later does not wait for them.
-Within a company, an attempt that lasts longer than SLOW_AFTER_SECONDS returns its permit and
-continues. Its endpoint then shares a smaller number of permits with other slow ones until it answers promptly again, so
+One company's attempts always leave a part of the capacity free, so a company that starts later does not wait for them.
+Within a company, an attempt that lasts longer than SLOW_AFTER_SECONDS no longer counts as prompt and
+continues. Its endpoint then shares a smaller capacity with other slow ones until it answers promptly again, so
 endpoints that hang take nothing from those that answer, however they behaved before. The sweep claims only deliveries
-that it can send at once, so memory does not grow with the backlog. Subscriptions whose receiver has no place (hosts.py)
+that it can send at once, so memory does not grow with the backlog. Subscriptions whose receiver has no room (hosts.py)
 wait aside until it has.
 """
 
@@ -24,7 +24,7 @@ import structlog
 from chassis.db.database import Database
 from chassis.refusals import Unavailable
 from svc_webhooks.dispatch.attempts import SLOW_AFTER_SECONDS, Attempts
-from svc_webhooks.dispatch.hosts import Place
+from svc_webhooks.dispatch.hosts import Admission
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.sender import Claimed
 from svc_webhooks.http_client.client import DEADLINE_SECONDS
@@ -33,9 +33,9 @@ from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.rules.subscriptions import HEALTHY
 
 # For a company that is alone; all companies together may use a third more.
-PERMITS_MAX = 512
-SLOW_PERMITS_MAX = 256
-UNDER_WAY_MAX = 1024  # includes attempts that returned their permit and continue
+PROMPT_ATTEMPTS_MAX = 512
+SLOW_ATTEMPTS_MAX = 256
+UNDER_WAY_MAX = 1024  # includes overdue attempts, which continue
 OF_A_SUBSCRIPTION_MAX = 16
 OF_A_SUBSCRIPTION_MIN = 2
 LISTED_AT_ONCE = 1000
@@ -43,7 +43,7 @@ CLAIM_PAUSE_SECONDS = 0.02  # a claim costs 1 ms and 20 µs a row, so one claim 
 STOP_SECONDS = 3.0
 # How long a sweep goes on when all that is left waits for receivers that have never answered.
 NEW_SECONDS_MAX = DEADLINE_SECONDS + 5.0
-LOOK_FOR_PLACES_SECONDS = 0.25
+LOOK_FOR_ROOM_SECONDS = 0.25
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -51,7 +51,7 @@ log = structlog.stdlib.get_logger(__name__)
 @dataclass(slots=True)
 class Counts:
     """The counts of a sweep. Those of `failed` that used up the ladder are `parked`. Deliveries that are due and were
-    not attempted, because their receiver had no place, are `waiting_for_host`."""
+    not attempted, because their receiver had no room, are `waiting_for_host`."""
 
     attempted: int = 0
     succeeded: int = 0
@@ -63,7 +63,7 @@ class Counts:
 @dataclass(slots=True, eq=False)
 class _Subscriber:
     """A subscription in a sweep. Its `host` is a `HttpClient.name_of`. It is `slow` if its attempts last longer than
-    SLOW_AFTER_SECONDS, as far as is known. It `waits_for` the receiver that had no place."""
+    SLOW_AFTER_SECONDS, as far as is known. It `waits_for` the receiver that had no room."""
 
     id: int
     company_id: int
@@ -75,28 +75,28 @@ class _Subscriber:
 
 
 @dataclass(slots=True, eq=False)
-class _Permit:
-    """An attempt's permit, `slow` if it is one of the slow subscriptions' permits, and `overdue` if it is in use for
-    longer than SLOW_AFTER_SECONDS."""
+class _Running:
+    """A running attempt. It is `slow` if it counts among those of slow subscriptions, and `overdue` if it lasts longer
+    than SLOW_AFTER_SECONDS."""
 
     subscriber: _Subscriber
-    place: Place
+    admission: Admission
     began: float
     slow: bool
     overdue: bool = False
     ended: bool = False
 
     @property
-    def is_held(self) -> bool:
-        """A prompt subscription's permit is free once it is overdue, a slow one's when its attempt ends."""
+    def counts(self) -> bool:
+        """A prompt subscription's attempt counts until it is overdue, a slow one's until it ends."""
         return not self.ended and (self.slow or not self.overdue)
 
 
-class _TakenPlaces(NamedTuple):
-    """Places for deliveries of one subscription. They have the permits of slow subscriptions if `slow`."""
+class _Admitted(NamedTuple):
+    """Admissions for deliveries of one subscription. They count among those of slow subscriptions if `slow`."""
 
     slow: bool
-    places: list[Place]
+    admissions: list[Admission]
 
 
 _OfCompanies = OrderedDict[int, OrderedDict[int, _Subscriber]]  # by company, by subscription, in their turns
@@ -132,13 +132,13 @@ class Sweep:
         self._subscribers: dict[int, _Subscriber] = {}
         # Subscriptions that may have more due deliveries: prompt ones, slow ones.
         self._queues: tuple[_OfCompanies, _OfCompanies] = (OrderedDict(), OrderedDict())
-        # Subscriptions that have more due deliveries, by the receiver that had no place.
+        # Subscriptions that have more due deliveries, by the receiver that had no room.
         self._aside: dict[str, _OfCompanies] = {}
-        permits = (PERMITS_MAX, SLOW_PERMITS_MAX)
-        self._permits = tuple(Shares(total_where_one_party_gets(many)) for many in permits)
-        self._places = Shares(total_where_one_party_gets(UNDER_WAY_MAX))
-        self._begun: deque[_Permit] = deque()
-        self._under_way: dict[asyncio.Task[bool], _Permit] = {}
+        maxima = (PROMPT_ATTEMPTS_MAX, SLOW_ATTEMPTS_MAX)
+        self._shares_by_speed = tuple(Shares(total_where_one_party_gets(many)) for many in maxima)
+        self._shares_of_all = Shares(total_where_one_party_gets(UNDER_WAY_MAX))
+        self._begun: deque[_Running] = deque()
+        self._under_way: dict[asyncio.Task[bool], _Running] = {}
         self._changed = asyncio.Event()
         self._stopped = False
         self._fault: Exception | None = None
@@ -157,7 +157,7 @@ class Sweep:
             self._changed.clear()
             self._release_overdue()
             self._let_in()
-            if taken := self._take_places():
+            if taken := self._admit():
                 await self._claim(taken)
                 await asyncio.sleep(CLAIM_PAUSE_SECONDS)
                 continue
@@ -176,7 +176,7 @@ class Sweep:
 
     @property
     def aside(self) -> list[int]:
-        """The subscriptions with due deliveries that wait for a place at their receiver."""
+        """The subscriptions with due deliveries that wait for room at their receiver."""
         return (
             []
             if self._stopped
@@ -208,21 +208,21 @@ class Sweep:
         self._changed.set()
 
     async def stop(self) -> None:
-        """Stops claiming, and gives running attempts a moment to be recorded; after that their leases run out."""
+        """Stops claiming, and gives running attempts a moment to be recorded; after that their claims run out."""
         self._stopped = True
         self._changed.set()
         await end_tasks(self._under_way)
 
     def _only_new_receivers_left(self) -> bool:
-        """Whether all that is left is at receivers that have never answered, or waits for their places."""
+        """Whether all that is left is at receivers that have never answered, or waits for room there."""
         return (
             not any(self._queues)
             and all(map(self._hosts.is_new, self._aside))
-            and all(permit.place.is_at_new_receiver for permit in self._under_way.values())
+            and all(running.admission.is_at_new_receiver for running in self._under_way.values())
         )
 
     def _let_in(self) -> None:
-        """Queues subscriptions whose receiver has places again, as many as it has."""
+        """Queues subscriptions whose receiver has room again, as many as fit."""
         for key, companies in list(self._aside.items()):
             for company_id, of_company in list(companies.items()):
                 room = self._hosts.room(key, company_id)
@@ -238,91 +238,91 @@ class Sweep:
         subscriber.waits_for = key
         _put(self._aside.setdefault(key, OrderedDict()), subscriber)
 
-    def _take_places(self) -> dict[int, _TakenPlaces]:
-        """The deliveries of each subscription that can be sent at once, by their places. Companies take turns, and so
-        do a company's subscriptions. They go to their queue's end."""
-        taken: dict[int, _TakenPlaces] = {}
+    def _admit(self) -> dict[int, _Admitted]:
+        """The deliveries of each subscription that can be sent at once, by their admissions. Companies take turns, and
+        so do a company's subscriptions. They go to their queue's end."""
+        taken: dict[int, _Admitted] = {}
         if self._stopped:
             return taken
-        for slow, permits in ((False, PERMITS_MAX), (True, SLOW_PERMITS_MAX)):
+        for slow, attempts_max in ((False, PROMPT_ATTEMPTS_MAX), (True, SLOW_ATTEMPTS_MAX)):
             queue = self._queues[slow]
             turns = deque(
                 (company_id, iter(list(of_company.values())), len(of_company))
                 for company_id, of_company in queue.items()
             )
-            share_of_company = permits // max(1, len(turns))
-            while turns and self._places.held < self._places.places:
+            share_of_company = attempts_max // max(1, len(turns))
+            while turns and self._shares_of_all.held < self._shares_of_all.capacity:
                 company_id, subscribers, many = turns.popleft()
                 share = min(OF_A_SUBSCRIPTION_MAX, max(OF_A_SUBSCRIPTION_MIN, share_of_company // many))
-                if self._take(company_id, subscribers, share, slow=slow, taken=taken):
+                if self._admit_next(company_id, subscribers, share, slow=slow, taken=taken):
                     turns.append((company_id, subscribers, many))
         return taken
 
-    def _take(
+    def _admit_next(
         self,
         company_id: int,
         subscribers: Iterator[_Subscriber],
         share: int,
         *,
         slow: bool,
-        taken: dict[int, _TakenPlaces],
+        taken: dict[int, _Admitted],
     ) -> bool:
-        """Takes places for the company's next subscription. False if the company gets no more."""
-        room = min(self._places.room(company_id), self._permits[slow].room(company_id))
+        """Admits deliveries of the company's next subscription. False if the company gets no more."""
+        room = min(self._shares_of_all.room(company_id), self._shares_by_speed[slow].room(company_id))
         if room <= 0:
             return False
         for subscriber in subscribers:
             rows = min(share - subscriber.under_way, room)
             if rows <= 0:
                 continue
-            places = self._hosts.places(subscriber.host, company_id, rows)
-            if isinstance(places, str):
-                self._set_aside(subscriber, places)
+            admissions = self._hosts.admissions(subscriber.host, company_id, rows)
+            if isinstance(admissions, str):
+                self._set_aside(subscriber, admissions)
                 continue
-            taken[subscriber.id] = _TakenPlaces(slow, places)
-            self._places.take(company_id, len(places))
-            self._permits[slow].take(company_id, len(places))
+            taken[subscriber.id] = _Admitted(slow, admissions)
+            self._shares_of_all.take(company_id, len(admissions))
+            self._shares_by_speed[slow].take(company_id, len(admissions))
             self._queues[slow].move_to_end(company_id)
             self._queues[slow][company_id].move_to_end(subscriber.id)
             return True
         return False
 
-    async def _claim(self, taken: dict[int, _TakenPlaces]) -> None:
+    async def _claim(self, taken: dict[int, _Admitted]) -> None:
         """Claims deliveries and sends them at once: see `Sender.attempt`."""
         claimed: list[Claimed] = []
         try:
-            rows = {sub_id: len(places) for sub_id, (_, places) in taken.items()}
+            rows = {sub_id: len(admissions) for sub_id, (_, admissions) in taken.items()}
             claimed = await self._attempts.claim_due(rows, self.now)
         except Exception as fault:
             self._fault, self._stopped = fault, True  # raised when the running attempts have ended
         counts = Counter(attempt.delivery.subscription_id for attempt in claimed)
         began = asyncio.get_running_loop().time()
-        permits: dict[int, list[_Permit]] = {}
-        for sub_id, (slow, places) in taken.items():
+        running_by_id: dict[int, list[_Running]] = {}
+        for sub_id, (slow, admissions) in taken.items():
             subscriber = self._subscribers[sub_id]
-            used, unused = places[: counts[sub_id]], places[counts[sub_id] :]
+            used, unused = admissions[: counts[sub_id]], admissions[counts[sub_id] :]
             subscriber.under_way += len(used)
-            permits[sub_id] = [_Permit(subscriber, place, began, slow) for place in used]
+            running_by_id[sub_id] = [_Running(subscriber, admission, began, slow) for admission in used]
             if unused:
-                self._places.give_back(subscriber.company_id, len(unused))
-                self._permits[slow].give_back(subscriber.company_id, len(unused))
-                for place in unused:
-                    place.end()
+                self._shares_of_all.give_back(subscriber.company_id, len(unused))
+                self._shares_by_speed[slow].give_back(subscriber.company_id, len(unused))
+                for admission in unused:
+                    admission.end()
                 _drop(self._queues[subscriber.slow], subscriber)
                 self._forget(subscriber)
         for attempt in claimed:
-            permit = permits[attempt.delivery.subscription_id].pop()
-            self._begun.append(permit)
-            task = asyncio.create_task(self._deliver(attempt, permit.place))
-            self._under_way[task] = permit
-            task.add_done_callback(functools.partial(self._end, permit))
+            running = running_by_id[attempt.delivery.subscription_id].pop()
+            self._begun.append(running)
+            task = asyncio.create_task(self._deliver(attempt, running.admission))
+            self._under_way[task] = running
+            task.add_done_callback(functools.partial(self._end, running))
 
-    async def _deliver(self, claimed: Claimed, place: Place) -> bool:
+    async def _deliver(self, claimed: Claimed, admission: Admission) -> bool:
         """True if the delivery waits for its receiver."""
         try:
-            attempt = await self._attempts.make(claimed, self.now, place, since=self.since)
+            attempt = await self._attempts.make(claimed, self.now, admission, since=self.since)
             if attempt is None:
-                return bool(place.refused_by)
+                return bool(admission.refused_by)
             self.counts.attempted += 1
             self.counts.succeeded += attempt.state == rules.SUCCEEDED
             self.counts.failed += bool(attempt.error)
@@ -330,37 +330,37 @@ class Sweep:
         except Unavailable as fault:
             self._fault = fault
         except Exception:
-            # Only this attempt fails: the others continue, and it is repeated when its lease has run out.
+            # Only this attempt fails: the others continue, and it is repeated when its claim has run out.
             log.exception("attempt_failed", subscription_id=claimed.delivery.subscription_id)
         return False
 
     def _release_overdue(self) -> None:
         """Marks attempts that last longer than SLOW_AFTER_SECONDS as overdue, which frees prompt subscriptions'
-        permits."""
+        capacity."""
         limit = asyncio.get_running_loop().time() - SLOW_AFTER_SECONDS
         while self._begun and (self._begun[0].ended or self._begun[0].began < limit):
-            permit = self._begun.popleft()
-            if permit.ended:
+            running = self._begun.popleft()
+            if running.ended:
                 continue
-            permit.overdue = True
-            permit.subscriber.overdue += 1
-            if not permit.is_held:
-                self._permits[permit.slow].give_back(permit.subscriber.company_id)
-            permit.place.give_back()
-            self._requeue(permit.subscriber, slow=True)
+            running.overdue = True
+            running.subscriber.overdue += 1
+            if not running.counts:
+                self._shares_by_speed[running.slow].give_back(running.subscriber.company_id)
+            running.admission.give_back()
+            self._requeue(running.subscriber, slow=True)
 
-    def _end(self, permit: _Permit, attempt: asyncio.Task[bool]) -> None:
+    def _end(self, running: _Running, attempt: asyncio.Task[bool]) -> None:
         del self._under_way[attempt]
-        subscriber = permit.subscriber
-        self._places.give_back(subscriber.company_id)
-        if permit.is_held:
-            self._permits[permit.slow].give_back(subscriber.company_id)
-        permit.ended = True
+        subscriber = running.subscriber
+        self._shares_of_all.give_back(subscriber.company_id)
+        if running.counts:
+            self._shares_by_speed[running.slow].give_back(subscriber.company_id)
+        running.ended = True
         subscriber.under_way -= 1
-        subscriber.overdue -= permit.overdue
-        self._requeue(subscriber, slow=permit.overdue or subscriber.overdue > 0)
+        subscriber.overdue -= running.overdue
+        self._requeue(subscriber, slow=running.overdue or subscriber.overdue > 0)
         if not attempt.cancelled() and attempt.result() and not subscriber.waits_for:
-            self._set_aside(subscriber, permit.place.refused_by[0])
+            self._set_aside(subscriber, running.admission.refused_by[0])
         self._forget(subscriber)
         self._changed.set()
 
@@ -381,14 +381,14 @@ class Sweep:
             self._subscribers.pop(subscriber.id, None)
 
     async def change(self) -> None:
-        """Waits until an attempt ends or is overdue, or a receiver may have places again."""
+        """Waits until an attempt ends or is overdue, or a receiver may have room again."""
         while self._begun and self._begun[0].ended:
             self._begun.popleft()
         seconds = None
         if self._begun:
             seconds = max(0.0, self._begun[0].began + SLOW_AFTER_SECONDS - asyncio.get_running_loop().time()) + 0.001
-        if self._aside:  # places come free in other sweeps too, and with time
-            seconds = min(seconds or LOOK_FOR_PLACES_SECONDS, LOOK_FOR_PLACES_SECONDS)
+        if self._aside:  # room comes free in other sweeps too, and with time
+            seconds = min(seconds or LOOK_FOR_ROOM_SECONDS, LOOK_FOR_ROOM_SECONDS)
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()

@@ -1,8 +1,8 @@
 """Resolves names through the system's resolver, and decides whose fault a failure is.
 
-A name whose servers hang delays no other: a lookup that lasts longer than SLOW_AFTER_SECONDS returns its permit and
-continues, and no name is looked up twice at once. Parties share permits and threads: one that has a thousand dead names
-looked up leaves some to the others.
+A name whose servers hang delays no other: a lookup that lasts longer than SLOW_AFTER_SECONDS no longer counts and
+continues, and no name is looked up twice at once. Parties share look-ups and threads: one that has a thousand dead
+names looked up leaves some to the others.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Names(Generic[Read]):
     def __init__(self, resolve: Resolve, read: Callable[[Sequence[str]], Read]) -> None:
         self._resolve = resolve
         self._read = read
-        self._permits = Turns(total_where_one_party_gets(LOOKUPS_MAX))
+        self._lookups = Turns(total_where_one_party_gets(LOOKUPS_MAX))
         self._cache: dict[str, tuple[float, Read]] = {}
         self._asking: dict[str, asyncio.Task[Read]] = {}
 
@@ -79,7 +79,7 @@ class Names(Generic[Read]):
         return resolved
 
     async def _addresses(self, host: str, party: int) -> Sequence[str]:
-        await self._permits.enter(party)
+        await self._lookups.enter(party)
         try:
             lookup = asyncio.ensure_future(self._resolve(host, party))
             try:
@@ -88,7 +88,7 @@ class Names(Generic[Read]):
                 lookup.cancel()
                 raise
         finally:
-            self._permits.leave(party)
+            self._lookups.leave(party)
         return await lookup
 
     def _looked_up(self, host: str, task: asyncio.Task[Read]) -> None:

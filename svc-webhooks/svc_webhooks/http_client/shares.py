@@ -1,40 +1,40 @@
-"""Places that parties share, so that one party never holds all of them."""
+"""Capacity that parties share, so that one party never holds all of it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 
-# With 3, a party that is alone holds three quarters of the places, two hold three sevenths each, and so on. A part is
+# With 3, a party that is alone holds three quarters of the capacity, two hold three sevenths each, and so on. A part is
 # always free, so a party that arrives waits for no other.
 TIMES_WHAT_IS_FREE = 3
 
 
 class Shares:
-    """Places that parties share. A party may take one more while it holds fewer than three times the free ones."""
+    """Capacity that parties share. A party may take one more while it holds less than three times what is free."""
 
-    __slots__ = ("_held", "held", "places")
+    __slots__ = ("_held", "capacity", "held")
 
-    def __init__(self, places: int) -> None:
-        self.places = places
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
         self.held = 0
         self._held: dict[int, int] = {}
 
     def room(self, party: int) -> int:
-        """How many more places the party may take now."""
-        free = self.places - self.held
+        """How many more the party may take now."""
+        free = self.capacity - self.held
         return max(0, -((self._held.get(party, 0) - TIMES_WHAT_IS_FREE * free) // (TIMES_WHAT_IS_FREE + 1)))
 
     def held_by(self, party: int) -> int:
         return self._held.get(party, 0)
 
-    def take(self, party: int, places: int = 1) -> None:
-        self.held += places
-        self._held[party] = self._held.get(party, 0) + places
+    def take(self, party: int, amount: int = 1) -> None:
+        self.held += amount
+        self._held[party] = self._held.get(party, 0) + amount
 
-    def give_back(self, party: int, places: int = 1) -> None:
-        self.held -= places
-        held = self._held[party] - places
+    def give_back(self, party: int, amount: int = 1) -> None:
+        self.held -= amount
+        held = self._held[party] - amount
         if held:
             self._held[party] = held
         else:
@@ -42,15 +42,15 @@ class Shares:
 
 
 class Turns(Shares):
-    """Places that parties also wait for. Of those that wait, the party that holds fewest goes first.
+    """Capacity that parties also wait for. Of those that wait, the party that holds fewest goes first.
 
     patience_seconds: how long each waits; for ever by default. One timer serves all that wait.
     """
 
     __slots__ = ("_patience_seconds", "_timer", "_waiting")
 
-    def __init__(self, places: int, patience_seconds: float | None = None) -> None:
-        super().__init__(places)
+    def __init__(self, capacity: int, patience_seconds: float | None = None) -> None:
+        super().__init__(capacity)
         self._patience_seconds = patience_seconds
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: dict[int, deque[tuple[float, asyncio.Future[bool]]]] = {}
@@ -63,7 +63,7 @@ class Turns(Shares):
         return 0 if party in self._waiting else super().room(party)
 
     async def enter(self, party: int) -> bool:
-        """Takes a place. False if none came free in time."""
+        """Takes one. False if none came free in time."""
         if self.room(party) > 0:
             self.take(party)
             return True
@@ -85,7 +85,7 @@ class Turns(Shares):
             self.wake()
 
     def wake(self) -> None:
-        """Lets in those that wait, as far as there are places."""
+        """Lets in those that wait, as far as there is room."""
         while self._waiting:
             party = min(self._waiting, key=self.held_by) if len(self._waiting) > 1 else next(iter(self._waiting))
             if super().room(party) <= 0:
@@ -114,6 +114,6 @@ class Turns(Shares):
             self._timer = loop.call_at(oldest + self._patience_seconds, self._give_up, loop)
 
 
-def total_where_one_party_gets(places: int) -> int:
-    """The number of shared places of which a party that is alone holds `places`."""
-    return places * (TIMES_WHAT_IS_FREE + 1) // TIMES_WHAT_IS_FREE
+def total_where_one_party_gets(amount: int) -> int:
+    """The shared capacity of which a party that is alone holds `amount`."""
+    return amount * (TIMES_WHAT_IS_FREE + 1) // TIMES_WHAT_IS_FREE

@@ -32,7 +32,7 @@ delivery = Table(
     # attempts: all that were made. rung: those that were steps of the ladder; internal faults are not.
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("rung", SmallInteger, nullable=False, server_default=text("0")),
-    # Every claim increments it, so a sender whose lease ran out can't record over the next one.
+    # Every claim increments it, so a sender whose claim ran out can't record over the next one.
     Column("fence", BigInteger, nullable=False, server_default=text("0")),
     Column("leased_until", Instant),
     Column("settled_at", Instant),

@@ -241,7 +241,7 @@ async def test_a_retry_whose_process_dies_is_made_by_the_next_sweep(
     await service.webhooks.serving()
     (delivery,) = await client.deliveries(sub_id)
     assert (delivery.state, len(delivery.attempts)) == (pb.DELIVERY_STATE_WAITING, 6)
-    async with database.connection() as connection:  # instead of waiting for the lease to run out
+    async with database.connection() as connection:  # instead of waiting for the claim to run out
         await connection.raw.execute("UPDATE delivery SET leased_until = now() - interval '1 second'")
     assert await client.sweep() == {"attempted": 1, "succeeded": 0, "failed": 1, "parked": 1}
     (delivery,) = await client.deliveries(sub_id)

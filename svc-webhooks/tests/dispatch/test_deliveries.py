@@ -536,9 +536,9 @@ async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
     sub_id, _ = await subscribe(client)
     await tickets.ticket_created(client.company_id)
     await client.sweep(now() - HOUR)  # stores the event; nothing is due
-    (late,) = (await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=0)).rows
-    (holder,) = (await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=60)).rows
-    assert (await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=60)).rows == []
+    (late,) = (await queries.claimed_deliveries(database, {sub_id: 16}, now(), claim_seconds=0)).rows
+    (holder,) = (await queries.claimed_deliveries(database, {sub_id: 16}, now(), claim_seconds=60)).rows
+    assert (await queries.claimed_deliveries(database, {sub_id: 16}, now(), claim_seconds=60)).rows == []
     assert holder.fence == late.fence + 1
     recorder = Recorder(database)
     assert not await recorder.record(_failed(late), client.company_id)

@@ -63,7 +63,7 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_
     process = psutil.Process(service.webhooks.pid)
     await until(lambda: process.status() == psutil.STATUS_STOPPED)
     try:
-        async with database.connection() as connection:  # the lease runs out
+        async with database.connection() as connection:  # the claim runs out
             await connection.raw.execute("UPDATE delivery SET leased_until = now() - interval '1 second'")
         assert (await Sweep(beside.database, beside.attempts, now()).run()).succeeded == 1
         await asyncio.sleep(BEGIN_SECONDS_MAX + 0.1)
@@ -85,13 +85,13 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_and_was_alone_deliv
 ) -> None:
     """For example after the machine slept: the same sweep claims unsent deliveries again."""
     monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", -1.0)
-    monkeypatch.setattr("svc_webhooks.dispatch.attempts.LEASE_SECONDS", 1)
+    monkeypatch.setattr("svc_webhooks.dispatch.attempts.CLAIM_SECONDS", 1)
     await subscribed(database, client.company_id, [URL])
     await happened(database, client.company_id, 3)
     sweeping = asyncio.create_task(beside.sweep(now()))
     await asyncio.sleep(0.5)
     assert receivers["receiver.test"].requests == []
-    monkeypatch.setattr("svc_webhooks.dispatch.attempts.LEASE_SECONDS", 60)  # no attempt outlasts it
+    monkeypatch.setattr("svc_webhooks.dispatch.attempts.CLAIM_SECONDS", 60)  # no attempt outlasts it
     monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", 60.0)
     _, counts = await sweeping
     assert (counts.attempted, counts.succeeded) == (3, 3)

@@ -129,15 +129,15 @@ async def test_sixty_that_were_healthy_until_now_hang_and_take_no_place_of_those
     await happened(database, client.company_id, 4)
     async with sweeping(scheduler, endpoints) as sweep:
         await until(lambda: sweep.counts.attempted == 40 * 4, 60)
-        assert endpoints.requests["hangs"] > 60  # they had as many permits as the others
+        assert endpoints.requests["hangs"] > 60  # they had as many attempts as the others
     assert sweep.counts.succeeded == 100 * 4
 
 
 async def test_more_that_hang_than_there_are_places_give_them_back_after_a_moment(
     scheduler: Scheduler, client: Client, database: Database, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatch_sweep, "PERMITS_MAX", 8)
-    monkeypatch.setattr(dispatch_sweep, "SLOW_PERMITS_MAX", 8)
+    monkeypatch.setattr(dispatch_sweep, "PROMPT_ATTEMPTS_MAX", 8)
+    monkeypatch.setattr(dispatch_sweep, "SLOW_ATTEMPTS_MAX", 8)
     monkeypatch.setattr(dispatch_sweep, "UNDER_WAY_MAX", 48)
     await subscribed(database, client.company_id, urls("hangs", 12))
     await subscribed(database, client.company_id, urls("answers", 4))  # last in the queue
@@ -152,7 +152,7 @@ async def test_what_is_under_way_has_a_bound_however_many_hang(
     scheduler: Scheduler, client: Client, database: Database, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch_sweep, "SLOW_AFTER_SECONDS", 0.05)
-    monkeypatch.setattr(dispatch_sweep, "PERMITS_MAX", 8)
+    monkeypatch.setattr(dispatch_sweep, "PROMPT_ATTEMPTS_MAX", 8)
     monkeypatch.setattr(dispatch_sweep, "UNDER_WAY_MAX", 24)
     await subscribed(database, client.company_id, urls("hangs", 40))
     await happened(database, client.company_id, 2)
@@ -161,8 +161,8 @@ async def test_what_is_under_way_has_a_bound_however_many_hang(
         await asyncio.sleep(0.5)
         assert endpoints.under_way.total() == 24
         async with database.connection() as connection:
-            leased = await connection.raw.fetchval("SELECT count(*) FROM delivery WHERE leased_until IS NOT NULL")
-        assert leased == 24  # deliveries that can't be sent are not claimed
+            claimed = await connection.raw.fetchval("SELECT count(*) FROM delivery WHERE leased_until IS NOT NULL")
+        assert claimed == 24  # deliveries that can't be sent are not claimed
     assert sweep.counts.succeeded == 80
 
 
@@ -192,7 +192,7 @@ async def test_endpoints_that_fail_or_are_late_delay_no_other(
 async def test_one_that_was_failing_and_answers_again_is_served_like_any_other(
     scheduler: Scheduler, client: Client, database: Database, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatch_sweep, "SLOW_PERMITS_MAX", 2)
+    monkeypatch.setattr(dispatch_sweep, "SLOW_ATTEMPTS_MAX", 2)
     monkeypatch.setattr(dispatch_sweep, "SLOW_AFTER_SECONDS", 3600.0)  # it is slow by its health alone
     await subscribed(database, client.company_id, urls("recovers", 1))
     await happened(database, client.company_id, 30)

@@ -148,8 +148,8 @@ async def test_many_names_of_one_address_share_its_places(
         await until(lambda: len(failing.requests) == 12)
         await until(lambda: len(sweep.aside) >= len(NAMES) - 12)
         async with database.connection() as connection:
-            leased = await connection.raw.fetchval("SELECT count(*) FROM delivery WHERE leased_until IS NOT NULL")
-        assert leased == 12
+            claimed = await connection.raw.fetchval("SELECT count(*) FROM delivery WHERE leased_until IS NOT NULL")
+        assert claimed == 12
         await asyncio.sleep(dispatch_hosts.PATIENCE_SECONDS)
         assert failing.most_at_once == 12
     assert failing.most_at_once == 12

@@ -49,7 +49,7 @@ def ended(claimed: ClaimedDelivery, status: int, **more: Any) -> rules.Attempt:
 async def claimed(database: Database, client: Client, many: int) -> Sequence[ClaimedDelivery]:
     (sub_id,) = await subscribed(database, client.company_id, [URL])
     await happened(database, client.company_id, many)
-    rows = (await queries.claimed_deliveries(database, {sub_id: many}, now(), lease_seconds=60)).rows
+    rows = (await queries.claimed_deliveries(database, {sub_id: many}, now(), claim_seconds=60)).rows
     assert len(rows) == many
     return rows
 

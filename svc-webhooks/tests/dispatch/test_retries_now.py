@@ -65,7 +65,7 @@ async def test_a_failure_with_the_ladder_used_up_parks(
         "UPDATE delivery SET state = 'parked', due_at = NULL, settled_at = now()",
         "DELETE FROM subscription",
     ],
-    ids=["paused", "leased", "parked", "deleted"],
+    ids=["paused", "claimed", "parked", "deleted"],
 )
 async def test_what_may_not_be_sent_now_is_not(
     scheduler: Scheduler, client: Client, database: Database, receivers: dict[str, Receiver], obstacle: str

@@ -82,7 +82,7 @@ def look_for(*, all_due: bool) -> dict[str, Any]:
 
 def claim_of(sub_ids: range, *, all_due: bool) -> dict[str, Any]:
     shares = {"subscription_id": list(sub_ids), "rows": [16] * len(sub_ids)}
-    return {**shares, "now": now(all_due=all_due), "lease_seconds": 0}
+    return {**shares, "now": now(all_due=all_due), "claim_seconds": 0}
 
 
 def record_of(rows: Sequence[ClaimedDelivery]) -> dict[str, Any]:
@@ -175,7 +175,7 @@ async def test_one_delivery_is_claimed_by_its_key(waiting: Database) -> None:
     async with waiting.connection() as connection:
         chosen: uuid.UUID = await connection.raw.fetchval("SELECT event_id FROM delivery WHERE subscription_id = 40")
     plan = await statement_plan(
-        waiting, queries._CLAIM_DELIVERY.statement, BY_INDEX, event_id=chosen, subscription_id=40, lease_seconds=0
+        waiting, queries._CLAIM_DELIVERY.statement, BY_INDEX, event_id=chosen, subscription_id=40, claim_seconds=0
     )
     assert plan.returned == 1
     assert plan.rows_met <= 8 and not plan.whole_tables
@@ -191,14 +191,14 @@ async def test_a_claim_that_is_given_up_is_found_by_its_key_and_free_at_once(wai
     assert {(row.event_id, row.subscription_id) for row in rows} == {
         (row.event_id, row.subscription_id) for row in again
     }
-    assert await leased(waiting, rows) == len(rows)
+    assert await claimed(waiting, rows) == len(rows)
     await queries.claims_given_up(waiting, rows)  # of older fences: these claims stay
-    assert await leased(waiting, rows) == len(rows)
+    assert await claimed(waiting, rows) == len(rows)
     await queries.claims_given_up(waiting, again)
-    assert await leased(waiting, rows) == 0
+    assert await claimed(waiting, rows) == 0
 
 
-async def leased(database: Database, rows: Sequence[ClaimedDelivery]) -> int:
+async def claimed(database: Database, rows: Sequence[ClaimedDelivery]) -> int:
     """How many of these deliveries are claimed."""
     async with database.connection() as connection:
         count: int = await connection.raw.fetchval(

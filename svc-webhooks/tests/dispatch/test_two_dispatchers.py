@@ -78,7 +78,7 @@ async def test_deliveries_of_a_dead_dispatcher_are_attempted_after_the_lease_and
     sweeping = asyncio.create_task(client.sweep())
     await until(lambda: paths(receiver)["/alive"] == 1)
     again = Counter(request.body for request in receiver.requests)
-    assert set(again.values()) == {1}  # the leases of the dead dispatchers are still valid
+    assert set(again.values()) == {1}  # the claims of the dead dispatchers are still valid
     others[0].start()  # restarted, next to the dispatcher that survived
     await others[0].serving()
     counts = await asyncio.gather(sweeping, sweep(client, others[0]))

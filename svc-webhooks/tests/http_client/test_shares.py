@@ -1,4 +1,4 @@
-"""Places that parties share."""
+"""Capacity that parties share."""
 
 import asyncio
 
@@ -7,9 +7,9 @@ import pytest
 from svc_webhooks.http_client.shares import Shares, Turns, total_where_one_party_gets
 
 
-def filled(places: int, parties: int) -> list[int]:
-    """How many places each party gets if all take what they can, one at a time."""
-    shares = Shares(places)
+def filled(capacity: int, parties: int) -> list[int]:
+    """How much each party gets if all take what they can, one at a time."""
+    shares = Shares(capacity)
     while any(shares.room(party) for party in range(parties)):
         for party in range(parties):
             if shares.room(party):
@@ -17,24 +17,24 @@ def filled(places: int, parties: int) -> list[int]:
     return [shares.held_by(party) for party in range(parties)]
 
 
-@pytest.mark.parametrize("places", [1, 2, 3, 8, 16, 64, 600, 1365])
+@pytest.mark.parametrize("capacity", [1, 2, 3, 8, 16, 64, 600, 1365])
 @pytest.mark.parametrize("parties", [1, 2, 3, 5, 40])
-def test_parties_get_the_same_and_leave_a_part(places: int, parties: int) -> None:
-    held = filled(places, parties)
+def test_parties_get_the_same_and_leave_a_part(capacity: int, parties: int) -> None:
+    held = filled(capacity, parties)
     assert max(held) - min(held) <= 1
-    assert sum(held) <= places
-    if places >= 4 * parties:
-        assert sum(held) < places
+    assert sum(held) <= capacity
+    if capacity >= 4 * parties:
+        assert sum(held) < capacity
 
 
-@pytest.mark.parametrize("places", [1, 2, 8, 24, 64, 256, 512, 1024])
-def test_a_party_that_is_alone_gets_so_many(places: int) -> None:
-    assert filled(total_where_one_party_gets(places), 1) == [places]
+@pytest.mark.parametrize("capacity", [1, 2, 8, 24, 64, 256, 512, 1024])
+def test_a_party_that_is_alone_gets_so_many(capacity: int) -> None:
+    assert filled(total_where_one_party_gets(capacity), 1) == [capacity]
 
 
-@pytest.mark.parametrize("places", [1, 7, 16, 64])
-def test_the_room_is_what_can_be_taken_one_after_another(places: int) -> None:
-    shares = Shares(places)
+@pytest.mark.parametrize("capacity", [1, 7, 16, 64])
+def test_the_room_is_what_can_be_taken_one_after_another(capacity: int) -> None:
+    shares = Shares(capacity)
     for party in (0, 1, 0, 2):
         room, taken = shares.room(party), 0
         while shares.room(party):
@@ -85,6 +85,6 @@ async def test_one_that_is_cancelled_while_it_waits_takes_no_place() -> None:
     await asyncio.sleep(0)
     waiting[0].cancel()
     turns.leave(1)
-    waiting[1].cancel()  # it has its place already
+    waiting[1].cancel()  # it has entered already
     await asyncio.wait(waiting)
     assert turns.held == 0 and await turns.enter(1)

@@ -40,8 +40,8 @@ class Feeds:
         if seconds:
             same = operation.rpc_path, message.SerializeToString(deterministic=True)
             question = Question(operation.service, caller.identity.company_id, same, ask, _is_news)
-            place = f"{caller.api_key_id}:{operation.route.path}"
-            awaited = await self._waiting.answer(request.http, place, seconds, question)
+            queue = f"{caller.api_key_id}:{operation.route.path}"
+            awaited = await self._waiting.answer(request.http, queue, seconds, question)
             response = awaited.answer
             headers = _SUPERSEDED if awaited.is_superseded else b""
             await self._admission.active_caller(request.http)  # the key may have ended meanwhile

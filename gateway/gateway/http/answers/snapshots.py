@@ -53,12 +53,12 @@ class SnapshotStreams:
 
         is_compressed, _ = encoding.accepted(http.headers.getall("Accept-Encoding", ()))
         headers = _NDJSON + (encoding.GZIP if is_compressed else encoding.VARY)
-        async with self._snapshots.place(caller.identity.company_id, operation.route.path) as place:
+        async with self._snapshots.begin(caller.identity.company_id, operation.route.path) as snapshot:
             if not any(after.values()):
                 headers += await self._resume_cursor(request)
             pieces = lines(await ask(), following, is_compressed=is_compressed)
             try:
-                await place.stream(http, Reply(200, b"", headers), pieces)
+                await snapshot.stream(http, Reply(200, b"", headers), pieces)
             except ConnectionError as error:
                 log.info("snapshot_broken_off", request_id=http.id, reason=str(error) or type(error).__name__)
         return Reply(200, b"")

@@ -1,6 +1,6 @@
 """The SQL statements about notes of idempotency keys, named for what they return or do.
 
-Leases run by PostgreSQL's clock. No statement waits for the disk: a crash loses notes of its last instants.
+Claims run by PostgreSQL's clock. No statement waits for the disk: a crash loses notes of its last instants.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from chassis.writes.retention import KEPT
 from gateway.identity.idempotency.tables import note
 
 DIGEST_BYTES = 16
-# Longer than any lease. One that has longer to go was taken while PostgreSQL's clock was ahead, and is over.
-LEASE_SECONDS_MAX = 300
+# Longer than any claim. One that has longer to go was taken while PostgreSQL's clock was ahead, and is over.
+CLAIM_SECONDS_MAX = 300
 
 
 def digest(api_key_id: int, idempotency_key: str) -> bytes:
@@ -103,7 +103,7 @@ _NOTE = Query(
     select(
         note.c.service,
         note.c.leased_until,
-        note.c.leased_until.between(_CLOCK, _CLOCK + LEASE_SECONDS_MAX * _SECOND).label("is_living"),
+        note.c.leased_until.between(_CLOCK, _CLOCK + CLAIM_SECONDS_MAX * _SECOND).label("is_living"),
     ).where(_of_digest),
 )
 
@@ -171,7 +171,7 @@ async def release(database: Database, digest: bytes, service: str, leased_until:
 DELETED_AT_ONCE = 5000
 _due: Column[datetime.datetime] = note.c.leased_until
 _OLDEST = select(note.c.digest).where(_due < param("before", TIME)).order_by(_due).limit(DELETED_AT_ONCE)
-# The time is checked again: a request may have prolonged the lease meanwhile.
+# The time is checked again: a request may have prolonged the claim meanwhile.
 _DELETE = Statement(delete(note).where(note.c.digest.in_(_OLDEST), _due < param("before", TIME)))
 
 

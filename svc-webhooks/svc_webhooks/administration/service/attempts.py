@@ -30,7 +30,7 @@ from svc_webhooks.administration.queries.events import test_stored
 from svc_webhooks.administration.service.deliveries import shown
 from svc_webhooks.administration.service.dependencies import SUBJECT, Dependencies
 from svc_webhooks.days import NEWEST, OLDEST
-from svc_webhooks.dispatch.attempts import LEASE_SECONDS
+from svc_webhooks.dispatch.attempts import CLAIM_SECONDS
 from svc_webhooks.events.envelope import envelope
 from svc_webhooks.events.queries.events import StoredEvent
 from svc_webhooks.rules.deliveries import BY_RETRY, FAILED, MANUAL, PARKED, RESEND, SUCCEEDED, TEST, WAITING, first_due
@@ -155,13 +155,13 @@ class AttemptRpcs:
 
     async def _attempted(self, before: pb.Delivery, send: Send, *, even_paused: bool) -> ShownDelivery:
         """Attempts the delivery, and returns it once it has more attempts than before. Returns it without one if it is
-        held back meanwhile, or after LEASE_SECONDS.
+        held back meanwhile, or after CLAIM_SECONDS.
 
         It polls, because a claim by a sweep or by another request is not yet an attempt. A repeated request whose
         process was killed before the attempt makes it here.
         """
         event_id, sub_id, attempts = uuid.UUID(before.event_id), before.sub_id, before.attempts[-1].number
-        give_up = asyncio.get_running_loop().time() + LEASE_SECONDS
+        give_up = asyncio.get_running_loop().time() + CLAIM_SECONDS
         while True:
             row = await queries_deliveries.delivery_by_ids(self._dependencies.database, event_id, sub_id)
             if row is not None and row.attempts <= attempts:

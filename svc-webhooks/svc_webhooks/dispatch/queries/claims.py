@@ -1,4 +1,4 @@
-"""The SQL that finds due deliveries and leases them."""
+"""The SQL that finds due deliveries and claims them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CLAIMING = f"{BY_INDEX}; SELECT pg_advisory_xact_lock({CLAIM_LOCK})"
 
 
 class DueSubscription(NamedTuple):
-    """A subscription with a due delivery, leased or not."""
+    """A subscription with a due delivery, claimed or not."""
 
     id: int
     company_id: int
@@ -55,7 +55,7 @@ class DueSubscription(NamedTuple):
 
 
 class ClaimedDelivery(NamedTuple):
-    """A leased delivery with all data to send it. attempts, rung, state, due_at: before this attempt; see
+    """A claimed delivery with all data to send it. attempts, rung, state, due_at: before this attempt; see
     tables/deliveries.py."""
 
     event_id: uuid.UUID
@@ -78,7 +78,7 @@ class ClaimedDelivery(NamedTuple):
 
 
 _due = and_(text("delivery.state = 'waiting'"), delivery.c.due_at <= param("now", Instant))
-_unleased = or_(delivery.c.leased_until.is_(None), delivery.c.leased_until < func.now())
+_unclaimed = or_(delivery.c.leased_until.is_(None), delivery.c.leased_until < func.now())
 _active = select(company.c.active).where(company.c.id == subscription.c.company_id).scalar_subquery()
 _sending = and_(text("subscription.health <> 'paused'"), _active.is_not(False))
 
@@ -151,14 +151,14 @@ _ITS_SUBSCRIPTION = (
 
 
 def _claim(picked: CTE) -> Query[ClaimedDelivery]:
-    """Leases the picked and locked deliveries, and returns everything needed to send them."""
+    """Claims the picked and locked deliveries, and returns everything needed to send them."""
     claimed = (
         update(delivery)
         .where(same_delivery(delivery, picked))
         .values(
             fence=delivery.c.fence + literal_column("1"),
             leased_until=func.clock_timestamp()
-            + param("lease_seconds", Integer) * literal_column("interval '1 second'"),
+            + param("claim_seconds", Integer) * literal_column("interval '1 second'"),
         )
         .returning(
             delivery.c.event_id,
@@ -196,7 +196,7 @@ _served = (
 )
 _offered = (
     select(delivery.c.event_id, delivery.c.subscription_id)
-    .where(delivery.c.subscription_id == _served.c.id, _due, _unleased)
+    .where(delivery.c.subscription_id == _served.c.id, _due, _unclaimed)
     .order_by(delivery.c.due_at)
     .limit(_wanted.c.rows)
     .with_for_update(skip_locked=True)
@@ -216,7 +216,7 @@ _CLAIM_DELIVERY = _claim(
         delivery.c.subscription_id == param("subscription_id", BigInteger),
         subscription.c.id == param("subscription_id", BigInteger),
         delivery.c.state == rules.WAITING,
-        _unleased,
+        _unclaimed,
         _sending,
     )
     .with_for_update(of=delivery, skip_locked=True)
@@ -234,7 +234,7 @@ _CLAIM_SETTLED = _claim(
         subscription.c.id == param("subscription_id", BigInteger),
         delivery.c.state == param("state", Text),
         delivery.c.attempts == param("attempts", Integer),
-        _unleased,
+        _unclaimed,
         _active.is_not(False),
         or_(text("subscription.health <> 'paused'"), param("state", Text) == param("failed", Text)),
     )
@@ -263,7 +263,7 @@ _WAITING = Statement(
 
 
 async def claims_given_up(database: Database, claimed: Sequence[ClaimedDelivery]) -> None:
-    """Ends the leases of deliveries that were not attempted."""
+    """Ends the claims of deliveries that were not attempted."""
     async with database.transaction(BY_INDEX) as connection:
         await connection.execute(
             _GIVE_UP,
@@ -282,16 +282,16 @@ async def waiting(database: Database, ids: Collection[int], now: datetime.dateti
 
 
 class Claims(NamedTuple):
-    """Leased deliveries. since: a lower bound of the start of their leases, see `uptime`."""
+    """Claimed deliveries. since: a lower bound of the start of their claims, see `uptime`."""
 
     rows: list[ClaimedDelivery]
     since: float
 
 
 async def claimed_deliveries(
-    database: Database, rows_max: Mapping[int, int], now: datetime.datetime, lease_seconds: int
+    database: Database, rows_max: Mapping[int, int], now: datetime.datetime, claim_seconds: int
 ) -> Claims:
-    """Leases due deliveries, by subscription as many as `rows_max` says, longest due first."""
+    """Claims due deliveries, by subscription as many as `rows_max` says, longest due first."""
     async with database.transaction(CLAIMING) as connection:
         since = uptime()
         rows = await _CLAIM_DELIVERIES.rows(
@@ -299,26 +299,26 @@ async def claimed_deliveries(
             subscription_id=list(rows_max),
             rows=list(rows_max.values()),
             now=now,
-            lease_seconds=lease_seconds,
+            claim_seconds=claim_seconds,
         )
     return Claims(rows, since)
 
 
-async def claimed_delivery(database: Database, event_id: uuid.UUID, subscription_id: int, lease_seconds: int) -> Claims:
-    """Leases one waiting delivery, due or not; none if it does not wait, is leased or must not be sent now."""
+async def claimed_delivery(database: Database, event_id: uuid.UUID, subscription_id: int, claim_seconds: int) -> Claims:
+    """Claims one waiting delivery, due or not; none if it does not wait, is claimed or must not be sent now."""
     async with database.transaction(CLAIMING) as connection:
         since = uptime()
         rows = await _CLAIM_DELIVERY.rows(
-            connection, event_id=event_id, subscription_id=subscription_id, lease_seconds=lease_seconds
+            connection, event_id=event_id, subscription_id=subscription_id, claim_seconds=claim_seconds
         )
     return Claims(rows, since)
 
 
 async def claimed_settled(
-    database: Database, event_id: uuid.UUID, subscription_id: int, state: str, attempts: int, lease_seconds: int
+    database: Database, event_id: uuid.UUID, subscription_id: int, state: str, attempts: int, claim_seconds: int
 ) -> Claims:
-    """Leases one delivery that has succeeded, or a test, in this state and with so many attempts; none if it has
-    others, is leased or must not be sent now."""
+    """Claims one delivery that has succeeded, or a test, in this state and with so many attempts; none if it has
+    others, is claimed or must not be sent now."""
     async with database.transaction(CLAIMING) as connection:
         since = uptime()
         rows = await _CLAIM_SETTLED.rows(
@@ -328,6 +328,6 @@ async def claimed_settled(
             state=state,
             attempts=attempts,
             failed=rules.FAILED,
-            lease_seconds=lease_seconds,
+            claim_seconds=claim_seconds,
         )
     return Claims(rows, since)

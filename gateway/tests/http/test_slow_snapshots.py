@@ -1,4 +1,4 @@
-"""Places of snapshots whose clients are slow, over real sockets: no company keeps others out."""
+"""Snapshots whose clients are slow, over real sockets: no company keeps others out."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from chassis.http.port import Port
 from chassis.http.replies import ErrorReplies, Reply
 from chassis.http.requests import Request
 from gateway.http import snapshots
-from gateway.http.places import Places
 from gateway.http.replies import ApiError, of_refusal
+from gateway.http.shared_limits import SharedLimits
 from gateway.http.snapshots import Snapshots, lines
 from gateway.http.store import Store
 from makeready.common.v1.documents_pb2 import Page
@@ -44,7 +44,7 @@ class Served:
     """Snapshots at a port: of company 7 and kind `a` at `/7/a`."""
 
     def __init__(self) -> None:
-        self.snapshots = Snapshots(Places(Store("memory://")))
+        self.snapshots = Snapshots(SharedLimits(Store("memory://")))
         self.ends: dict[str, str] = {}
         limits = ConnectionLimits(sizes=Sizes(unread=100_000_000))  # no budget of bytes decides here
         port = free_port()
@@ -55,8 +55,8 @@ class Served:
         path, _ = request.target()
         company = int(path.split("/")[1])
         try:
-            async with self.snapshots.place(company, path) as place:
-                await place.stream(request, Reply(200, b""), lines(Answer(0), following, is_compressed=False))
+            async with self.snapshots.begin(company, path) as snapshot:
+                await snapshot.stream(request, Reply(200, b""), lines(Answer(0), following, is_compressed=False))
         except ApiError as error:
             return of_refusal(error)
         except ConnectionError as error:
@@ -66,20 +66,20 @@ class Served:
         return Reply(200, b"")
 
     async def ask(self, path: str) -> Connection:
-        """A client that reads nothing yet; returns once it has its place."""
+        """A client that reads nothing yet; returns once its snapshot is under way."""
         client = await self.api.connect()
         client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
         assert isinstance(client.writer.transport, asyncio.ReadTransport)
         client.writer.transport.pause_reading()
         await client.send(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
-        await comes_true(lambda: any(place.unread_since < float("inf") for place in self._of(path)))
+        await comes_true(lambda: any(snapshot.unread_since < float("inf") for snapshot in self._of(path)))
         return client
 
-    def _of(self, path: str) -> list[snapshots.Place]:
-        return [place for (_, its_path), place in self.snapshots._places.items() if its_path == path]
+    def _of(self, path: str) -> list[snapshots.Snapshot]:
+        return [snapshot for (_, its_path), snapshot in self.snapshots._under_way.items() if its_path == path]
 
     def holders(self) -> list[str]:
-        return [path for _, path in self.snapshots._places]
+        return [path for _, path in self.snapshots._under_way]
 
 
 async def whole(client: Connection) -> int:
@@ -115,9 +115,9 @@ async def test_a_company_with_many_slow_snapshots_loses_one_to_a_company_with_fe
     clients = {path: await served.ask(path) for path in ("/1/a", "/1/b", "/1/c", "/2/a")}
     clients["/3/a"] = await served.ask("/3/a")
     assert served.holders() == ["/1/b", "/1/c", "/2/a", "/3/a"]
-    await comes_true(lambda: served.ends == {"/1/a": "another company had fewer places"})
+    await comes_true(lambda: served.ends == {"/1/a": "another company had fewer snapshots"})
     assert await is_broken_off(clients.pop("/1/a"))
-    # One fewer is no reason: they would take the place from each other in turns.
+    # One fewer is no reason: they would evict each other in turns.
     for path in ("/1/a", "/2/b", "/3/b"):
         refused = await served.api.get(f"/{path}")
         assert refused.status == 429

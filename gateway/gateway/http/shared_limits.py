@@ -1,7 +1,7 @@
-"""Places that requests hold in all gateways: those of waiting requests, and that of a snapshot.
+"""Limits that hold for all gateways together: of waiting requests, and of snapshots.
 
-They lie in the shared store, with a lease: the place of a gateway that was killed is free a few seconds later. Without
-a store, or while it fails, each process knows its own requests alone.
+The requests that count are in the shared store, for some seconds: one of a gateway that was killed soon counts no more.
+Without a store, or while it fails, each process knows its own requests alone.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator
 from gateway.http.store import Store
 
 PREFIX = "makeready:"
-LEASE_SECONDS = 15.0
+HOLD_SECONDS = 15.0
 
 # A waiting request is over by then, whichever gateway it waits in.
-WAIT_LEASE_SECONDS = 40.0
+WAIT_SECONDS_MAX = 40.0
 
-# Each answers 1 if the place is the caller's. ARGV: the caller's token, milliseconds.
+# Each answers 1 if the caller may go on. ARGV: the caller's token, milliseconds.
 # A line of waiting requests is a sorted set of tokens by the microsecond of their arrival.
 _JOIN = """local now = redis.call('time')
 redis.call('zadd', KEYS[1], string.format('%.0f', now[1] * 1000000 + now[2]), ARGV[1])
@@ -36,16 +36,16 @@ return 1"""
 _LEAVE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) end return 1"
 
 
-class Places:
-    """The places of all gateways on a store."""
+class SharedLimits:
+    """The limits of all gateways on a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def join(self, name: str, newest: int) -> str:
-        """Joins those who wait at a place, of whom the `newest` may stay. Returns the token to ask `is_in` with."""
+        """Joins those who wait under a name, of whom the `newest` may stay. Returns the token to ask `is_in` with."""
         token = secrets.token_hex(8)
-        await self._store.run(_JOIN, PREFIX + name, token, round(WAIT_LEASE_SECONDS * 1000), newest)
+        await self._store.run(_JOIN, PREFIX + name, token, round(WAIT_SECONDS_MAX * 1000), newest)
         return token
 
     async def is_in(self, name: str, token: str) -> bool:
@@ -59,9 +59,9 @@ class Places:
 
     @contextlib.asynccontextmanager
     async def held(self, name: str) -> AsyncIterator[bool]:
-        """Holds a place to the end of the block, if it is free; says whether it was."""
+        """Holds the name to the end of the block, if it is free; says whether it was."""
         token, key = secrets.token_hex(8), PREFIX + name
-        milliseconds = round(LEASE_SECONDS * 1000)
+        milliseconds = round(HOLD_SECONDS * 1000)
         if not self._store.is_shared:
             yield True
             return
@@ -71,7 +71,7 @@ class Places:
 
         async def renew() -> None:
             while True:
-                await asyncio.sleep(LEASE_SECONDS / 3)
+                await asyncio.sleep(HOLD_SECONDS / 3)
                 await self._store.run(_HOLD, key, token, milliseconds)
 
         renewing = asyncio.create_task(renew())
