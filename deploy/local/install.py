@@ -47,10 +47,12 @@ PAGES_FROM = (
     "gateway/gateway/pages/openapi.json",
     "docs/events.md",
     "docs/changes.md",
+    "docs/feed.md",
     "docs/sync.md",
     "docs/webhooks.md",
     "docs/webhooks/*",
     "docs/quickstart/*",
+    "docs/feed/*",
     "docs/sync/*",
     INSTALLER,
 )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from reference import html, site
 from reference.resources import Pages
-from reference.words import GUIDE, QUICKSTART_FILES, SYNC, SYNC_FILE
+from reference.words import FEED, FEED_FILE, GUIDE, QUICKSTART_FILES, SYNC, SYNC_FILE
 
 Schema = dict[str, Any]
-# In the guide to a copy, where its program stands on the page.
-PROGRAM = "<!-- The program, copy.py, stands here in the reference. -->"
+# Where a guide's program stands on its page.
+PROGRAM = "<!-- The program, {}, stands here in the reference. -->"
 LANGUAGES = ("curl", "Python", "TypeScript")
 RECEIVING = """\
 `GET /events` needs no address of yours. To have events delivered, subscribe an `https` address: the answer has the
@@ -23,9 +24,9 @@ http://localhost:3000/hooks` posts them to your machine, signed, without a tunne
 
 def pages(document: Schema, catalogue: str, changes: str) -> dict[str, str]:
     """The whole text of each page by its path. catalogue, changes: Markdown."""
-    program = f"```python\n{SYNC_FILE.read_text()}```"
     guides = {
-        "docs/sync": ("Keeping a copy in step", SYNC.read_text().replace(PROGRAM, program)),
+        "docs/sync": ("Keeping a copy in step", _with_program(SYNC, SYNC_FILE)),
+        "docs/feed": ("A feed from your PMS", _with_program(FEED, FEED_FILE)),
         "docs/webhooks": ("Receiving webhooks", GUIDE.read_text()),
         "docs/events": ("Events", _with_examples(catalogue, document["webhooks"])),
         "docs/changes": ("Changes of the API", changes),
@@ -34,6 +35,10 @@ def pages(document: Schema, catalogue: str, changes: str) -> dict[str, str]:
     found |= {at: (title, _guide(text)) for at, (title, text) in guides.items()}
     found |= {at: (title, main) for at, title, main in Pages(document).all()}
     return {at: site.page(document, at, title, main) for at, (title, main) in found.items()}
+
+
+def _with_program(guide: Path, program: Path) -> str:
+    return guide.read_text().replace(PROGRAM.format(program.name), f"```python\n{program.read_text()}```")
 
 
 def _with_examples(catalogue: str, webhooks: Schema) -> str:

@@ -25,7 +25,8 @@ def files() -> dict[str, str]:
     pages = page.pages(document, _catalogue(), CHANGES.read_text())
     found = {page_file(place): text for place, text in pages.items()}
     found["index.js"] = site.search_index(document, pages)
-    return found | {f"{file.name}.txt": file.read_text() for file in (*words.GUIDE_FILES, words.SYNC_FILE)}
+    programs = (*words.GUIDE_FILES, words.SYNC_FILE, words.FEED_FILE)
+    return found | {f"{file.name}.txt": file.read_text() for file in programs}
 
 
 def page_file(place: str) -> str:

@@ -20,6 +20,7 @@ EVENTS = API + "events"
 GUIDES = {
     HOME: "Quickstart",
     "docs/sync": "Keeping a copy",
+    "docs/feed": "A feed from your PMS",
     "docs/webhooks": "Receiving webhooks",
     "docs/events": "Event catalogue",
     "docs/changes": "Changes of the API",

@@ -10,8 +10,11 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 GUIDE = DOCS / "webhooks.md"
 GUIDE_FILES = tuple(DOCS / "webhooks" / name for name in ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json"))
 QUICKSTART_FILES = tuple(DOCS / "quickstart" / f"quickstart.{ending}" for ending in ("sh", "py", "ts"))
+# Guides with a program, which stands in place of a comment on their page.
 SYNC = DOCS / "sync.md"
 SYNC_FILE = DOCS / "sync" / "copy.py"
+FEED = DOCS / "feed.md"
+FEED_FILE = DOCS / "feed" / "feed.py"
 
 TITLE = "Maintenance and Occupancy Records API"
 

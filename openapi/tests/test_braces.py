@@ -17,7 +17,7 @@ import pytest
 from gateway.http.routes import ROUTES
 from reference import document, imports
 from reference.__main__ import _made
-from reference.words import GUIDE_FILES, SYNC_FILE
+from reference.words import FEED_FILE, GUIDE_FILES, SYNC_FILE
 
 # `{MORNING}`, `{count:,}`, `{error!r}`, `{row.name}`: what str.format and an f-string would fill in. `${name}` is
 # filled in when TypeScript runs.
@@ -26,7 +26,7 @@ BRACES = re.compile(r"(?<!\$)\{[A-Za-z_]\w*(?:\.\w+|\[\w+\])*(?:![rsa])?(?::[^{}
 PATHS = sorted({*(route.path for route in ROUTES), "/changes/{kind}", "/snapshots/{kind}"}, key=len, reverse=True)
 PATH = re.compile("|".join(f"{re.escape(path)}(?![/\\w{{])" for path in PATHS))
 # Programs that are served as they are.
-COPIES = {f"{file.name}.txt" for file in (*GUIDE_FILES, SYNC_FILE)}
+COPIES = {f"{file.name}.txt" for file in (*GUIDE_FILES, SYNC_FILE, FEED_FILE)}
 MADE = {str(file.relative_to(document.ROOT)): text for file, text in _made() if file.name not in COPIES}
 
 

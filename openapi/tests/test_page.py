@@ -18,7 +18,7 @@ DOCUMENT = document.made()
 EVENTS = catalogue.markdown(DOCUMENT["components"]["schemas"])
 PAGES = page.pages(DOCUMENT, EVENTS, document.CHANGES.read_text())
 REFERENCE = [path for path in PAGES if path.startswith(site.API)]
-FILES = {f"docs/webhooks/{file.name}" for file in words.GUIDE_FILES} | {"docs/sync/copy.py"}
+FILES = {f"docs/webhooks/{file.name}" for file in words.GUIDE_FILES} | {"docs/sync/copy.py", "docs/feed/feed.py"}
 OUTSIDE = {f"{BASE_URL}/openapi.json", "https://www.standardwebhooks.com"}
 VOID = {"meta", "link", "br", "hr", "input"}
 
@@ -119,8 +119,9 @@ def test_the_search_knows_the_words_of_each_section(word: str, place: str) -> No
     assert len(gzip.compress(script.encode(), 7)) < 24_000  # a page that is read for the first time brings it
 
 
-def test_the_guide_to_a_copy_has_the_program_as_the_tests_run_it() -> None:
+def test_guides_have_their_programs_as_the_tests_run_them() -> None:
     assert words.SYNC_FILE.read_text() in READ["docs/sync"].blocks
+    assert words.FEED_FILE.read_text() in READ["docs/feed"].blocks
 
 
 def test_every_operation_event_and_object_has_an_anchor_on_one_page() -> None:

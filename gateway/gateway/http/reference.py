@@ -14,6 +14,7 @@ from gateway.http.encoding import compressed_once
 # The committed files have it in place of each installation's base URL.
 BASE_URL = "https://makeready.example/api/v1"
 
+_PROGRAMS = ("sync/copy.py", "feed/feed.py")
 _RECEIVERS = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 _SAFE = (
     b"Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; "
@@ -38,7 +39,7 @@ class Reference:
         escaped = html.escape(api_url).encode()
         pages = {
             **{path: Reply(200, _file(name).replace(BASE_URL.encode(), escaped), _HTML) for path, name in _html()},
-            "/docs/sync/copy.py": Reply(200, _file("copy.py.txt"), _TEXT),
+            **{f"/docs/{guide}": Reply(200, _file(f"{guide.partition('/')[2]}.txt"), _TEXT) for guide in _PROGRAMS},
             **{f"/docs/webhooks/{name}": Reply(200, _file(f"{name}.txt"), _TEXT) for name in _RECEIVERS},
             "/docs/style.css": Reply(200, _file("style.css"), _CSS),
             **{f"/docs/{name}": Reply(200, _file(name), _SCRIPT) for name in ("index.js", "script.js")},

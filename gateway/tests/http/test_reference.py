@@ -51,6 +51,7 @@ async def test_the_document_can_only_be_read(api: Api, verb: str) -> None:
 FILES = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 PAGES = {"//docs": "text/html", "//docs/changes": "text/html", "//docs/style.css": "text/css"}
 PAGES |= {"//docs/events": "text/html", "//docs/sync": "text/html", "//docs/sync/copy.py": "text/plain"}
+PAGES |= {"//docs/feed": "text/html", "//docs/feed/feed.py": "text/plain"}
 PAGES |= {
     "//docs/api/tickets": "text/html",
     "//docs/index.js": "text/javascript",
