@@ -58,7 +58,6 @@ NAMES_TO_MEND: tuple[str, ...] = (
     "sdk/python/tests",
     "sdk/typescript/pack.py",
     "sdk/typescript/tests",
-    "svc-catalog/tests",
     "svc-occupancy/tests",
     "svc-tickets/tests",
 )

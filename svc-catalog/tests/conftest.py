@@ -134,8 +134,8 @@ class Company:
 
     async def list(self, kind: str, after_id: int = 0, limit: int = 200, **filters: Any) -> list[dict[str, Any]]:
         page = (await self.page(kind, after_id, limit, **filters)).data
-        found: list[dict[str, Any]] = json.loads(page)
-        return found
+        records: list[dict[str, Any]] = json.loads(page)
+        return records
 
     async def page(self, kind: str, after_id: int = 0, limit: int = 200, **filters: Any) -> Any:
         name = f"List{kind.capitalize()}"
@@ -302,20 +302,20 @@ async def alone(postgres_server: PostgresServer) -> AsyncIterator[Alone]:
 
 
 @pytest.fixture(scope="session")
-def found(catalog: Catalog) -> Callable[[], Company]:
+def new_company(catalog: Catalog) -> Callable[[], Company]:
     """Creates companies without records."""
     return lambda: Company(catalog, next(_companies))
 
 
 @pytest.fixture
-def company(found: Callable[[], Company]) -> Company:
-    return found()
+def company(new_company: Callable[[], Company]) -> Company:
+    return new_company()
 
 
 @pytest.fixture
-def other(found: Callable[[], Company]) -> Company:
+def other(new_company: Callable[[], Company]) -> Company:
     """Another company."""
-    return found()
+    return new_company()
 
 
 @pytest.fixture
@@ -324,5 +324,5 @@ async def elm(company: Company) -> dict[str, Any]:
     assert await company.put("properties", {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}) == [
         "created"
     ]
-    (found,) = await company.list("properties")
-    return found
+    (property_,) = await company.list("properties")
+    return property_

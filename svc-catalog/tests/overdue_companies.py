@@ -96,10 +96,10 @@ class OverdueCompany:
             values = values | {"source": "staff"}
         places = ", ".join(f"${number}" for number in range(1, len(values) + 1))
         async with self.database.connection() as connection:
-            made: int = await connection.raw.fetchval(
+            row_id: int = await connection.raw.fetchval(
                 f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places}) RETURNING id", *values.values()
             )
-        return made
+        return row_id
 
     async def _do(self, sql: str, *values: Any) -> None:
         async with self.database.connection() as connection:

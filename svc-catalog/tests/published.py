@@ -24,8 +24,8 @@ async def events(database: Database, company_id: int) -> list[tuple[str, Event]]
 
 async def public(database: Database, company_id: int) -> list[tuple[str, dict[str, Any], Any]]:
     """The key, data and change of each public event."""
-    found = [event.public for _, event in await events(database, company_id) if event.HasField("public")]
-    return [(one.event, json.loads(one.data), json.loads(one.change or b"null")) for one in found]
+    published = [event.public for _, event in await events(database, company_id) if event.HasField("public")]
+    return [(event.event, json.loads(event.data), json.loads(event.change or b"null")) for event in published]
 
 
 async def audited(database: Database, company_id: int) -> list[tuple[str, str, str, int, Any, Any, str]]:

@@ -70,17 +70,17 @@ class Copy:
 
     async def truth(self) -> dict[tuple[str, int], bytes]:
         """All records as the lists have them."""
-        found: dict[tuple[str, int], bytes] = {}
+        records: dict[tuple[str, int], bytes] = {}
         for kind in NOUNS:
-            for record in await self._list(kind, found):
-                found[kind, json.loads(record)["entity_id"]] = record
-        return found
+            for record in await self._list(kind, records):
+                records[kind, json.loads(record)["entity_id"]] = record
+        return records
 
-    async def _list(self, kind: str, found: Any) -> list[bytes]:
+    async def _list(self, kind: str, records_so_far: Any) -> list[bytes]:
         if kind != "readings":
             return _records((await self.company.page(kind)).data)
         records: list[bytes] = []
-        for meter_id in [one for of, one in found if of == "meters"]:
+        for meter_id in [entity_id for its_kind, entity_id in records_so_far if its_kind == "meters"]:
             request = meters_pb2.ListReadingsRequest(meter_id=meter_id, limit=200)
             records += _records((await self.company.catalog("ListReadings", request, self.company.caller)).page.data)
         return records
@@ -167,18 +167,18 @@ FILES = {
 
 async def staffed(database: Database, company_id: int, name: str, version: int) -> int:
     """Stores a member of the company's staff as the gateway's references do; returns its id."""
-    one = events_pb2.StaffReference(
+    reference = events_pb2.StaffReference(
         id=company_id * 1000, version=version, company_id=company_id, name=name, external_id="S1"
     )
     async with database.transaction() as connection:
-        await consumers.put_references(connection, [events_pb2.References(staff=[one])])
-    return one.id
+        await consumers.put_references(connection, [events_pb2.References(staff=[reference])])
+    return reference.id
 
 
 async def occupied(database: Database, company_id: int, unit_id: int, version: int, **values: str) -> None:
-    one = events_pb2.UnitOccupancyReference(id=unit_id, version=version, company_id=company_id, **values)
+    reference = events_pb2.UnitOccupancyReference(id=unit_id, version=version, company_id=company_id, **values)
     async with database.transaction() as connection:
-        await consumers.put_references(connection, [events_pb2.References(unit_occupancies=[one])])
+        await consumers.put_references(connection, [events_pb2.References(unit_occupancies=[reference])])
 
 
 async def test_a_copy_of_all_kinds_follows_every_change_and_nothing_else(
@@ -191,9 +191,9 @@ async def test_a_copy_of_all_kinds_follows_every_change_and_nothing_else(
     copy = Copy(company)
     ids: dict[str, tuple[str, int]] = {}
     for key, record in (await copy.truth()).items():
-        shown = json.loads(record)
+        content = json.loads(record)
         # Vendors show no external_id.
-        ids[shown["external_id"] if "external_id" in shown else _VENDORS[shown["name"]]] = key
+        ids[content["external_id"] if "external_id" in content else _VENDORS[content["name"]]] = key
     assert len(ids) == sum(map(len, FILES.values())) - 1, "the consultant's walk is not served"
 
     async def put(kind: str, row: dict[str, Any], **changed: Any) -> None:
@@ -258,12 +258,12 @@ async def test_a_copy_of_all_kinds_follows_every_change_and_nothing_else(
     ]
     # All that there is, in the order of last change; not the walk, which nobody may see.
     await copy.hears(database, *ids.values())
-    for what, change, expected in steps:
+    for change_name, change, expected in steps:
         await change()
         try:
             await copy.hears(database, *(ids[name] for name in expected.split()))
         except AssertionError as fault:
-            fault.add_note(what)
+            fault.add_note(change_name)
             raise
     theirs = {key for key, _ in (await Copy(other).truth()).items()}
     assert not theirs & copy.records.keys()

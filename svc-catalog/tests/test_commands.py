@@ -81,8 +81,8 @@ async def test_a_key_is_one_actors_own_in_one_company(company: Any, other: Any) 
         Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=8),
         Identity(OPERATOR, "operator", other.id),
     ]
-    made = [await company.command(pb, "AddProperty", who, idempotency_key="K", **OAK) for who in people]
-    assert len({one.document.entity_id for one in made}) == 4
+    responses = [await company.command(pb, "AddProperty", who, idempotency_key="K", **OAK) for who in people]
+    assert len({response.document.entity_id for response in responses}) == 4
     assert [entry.actor for entry in await company.audit()] == ["operator", "administrator:7", "administrator:8"]
 
 
@@ -132,7 +132,7 @@ async def test_of_many_at_once_one_has_the_effect(company: Any, database: Databa
     answers: list[Any] = await asyncio.gather(
         *(company.command(pb, "AddProperty", idempotency_key="K", **OAK) for _ in range(20)), return_exceptions=True
     )
-    outcomes = Counter(one.code if isinstance(one, Refusal) else one.document.entity_id for one in answers)
+    outcomes = Counter(answer.code if isinstance(answer, Refusal) else answer.document.entity_id for answer in answers)
     outcomes.pop("idempotency_in_progress", 0)
     (record,) = await company.list("properties")
     assert set(outcomes) == {record["entity_id"]}
@@ -151,9 +151,9 @@ async def test_an_act_cut_off_in_between_happens_once(
     await asyncio.to_thread(service.start)
     before = await effects(company, database)
     assert before == (ONE_OF_EACH if point == "write-after-commit" else NOTHING)
-    made = await company.command(pb, "AddProperty", idempotency_key="K", **OAK)
+    response = await company.command(pb, "AddProperty", idempotency_key="K", **OAK)
     (record,) = await company.list("properties")
-    assert json.loads(made.document.json) == record
+    assert json.loads(response.document.json) == record
     assert await effects(company, database) == ONE_OF_EACH
 
 
@@ -177,11 +177,11 @@ async def test_a_key_is_kept_for_30_days(company: Any, service: Any) -> None:
 async def test_an_entry_says_who_did_what_before_and_after_in_which_request(company: Any) -> None:
     administrator = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=7)
     before = datetime.datetime.now(datetime.UTC)
-    made = (await company.command(pb, "AddProperty", administrator, city="Boston", **OAK)).document
-    await company.command(pb, "UpdateProperty", property_id=made.entity_id, name="Oak House", clear=["city"])
+    added = (await company.command(pb, "AddProperty", administrator, city="Boston", **OAK)).document
+    await company.command(pb, "UpdateProperty", property_id=added.entity_id, name="Oak House", clear=["city"])
     first, second = await company.audit()
     assert (first.actor, first.action, first.subject) == ("administrator:7", "property.added", "property")
-    assert first.subject_id == second.subject_id == made.entity_id
+    assert first.subject_id == second.subject_id == added.entity_id
     assert json.loads(first.before) == {}
     assert json.loads(first.after) == OAK | {"city": "Boston"}
     assert (second.actor, second.action) == ("operator", "property.updated")
@@ -197,8 +197,8 @@ async def test_entries_are_listed_by_kind_by_record_and_page_by_page(company: An
     unit = (await company.command(pb, "AddUnit", property_id=ids[0], name="1")).document.entity_id
     await company.command(pb, "UpdateProperty", property_id=ids[1], name="Oak House")
     every = await company.audit()
-    assert [(one.subject, one.subject_id) for one in every] == [
-        *(("property", one) for one in ids),
+    assert [(entry.subject, entry.subject_id) for entry in every] == [
+        *(("property", entity_id) for entity_id in ids),
         ("unit", unit),
         ("property", ids[1]),
     ]

@@ -20,8 +20,8 @@ async def prepared(company: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     vendor = json.loads((await company.command(vendor_commands_pb2, "AddVendor", name="Ace")).document.json)
     (place,) = await company.list("properties")
     plan = {"property_id": place["entity_id"], "title": "Fire", "scheduled_date": "2031-03-07", "row": ["Door"]}
-    made = json.loads((await company.command(inspection_commands_pb2, "ScheduleInspection", **plan)).document.json)
-    about = {"inspection_id": made["entity_id"]}
+    planned = json.loads((await company.command(inspection_commands_pb2, "ScheduleInspection", **plan)).document.json)
+    about = {"inspection_id": planned["entity_id"]}
     (row,) = (await company.command(inspection_commands_pb2, "ListInspectionRows", **about)).rows
     return {"vendor_id": vendor["entity_id"], "reason": "r"}, about | {"row_id": row.row_id}
 
@@ -29,10 +29,10 @@ async def prepared(company: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 async def effects(company: Any, database: Database) -> list[Any]:
     """The events, then the audit entries of the vendor and the row."""
     published = [event for _, event in await events(database, company.id)]
-    fired = [one.public.event for one in published if one.HasField("public")]
-    caused = [one.inspection_row_failed.row_id for one in published if one.HasField("inspection_row_failed")]
+    fired = [event.public.event for event in published if event.HasField("public")]
+    caused = [event.inspection_row_failed.row_id for event in published if event.HasField("inspection_row_failed")]
     actions = [entry[1] for entry in await audited(database, company.id)]
-    return [fired, caused, [one for one in actions if one in ("vendor.held", "inspection.row_failed")]]
+    return [fired, caused, [action for action in actions if action in ("vendor.held", "inspection.row_failed")]]
 
 
 async def test_any_number_at_once_hold_and_fail_once(company: Any, elm: Any, database: Database) -> None:

@@ -79,8 +79,8 @@ def importing_of(company: Any, kind: str, row: dict[str, Any]) -> asyncio.Task[A
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_file_meets_what_a_person_is_adding(company: Any, elm: Any, database: Database, kind: str) -> None:
-    contract, rpc, said, row = KINDS[kind]
-    of_person, of_file = {"external_id": "X", **said}, {"external_id": "X", **row}
+    contract, rpc, fields, row = KINDS[kind]
+    of_person, of_file = {"external_id": "X", **fields}, {"external_id": "X", **row}
     if kind not in WITHOUT_PROPERTY:
         of_person["property_id"], of_file["property"] = elm["entity_id"], "P1"
     async with nobody_finishes(database) as wait_for:

@@ -33,23 +33,23 @@ async def occupancy_database(occupancy: RunningService) -> AsyncIterator[Databas
     await database.close()
 
 
-async def until(found: Callable[[], Awaitable[Any]], expected: Any) -> None:
+async def until(read: Callable[[], Awaitable[Any]], expected: Any) -> None:
     """Waits until `found()` returns the expected value."""
     last = None
     for _ in range(600):
-        last = await found()
+        last = await read()
         if last == expected:
             return
         await asyncio.sleep(0.1)
     assert last == expected
 
 
-async def record(database: Database, unit_id: int, version: int, company_id: int, **rest: str) -> None:
+async def record(database: Database, unit_id: int, version: int, company_id: int, **fields: str) -> None:
     """Adds a unit's reference to svc-occupancy's outbox."""
-    one = events_pb2.UnitOccupancyReference(id=unit_id, version=version, company_id=company_id, **rest)
+    reference = events_pb2.UnitOccupancyReference(id=unit_id, version=version, company_id=company_id, **fields)
     # Both outboxes have the same columns, so svc-catalog's table object can write svc-occupancy's.
     outbox = Outbox("svc-occupancy", schema.outbox)
-    references = events_pb2.References(unit_occupancies=[one])
+    references = events_pb2.References(unit_occupancies=[reference])
     async with database.transaction() as connection:
         row = outbox.references(references, company_id=company_id, occurred_at=instants.now())
         await outbox.add(connection, row)
@@ -62,8 +62,8 @@ async def test_a_units_status_and_ready_date_are_served_as_svc_occupancy_has_the
     (unit,) = await company.list("units")
 
     async def shown() -> tuple[Any, Any]:
-        (found,) = await company.list("units")
-        return found["unit_status"], found["projected_ready_on"]
+        (unit,) = await company.list("units")
+        return unit["unit_status"], unit["projected_ready_on"]
 
     assert await shown() == (None, None)
     occupancy = {"unit_status": "Vacant Not Ready", "projected_ready_on": "2026-03-01"}

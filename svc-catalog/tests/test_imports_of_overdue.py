@@ -30,8 +30,8 @@ def day(many: int) -> str:
 
 @pytest.fixture(autouse=True)
 async def arrived(company: Any, elm: Any, database: Database) -> None:
-    if (left := PERIOD_SECONDS - time.time() % PERIOD_SECONDS) < 60:  # the service sweeps by itself then
-        await asyncio.sleep(left + 10)
+    if (seconds_left := PERIOD_SECONDS - time.time() % PERIOD_SECONDS) < 60:  # the service sweeps by itself then
+        await asyncio.sleep(seconds_left + 10)
     async with database.transaction() as connection:
         house = CompanyReference(id=company.id, version=1, name="C", active=True, timezone="UTC")
         await consumers.put_references(connection, [References(companies=[house])])
@@ -99,8 +99,8 @@ async def test_lapsed_vendors_are_on_hold_without_events_for_integrations(compan
     rows = vendors(lapsed=-1, insured=100, unknown=None)
     assert await company.put("vendors", *rows, {"external_id": "bare", "name": "bare"}) == ["created"] * 4
     await company.put("vendors", *vendors(loud=-1), events=True)
-    references = [one for _, event in await events(database, company.id) for one in event.references.vendors]
-    assert {one.name: one.on_hold for one in references} == {
+    references = [vendor for _, event in await events(database, company.id) for vendor in event.references.vendors]
+    assert {vendor.name: vendor.on_hold for vendor in references} == {
         "lapsed": True,
         "insured": False,
         "unknown": False,
@@ -108,11 +108,11 @@ async def test_lapsed_vendors_are_on_hold_without_events_for_integrations(compan
         "loud": False,
     }
     before = await company.by_name("vendors")
-    assert {one["last_compliance_state"] for one in before.values()} == {"unknown"}
+    assert {vendor["last_compliance_state"] for vendor in before.values()} == {"unknown"}
     await sweep(company)
     assert await fired(company, database) == [("vendor.hold", "loud")]
     after = await company.by_name("vendors")
-    assert {name: one["last_compliance_state"] for name, one in after.items()} == {
+    assert {name: vendor["last_compliance_state"] for name, vendor in after.items()} == {
         "lapsed": "noncompliant",
         "insured": "compliant",
         "unknown": "missing",
@@ -120,7 +120,7 @@ async def test_lapsed_vendors_are_on_hold_without_events_for_integrations(compan
         "loud": "noncompliant",
     }
     holds = await company.command(vendor_commands_pb2, "ListVendorHolds")
-    assert [(one.name, one.reason) for one in holds.holds] == [
+    assert [(hold.name, hold.reason) for hold in holds.holds] == [
         ("lapsed", "insurance_lapsed"),
         ("loud", "insurance_lapsed"),
     ]
@@ -134,7 +134,7 @@ async def test_insurance_that_a_file_renews_ends_the_hold_and_a_file_without_it_
     assert await company.put("vendors", {"external_id": "two", "name": "two"}) == ["unchanged"]
     assert await company.put("vendors", *vendors(one=100)) == ["changed"]
     holds = (await company.command(vendor_commands_pb2, "ListVendorHolds")).holds
-    assert [one.name for one in holds] == ["two"]
+    assert [hold.name for hold in holds] == ["two"]
     await sweep(company, 101)
     assert await fired(company, database) == [("vendor.hold", "one")]
 

@@ -74,14 +74,14 @@ async def check(companies: list[Any], kind: str, rows: list[dict[str, Any]], siz
     again = await import_batches(twice, kind, file, size, len(file))
     rejected = [outcome.startswith("rejected") for outcome in whole]
     assert [outcome.startswith("rejected") for outcome in again] == rejected
-    shown = [[without_ids_and_times(record) for record in await one.list(kind)] for one in companies]
-    assert shown[0] == shown[1]
+    records = [[without_ids_and_times(record) for record in await company.list(kind)] for company in companies]
+    assert records[0] == records[1]
 
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=_inspections, **_cuts)
-async def test_inspections(found: Any, rows: list[dict[str, Any]], size: int, done: int) -> None:
-    companies = [found(), found()]
+async def test_inspections(new_company: Any, rows: list[dict[str, Any]], size: int, done: int) -> None:
+    companies = [new_company(), new_company()]
     for company in companies:
         await company.put("properties", *({"external_id": p, "name": p, "address": "A"} for p in ("P1", "P2")))
         units = {"U1": "P1", "U2": "P2"}
@@ -91,5 +91,5 @@ async def test_inspections(found: Any, rows: list[dict[str, Any]], size: int, do
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=_vendors, **_cuts)
-async def test_vendors(found: Any, rows: list[dict[str, Any]], size: int, done: int) -> None:
-    await check([found(), found()], "vendors", rows, size, done)
+async def test_vendors(new_company: Any, rows: list[dict[str, Any]], size: int, done: int) -> None:
+    await check([new_company(), new_company()], "vendors", rows, size, done)

@@ -23,7 +23,12 @@ CALLERS = {
     ADMINISTRATOR: "gateway",
 }
 CONTRACTS = (pb, vendors_pb2, inspections_pb2, meters_pb2)
-RPCS = [rpc for one in CONTRACTS for service in one.DESCRIPTOR.services_by_name.values() for rpc in service.methods]
+RPCS = [
+    rpc
+    for contract in CONTRACTS
+    for service in contract.DESCRIPTOR.services_by_name.values()
+    for rpc in service.methods
+]
 ALLOWED = {"List": {INTEGRATION}, "Get": {INTEGRATION}, "Import": {OPERATOR, ADMINISTRATOR}, "Batch": {SERVICE}}
 # The contracts whose lists and fetches people may call too.
 FOR_PEOPLE = (pb, meters_pb2)
@@ -38,10 +43,10 @@ async def test_each_rpc_is_open_to_its_kinds_alone(company: Any, rpc: Any, kind:
     if (
         INTEGRATION in expected
         and not is_feed
-        and rpc.containing_service.file in [one.DESCRIPTOR for one in FOR_PEOPLE]
+        and rpc.containing_service.file in [contract.DESCRIPTOR for contract in FOR_PEOPLE]
     ):
         expected = expected | PEOPLE
-    assert set(rpc.GetOptions().Extensions[options_pb2.allowed]) == {KINDS[one] for one in expected}
+    assert set(rpc.GetOptions().Extensions[options_pb2.allowed]) == {KINDS[number] for number in expected}
     request = GetMessageClass(rpc.input_type)()
     if hasattr(request, "limit"):
         request.limit = 1

@@ -42,7 +42,7 @@ from testkit.skewed_rows import (
 pytestmark = pytest.mark.plans
 
 _PLACES = "company_id, property_id, id, name) SELECT company_id, place, id, id::text"
-# The words of all places are filled: the service that runs beside would do it meanwhile.
+# The words of all places are filled: the running service would do it meanwhile.
 FILLS = (
     "property (company_id, id, name, address, created_at, source, searched_version)"
     " SELECT company_id, id, 'x', 'y', '2020-01-01', 'import', 1",
@@ -93,7 +93,7 @@ async def known_crowd(crowd: Database) -> Database:
     return crowd
 
 
-@pytest.mark.parametrize("kind", indexing.KINDS, ids=lambda one: one.name)
+@pytest.mark.parametrize("kind", indexing.KINDS, ids=lambda kind: kind.name)
 async def test_a_batch_of_words_reads_the_rows_that_it_fills(crowd: Database, kind: indexing.Kind) -> None:
     """Also while the statistics are older than the rows."""
     rows, joined = indexing.ROWS_AT_ONCE, 4
@@ -128,7 +128,7 @@ async def test_a_page_costs_the_same_wherever_it_is(known_crowd: Database, name:
     assert await check_pages(known_crowd, LISTS[name], statuses, {}, with_changes=True)
 
 
-@pytest.mark.parametrize("changes", CHANGES, ids=lambda one: one.kind)
+@pytest.mark.parametrize("changes", CHANGES, ids=lambda changes: changes.kind)
 async def test_a_page_of_changes_costs_its_rows_wherever_it_is(known_crowd: Database, changes: Changes) -> None:
     await check_changes(known_crowd, changes)
 
@@ -145,8 +145,8 @@ async def test_a_batch_of_moves_reads_the_rows_that_it_moves(known_crowd: Databa
             )
         # Different ids, or the plan would reuse the rows that it has found for one mark.
         after_id = list(range(marks))
-        given = {"company_id": [IN_ORDER] * marks, "refers_to": [place or 0] * marks, "after_id": after_id}
-        plan = await statement_plan(known_crowd, touch.dependants, **given, since=[0] * marks)
+        values = {"company_id": [IN_ORDER] * marks, "refers_to": [place or 0] * marks, "after_id": after_id}
+        plan = await statement_plan(known_crowd, touch.dependants, **values, since=[0] * marks)
         cost = f"{table}.{column}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
         assert plan.returned <= BATCH_ROWS and plan.rows_met <= 2 * BATCH_ROWS + marks, cost
         assert not plan.whole_tables, cost
@@ -183,16 +183,16 @@ SIDES: tuple[tuple[bool, dict[str, Any]], ...] = (
 async def test_a_search_for_vendors_costs_what_its_page_shows(known_crowd: Database, company_id: int) -> None:
     rare, every = ["truetruemissing"], vendor_rules.search_states((), None, None)
     for states in (every, rare):
-        of = {"company_id": company_id, "states": states, "rows": LIMIT + 1}
-        found = await check(known_crowd, vendor_searches.NEWEST, len(states), before_id=2**62, **of)
+        values = {"company_id": company_id, "states": states, "rows": LIMIT + 1}
+        plan = await check(known_crowd, vendor_searches.NEWEST, len(states), before_id=2**62, **values)
         for newest, side in SIDES:
             statement = vendor_searches.BY_INSURANCE.statements[newest]
-            assert found == await check(known_crowd, statement, len(states), **of, **DAYS, **side)
-        assert bool(found) == (states is every)
-    of = {"company_id": company_id, "states": every, "rows": LIMIT + 1, "after_id": 2**62}
+            assert plan == await check(known_crowd, statement, len(states), **values, **DAYS, **side)
+        assert bool(plan) == (states is every)
+    values = {"company_id": company_id, "states": every, "rows": LIMIT + 1, "after_id": 2**62}
     name = f"{FIRST_ID + 7 * GAP}"  # the first of the small company, and of no other
-    found = await check(known_crowd, vendor_searches.NAMED_NEWEST, 1, words=name, **of)
-    assert found == (company_id == SMALL)
+    plan = await check(known_crowd, vendor_searches.NAMED_NEWEST, 1, words=name, **values)
+    assert plan == (company_id == SMALL)
 
 
 @pytest.mark.parametrize("company_id", [IN_ORDER, SMALL])
@@ -213,14 +213,14 @@ async def test_a_search_for_inspections_costs_what_its_page_shows(known_crowd: D
         pages = inspection_searches.pages_of(frozenset(names))
         places = {name: 0 if name == "assignee_id" else place for name in names}
         for states in (every, rare):
-            of = {"company_id": company_id, "states": states, "rows": LIMIT + 1, **places, **DAYS}
+            values = {"company_id": company_id, "states": states, "rows": LIMIT + 1, **places, **DAYS}
             for newest, side in SIDES:
-                found = await check(known_crowd, pages.statements[newest], len(states), **of, **side)
-                assert bool(found) == (states is every), (names, states)
+                plan = await check(known_crowd, pages.statements[newest], len(states), **values, **side)
+                assert bool(plan) == (states is every), (names, states)
     cancelled = inspection_searches.cancelled_pages_of(frozenset())
-    of = {"company_id": company_id, "states": every, "rows": LIMIT + 1, **DAYS}
+    values = {"company_id": company_id, "states": every, "rows": LIMIT + 1, **DAYS}
     first, last = [
-        await check(known_crowd, cancelled.statements[newest], len(every), **of, **side) for newest, side in SIDES
+        await check(known_crowd, cancelled.statements[newest], len(every), **values, **side) for newest, side in SIDES
     ]
     assert first == last and (first or company_id == SMALL)
 
@@ -232,8 +232,8 @@ async def test_the_newest_notices_cost_what_their_page_shows(known_crowd: Databa
         values: dict[str, Any] = {"company_id": IN_ORDER, "from_at": span[0], "to_at": span[1], "rows": LIMIT + 1}
         if of_property:
             values["property_id"] = FIRST_ID + 2 * GAP
-        found = await check(known_crowd, statement, 1, after_at="infinity", after_id=2**62, **values)
-        assert found or of_property
+        plan = await check(known_crowd, statement, 1, after_at="infinity", after_id=2**62, **values)
+        assert plan or of_property
     deep = {"after_at": "2020-01-01 00:10:00+00", "to_at": "2020-01-01 00:10:00+00", "after_id": 0}
     assert of_property or await check(known_crowd, statement, 1, **values | {"from_at": "-infinity"} | deep)
 

@@ -22,8 +22,8 @@ _RECORDED = Statement(select(schema.outbox.c.subject, schema.outbox.c.message).o
 
 
 async def events(database: Database, company_id: int) -> list[Event]:
-    found = [(row["subject"], Event.FromString(row["message"])) for row in await database.rows(_RECORDED)]
-    theirs = [(subject, event) for subject, event in found if event.company_id == company_id]
+    recorded = [(row["subject"], Event.FromString(row["message"])) for row in await database.rows(_RECORDED)]
+    theirs = [(subject, event) for subject, event in recorded if event.company_id == company_id]
     assert {subject for subject, _ in theirs} <= {"events.svc-catalog.references"}
     return [event for _, event in theirs]
 
@@ -34,14 +34,14 @@ async def test_each_batch_publishes_its_changed_rows_in_one_event(company: Any, 
     rows[1] |= {"name": "Renamed"}
     await company.put("properties", *rows)
     await company.put("properties", *rows)
-    found = await company.by_external_id("properties")
+    properties = await company.by_external_id("properties")
     first, second = await events(database, company.id)
     references = [
         (row.id, row.version, row.company_id, row.name, row.external_id) for row in first.references.properties
     ]
-    assert references == [(found[f"P{n}"]["entity_id"], 1, company.id, f"House {n}", f"P{n}") for n in range(3)]
+    assert references == [(properties[f"P{n}"]["entity_id"], 1, company.id, f"House {n}", f"P{n}") for n in range(3)]
     (changed,) = second.references.properties
-    assert (changed.id, changed.version, changed.name) == (found["P1"]["entity_id"], 2, "Renamed")
+    assert (changed.id, changed.version, changed.name) == (properties["P1"]["entity_id"], 2, "Renamed")
     assert first.event_id < second.event_id and first.request_id == "req-test"
 
 
@@ -100,10 +100,10 @@ async def test_a_context_that_lacks_a_row_is_given_it_with_its_property(company:
     await company.put("assets", row)
     (unit,), (asset,) = await company.list("units"), await company.list("assets")
 
-    async def ask(**what: Any) -> dict[str, list[Any]]:
-        request = pb.BatchGetReferencesRequest(company_id=company.id, **what)
-        found = (await company.catalog("BatchGetReferences", request, company.tickets)).references
-        return {field.name: [row.id for row in rows] for field, rows in found.ListFields()}
+    async def ask(**fields: Any) -> dict[str, list[Any]]:
+        request = pb.BatchGetReferencesRequest(company_id=company.id, **fields)
+        references = (await company.catalog("BatchGetReferences", request, company.tickets)).references
+        return {field.name: [row.id for row in rows] for field, rows in references.ListFields()}
 
     whole = {"properties": [elm["entity_id"]]}
     assert await ask(property_external_ids=["P1", "nobody"]) == whole

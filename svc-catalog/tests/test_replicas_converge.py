@@ -34,9 +34,9 @@ _UNITS = Statement(select(t.unit).order_by(t.unit.c.id))
 
 
 def event(**rows: Any) -> Event:
-    made = Event(event_id=str(uuid7()), company_id=1, references=References(**rows))
-    made.occurred_at.FromDatetime(datetime.datetime.now(datetime.UTC))
-    return made
+    event = Event(event_id=str(uuid7()), company_id=1, references=References(**rows))
+    event.occurred_at.FromDatetime(datetime.datetime.now(datetime.UTC))
+    return event
 
 
 def taker(database: Database) -> Consumer:
@@ -46,9 +46,9 @@ def taker(database: Database) -> Consumer:
     )
 
 
-def reference_event(unit_id: int, version: int, company_id: int, **rest: Any) -> Event:
-    one = UnitOccupancyReference(id=unit_id, version=version, company_id=company_id, **rest)
-    return event(unit_occupancies=[one])
+def reference_event(unit_id: int, version: int, company_id: int, **fields: Any) -> Event:
+    reference = UnitOccupancyReference(id=unit_id, version=version, company_id=company_id, **fields)
+    return event(unit_occupancies=[reference])
 
 
 async def occupancies(database: Database, company_id: int) -> list[tuple[Any, ...]]:
@@ -78,7 +78,9 @@ async def test_any_order_any_batches_and_any_repetition_end_as_the_newest_versio
     consumer = taker(alone.database)
     for size in [*sizes, len(events)]:
         batch, events = events[:size], events[size:]
-        assert await consumer.store_what_applies([Produced("svc-occupancy", one) for one in batch], by="nats") == set()
+        assert (
+            await consumer.store_what_applies([Produced("svc-occupancy", sent) for sent in batch], by="nats") == set()
+        )
     newest = (rules.UNIT_STATUSES[4], datetime.date(2026, 3, 4), 4, 1)
     assert await occupancies(alone.database, company_id) == [newest, newest]
     staff = await alone.database.rows(Statement(select(schema.staff)))
@@ -151,5 +153,5 @@ async def test_the_loser_of_a_deadlock_is_asked_to_retry(alone: Any) -> None:
 
     barrier = asyncio.Barrier(2)
     ends = await asyncio.gather(lock(units, barrier), lock(units[::-1], barrier), return_exceptions=True)
-    (lost,) = (one for one in ends if one is not None)
+    (lost,) = (end for end in ends if end is not None)
     assert isinstance(lost, DatabaseUnavailable)

@@ -38,7 +38,7 @@ async def test_units_are_served_again_as_their_owner_has_them(
 ) -> None:
     assert await company.put("units", {"external_id": "U1", "property": "P1", "name": "Unit 1"}) == ["created"]
     (unit,) = await company.list("units")
-    of = company.id, unit["entity_id"]
+    key = company.id, unit["entity_id"]
     owner = await asyncpg.connect(occupancy.database_url)
     try:
         # svc-occupancy may have received both by now.
@@ -60,27 +60,29 @@ async def test_units_are_served_again_as_their_owner_has_them(
             return unit["unit_status"], unit["projected_ready_on"]
 
         assert await shown() == (None, None)
-        await owner.execute(PUT_STATE, *of, 3, "Vacant Not Ready", "2026-05-01")
+        await owner.execute(PUT_STATE, *key, 3, "Vacant Not Ready", "2026-05-01")
         assert await rebuild(service) >= 1
         assert await shown() == ("Vacant Not Ready", "2026-05-01")
         # The owner has restored a backup: its versions are lower than the replica's.
-        await owner.execute(PUT_STATE, *of, 1, "Occupied", None)
+        await owner.execute(PUT_STATE, *key, 1, "Occupied", None)
         await rebuild(service)
         assert await shown() == ("Vacant Not Ready", "2026-05-01")
         await rebuild(service, overwrite=True)
         assert await shown() == ("Occupied", None)
         # Later versions then count from there.
-        await owner.execute(PUT_STATE, *of, 2, "Notice", "2026-06-01")
+        await owner.execute(PUT_STATE, *key, 2, "Notice", "2026-06-01")
         await rebuild(service)
         assert await shown() == ("Notice", "2026-06-01")
 
         async with occupancy.channel() as channel:
-            request = pb.ListReferencesRequest(kind="unit_occupancies", after=pb.Place(company_id=of[0], id=of[1] - 1))
+            request = pb.ListReferencesRequest(
+                kind="unit_occupancies", after=pb.Place(company_id=key[0], id=key[1] - 1)
+            )
             asking = Identity(SERVICE, "svc-catalog")
             answer = await occupancy.call(channel, request, asking)
         served = answer.references.unit_occupancies[0]
-        fields = [one.name for one in served.DESCRIPTOR.fields if one.type != FieldDescriptor.TYPE_BOOL]
-        assert fields == [one.name for one, _ in served.ListFields()] and (served.company_id, served.id) == of
+        fields = [field.name for field in served.DESCRIPTOR.fields if field.type != FieldDescriptor.TYPE_BOOL]
+        assert fields == [field.name for field, _ in served.ListFields()] and (served.company_id, served.id) == key
     finally:
         await owner.close()
 
@@ -88,5 +90,5 @@ async def test_units_are_served_again_as_their_owner_has_them(
 async def test_every_replicated_kind_is_listed_with_its_owner(service: RunningService) -> None:
     async with service.channel() as channel:
         answer = await service.call(channel, pb.ListReplicasRequest(), ANYBODY)
-    assert {one.kind: one.owner for one in answer.kinds} == consumers.OWNERS
+    assert {kind.kind: kind.owner for kind in answer.kinds} == consumers.OWNERS
     assert set(consumers.OWNERS.values()) == set(consumers.SUBJECTS)

@@ -37,13 +37,13 @@ class Place:
     async def schedule(self, *rows: str, **values: Any) -> dict[str, Any]:
         values = {"property_id": self.property_id, "row": rows} | SCHEDULE | values
         answer = await self.company.command(pb, "ScheduleInspection", **values)
-        made: dict[str, Any] = json.loads(answer.document.json)
-        return made
+        inspection: dict[str, Any] = json.loads(answer.document.json)
+        return inspection
 
     async def does(self, rpc: str, **values: Any) -> dict[str, Any]:
         answer = await self.company.command(pb, rpc, **values)
-        found: dict[str, Any] = json.loads(answer.document.json)
-        return found
+        inspection: dict[str, Any] = json.loads(answer.document.json)
+        return inspection
 
     async def rows(self, inspection_id: int) -> list[Any]:
         return list((await self.company.command(pb, "ListInspectionRows", inspection_id=inspection_id)).rows)
@@ -51,8 +51,8 @@ class Place:
     async def got(self, inspection_id: int) -> bytes:
         request = inspections_pb2.GetInspectionRequest(inspection_id=inspection_id)
         answer = await self.company.catalog("GetInspection", request, self.company.caller)
-        found: bytes = answer.document.json
-        return found
+        document: bytes = answer.document.json
+        return document
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ async def place(company: Any, database: Database) -> Place:
         person = StaffReference(id=company.id * 10, version=1, company_id=company.id, name="Ada")
         house = CompanyReference(id=company.id, version=1, name="C", active=True, timezone="Pacific/Kiritimati")
         await consumers.put_references(connection, [References(staff=[person], companies=[house])])
-    first, second = [one["entity_id"] for one in await company.list("properties")]
-    unit, other_unit = [one["entity_id"] for one in await company.list("units")]
-    boiler, other_boiler = [one["entity_id"] for one in await company.list("assets")]
+    first, second = [property_["entity_id"] for property_ in await company.list("properties")]
+    unit, other_unit = [unit["entity_id"] for unit in await company.list("units")]
+    boiler, other_boiler = [asset["entity_id"] for asset in await company.list("assets")]
     ids = {"property_id": first, "unit_id": unit, "asset_id": boiler}
     return Place(company, second, ids | {"other_unit": other_unit, "other_asset": other_boiler})
 
@@ -80,16 +80,20 @@ async def causes(company: Any, database: Database) -> list[InspectionRowFailed]:
 async def test_an_inspection_is_planned_with_the_propertys_next_number(place: Place, database: Database) -> None:
     company = place.company
     await company.put("inspections", {"external_id": "I", "property": "P1", "inspection_number": 41})
-    made = await place.schedule(*ROWS, unit_id=place.unit_id, assignee_id=place.staff_id, external_id="I2")
-    assert (made["inspection_number"], made["status"], made["result"], made["source"]) == (
+    planned = await place.schedule(*ROWS, unit_id=place.unit_id, assignee_id=place.staff_id, external_id="I2")
+    assert (planned["inspection_number"], planned["status"], planned["result"], planned["source"]) == (
         42,
         "Scheduled",
         None,
         "staff",
     )
-    assert (made["property"]["name"], made["unit"]["name"], made["assignee"]["name"]) == ("P1 Court", "P1-1", "Ada")
-    assert json.loads(await place.got(made["entity_id"])) == made
-    assert [(one.position, one.label, one.HasField("result")) for one in await place.rows(made["entity_id"])] == [
+    assert (planned["property"]["name"], planned["unit"]["name"], planned["assignee"]["name"]) == (
+        "P1 Court",
+        "P1-1",
+        "Ada",
+    )
+    assert json.loads(await place.got(planned["entity_id"])) == planned
+    assert [(row.position, row.label, row.HasField("result")) for row in await place.rows(planned["entity_id"])] == [
         (number, label, False) for number, label in enumerate(ROWS, start=1)
     ]
     elsewhere = await place.schedule(property_id=place.other_property)
@@ -100,20 +104,20 @@ async def test_an_inspection_is_planned_with_the_propertys_next_number(place: Pl
 
 
 async def test_an_update_changes_what_it_names(place: Place, database: Database) -> None:
-    made = await place.schedule(unit_id=place.unit_id, assignee_id=place.staff_id, inspection_type="General")
-    about = {"inspection_id": made["entity_id"]}
+    planned = await place.schedule(unit_id=place.unit_id, assignee_id=place.staff_id, inspection_type="General")
+    about = {"inspection_id": planned["entity_id"]}
     moved = await place.does("UpdateInspection", **about, scheduled_date="2031-04-01", clear=["unit_id", "assignee_id"])
-    assert moved == made | {"scheduled_date": "2031-04-01", "unit": None, "assignee": None}
+    assert moved == planned | {"scheduled_date": "2031-04-01", "unit": None, "assignee": None}
     entry = (await audited(database, place.company.id))[-1]
-    assert entry[1:4] == ("inspection.updated", "inspection", made["entity_id"])
+    assert entry[1:4] == ("inspection.updated", "inspection", planned["entity_id"])
     assert entry[4].keys() == entry[5].keys() == {"scheduled_date", "unit", "assignee"}
     again = await place.does("UpdateInspection", **about, scheduled_date="2031-04-01")
     assert again == moved and len(await audited(database, place.company.id)) == 2
 
 
 async def test_a_failed_row_publishes_once_all_that_its_ticket_needs(place: Place, database: Database) -> None:
-    made = await place.schedule(*ROWS, unit_id=place.unit_id)
-    inspection_id = made["entity_id"]
+    planned = await place.schedule(*ROWS, unit_id=place.unit_id)
+    inspection_id = planned["entity_id"]
     door = (await place.rows(inspection_id))[0]
     about = {"inspection_id": inspection_id, "row_id": door.row_id}
     details = {"note": "It sticks.", "category": "Doors/Windows", "priority": "High", "asset_id": place.asset_id}
@@ -125,9 +129,11 @@ async def test_a_failed_row_publishes_once_all_that_its_ticket_needs(place: Plac
         listed.ClearField(only_listed)
     assert answer.row == listed
     (cause,) = await causes(place.company, database)
-    assert [(one.id, one.name) for one in cause.places.properties] == [(place.property_id, "P1 Court")]
-    assert [(one.id, one.name) for one in cause.places.units] == [(place.unit_id, "P1-1")]
-    assert [(one.id, one.name) for one in cause.places.assets] == [(place.asset_id, "Boiler")]
+    assert [(reference.id, reference.name) for reference in cause.places.properties] == [
+        (place.property_id, "P1 Court")
+    ]
+    assert [(reference.id, reference.name) for reference in cause.places.units] == [(place.unit_id, "P1-1")]
+    assert [(reference.id, reference.name) for reference in cause.places.assets] == [(place.asset_id, "Boiler")]
     cause.ClearField("places")
     assert cause == InspectionRowFailed(
         inspection_id=inspection_id,
@@ -136,7 +142,7 @@ async def test_a_failed_row_publishes_once_all_that_its_ticket_needs(place: Plac
         unit_id=place.unit_id,
         asset_id=place.asset_id,
         title="Door",
-        description=f"Failed in inspection #{made['inspection_number']} Fire: Door.\n\nIt sticks.",
+        description=f"Failed in inspection #{planned['inspection_number']} Fire: Door.\n\nIt sticks.",
         category="Doors/Windows",
         priority="High",
         photo_url="https://p.example/1",
@@ -339,9 +345,9 @@ async def test_two_who_walk_at_once_do_not_overwrite_each_other(place: Place, da
 
 async def test_a_cancelled_inspection_is_served_no_more_and_keeps_its_page(place: Place, database: Database) -> None:
     company = place.company
-    made = await place.schedule("Door", "Alarm", external_id="I9", unit_id=place.unit_id)
-    about = {"inspection_id": made["entity_id"]}
-    door, alarm = await place.rows(made["entity_id"])
+    planned = await place.schedule("Door", "Alarm", external_id="I9", unit_id=place.unit_id)
+    about = {"inspection_id": planned["entity_id"]}
+    door, alarm = await place.rows(planned["entity_id"])
     await company.command(pb, "FailInspectionRow", **about, row_id=door.row_id)
     ada = Identity(STAFF, "gateway", company.id, staff_id=place.staff_id)
     key = {"idempotency_key": "c", "reason": " The roof is replaced first. "}
@@ -349,12 +355,12 @@ async def test_a_cancelled_inspection_is_served_no_more_and_keeps_its_page(place
     assert await company.command(pb, "CancelInspection", ada, **about, **key) == cancelled
     assert await company.command(pb, "CancelInspection", **about, reason="Else") == cancelled, "it is cancelled once"
     with pytest.raises(Refusal) as refused:
-        await place.got(made["entity_id"])
+        await place.got(planned["entity_id"])
     assert refused.value.status == 404 and await company.list("inspections") == []
     entry = (await audited(database, company.id))[-1]
-    assert entry[:4] == (f"staff:{place.staff_id}", "inspection.cancelled", "inspection", made["entity_id"])
-    said = {"status": "Cancelled", "reason": "The roof is replaced first."}
-    assert (entry[4], entry[5]) == ({"status": "In Progress"}, said)
+    assert entry[:4] == (f"staff:{place.staff_id}", "inspection.cancelled", "inspection", planned["entity_id"])
+    cancellation = {"status": "Cancelled", "reason": "The roof is replaced first."}
+    assert (entry[4], entry[5]) == ({"status": "In Progress"}, cancellation)
     assert len(await causes(company, database)) == 1, "the ticket of its failed row stays"
     # Whoever worked on it meanwhile is refused with the reason, not with 404.
     for rpc, values in (
@@ -372,20 +378,20 @@ async def test_a_cancelled_inspection_is_served_no_more_and_keeps_its_page(place
             422,
             "The inspection is cancelled; schedule another one.",
         )
-    assert [one.result for one in await place.rows(made["entity_id"])] == ["failed", ""]
+    assert [row.result for row in await place.rows(planned["entity_id"])] == ["failed", ""]
     # A file that comes again leaves it cancelled; one that says the kind takes the cancellation back.
     row = {"external_id": "I9", "property": "P1", "title": "Fire"}
     await company.put("inspections", row)
     assert await company.list("inspections") == []
     await company.put("inspections", row | {"kind": "operations"})
     (again,) = await company.list("inspections")
-    assert again["entity_id"] == made["entity_id"]
+    assert again["entity_id"] == planned["entity_id"]
     await place.does("UpdateInspection", **about, title="Fire again")
 
 
 async def test_a_completed_inspection_cannot_be_cancelled(place: Place) -> None:
-    made = await place.schedule()
-    about = {"inspection_id": made["entity_id"]}
+    planned = await place.schedule()
+    about = {"inspection_id": planned["entity_id"]}
     await place.does("CompleteInspection", **about)
     for rpc, values in (("CancelInspection", {}), ("AddInspectionRow", {"label": "Roof"})):
         with pytest.raises(Refusal) as refused:
@@ -397,20 +403,20 @@ async def test_a_completed_inspection_cannot_be_cancelled(place: Place) -> None:
 
 
 async def test_rows_are_added_and_those_without_a_result_removed(place: Place, database: Database) -> None:
-    company, made = place.company, await place.schedule(*ROWS)
-    about = {"inspection_id": made["entity_id"]}
-    door, alarm, extinguisher = await place.rows(made["entity_id"])
+    company, planned = place.company, await place.schedule(*ROWS)
+    about = {"inspection_id": planned["entity_id"]}
+    door, alarm, extinguisher = await place.rows(planned["entity_id"])
     await company.command(pb, "RemoveInspectionRow", **about, row_id=alarm.row_id, idempotency_key="r")
     await company.command(pb, "RemoveInspectionRow", **about, row_id=alarm.row_id, idempotency_key="r")
     added = (await company.command(pb, "AddInspectionRow", **about, label="Roof 屋根", idempotency_key="a")).row
     assert (await company.command(pb, "AddInspectionRow", **about, label="Roof 屋根", idempotency_key="a")).row == added
-    rows = await place.rows(made["entity_id"])
-    assert [(one.row_id, one.position, one.label) for one in rows] == [
+    rows = await place.rows(planned["entity_id"])
+    assert [(row.row_id, row.position, row.label) for row in rows] == [
         (door.row_id, 1, "Door"),
         (extinguisher.row_id, 2, "Extinguisher"),
         (added.row_id, 3, "Roof 屋根"),
     ]
-    entries = [(one[1], one[4], one[5]) for one in await audited(database, company.id)]
+    entries = [(entry[1], entry[4], entry[5]) for entry in await audited(database, company.id)]
     assert entries[1:] == [
         ("inspection.row_removed", {"row_id": alarm.row_id, "label": "Alarm"}, {}),
         ("inspection.row_added", {}, {"row_id": added.row_id, "label": "Roof 屋根"}),

@@ -28,13 +28,13 @@ def day(number: int) -> str:
     return str(today(TIMEZONE) + datetime.timedelta(days=number))
 
 
-async def found(company: Any, **filters: Any) -> list[str]:
+async def titles_of(company: Any, **filters: Any) -> list[str]:
     """The titles of all pages, in their order, two a page."""
     titles: list[str] = []
     after: str | None = None
     while True:
         answer = await company.command(pb, "SearchInspections", limit=2, after=after, **filters)
-        titles += [one.title for one in answer.inspections]
+        titles += [inspection.title for inspection in answer.inspections]
         if not answer.HasField("next"):
             return titles
         assert len(answer.inspections) == 2
@@ -44,7 +44,7 @@ async def found(company: Any, **filters: Any) -> list[str]:
 @pytest.fixture
 async def walked(place: Place) -> Place:
     """Inspections A to F: late by a week and a day, of today, of next month, failed a year ago, without a day."""
-    made = {}
+    planned = {}
     for title, when, more in (
         ("A", day(-7), {"unit_id": place.unit_id, "assignee_id": place.staff_id}),
         ("B", day(-1), {"is_compliance_inspection": True, "compliance_type": "NFPA 72"}),
@@ -52,11 +52,11 @@ async def walked(place: Place) -> Place:
         ("D", day(30), {"property_id": place.other_property}),
         ("E", day(-365), {"external_id": "X-E"}),
     ):
-        made[title] = await place.schedule("Door", title=title, scheduled_date=when, **more)
-    row = (await place.rows(made["E"]["entity_id"]))[0]
-    of = {"inspection_id": made["E"]["entity_id"]}
-    await place.company.command(commands_pb, "FailInspectionRow", **of, row_id=row.row_id, note="It sticks.")
-    await place.company.command(commands_pb, "CompleteInspection", **of, completed_date=day(-364))
+        planned[title] = await place.schedule("Door", title=title, scheduled_date=when, **more)
+    row = (await place.rows(planned["E"]["entity_id"]))[0]
+    failed_id = {"inspection_id": planned["E"]["entity_id"]}
+    await place.company.command(commands_pb, "FailInspectionRow", **failed_id, row_id=row.row_id, note="It sticks.")
+    await place.company.command(commands_pb, "CompleteInspection", **failed_id, completed_date=day(-364))
     rows = [
         {"external_id": "F", "property": "P1", "title": "F", "status": "Finalized"},
         {"external_id": "W", "property": "P1", "title": "walk", "kind": "consulting_walk", "engagement": "G"},
@@ -67,22 +67,22 @@ async def walked(place: Place) -> Place:
 
 async def test_filters_combine_either_way_round(walked: Place) -> None:
     company = walked.company
-    assert await found(company) == ["E", "A", "B", "C", "D", "F"]
-    assert await found(company, newest_first=True) == ["F", "D", "C", "B", "A", "E"]
-    assert await found(company, late=True) == ["A", "B"]
-    assert await found(company, late=True, status=[COMPLETED]) == []
-    assert await found(company, property_id=walked.other_property) == ["D"]
-    assert await found(company, unit_id=walked.unit_id) == ["A"]
-    assert await found(company, unit_id=walked.unit_id, property_id=walked.other_property) == []
-    assert await found(company, assignee_id=walked.staff_id) == ["A", "C"]
-    assert await found(company, assignee_id=walked.staff_id, property_id=walked.property_id) == ["A", "C"]
-    assert await found(company, assignee_id=walked.staff_id, unit_id=walked.unit_id) == ["A"]
-    assert await found(company, assignee_id=0, status=[SCHEDULED]) == ["B", "D"]
-    assert await found(company, status=[COMPLETED]) == ["E", "F"]
-    assert await found(company, result=[pb.INSPECTION_RESULT_FAILED]) == ["E"]
-    assert await found(company, from_date=day(-7), to_date=day(0)) == ["A", "B", "C"]
-    assert await found(company, from_date=day(1), newest_first=True) == ["D"]
-    assert await found(company, external_id="X-E") == ["E"]
+    assert await titles_of(company) == ["E", "A", "B", "C", "D", "F"]
+    assert await titles_of(company, newest_first=True) == ["F", "D", "C", "B", "A", "E"]
+    assert await titles_of(company, late=True) == ["A", "B"]
+    assert await titles_of(company, late=True, status=[COMPLETED]) == []
+    assert await titles_of(company, property_id=walked.other_property) == ["D"]
+    assert await titles_of(company, unit_id=walked.unit_id) == ["A"]
+    assert await titles_of(company, unit_id=walked.unit_id, property_id=walked.other_property) == []
+    assert await titles_of(company, assignee_id=walked.staff_id) == ["A", "C"]
+    assert await titles_of(company, assignee_id=walked.staff_id, property_id=walked.property_id) == ["A", "C"]
+    assert await titles_of(company, assignee_id=walked.staff_id, unit_id=walked.unit_id) == ["A"]
+    assert await titles_of(company, assignee_id=0, status=[SCHEDULED]) == ["B", "D"]
+    assert await titles_of(company, status=[COMPLETED]) == ["E", "F"]
+    assert await titles_of(company, result=[pb.INSPECTION_RESULT_FAILED]) == ["E"]
+    assert await titles_of(company, from_date=day(-7), to_date=day(0)) == ["A", "B", "C"]
+    assert await titles_of(company, from_date=day(1), newest_first=True) == ["D"]
+    assert await titles_of(company, external_id="X-E") == ["E"]
     counts = await company.command(pb, "CountInspections")
     assert (counts.scheduled, counts.in_progress, counts.late, counts.this_week) == (4, 0, 2, 1)
     counts = await company.command(pb, "CountInspections", assignee_id=walked.staff_id)
@@ -105,15 +105,15 @@ async def test_cancelled_inspections_are_a_list_of_their_own(walked: Place) -> N
     boss = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=3)
     values = {"inspection_id": first.inspection_id, "reason": "Sold."}
     await company.command(commands_pb, "CancelInspection", boss, **values)
-    assert await found(company) == ["E", "B", "C", "D", "F"] and await found(company, late=True) == ["B"]
-    assert await found(company, cancelled=True) == ["A"]
-    assert await found(company, cancelled=True, unit_id=walked.unit_id, status=[SCHEDULED]) == ["A"]
-    assert await found(company, cancelled=True, property_id=walked.other_property) == []
-    assert await found(company, cancelled=True, late=True) == []
+    assert await titles_of(company) == ["E", "B", "C", "D", "F"] and await titles_of(company, late=True) == ["B"]
+    assert await titles_of(company, cancelled=True) == ["A"]
+    assert await titles_of(company, cancelled=True, unit_id=walked.unit_id, status=[SCHEDULED]) == ["A"]
+    assert await titles_of(company, cancelled=True, property_id=walked.other_property) == []
+    assert await titles_of(company, cancelled=True, late=True) == []
     counts = await company.command(pb, "CountInspections")
     assert (counts.scheduled, counts.late) == (3, 1)
     days = await company.command(pb, "ListInspectionDays", from_date=day(-7), to_date=day(0))
-    assert [one.date for one in days.days] == [day(-1), day(0)]
+    assert [calendar_day.date for calendar_day in days.days] == [day(-1), day(0)]
     got = (await company.command(pb, "GetInspectionDetails", inspection_id=first.inspection_id)).inspection
     assert (got.cancelled_by, got.cancel_reason, got.late) == ("administrator:3", "Sold.", False)
     assert got.HasField("cancelled_at") and got.title == "A"
@@ -124,24 +124,29 @@ async def test_a_calendar_has_the_first_inspections_of_each_day_and_their_count(
         await walked.schedule(title=f"C{number}", scheduled_date=day(0))
     values = {"from_date": day(-7), "to_date": day(30), "limit": 2}
     answer = await walked.company.command(pb, "ListInspectionDays", **values)
-    shown = [(one.date, [each.title for each in one.inspections], one.count) for one in answer.days]
-    assert shown == [(day(-7), ["A"], 1), (day(-1), ["B"], 1), (day(0), ["C", "C0"], 4), (day(30), ["D"], 1)]
+    calendar = [
+        (calendar_day.date, [each.title for each in calendar_day.inspections], calendar_day.count)
+        for calendar_day in answer.days
+    ]
+    assert calendar == [(day(-7), ["A"], 1), (day(-1), ["B"], 1), (day(0), ["C", "C0"], 4), (day(30), ["D"], 1)]
     mine = await walked.company.command(pb, "ListInspectionDays", assignee_id=walked.staff_id, **values)
-    assert [(one.date, one.count) for one in mine.days] == [(day(-7), 1), (day(0), 1)]
+    assert [(calendar_day.date, calendar_day.count) for calendar_day in mine.days] == [(day(-7), 1), (day(0), 1)]
     with pytest.raises(Refusal):
         await walked.company.command(pb, "ListInspectionDays", from_date=day(0), to_date=day(62))
 
 
 async def test_a_row_says_who_looked_at_it_last_and_when_it_first_failed(place: Place) -> None:
-    company, made = place.company, await place.schedule("Door", "Alarm", "Roof")
-    rows = await place.rows(made["entity_id"])
+    company, planned = place.company, await place.schedule("Door", "Alarm", "Roof")
+    rows = await place.rows(planned["entity_id"])
     ada = Identity(STAFF, "gateway", company.id, staff_id=place.staff_id)
     boss = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=3)
-    of = {"inspection_id": made["entity_id"]}
-    await company.command(commands_pb, "FailInspectionRow", ada, **of, row_id=rows[0].row_id, note="It sticks.")
-    await company.command(commands_pb, "PassInspectionRow", boss, **of, row_id=rows[0].row_id)
-    await company.command(commands_pb, "FailInspectionRow", ada, **of, row_id=rows[1].row_id)
-    door, alarm, roof = await place.rows(made["entity_id"])
+    inspection_id = {"inspection_id": planned["entity_id"]}
+    await company.command(
+        commands_pb, "FailInspectionRow", ada, **inspection_id, row_id=rows[0].row_id, note="It sticks."
+    )
+    await company.command(commands_pb, "PassInspectionRow", boss, **inspection_id, row_id=rows[0].row_id)
+    await company.command(commands_pb, "FailInspectionRow", ada, **inspection_id, row_id=rows[1].row_id)
+    door, alarm, roof = await place.rows(planned["entity_id"])
     assert (door.result, door.inspected_by) == ("passed", "administrator:3") and door.failed_at.seconds > 0
     assert (alarm.result, alarm.inspected_by) == ("failed", f"staff:{place.staff_id}")
     assert alarm.inspected_at.seconds > 0
@@ -155,7 +160,13 @@ async def test_a_page_has_no_gap_and_no_double_while_inspections_come(place: Pla
     await place.schedule(title="before", scheduled_date="2020-01-01")
     await place.schedule(title="after")
     second = await place.company.command(pb, "SearchInspections", limit=9, after=first.next)
-    assert [one.title for one in (*first.inspections, *second.inspections)] == ["A", "B", "C", "D", "after"]
+    assert [inspection.title for inspection in (*first.inspections, *second.inspections)] == [
+        "A",
+        "B",
+        "C",
+        "D",
+        "after",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +189,7 @@ async def test_a_request_that_cannot_be_read_is_refused(company: Any, values: di
 
 async def test_no_company_sees_anothers(walked: Place, other: Any) -> None:
     for filters in ({}, {"property_id": walked.property_id}, {"unit_id": walked.unit_id}, {"external_id": "X-E"}):
-        assert await found(walked.company, **filters) and not await found(other, **filters)
+        assert await titles_of(walked.company, **filters) and not await titles_of(other, **filters)
     assert not (await other.command(pb, "ListInspectionDays", from_date=day(-7), to_date=day(0))).days
     assert await other.command(pb, "CountInspections") == pb.CountInspectionsResponse()
     (theirs,) = (await walked.company.command(pb, "SearchInspections", limit=1)).inspections

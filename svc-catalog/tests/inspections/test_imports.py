@@ -49,7 +49,10 @@ async def stored(database: Database, company_id: int) -> dict[str, Any]:
 
 
 async def numbers(company: Any) -> dict[str, int | None]:
-    return {name: one["inspection_number"] for name, one in (await company.by_external_id("inspections")).items()}
+    return {
+        name: inspection["inspection_number"]
+        for name, inspection in (await company.by_external_id("inspections")).items()
+    }
 
 
 async def test_a_row_is_created_then_unchanged_then_changed(company: Any, database: Database) -> None:
@@ -69,19 +72,19 @@ async def test_a_blank_cell_clears_a_field(company: Any) -> None:
     (before,) = await company.list("inspections")
     blank = {name: "" for name in FULL if name not in I}
     assert await company.put("inspections", I | blank) == ["changed"]
-    (found,) = await company.list("inspections")
+    (inspection,) = await company.list("inspections")
     cleared = ["title", "inspection_type", "result", "unit", "scheduled_date", "completed_date", "compliance_type"]
-    assert [found[name] for name in cleared] == [None] * len(cleared)
-    assert (found["status"], found["is_compliance_inspection"]) == ("Scheduled", False)
+    assert [inspection[name] for name in cleared] == [None] * len(cleared)
+    assert (inspection["status"], inspection["is_compliance_inspection"]) == ("Scheduled", False)
     # A blank clears neither the number nor created_at.
-    assert (found["inspection_number"], found["created_at"]) == (14, before["created_at"])
+    assert (inspection["inspection_number"], inspection["created_at"]) == (14, before["created_at"])
 
 
 async def test_an_inspection_enters_and_leaves_what_is_served(company: Any) -> None:
     seen = []
     for kind, engagement in (("operations", ""), ("consulting_walk", "Audit"), ("acceptance_walk", "")):
         assert await company.put("inspections", I | {"kind": kind, "engagement": engagement}) != ["rejected kind"]
-        seen.append([one["external_id"] for one in await company.list("inspections")])
+        seen.append([served["external_id"] for served in await company.list("inspections")])
     assert seen == [["I1"], [], ["I1"]]
 
 
@@ -153,10 +156,12 @@ async def test_an_inspection_moves_with_its_unit_and_a_new_number(company: Any) 
 async def test_batches_side_by_side_give_each_inspection_a_number_of_its_own(company: Any) -> None:
     rows = [{"external_id": f"I{n}", "property": f"P{1 + n % 2}"} for n in range(120)]
     outcomes = await asyncio.gather(*(company.put("inspections", *rows[n : n + 40]) for n in (0, 40, 80)))
-    assert [len(set(one)) for one in outcomes] == [1, 1, 1]
-    found = await company.by_external_id("inspections")
-    given = sorted((one["property"]["external_id"], one["inspection_number"]) for one in found.values())
-    assert given == sorted((place, number) for place in ("P1", "P2") for number in range(1, 61))
+    assert [len(set(batch_outcomes)) for batch_outcomes in outcomes] == [1, 1, 1]
+    by_external_id = await company.by_external_id("inspections")
+    numbers_given = sorted(
+        (record["property"]["external_id"], record["inspection_number"]) for record in by_external_id.values()
+    )
+    assert numbers_given == sorted((place, number) for place in ("P1", "P2") for number in range(1, 61))
 
 
 # Refusals

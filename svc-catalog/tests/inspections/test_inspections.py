@@ -26,10 +26,10 @@ _staff_ids = itertools.count(9_000_000_000)
 
 async def hire(database: Database, company_id: int, external_id: str, name: str) -> int:
     """Inserts a member of staff into the replica; returns the id."""
-    one = StaffReference(id=next(_staff_ids), version=1, company_id=company_id, name=name, external_id=external_id)
+    member = StaffReference(id=next(_staff_ids), version=1, company_id=company_id, name=name, external_id=external_id)
     async with database.transaction() as connection:
-        await consumers.put_references(connection, [References(staff=[one])])
-    return one.id
+        await consumers.put_references(connection, [References(staff=[member])])
+    return member.id
 
 
 async def fetch(company: Any, inspection_id: int) -> Any:
@@ -64,12 +64,12 @@ async def test_an_inspection_has_every_key_in_the_order_of_the_contract(
         "created_at": "2026-02-01T10:00:00+02:00",
     }
     assert await company.put("inspections", row) == ["created"]
-    (found,) = await company.list("inspections")
-    assert list(found) == public_fields("Inspection")
-    assert found == {
+    (inspection,) = await company.list("inspections")
+    assert list(inspection) == public_fields("Inspection")
+    assert inspection == {
         "schema_version": 1,
         "entity_type": "inspection",
-        "entity_id": found["entity_id"],
+        "entity_id": inspection["entity_id"],
         "inspection_number": 14,
         "title": "Sprinklers 漏水 🚿",
         "inspection_type": "Fire Alarm",
@@ -85,31 +85,31 @@ async def test_an_inspection_has_every_key_in_the_order_of_the_contract(
         "created_at": "2026-02-01T08:00:00.000000Z",
         "external_id": "I-1",
         "source": "import",
-        "url": f"https://app.test/inspections/{found['entity_id']}",
+        "url": f"https://app.test/inspections/{inspection['entity_id']}",
     }
-    assert list(found["unit"]) == ["id", "name", "external_id"] and list(found["assignee"]) == ["id", "name"]
+    assert list(inspection["unit"]) == ["id", "name", "external_id"] and list(inspection["assignee"]) == ["id", "name"]
 
 
 async def test_a_bare_inspection_has_nulls_and_defaults(company: Any, elm: Any) -> None:
     await company.put("inspections", I)
-    (found,) = await company.list("inspections")
-    assert list(found) == public_fields("Inspection")
+    (inspection,) = await company.list("inspections")
+    assert list(inspection) == public_fields("Inspection")
     nulls = ["title", "inspection_type", "result", "unit", "scheduled_date", "completed_date", "assignee"]
-    assert [key for key, value in found.items() if value is None] == [*nulls, "compliance_type"]
-    assert (found["status"], found["is_compliance_inspection"]) == ("Scheduled", False)
-    assert found["inspection_number"] == 1 and INSTANT.fullmatch(found["created_at"])
+    assert [key for key, value in inspection.items() if value is None] == [*nulls, "compliance_type"]
+    assert (inspection["status"], inspection["is_compliance_inspection"]) == ("Scheduled", False)
+    assert inspection["inspection_number"] == 1 and INSTANT.fullmatch(inspection["created_at"])
 
 
 @pytest.mark.parametrize("status", rules.STORED_STATUSES)
 async def test_each_status_is_served_and_a_legacy_final_one_as_completed(company: Any, elm: Any, status: str) -> None:
     assert await company.put("inspections", I | {"status": status}) == ["created"]
-    (found,) = await company.list("inspections")
-    assert found["status"] == ("Completed" if status == "Finalized" else status)
+    (inspection,) = await company.list("inspections")
+    assert inspection["status"] == ("Completed" if status == "Finalized" else status)
     # Legacy inspections have no number either.
-    assert found["inspection_number"] == (None if status == "Finalized" else 1)
+    assert inspection["inspection_number"] == (None if status == "Finalized" else 1)
     listed = [await company.list("inspections", status=number) for number in (1, 2, 3)]
-    assert [page for page in listed if page] == [[found]]
-    assert rules.INSPECTION_STATUSES[listed.index([found])] == found["status"]
+    assert [page for page in listed if page] == [[inspection]]
+    assert rules.INSPECTION_STATUSES[listed.index([inspection])] == inspection["status"]
 
 
 @pytest.mark.parametrize("result", [*rules.INSPECTION_RESULTS, None])
@@ -122,7 +122,7 @@ def test_the_lists_of_the_contract_are_those_of_the_rules() -> None:
     values = pb.InspectionStatus.DESCRIPTOR.values[1:]
     labels = tuple(value.GetOptions().Extensions[options_pb2.label] for value in values)
     assert labels == rules.INSPECTION_STATUSES == ("Scheduled", "In Progress", "Completed")
-    assert {rules.published_status(one) for one in rules.STORED_STATUSES} == set(rules.INSPECTION_STATUSES)
+    assert {rules.published_status(status) for status in rules.STORED_STATUSES} == set(rules.INSPECTION_STATUSES)
     assert rules.INSPECTION_RESULTS == ("passed", "failed")
 
 

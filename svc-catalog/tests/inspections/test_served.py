@@ -37,7 +37,7 @@ async def test_operations_and_standalone_acceptance_walks_are_served_and_no_othe
     row = I | {"kind": kind, "engagement": engagement}
     assert await company.put("inspections", row, I | {"external_id": "I2"}) == ["created"] * 2
     expected = ["I1", "I2"] if (kind, engagement) in (("operations", None), ("acceptance_walk", None)) else ["I2"]
-    assert [one["external_id"] for one in await company.list("inspections")] == expected
+    assert [served["external_id"] for served in await company.list("inspections")] == expected
     rows = await database.rows(Statement(select(inspection.c.id, inspection.c.external_id, inspection.c.company_id)))
     (inspection_id,) = (row["id"] for row in rows if (row["company_id"], row["external_id"]) == (company.id, "I1"))
     if "I1" in expected:
@@ -63,9 +63,9 @@ _inspections = st.lists(
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ours=_inspections, theirs=_inspections, limit=st.integers(1, 7))
 async def test_every_filter_shows_what_the_rule_says_of_the_companys_own(
-    found: Any, ours: list[Any], theirs: list[Any], limit: int
+    new_company: Any, ours: list[Any], theirs: list[Any], limit: int
 ) -> None:
-    mine, other = found(), found()
+    mine, other = new_company(), new_company()
     rows = [
         {
             "external_id": f"I{number}",
@@ -82,15 +82,17 @@ async def test_every_filter_shows_what_the_rule_says_of_the_companys_own(
         places = {"U1": "P1", "U2": "P1", "U3": "P2"}
         await company.put("units", *({"external_id": u, "property": p, "name": u} for u, p in places.items()))
         if company is other:
-            some = [{"kind": k, "engagement": e, "status": s, "property": p, "unit": u} for (k, e), s, (p, u) in theirs]
-            await company.put("inspections", *(one | {"external_id": f"T{n}"} for n, one in enumerate(some)))
+            their_rows = [
+                {"kind": k, "engagement": e, "status": s, "property": p, "unit": u} for (k, e), s, (p, u) in theirs
+            ]
+            await company.put("inspections", *(row | {"external_id": f"T{n}"} for n, row in enumerate(their_rows)))
         else:
             assert await company.put("inspections", *rows) == ["created"] * len(rows)
     of_mine = {kind: await mine.by_external_id(kind) for kind in ("properties", "units")}
     of_other = {kind: await other.by_external_id(kind) for kind in ("properties", "units")}
-    properties = {None: None, **{one["entity_id"]: name for name, one in of_mine["properties"].items()}}
+    properties = {None: None, **{record["entity_id"]: name for name, record in of_mine["properties"].items()}}
     properties |= {of_other["properties"]["P1"]["entity_id"]: "nobody's"}
-    units = {None: None, **{one["entity_id"]: name for name, one in of_mine["units"].items()}}
+    units = {None: None, **{record["entity_id"]: name for name, record in of_mine["units"].items()}}
     units |= {of_other["units"]["U1"]["entity_id"]: "nobody's"}
     for property_id, unit_id, status in itertools.product(properties, units, (None, 1, 2, 3)):
         filters = {"property_id": property_id, "unit_id": unit_id, "status": status}
@@ -112,9 +114,9 @@ async def walked(company: Any, limit: int, **filters: Any) -> list[str]:
     after: int | None = 0
     while after is not None:
         page = await company.page("inspections", after, limit, **filters)
-        shown = json.loads(page.data)
-        assert len(shown) <= limit
-        seen += [one["external_id"] for one in shown]
+        page_records = json.loads(page.data)
+        assert len(page_records) <= limit
+        seen += [record["external_id"] for record in page_records]
         after = page.next_after_id if page.HasField("next_after_id") else None
     return seen
 
@@ -172,21 +174,21 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("of", PLANS)
+@pytest.mark.parametrize("kind", PLANS)
 async def test_a_page_is_read_from_its_index_and_looks_at_nothing_that_is_not_served(
-    alone: Any, crowd: tuple[int, int], of: str
+    alone: Any, crowd: tuple[int, int], kind: str
 ) -> None:
-    index, names = PLANS[of]
+    index, names = PLANS[kind]
     company_id, place = crowd
     given_ones = {"property_id": place, "unit_id": place, "status": "Completed"}
-    found = await page_plan(
+    plan = await page_plan(
         alone.database,
         queries.INSPECTIONS_PAGE,
         company_id,
         50,
         **{name: given_ones[name] for name in names},
     )
-    (scan,) = (node for node in found if node.get("Relation Name") == "inspection")
+    (scan,) = (node for node in plan if node.get("Relation Name") == "inspection")
     assert scan.get("Index Name") == index
-    assert max(map(rows_looked_at, found)) <= 60, json.dumps(found[0], indent=1)
-    assert not [node for node in found if node["Node Type"] in ("Sort", "Hash Join")], json.dumps(found[0], indent=1)
+    assert max(map(rows_looked_at, plan)) <= 60, json.dumps(plan[0], indent=1)
+    assert not [node for node in plan if node["Node Type"] in ("Sort", "Hash Join")], json.dumps(plan[0], indent=1)

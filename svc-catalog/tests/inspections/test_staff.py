@@ -29,7 +29,7 @@ class Staffed:
         self.operator = Identity(OPERATOR, "operator", company_id)
 
     async def hire(self, *external_ids: str) -> None:
-        rows = [{"external_id": one, "name": f"Name of {one}"} for one in external_ids]
+        rows = [{"external_id": external_id, "name": f"Name of {external_id}"} for external_id in external_ids]
         sent = [ImportRow(line=line, json=json.dumps(row).encode()) for line, row in enumerate(rows, start=2)]
         async with self.gateway.channel() as channel:
             await self.gateway.call(channel, staff_pb2.ImportStaffRequest(rows=sent), self.operator)
@@ -40,8 +40,8 @@ async def staffed(gateway: RunningService) -> Staffed:
     """A new company of the gateway."""
     async with gateway.channel() as channel:
         request = identity_pb2.CreateCompanyRequest(name=f"Staffed {secrets.token_hex(4)}")
-        made = await gateway.call(channel, request, Identity(OPERATOR, "operator"))
-    return Staffed(gateway, made.company.id)
+        response = await gateway.call(channel, request, Identity(OPERATOR, "operator"))
+    return Staffed(gateway, response.company.id)
 
 
 async def test_staff_whom_the_replica_lacks_are_asked_of_the_gateway_once(
@@ -50,9 +50,11 @@ async def test_staff_whom_the_replica_lacks_are_asked_of_the_gateway_once(
     theirs = type(company)(company.catalog, staffed.id)
     await theirs.put("properties", P)
     await staffed.hire("S1", "S2")
-    rows = [I | {"external_id": one, "assignee": one} for one in ("S1", "S2", "nobody")]
+    rows = [I | {"external_id": assignee, "assignee": assignee} for assignee in ("S1", "S2", "nobody")]
     assert await theirs.put("inspections", *rows) == ["created", "created", "rejected assignee"]
-    assignees = {name: one["assignee"]["name"] for name, one in (await theirs.by_external_id("inspections")).items()}
+    assignees = {
+        name: record["assignee"]["name"] for name, record in (await theirs.by_external_id("inspections")).items()
+    }
     assert assignees == {"S1": "Name of S1", "S2": "Name of S2"}
     # The response is stored: without the gateway, known members can still be assigned.
     staffed.gateway.stop()

@@ -26,8 +26,8 @@ MARCH = datetime.date(2031, 3, 1)
 
 @pytest.fixture
 def database(alone: Any) -> Database:
-    found: Database = alone.database
-    return found
+    database: Database = alone.database
+    return database
 
 
 async def stale(database: Database, company_id: int) -> list[int]:
@@ -132,8 +132,8 @@ async def test_several_replicas_after_days_of_outage_announce_each_once(database
     ]
     planned = [[await company.plans(MARCH + n % 4 * DAY) for n in range(60)] for company in companies]
     sweeps = [overdue_inspections(database) for _ in range(4)]
-    done = await asyncio.gather(*(one.sweep(utc("2031-03-05T16:00")) for one in sweeps))
-    assert sum(one["inspection.stale"] for one in done) == 180
+    done = await asyncio.gather(*(replica.sweep(utc("2031-03-05T16:00")) for replica in sweeps))
+    assert sum(counts["inspection.stale"] for counts in done) == 180
     for company, ids in zip(companies, planned, strict=True):
         assert sorted(await stale(database, company.id)) == ids
 
@@ -159,26 +159,32 @@ async def test_each_overdue_inspection_fires_once_whatever_is_moved_and_however_
     timezone = zones[0]
     company = await OverdueCompany(database).founded(timezone)
     ids = [await company.plans(MARCH + day * DAY) for day in days]
-    scheduled = {one: MARCH + day * DAY for one, day in zip(ids, days, strict=True)}
+    scheduled = {inspection_id: MARCH + day * DAY for inspection_id, day in zip(ids, days, strict=True)}
     is_open, announced = set(ids), []
     now = utc("2031-03-01T00:00")
-    for step, what, day in steps:
+    for step, operand, day in steps:
         if step == "sweep":
-            now += what * QUARTER
+            now += operand * QUARTER
             await overdue_inspections(database).sweep(now)
-            for one in ids:
-                morning = datetime.datetime.combine(scheduled[one] + DAY, datetime.time(6), ZoneInfo(timezone))
-                if one in is_open and one not in announced and morning.timestamp() <= now.timestamp():
-                    announced.append(one)
+            for inspection_id in ids:
+                morning = datetime.datetime.combine(
+                    scheduled[inspection_id] + DAY, datetime.time(6), ZoneInfo(timezone)
+                )
+                if (
+                    inspection_id in is_open
+                    and inspection_id not in announced
+                    and morning.timestamp() <= now.timestamp()
+                ):
+                    announced.append(inspection_id)
             assert sorted(await stale(database, company.id)) == sorted(announced)
         elif step == "move":
-            scheduled[ids[what]] = MARCH + day * DAY
-            await company.moves(ids[what], scheduled_date=scheduled[ids[what]])
+            scheduled[ids[operand]] = MARCH + day * DAY
+            await company.moves(ids[operand], scheduled_date=scheduled[ids[operand]])
         elif step == "complete":
-            is_open.discard(ids[what])
-            await company.moves(ids[what], status="Completed")
+            is_open.discard(ids[operand])
+            await company.moves(ids[operand], status="Completed")
         else:
-            timezone = zones[what]
+            timezone = zones[operand]
             await company.sets(timezone=timezone)
 
 

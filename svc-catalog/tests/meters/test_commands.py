@@ -29,23 +29,23 @@ async def done(company: Any, rpc: str, **values: Any) -> dict[str, Any]:
     document = (await company.command(pb, rpc, **values)).document
     request = meters_pb2.GetMeterRequest(meter_id=document.entity_id)
     assert (await company.catalog("GetMeter", request, company.caller)).document == document
-    found: dict[str, Any] = json.loads(document.json)
-    return found
+    record: dict[str, Any] = json.loads(document.json)
+    return record
 
 
 async def readings(company: Any, meter_id: int) -> list[bytes]:
     request = meters_pb2.ListReadingsRequest(meter_id=meter_id, limit=200)
     page: bytes = (await company.catalog("ListReadings", request, company.caller)).page.data
-    return [json.dumps(one, separators=(",", ":"), ensure_ascii=False).encode() for one in json.loads(page)]
+    return [json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() for record in json.loads(page)]
 
 
 @pytest.fixture
 async def unit_id(company: Any, elm: Any) -> int:
-    made = await company.command(
+    response = await company.command(
         place_commands_pb2, "AddUnit", property_id=elm["entity_id"], name="204", external_id="U1"
     )
-    found: int = made.document.entity_id
-    return found
+    entity_id: int = response.document.entity_id
+    return entity_id
 
 
 async def test_a_meters_scope_is_settled_by_its_unit(company: Any, elm: Any, unit_id: int) -> None:
@@ -79,8 +79,8 @@ async def test_a_meter_that_moves_names_its_unit_there(company: Any, elm: Any, u
 async def test_a_reading_is_recorded_by_staff_and_is_what_the_list_serves(company: Any, elm: Any) -> None:
     member = Identity(STAFF, "gateway", company.id, staff_id=8)
     meter = await done(company, "AddMeter", property_id=elm["entity_id"], unit_of_measure="kWh", **METER)
-    made = (await company.command(pb, "RecordReading", member, meter_id=meter["entity_id"], **JANUARY)).document
-    record = json.loads(made.json)
+    recorded = (await company.command(pb, "RecordReading", member, meter_id=meter["entity_id"], **JANUARY)).document
+    record = json.loads(recorded.json)
     assert (record["period_start"], record["period_end"]) == (
         "2026-01-01T00:00:00.000000Z",
         "2026-02-01T00:00:00.000000Z",
@@ -94,8 +94,8 @@ async def test_a_reading_is_recorded_by_staff_and_is_what_the_list_serves(compan
     hourly = {"period_start": "2026-02-01T00:00:00-05:00", "period_end": "2026-02-01T06:00:00Z", "consumption": -3}
     more = {"unit_of_measure": "MWh", "cost": 1.5, "is_estimated": True, "external_id": "R2"}
     second = (await company.command(pb, "RecordReading", meter_id=meter["entity_id"], **hourly, **more)).document
-    assert await readings(company, meter["entity_id"]) == [made.json, second.json]
-    (entry,) = await company.audit("reading", made.entity_id)
+    assert await readings(company, meter["entity_id"]) == [recorded.json, second.json]
+    (entry,) = await company.audit("reading", recorded.entity_id)
     assert (entry.actor, entry.action, json.loads(entry.before)) == ("staff:8", "reading.recorded", {})
     assert json.loads(entry.after)["consumption"] == 812.5
     assert await refusal(company.command(pb, "RecordReading", meter_id=meter["entity_id"], **hourly, **more)) == (
@@ -146,16 +146,16 @@ async def test_a_reading_is_corrected_in_place_and_the_audit_log_has_what_it_was
 
     async def correct(who: Any = member, **values: Any) -> dict[str, Any]:
         values = {"meter_id": number, "reading_id": first.entity_id, **values}
-        found: dict[str, Any] = json.loads((await company.command(pb, "CorrectReading", who, **values)).document.json)
-        return found
+        record: dict[str, Any] = json.loads((await company.command(pb, "CorrectReading", who, **values)).document.json)
+        return record
 
     before = json.loads(first.json)
     new = await correct(consumption=81.25, period_end="2026-01-31", is_estimated=True, clear=["cost"])
     changed = {"consumption": 81.25, "period_end": "2026-01-31T00:00:00.000000Z", "is_estimated": True, "cost": None}
     assert new == before | changed
-    assert [json.loads(one) for one in await readings(company, number)] == [new, json.loads(second.json)]
+    assert [json.loads(reading) for reading in await readings(company, number)] == [new, json.loads(second.json)]
     assert await correct(consumption=81.25) == new, "nothing changed"
-    recorded, corrected = sorted(await company.audit("reading", first.entity_id), key=lambda one: one.id)
+    recorded, corrected = sorted(await company.audit("reading", first.entity_id), key=lambda entry: entry.id)
     assert (corrected.actor, corrected.action) == ("staff:8", "reading.corrected")
     assert json.loads(corrected.after) == changed
     assert json.loads(corrected.before).items() <= json.loads(recorded.after).items()
@@ -171,7 +171,7 @@ async def test_a_reading_is_corrected_in_place_and_the_audit_log_has_what_it_was
         ({"meter_id": other_meter["entity_id"]}, 404),
     ):
         assert (await refusal(correct(**values)))[0] == status, values
-    assert [json.loads(one)["consumption"] for one in await readings(company, number)] == [81.25, 812.5]
+    assert [json.loads(reading)["consumption"] for reading in await readings(company, number)] == [81.25, 812.5]
 
 
 async def test_a_meter_is_found_by_a_later_import_and_bad_ones_are_refused(company: Any, elm: Any) -> None:

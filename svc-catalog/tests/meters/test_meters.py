@@ -46,8 +46,8 @@ async def place(company: Any, elm: Any) -> Any:
 async def main(place: Any) -> dict[str, Any]:
     """The company's only meter, with external_id M1."""
     assert await place.put("meters", M) == ["created"]
-    (found,) = await place.list("meters")
-    return dict(found)
+    (meter,) = await place.list("meters")
+    return dict(meter)
 
 
 # Shapes
@@ -67,14 +67,14 @@ async def test_a_meter_has_every_key_in_order(place: Any, elm: Any) -> None:
         "created_at": "2019-05-04",
     }
     assert await place.put("meters", row) == ["created"]
-    (found,) = await place.list("meters")
+    (meter,) = await place.list("meters")
     (unit,) = await place.list("units", property_id=elm["entity_id"])
-    assert list(found) == public_fields("Meter")
-    assert INSTANT.fullmatch(found["updated_at"])
-    assert found == {
+    assert list(meter) == public_fields("Meter")
+    assert INSTANT.fullmatch(meter["updated_at"])
+    assert meter == {
         "schema_version": 1,
         "entity_type": "utility_meter",
-        "entity_id": found["entity_id"],
+        "entity_id": meter["entity_id"],
         "name": "Küche 水表",
         "utility_type": "water",
         "scope": "unit",
@@ -84,33 +84,33 @@ async def test_a_meter_has_every_key_in_order(place: Any, elm: Any) -> None:
         "property": {"id": elm["entity_id"], "name": "Elm Court", "external_id": "P1"},
         "unit": {"id": unit["entity_id"], "name": "Unit 1", "external_id": "U1"},
         "created_at": "2019-05-04T00:00:00.000000Z",
-        "updated_at": found["updated_at"],
+        "updated_at": meter["updated_at"],
         "external_id": "M-1",
         "source": "import",
-        "url": f"https://app.test/meters/{found['entity_id']}",
+        "url": f"https://app.test/meters/{meter['entity_id']}",
     }
-    response = await place.catalog("GetMeter", pb.GetMeterRequest(meter_id=found["entity_id"]), place.caller)
-    assert json.loads(response.document.json) == found
-    assert (response.document.entity_id, response.document.version) == (found["entity_id"], 1)
+    response = await place.catalog("GetMeter", pb.GetMeterRequest(meter_id=meter["entity_id"]), place.caller)
+    assert json.loads(response.document.json) == meter
+    assert (response.document.entity_id, response.document.version) == (meter["entity_id"], 1)
 
 
 async def test_a_bare_meter_is_an_active_master_with_nulls(place: Any) -> None:
     await place.put("meters", {name: M[name] for name in ("external_id", "property", "name", "utility_type")})
-    (found,) = await place.list("meters")
-    assert list(found) == public_fields("Meter")
-    assert {key for key, value in found.items() if value is None} == {"meter_number", "unit_of_measure", "unit"}
-    assert (found["scope"], found["is_active"]) == ("master", True)
+    (meter,) = await place.list("meters")
+    assert list(meter) == public_fields("Meter")
+    assert {key for key, value in meter.items() if value is None} == {"meter_number", "unit_of_measure", "unit"}
+    assert (meter["scope"], meter["is_active"]) == ("master", True)
 
 
 async def test_a_reading_has_every_key_in_order(place: Any, main: Any) -> None:
     row = R | {"unit_of_measure": "MWh", "cost": "17.35", "is_estimated": "yes", "created_at": "2026-02-03T04:05:06Z"}
     assert await place.put("readings", row) == ["created"]
-    (found,) = await place.list("readings", meter_id=main["entity_id"])
-    assert list(found) == public_fields("Reading")
-    assert found == {
+    (reading,) = await place.list("readings", meter_id=main["entity_id"])
+    assert list(reading) == public_fields("Reading")
+    assert reading == {
         "schema_version": 1,
         "entity_type": "utility_reading",
-        "entity_id": found["entity_id"],
+        "entity_id": reading["entity_id"],
         "meter_id": main["entity_id"],
         "period_start": "2026-01-01T00:00:00.000000Z",
         "period_end": "2026-02-01T00:00:00.000000Z",
@@ -126,14 +126,14 @@ async def test_a_reading_has_every_key_in_order(place: Any, main: Any) -> None:
 
 async def test_a_bare_reading_counts_in_the_meters_unit_of_measure(place: Any, main: Any) -> None:
     await place.put("readings", R)
-    (found,) = await place.list("readings", meter_id=main["entity_id"])
-    assert list(found) == public_fields("Reading")
-    assert (found["unit_of_measure"], found["cost"], found["is_estimated"]) == ("kWh", None, False)
+    (reading,) = await place.list("readings", meter_id=main["entity_id"])
+    assert list(reading) == public_fields("Reading")
+    assert (reading["unit_of_measure"], reading["cost"], reading["is_estimated"]) == ("kWh", None, False)
     # Later readings are in the new unit; earlier readings keep theirs.
     assert await place.put("meters", M | {"unit_of_measure": "MWh"}) == ["changed"]
     assert await place.put("readings", R, R | {"external_id": "R2"}) == ["unchanged", "created"]
-    found = await place.list("readings", meter_id=main["entity_id"])
-    assert [one["unit_of_measure"] for one in found] == ["kWh", "MWh"]
+    readings = await place.list("readings", meter_id=main["entity_id"])
+    assert [reading["unit_of_measure"] for reading in readings] == ["kWh", "MWh"]
 
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -149,9 +149,9 @@ async def test_a_number_of_up_to_fifteen_digits_comes_back_as_it_was_sent(
     value: Any = sent if as_text else json.loads(sent)
     row = R | {"consumption": value, "cost": value}
     assert await place.put("readings", row) in (["created"], ["changed"], ["unchanged"])
-    (found,) = await place.list("readings", meter_id=main["entity_id"])
-    assert found["consumption"] == found["cost"] == float(sent)
-    assert f"{found['consumption']:.{places}f}" == f"{float(sent):.{places}f}"
+    (reading,) = await place.list("readings", meter_id=main["entity_id"])
+    assert reading["consumption"] == reading["cost"] == float(sent)
+    assert f"{reading['consumption']:.{places}f}" == f"{float(sent):.{places}f}"
 
 
 # Lists
@@ -169,7 +169,7 @@ async def test_meters_are_filtered_by_every_combination_and_inactive_ones_are_th
     of_elm, of_unit = {"property_id": elm["entity_id"]}, {"unit_id": units["U1"]["entity_id"]}
 
     async def names(**filters: Any) -> list[str]:
-        return [one["external_id"] for one in await place.list("meters", **filters)]
+        return [meter["external_id"] for meter in await place.list("meters", **filters)]
 
     assert await names() == ["M1", "M2", "M3", "M4"]
     assert await names(**of_elm) == ["M1", "M2"]
@@ -184,7 +184,7 @@ async def test_updated_since_is_inclusive(place: Any, main: Any) -> None:
     instant = datetime.datetime.fromisoformat(main["updated_at"])
     request.updated_since.FromDatetime(instant)
     page = (await place.catalog("ListMeters", request, place.caller)).page
-    assert [one["external_id"] for one in json.loads(page.data)] == ["M1"]
+    assert [meter["external_id"] for meter in json.loads(page.data)] == ["M1"]
     request.updated_since.FromDatetime(instant + datetime.timedelta(microseconds=1))
     assert (await place.catalog("ListMeters", request, place.caller)).page.data == b"[]"
 
@@ -196,7 +196,7 @@ async def test_readings_are_walked_by_id_within_their_meter(place: Any, main: An
     walked, after = [], 0
     while True:
         page = await place.page("readings", after, 3, meter_id=main["entity_id"])
-        walked += [one["external_id"] for one in json.loads(page.data)]
+        walked += [reading["external_id"] for reading in json.loads(page.data)]
         if not page.HasField("next_after_id"):
             break
         after = page.next_after_id
@@ -209,17 +209,17 @@ async def test_the_readings_of_all_meters_are_walked_by_meter_and_id(place: Any,
     await place.put("meters", M | {"external_id": "M2"}, M | {"external_id": "M3"})
     rows = [R | {"external_id": f"{meter}{n}", "meter": meter} for n in range(7) for meter in ("M3", "M1")]
     assert await place.put("readings", *rows) == ["created"] * 14
-    of_each = {one["external_id"]: one["entity_id"] for one in await place.list("meters")}
-    expected = [one for meter in ("M1", "M3") for one in await place.list("readings", meter_id=of_each[meter])]
+    of_each = {record["external_id"]: record["entity_id"] for record in await place.list("meters")}
+    expected = [reading for meter in ("M1", "M3") for reading in await place.list("readings", meter_id=of_each[meter])]
     for limit in (1, 3, 7, 14, 1000):
         walked: list[Any] = []
         request = pb.ListReadingsOfAllMetersRequest(limit=limit)
         while True:
-            found = await place.catalog("ListReadingsOfAllMeters", request, place.caller)
-            walked += json.loads(found.page.data)
-            if not found.page.HasField("next_after_id"):
+            response = await place.catalog("ListReadingsOfAllMeters", request, place.caller)
+            walked += json.loads(response.page.data)
+            if not response.page.HasField("next_after_id"):
                 break
-            request.after_meter_id, request.after_id = found.next_after_meter_id, found.page.next_after_id
+            request.after_meter_id, request.after_id = response.next_after_meter_id, response.page.next_after_id
         assert walked == expected
     nothing = await other.catalog("ListReadingsOfAllMeters", pb.ListReadingsOfAllMetersRequest(limit=9), other.caller)
     assert nothing.page.data == b"[]"
@@ -254,8 +254,8 @@ async def test_another_companys_meter_is_not_found_and_shows_nothing(place: Any,
     assert await other.put("readings", R) == ["rejected meter"]
 
 
-async def test_a_page_of_readings_reads_no_row_of_another_meter(found: Any, database: Database) -> None:
-    company_id = found().id
+async def test_a_page_of_readings_reads_no_row_of_another_meter(new_company: Any, database: Database) -> None:
+    company_id = new_company().id
     async with database.connection() as connection:
         raw = connection.raw
         property_id = await raw.fetchval(
@@ -307,7 +307,7 @@ async def test_a_row_is_created_then_unchanged_then_changed(
         table = m.meter if kind == "meters" else m.reading
         written = select(*written_columns(table)).order_by(table.c.id)  # an update moves a row
         rows = await database.rows(Statement(written))
-        return [dict(one) for one in rows if one["company_id"] == place.id]
+        return [dict(row) for row in rows if row["company_id"] == place.id]
 
     assert await place.put(kind, row, dry_run=True) == ["created"]
     assert len(await stored()) == (1 if kind == "meters" else 0)
@@ -372,8 +372,8 @@ async def test_a_bad_row_is_rejected_by_its_field_and_the_others_are_kept(
 async def test_the_scope_follows_the_unit(place: Any, main: Any) -> None:
     async def scope(row: dict[str, Any]) -> tuple[str, str | None]:
         assert await place.put("meters", row) in (["changed"], ["unchanged"])
-        (found,) = await place.list("meters")
-        return found["scope"], found["unit"] and found["unit"]["external_id"]
+        (meter,) = await place.list("meters")
+        return meter["scope"], meter["unit"] and meter["unit"]["external_id"]
 
     assert await scope(M | {"unit": "U1"}) == ("unit", "U1")
     assert await scope(M) == ("unit", "U1")
@@ -396,14 +396,14 @@ async def test_what_the_file_lacks_stays_and_what_it_leaves_blank_is_cleared(pla
     assert await place.put("readings", R) == ["unchanged"]
     blank = {"meter_number": "", "is_active": "", "unit_of_measure": "", "created_at": ""}
     assert await place.put("meters", M | blank) == ["changed"]
-    (found,) = await place.list("meters")
-    assert (found["meter_number"], found["is_active"], found["unit_of_measure"]) == (None, True, None)
-    assert found["created_at"] == main["created_at"]
+    (record,) = await place.list("meters")
+    assert (record["meter_number"], record["is_active"], record["unit_of_measure"]) == (None, True, None)
+    assert record["created_at"] == main["created_at"]
     await place.put("meters", M)
     assert await place.put("readings", R | {"unit_of_measure": "", "cost": "", "is_estimated": ""}) == ["changed"]
-    (one,) = await place.list("readings", meter_id=main["entity_id"])
-    assert (one["unit_of_measure"], one["cost"], one["is_estimated"]) == ("kWh", None, False)
-    assert one["created_at"] == "2026-02-02T00:00:00.000000Z"
+    (record,) = await place.list("readings", meter_id=main["entity_id"])
+    assert (record["unit_of_measure"], record["cost"], record["is_estimated"]) == ("kWh", None, False)
+    assert record["created_at"] == "2026-02-02T00:00:00.000000Z"
 
 
 async def test_a_reading_stays_with_its_meter(place: Any, main: Any) -> None:

@@ -161,16 +161,19 @@ async def test_many_who_publish_at_once_publish_once(composer: Composer) -> None
 async def test_a_preview_is_what_would_be_published_and_stores_nothing(
     composer: Composer, units: list[int], audience: dict[str, Any]
 ) -> None:
-    audience = {name: [units[one] for one in value] if name == "unit_id" else value for name, value in audience.items()}
+    audience = {
+        name: [units[unit_name] for unit_name in value] if name == "unit_id" else value
+        for name, value in audience.items()
+    }
     seen = await composer("PreviewNotice", **audience)
     assert await composer("ListNotices") == [] and await composer.events() == []
     composed = await composer("ComposeNotice", **audience)
     await composer("PublishNotice", notice_id=composed.notice_id)
     (event,) = await composer.events()
-    shown = json.loads(seen.event_data)
-    assert list(shown) == list(event["data"])
-    assert shown | {"url": "", "created_at": ""} == event["data"] | {"url": "", "created_at": ""}
-    assert [one.unit_id for one in seen.units] == sorted(audience.get("unit_id", [])) == list(composed.unit_id)
+    event_data = json.loads(seen.event_data)
+    assert list(event_data) == list(event["data"])
+    assert event_data | {"url": "", "created_at": ""} == event["data"] | {"url": "", "created_at": ""}
+    assert [unit.unit_id for unit in seen.units] == sorted(audience.get("unit_id", [])) == list(composed.unit_id)
     again = await composer("PreviewNotice", notice_id=composed.notice_id)
     assert json.loads(again.event_data)["url"] == event["data"]["url"]
     assert (seen.notice.subject, seen.notice.body, seen.notice.unit) == (composed.subject, composed.body, composed.unit)
@@ -205,7 +208,7 @@ async def test_a_notice_that_has_changed_since_it_was_read_is_neither_published_
         with pytest.raises(Refusal) as refused:
             await composer(rpc, notice_id=read.notice_id, as_of=read.updated_at, **fields)
         assert (refused.value.status, refused.value.field) == (422, "as_of")
-    assert await composer.events() == [] and [one.body for one in await composer("ListNotices")] == ["From ten."]
+    assert await composer.events() == [] and [notice.body for notice in await composer("ListNotices")] == ["From ten."]
     published = await composer("PublishNotice", notice_id=read.notice_id, as_of=changed.updated_at)
     assert published.HasField("published_at") and len(await composer.events()) == 1
     # It says what the late one has read, or more: publishing again is no change.
@@ -254,7 +257,7 @@ async def test_the_same_request_again_is_answered_the_same_and_another_is_refuse
     with pytest.raises(Refusal) as refused:
         await composer("ComposeNotice", idempotency_key="once", subject="Another")
     assert refused.value.code == "idempotency_mismatch"
-    assert [one.notice_id for one in await composer("ListNotices")] == [first.notice_id]
+    assert [notice.notice_id for notice in await composer("ListNotices")] == [first.notice_id]
 
 
 @pytest.mark.parametrize(
@@ -299,7 +302,7 @@ async def test_notices_of_another_company_are_not_there(
             await stranger(rpc, **fields)
         assert refused.value.status == 404 and "company" in refused.value.message
     assert await stranger("ListNotices") == [] and await stranger.events() == []
-    assert [one.subject for one in await composer("ListNotices")] == ["Water off"]
+    assert [listed_notice.subject for listed_notice in await composer("ListNotices")] == ["Water off"]
 
 
 async def test_an_external_id_is_of_one_notice(composer: Composer) -> None:
@@ -314,11 +317,11 @@ async def test_an_external_id_is_of_one_notice(composer: Composer) -> None:
 
 
 async def test_the_list_ascends_in_pages_and_by_property(company: Any, composer: Composer, units: list[int]) -> None:
-    made = [(await composer("ComposeNotice", subject=f"S{n}", unit_id=units[:n])).notice_id for n in range(4)]
-    assert [one.unit for one in await composer("ListNotices")] == ["All units", "Unit 1", "2 units", "3 units"]
+    notice_ids = [(await composer("ComposeNotice", subject=f"S{n}", unit_id=units[:n])).notice_id for n in range(4)]
+    assert [notice.unit for notice in await composer("ListNotices")] == ["All units", "Unit 1", "2 units", "3 units"]
     first = await composer("ListNotices", limit=3)
-    rest = await composer("ListNotices", limit=3, after_id=first[-1].notice_id)
-    assert [one.notice_id for one in (*first, *rest)] == made
+    second = await composer("ListNotices", limit=3, after_id=first[-1].notice_id)
+    assert [notice.notice_id for notice in (*first, *second)] == notice_ids
     assert await composer("ListNotices", property_id=2**62) == []
     assert len(await composer("ListNotices", property_id=composer.property_id)) == 4
     for limit in (0, 201):
@@ -374,8 +377,8 @@ async def put(composer: Composer, *rows: dict[str, Any], events: bool = False, d
     sent = [ImportRow(line=line, json=json.dumps(row).encode()) for line, row in enumerate(rows, start=2)]
     request = pb.ImportNoticesRequest(rows=sent, events=events, dry_run=dry_run)
     results = (await company.catalog("ImportNotices", request, company.operator)).results
-    names = [ImportOutcome.Name(one.outcome).removeprefix("IMPORT_OUTCOME_").lower() for one in results]
-    return [f"{name} {one.field}".strip() for name, one in zip(names, results, strict=True)]
+    names = [ImportOutcome.Name(result.outcome).removeprefix("IMPORT_OUTCOME_").lower() for result in results]
+    return [f"{name} {result.field}".strip() for name, result in zip(names, results, strict=True)]
 
 
 async def test_an_import_is_silent_and_changes_nothing_the_second_time(composer: Composer, units: list[int]) -> None:
@@ -389,9 +392,9 @@ async def test_an_import_is_silent_and_changes_nothing_the_second_time(composer:
     assert await put(composer, *rows) == ["created"] * 3
     assert await put(composer, *rows) == ["unchanged"] * 3
     listed = await composer("ListNotices")
-    assert [one.unit for one in listed] == ["Unit 2", "Garage", "All units"]
-    assert [one.HasField("published_at") for one in listed] == [True, False, False]
-    assert {one.source for one in listed} == {"import"} and await composer.events() == []
+    assert [notice.unit for notice in listed] == ["Unit 2", "Garage", "All units"]
+    assert [notice.HasField("published_at") for notice in listed] == [True, False, False]
+    assert {notice.source for notice in listed} == {"import"} and await composer.events() == []
 
 
 async def test_an_import_of_published_notices_fires_events_only_on_request(composer: Composer) -> None:
@@ -431,16 +434,16 @@ async def test_a_file_moves_a_notice_between_units_and_areas_while_it_is_compose
     for more, words in steps:
         outcome = await put(composer, ROW | more)
         assert outcome in (["created"], ["changed"]) or (not more and outcome == ["unchanged"])
-        assert [one.unit for one in await composer("ListNotices")] == [words]
+        assert [notice.unit for notice in await composer("ListNotices")] == [words]
 
 
 # People's list, and one notice
 
 
 async def test_the_newest_list_has_drafts_first_then_what_was_published_last(composer: Composer) -> None:
-    made = [await composer("ComposeNotice", subject=f"N{number}") for number in range(5)]
+    composed = [await composer("ComposeNotice", subject=f"N{number}") for number in range(5)]
     for number in (3, 0, 1):
-        await composer("PublishNotice", notice_id=made[number].notice_id)
+        await composer("PublishNotice", notice_id=composed[number].notice_id)
 
     async def walk(**filters: Any) -> list[str]:
         subjects: list[str] = []
@@ -448,7 +451,7 @@ async def test_the_newest_list_has_drafts_first_then_what_was_published_last(com
         while True:
             request = pb.ListNoticesRequest(newest_first=True, limit=2, after=after, **filters)
             answer = await composer.company.catalog("ListNotices", request, composer.who)
-            subjects += [one.subject for one in answer.notices]
+            subjects += [notice.subject for notice in answer.notices]
             if not answer.HasField("next"):
                 return subjects
             after = answer.next
@@ -478,21 +481,21 @@ async def test_a_list_that_contradicts_itself_is_refused(composer: Composer, val
 
 async def test_a_notice_has_its_units_and_the_data_of_its_event(composer: Composer, other: Any) -> None:
     units = await composer.company.list("units")
-    made = await composer("ComposeNotice", unit_id=[units[1]["entity_id"], units[0]["entity_id"]])
-    request = pb.GetNoticeRequest(notice_id=made.notice_id)
+    composed = await composer("ComposeNotice", unit_id=[units[1]["entity_id"], units[0]["entity_id"]])
+    request = pb.GetNoticeRequest(notice_id=composed.notice_id)
     draft = await composer.company.catalog("GetNotice", request, composer.who)
-    assert [(one.unit_id, one.name) for one in draft.units] == [
+    assert [(unit.unit_id, unit.name) for unit in draft.units] == [
         (units[0]["entity_id"], "Unit 1"),
         (units[1]["entity_id"], "Unit 2"),
     ]
-    assert draft.notice == made and made.property_name == "Elm Court"
+    assert draft.notice == composed and composed.property_name == "Elm Court"
     assert json.loads(draft.event_data)["unit"] == "2 units"
-    await composer("PublishNotice", notice_id=made.notice_id)
+    await composer("PublishNotice", notice_id=composed.notice_id)
     after = await composer.company.catalog("GetNotice", request, composer.who)
     (event,) = await composer.events()
     assert json.loads(after.event_data) == event["data"]
     refusals = []
-    for notice_id in (made.notice_id, 2**62):
+    for notice_id in (composed.notice_id, 2**62):
         with pytest.raises(Refusal) as refused:
             await other.catalog("GetNotice", pb.GetNoticeRequest(notice_id=notice_id), other.operator)
         refusals.append(vars(refused.value))

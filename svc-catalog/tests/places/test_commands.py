@@ -52,8 +52,8 @@ async def done(company: Any, rpc: str, **values: Any) -> dict[str, Any]:
     noun = rpc.removeprefix("Add").removeprefix("Update")
     request = getattr(places_pb2, f"Get{noun}Request")(**{f"{noun.lower()}_id": document.entity_id})
     assert (await company.catalog(f"Get{noun}", request, company.caller)).document == document
-    found: dict[str, Any] = json.loads(document.json)
-    return found
+    record: dict[str, Any] = json.loads(document.json)
+    return record
 
 
 @pytest.mark.parametrize("kind", ISSUERS)
@@ -61,7 +61,7 @@ async def done(company: Any, rpc: str, **values: Any) -> dict[str, Any]:
 async def test_each_rpc_is_open_to_the_kinds_that_its_proto_names(company: Any, rpc: Any, kind: str) -> None:
     who = Identity(kind, ISSUERS[kind], company.id, administrator_id=7, staff_id=8)
     allowed = {OPERATOR, ADMINISTRATOR} | ({STAFF} if rpc.name in ("RecordReading", "CorrectReading") else set())
-    assert {KINDS[one] for one in allowed} == set(rpc.GetOptions().Extensions[options_pb2.allowed])
+    assert {KINDS[number] for number in allowed} == set(rpc.GetOptions().Extensions[options_pb2.allowed])
     try:
         await company.catalog(rpc.name, GetMessageClass(rpc.input_type)(), who)
     except Refusal as refused:
@@ -124,9 +124,11 @@ async def test_a_rename_is_in_every_nested_object_and_published_by_version(
     assert unit["property"] == asset["property"] == {"id": elm["entity_id"], "name": "Elm House", "external_id": "P1"}
     assert asset["location"]["name"] == "One"
     _, _, _, *changes = [event.references for _, event in await events(database, company.id)]
-    assert [(one.version, one.name) for one in changes[0].properties] == [(2, "Elm House")]
-    assert [(one.version, one.name, one.unit_number) for one in changes[1].units] == [(2, "One", "1A")]
-    assert [(one.version, one.name, one.property_id) for one in changes[2].assets] == [
+    assert [(reference.version, reference.name) for reference in changes[0].properties] == [(2, "Elm House")]
+    assert [(reference.version, reference.name, reference.unit_number) for reference in changes[1].units] == [
+        (2, "One", "1A")
+    ]
+    assert [(reference.version, reference.name, reference.property_id) for reference in changes[2].assets] == [
         (2, "Old boiler", elm["entity_id"])
     ]
 
@@ -149,12 +151,12 @@ async def test_a_unit_names_its_building_floor_and_floorplan_as_an_import_does(c
 
 async def test_a_unit_in_another_building_is_on_the_floor_of_that_name_there(company: Any, elm: Any) -> None:
     plan = {"property_id": elm["entity_id"], "floor": "2"}
-    made = json.loads((await company.command(pb, "AddUnit", name="A2", building="A", **plan)).document.json)
+    first = json.loads((await company.command(pb, "AddUnit", name="A2", building="A", **plan)).document.json)
     there = json.loads((await company.command(pb, "AddUnit", name="B2", building="B", **plan)).document.json)
     nowhere = json.loads((await company.command(pb, "AddUnit", name="2", **plan)).document.json)
-    assert len({unit["floor"]["id"] for unit in (made, there, nowhere)}) == 3
+    assert len({unit["floor"]["id"] for unit in (first, there, nowhere)}) == 3
     for says, like in (({"building": "B"}, there), ({"clear": ["building"]}, nowhere)):
-        moved = json.loads((await company.command(pb, "UpdateUnit", unit_id=made["entity_id"], **says)).document.json)
+        moved = json.loads((await company.command(pb, "UpdateUnit", unit_id=first["entity_id"], **says)).document.json)
         assert (moved["building"], moved["floor"]) == (like["building"], like["floor"])
 
 
@@ -182,7 +184,7 @@ async def test_measures_belong_to_the_floorplan_and_to_all_units_of_it(company: 
 async def test_units_that_are_the_first_to_name_a_building_at_once_make_it_once(company: Any, elm: Any) -> None:
     parts = {"building": "New", "floor": "1", "floorplan": "P"}
     row = {"external_id": "U", "property": "P1", "name": "U", **parts}
-    *made, imported = await asyncio.gather(
+    *responses, imported = await asyncio.gather(
         *(done(company, "AddUnit", property_id=elm["entity_id"], name=str(n), **parts) for n in range(8)),
         company.put("units", row),
     )
@@ -191,7 +193,7 @@ async def test_units_that_are_the_first_to_name_a_building_at_once_make_it_once(
     assert len(units) == 9
     for part in parts:
         assert len({unit[part]["id"] for unit in units}) == 1
-    assert len({unit["entity_id"] for unit in made}) == 8
+    assert len({unit["entity_id"] for unit in responses}) == 8
 
 
 async def test_an_asset_stands_in_a_unit_or_another_place_or_nowhere(company: Any, elm: Any) -> None:
@@ -222,7 +224,9 @@ async def test_an_asset_stands_in_a_unit_or_another_place_or_nowhere(company: An
 
 async def test_an_asset_that_moves_says_where_it_stands_there(company: Any, elm: Any) -> None:
     oak = await done(company, "AddProperty", name="Oak", address="2")
-    unit, there = [await done(company, "AddUnit", property_id=one["entity_id"], name="1") for one in (elm, oak)]
+    unit, there = [
+        await done(company, "AddUnit", property_id=property_["entity_id"], name="1") for property_ in (elm, oak)
+    ]
     asset = await done(company, "AddAsset", property_id=elm["entity_id"], unit_id=unit["entity_id"], **BOILER)
     move = {"asset_id": asset["entity_id"], "property_id": oak["entity_id"]}
     assert (await refusal(company.command(pb, "UpdateAsset", **move)))[0] == 400
@@ -292,8 +296,8 @@ async def test_records_of_another_company_are_not_there(company: Any, other: Any
         ("AddAsset", "unit_id", unit, BOILER | {"property_id": mine["entity_id"]}),
     ):
         answers = {
-            await refusal(other.command(pb, rpc, **{field: wanted}, **more))
-            for wanted in (taken["entity_id"], 2**62, 0, -1)
+            await refusal(other.command(pb, rpc, **{field: unit_id}, **more))
+            for unit_id in (taken["entity_id"], 2**62, 0, -1)
         }
         assert len(answers) == 1 and answers.pop()[0] == 404
     assert (await company.list("units"), await company.list("assets")) == ([unit], [asset])
@@ -326,7 +330,7 @@ async def test_a_record_with_an_external_id_is_found_by_a_later_import(company: 
     assert (await refusal(company.command(pb, "UpdateProperty", property_id=oak["entity_id"], external_id="P8")))[
         0
     ] == 422
-    assert {one["external_id"] for one in await company.list("properties")} == {"P7", "P8"}
+    assert {property_["external_id"] for property_ in await company.list("properties")} == {"P7", "P8"}
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

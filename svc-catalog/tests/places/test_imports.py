@@ -195,17 +195,17 @@ async def test_a_blank_cell_clears_a_field_and_a_missing_column_leaves_it(compan
     assert await company.put("properties", P) == ["unchanged"]
     assert await company.put("properties", P | {"city": "Toronto"}) == ["unchanged"]
     assert await company.put("properties", P | {"city": "", "year_built": None, "created_at": ""}) == ["changed"]
-    (found,) = await company.list("properties")
-    assert (found["city"], found["year_built"]) == (None, None)
+    (property_,) = await company.list("properties")
+    assert (property_["city"], property_["year_built"]) == (None, None)
     # A blank does not clear created_at.
-    assert found["created_at"] == "2001-01-01T00:00:00.000000Z"
+    assert property_["created_at"] == "2001-01-01T00:00:00.000000Z"
 
 
 async def test_the_longest_texts_count_code_points(company: Any) -> None:
     row = P | {"name": "🚿" * 200, "address": "漏" * 500, "external_id": "é" * 200}
     assert await company.put("properties", row) == ["created"]
-    (found,) = await company.list("properties")
-    assert {name: found[name] for name in row} == row
+    (property_,) = await company.list("properties")
+    assert {name: property_[name] for name in row} == row
 
 
 async def test_values_may_be_text_or_json(company: Any) -> None:
@@ -229,13 +229,13 @@ async def test_a_dry_run_reports_the_same_and_writes_nothing(
 
     async def everything() -> list[Any]:
         """Of this company, for other tests' rows may still change; the outbox has the events of all."""
-        found = []
+        contents = []
         for table in (t.property_, t.unit, t.asset, schema.outbox, *places):
             rows = select(*written_columns(table)).order_by(*table.primary_key.columns)
             if "company_id" in table.c:
                 rows = rows.where(table.c.company_id == company.id)
-            found.append([dict(row) for row in await database.rows(Statement(rows))])
-        return found
+            contents.append([dict(row) for row in await database.rows(Statement(rows))])
+        return contents
 
     places_named: dict[str, dict[str, Any]] = {
         "properties": {},
@@ -248,7 +248,7 @@ async def test_a_dry_run_reports_the_same_and_writes_nothing(
         GOOD[kind] | {"external_id": "same"},
         GOOD[kind] | {"external_id": "bad", "name": ""},
     ]
-    # The service writes these beside the imports.
+    # The service writes these after the imports.
     await published()
     await searched()
     before = await everything()
@@ -272,24 +272,24 @@ async def test_buildings_floors_and_floorplans_are_made_once_by_name(company: An
     ]
     assert await company.put("units", *rows) == ["created"] * 5
     assert await company.put("units", *rows) == ["unchanged"] * 5
-    found = await company.by_external_id("units")
+    units = await company.by_external_id("units")
 
     def ids(field: str) -> list[int | None]:
-        return [found[f"U{n}"][field] and found[f"U{n}"][field]["id"] for n in range(1, 6)]
+        return [units[f"U{n}"][field] and units[f"U{n}"][field]["id"] for n in range(1, 6)]
 
-    one, two, three, four, none = ids("building")
-    assert one == two and len({one, three, four}) == 3 and none is None
-    one, two, three, four, five = ids("floor")
-    assert one == two and len({one, three, four, five}) == 4
-    one, two, three, four, none = ids("floorplan")
-    assert one == two == three != four and none is None
+    first, second, third, fourth, none = ids("building")
+    assert first == second and len({first, third, fourth}) == 3 and none is None
+    first, second, third, fourth, fifth = ids("floor")
+    assert first == second and len({first, third, fourth, fifth}) == 4
+    first, second, third, fourth, none = ids("floorplan")
+    assert first == second == third != fourth and none is None
 
 
 async def test_a_floor_given_alone_lies_in_the_building_that_the_unit_has(company: Any, elm: Any) -> None:
     await company.put("units", U | {"building": "North", "floor": "1"}, U | {"external_id": "U2", "building": "North"})
     assert await company.put("units", U | {"external_id": "U2", "floor": "1"}) == ["changed"]
-    found = await company.by_external_id("units")
-    assert found["U1"]["floor"] == found["U2"]["floor"]
+    units = await company.by_external_id("units")
+    assert units["U1"]["floor"] == units["U2"]["floor"]
 
 
 async def test_a_floorplans_measures_change_for_all_its_units(company: Any, elm: Any, database: Database) -> None:
@@ -342,8 +342,8 @@ async def test_an_assets_location_lies_in_its_property(company: Any, elm: Any) -
     moved = A | {"property": "P2"}
     assert await company.put("assets", moved) == ["rejected location"]
     assert await company.put("assets", moved | {"location": ""}) == ["changed"]
-    (found,) = await company.list("assets")
-    assert found["property"]["external_id"] == "P2" and found["location"] is None
+    (asset,) = await company.list("assets")
+    assert asset["property"]["external_id"] == "P2" and asset["location"] is None
 
 
 async def test_an_asset_changes_between_unit_and_mechanical_room(company: Any, elm: Any) -> None:
@@ -353,8 +353,8 @@ async def test_an_asset_changes_between_unit_and_mechanical_room(company: Any, e
     seen = []
     for where in (in_unit, in_room, in_room, in_unit, {}):
         outcome = await company.put("assets", A | where)
-        (found,) = await company.list("assets")
-        seen.append((*outcome, found["location"]["location_type"]))
+        (asset,) = await company.list("assets")
+        seen.append((*outcome, asset["location"]["location_type"]))
     assert seen == [
         ("created", "unit"),
         ("changed", "mechanical_room"),
@@ -371,9 +371,9 @@ async def test_rooms_of_the_same_name_and_type_are_one(company: Any, elm: Any) -
         A | {"external_id": "A3", "location": "Roof", "location_type": "other"},
     ]
     await company.put("assets", *rows)
-    found = await company.by_external_id("assets")
-    one, two, three = (found[name]["location"]["id"] for name in ("A1", "A2", "A3"))
-    assert one == two != three
+    assets = await company.by_external_id("assets")
+    first, second, third = (assets[name]["location"]["id"] for name in ("A1", "A2", "A3"))
+    assert first == second != third
 
 
 async def test_a_blank_status_is_the_default(company: Any, elm: Any) -> None:
@@ -386,8 +386,8 @@ async def test_a_blank_status_is_the_default(company: Any, elm: Any) -> None:
 async def test_an_asset_from_the_future_is_not_updated_before_it_was_created(company: Any, elm: Any) -> None:
     soon = instants.printed(instants.now() + datetime.timedelta(minutes=4))
     await company.put("assets", A | {"created_at": soon})
-    (found,) = await company.list("assets")
-    assert found["created_at"] == found["updated_at"] == soon
+    (asset,) = await company.list("assets")
+    assert asset["created_at"] == asset["updated_at"] == soon
 
 
 # Many at once
@@ -403,23 +403,23 @@ async def test_batches_of_one_company_side_by_side_leave_each_record_once(compan
     async def put(order: list[dict[str, str]]) -> list[str]:
         while True:  # as the command line does where a batch has waited too long for the others
             try:
-                found: list[str] = await company.put("units", *order)
-                return found
+                outcomes: list[str] = await company.put("units", *order)
+                return outcomes
             except grpc.aio.AioRpcError as error:
                 assert error.code() is grpc.StatusCode.UNAVAILABLE, error
 
     outcomes = await asyncio.gather(*map(put, orders))
     assert sorted(itertools.chain(*outcomes)) == ["created"] * 200 + ["unchanged"] * 400
-    found = await company.list("units")
-    assert len(found) == 200 and len({unit["building"]["id"] for unit in found}) == 1
-    assert len({unit["floor"]["id"] for unit in found}) == 7
+    units = await company.list("units")
+    assert len(units) == 200 and len({unit["building"]["id"] for unit in units}) == 1
+    assert len({unit["floor"]["id"] for unit in units}) == 7
 
 
 async def test_records_keep_the_order_of_the_file(company: Any) -> None:
     rows = [P | {"external_id": f"{(number * 37) % 101}"} for number in range(101)]
     await company.put("properties", *rows)
-    found = await company.list("properties")
-    assert [one["external_id"] for one in found] == [row["external_id"] for row in rows]
+    properties = await company.list("properties")
+    assert [property_["external_id"] for property_ in properties] == [row["external_id"] for row in rows]
 
 
 async def test_thousands_of_rows_a_second(company: Any, elm: Any) -> None:

@@ -25,7 +25,7 @@ async def fill(database: Database, company_id: int, ids: list[int]) -> None:
         await connection.raw.executemany(
             "INSERT INTO property (id, company_id, name, address, created_at, source)"
             " VALUES ($1, $2, 'x', 'y', now(), 'import')",
-            [(one, company_id) for one in ids],
+            [(entity_id, company_id) for entity_id in ids],
         )
 
 
@@ -52,9 +52,9 @@ async def walk(company: Any, kind: str, limits: list[int], **filters: Any) -> li
     limits=st.lists(st.integers(1, 200), min_size=1, max_size=4),
 )
 async def test_a_walk_returns_each_record_once_ascending(
-    found: Any, database: Database, gaps: list[int], strangers: list[int], limits: list[int]
+    new_company: Any, database: Database, gaps: list[int], strangers: list[int], limits: list[int]
 ) -> None:
-    company, stranger = found(), found()
+    company, stranger = new_company(), new_company()
     start: int = await database.value(_NEXT)
     mine = list(itertools.accumulate(gaps, initial=start))[1:]
     theirs = sorted({start + gap for gap in strangers} - set(mine))
@@ -119,8 +119,8 @@ async def estate(company: Any) -> dict[str, dict[str, Any]]:
 
 
 async def test_units_are_filtered_by_property(company: Any, estate: Any) -> None:
-    wanted = estate["properties"]["P2"]["entity_id"]
-    assert [unit["external_id"] for unit in await company.list("units", property_id=wanted)] == ["P2U1", "P2U2"]
+    property_id = estate["properties"]["P2"]["entity_id"]
+    assert [unit["external_id"] for unit in await company.list("units", property_id=property_id)] == ["P2U1", "P2U2"]
 
 
 async def test_assets_are_filtered_by_every_combination(company: Any, estate: Any) -> None:
@@ -145,9 +145,9 @@ async def test_assets_are_filtered_by_every_combination(company: Any, estate: An
 
 @pytest.mark.parametrize("status", range(1, 5))
 async def test_each_status_filter_means_what_the_contract_calls_it(company: Any, estate: Any, status: int) -> None:
-    found = await company.list("assets", status=status)
+    assets = await company.list("assets", status=status)
     label = rules.ASSET_STATUSES[status - 1]
-    assert {asset["status"] for asset in found} == {label}
+    assert {asset["status"] for asset in assets} == {label}
     name = pb.AssetStatus.Name(status)  # type: ignore[arg-type]
     assert name.removeprefix("ASSET_STATUS_").replace("_", " ").title().replace(" Of ", " of ") == label
 
@@ -157,8 +157,8 @@ async def test_updated_since_is_inclusive(company: Any, estate: Any) -> None:
     latest = datetime.datetime.fromisoformat(instants[-1])
     request = pb.ListAssetsRequest(limit=200)
     request.updated_since.FromDatetime(latest)
-    found = (await company.catalog("ListAssets", request, company.caller)).page.data
-    assert [asset["updated_at"] for asset in json.loads(found)] == [instants[-1]] * 17
+    page_data = (await company.catalog("ListAssets", request, company.caller)).page.data
+    assert [asset["updated_at"] for asset in json.loads(page_data)] == [instants[-1]] * 17
     request.updated_since.FromDatetime(latest + datetime.timedelta(microseconds=1))
     assert (await company.catalog("ListAssets", request, company.caller)).page.data == b"[]"
 
@@ -179,9 +179,9 @@ async def test_the_labels_of_the_proto_are_the_statuses_of_the_rules() -> None:
 
 
 @pytest.fixture(scope="module")
-async def crowd(found: Any, database: Database) -> tuple[int, int]:
+async def crowd(new_company: Any, database: Database) -> tuple[int, int]:
     """A small company between many records of large ones; returns its id and one of its properties' ids."""
-    small, big = found().id, found().id
+    small, big = new_company().id, new_company().id
     start = await database.value(_NEXT)
     async with database.connection() as connection:
         for company_id, first, many in ((big, start, 4000), (small, start + 4000, 40), (big, start + 5000, 4000)):
@@ -230,15 +230,15 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("of", PLANS)
+@pytest.mark.parametrize("list_name", PLANS)
 async def test_a_page_is_read_from_its_index_and_looks_at_no_other_companys_rows(
-    database: Database, crowd: tuple[int, int], of: str
+    database: Database, crowd: tuple[int, int], list_name: str
 ) -> None:
-    pages, table, index, names = PLANS[of]
+    pages, table, index, names = PLANS[list_name]
     company_id, first = crowd
-    given = {"property_id": first, "unit_id": first, "status": "Active"}
-    found = await page_plan(database, pages, company_id, 50, **{name: given[name] for name in names})
-    (scan,) = (node for node in found if node.get("Relation Name") == table)
+    values = {"property_id": first, "unit_id": first, "status": "Active"}
+    plan = await page_plan(database, pages, company_id, 50, **{name: values[name] for name in names})
+    (scan,) = (node for node in plan if node.get("Relation Name") == table)
     assert scan.get("Index Name") == index
-    assert max(map(rows_looked_at, found)) <= 51, json.dumps(found[0], indent=1)
-    assert not [node for node in found if node["Node Type"] in ("Sort", "Hash Join")], json.dumps(found[0], indent=1)
+    assert max(map(rows_looked_at, plan)) <= 51, json.dumps(plan[0], indent=1)
+    assert not [node for node in plan if node["Node Type"] in ("Sort", "Hash Join")], json.dumps(plan[0], indent=1)

@@ -35,12 +35,12 @@ FULL_PROPERTY = {
 
 async def test_a_property_has_every_key_in_the_order_of_the_contract(company: Any) -> None:
     assert await company.put("properties", FULL_PROPERTY) == ["created"]
-    (found,) = await company.list("properties")
-    assert list(found) == public_fields("Property")
-    assert found == {
+    (property_,) = await company.list("properties")
+    assert list(property_) == public_fields("Property")
+    assert property_ == {
         "schema_version": 1,
         "entity_type": "property",
-        "entity_id": found["entity_id"],
+        "entity_id": property_["entity_id"],
         "name": "Résidence 漏水 🚿 تسريب",
         "address": "12 Elm Street",
         "city": "Toronto",
@@ -55,17 +55,17 @@ async def test_a_property_has_every_key_in_the_order_of_the_contract(company: An
         "created_at": "2019-05-04T00:00:00.000000Z",
         "external_id": "P-1",
         "source": "import",
-        "url": f"https://app.test/properties/{found['entity_id']}",
+        "url": f"https://app.test/properties/{property_['entity_id']}",
     }
 
 
 async def test_a_bare_property_has_nulls(company: Any) -> None:
     await company.put("properties", {"external_id": "P", "name": "Bare", "address": "1 A St"})
-    (found,) = await company.list("properties")
-    assert list(found) == public_fields("Property")
+    (property_,) = await company.list("properties")
+    assert list(property_) == public_fields("Property")
     filled = {"schema_version", "entity_type", "entity_id", "name", "address", "created_at", "external_id", "source"}
-    assert {key for key, value in found.items() if value is not None} == filled | {"url"}
-    assert INSTANT.fullmatch(found["created_at"])
+    assert {key for key, value in property_.items() if value is not None} == filled | {"url"}
+    assert INSTANT.fullmatch(property_["created_at"])
 
 
 async def test_a_unit_has_every_key_and_its_nested_objects(company: Any, elm: Any, database: Database) -> None:
@@ -82,50 +82,50 @@ async def test_a_unit_has_every_key_and_its_nested_objects(company: Any, elm: An
         "square_feet": "840",
     }
     assert await company.put("units", row) == ["created"]
-    (found,) = await company.list("units")
+    (unit,) = await company.list("units")
     # svc-occupancy owns these fields. They are null until it publishes them.
-    assert (found["unit_status"], found["projected_ready_on"]) == (None, None)
+    assert (unit["unit_status"], unit["projected_ready_on"]) == (None, None)
     async with database.connection() as connection:
         await connection.raw.execute(
             "UPDATE unit SET unit_status = 'Notice', projected_ready_on = '2026-03-01' WHERE id = $1",
-            found["entity_id"],
+            unit["entity_id"],
         )
-    (found,) = await company.list("units")
-    assert list(found) == public_fields("Unit")
-    assert found == {
+    (unit,) = await company.list("units")
+    assert list(unit) == public_fields("Unit")
+    assert unit == {
         "schema_version": 1,
         "entity_type": "unit",
-        "entity_id": found["entity_id"],
+        "entity_id": unit["entity_id"],
         "name": "Unit 12B",
         "unit_number": "12B",
         "unit_status": "Notice",
         "property": {"id": elm["entity_id"], "name": "Elm Court", "external_id": "P1"},
         "floorplan": {
-            "id": found["floorplan"]["id"],
+            "id": unit["floorplan"]["id"],
             "name": "Two bed",
             "external_id": None,
             "bedrooms": 2,
             "bathrooms": 1.5,
             "square_feet": 840,
         },
-        "building": {"id": found["building"]["id"], "name": "North Tower", "external_id": None},
-        "floor": {"id": found["floor"]["id"], "name": "12", "external_id": None},
-        "created_at": found["created_at"],
+        "building": {"id": unit["building"]["id"], "name": "North Tower", "external_id": None},
+        "floor": {"id": unit["floor"]["id"], "name": "12", "external_id": None},
+        "created_at": unit["created_at"],
         "external_id": "U-1",
         "source": "import",
         "projected_ready_on": "2026-03-01",
-        "url": f"https://app.test/properties/{elm['entity_id']}/units/{found['entity_id']}",
+        "url": f"https://app.test/properties/{elm['entity_id']}/units/{unit['entity_id']}",
     }
-    assert list(found["floorplan"]) == ["id", "name", "external_id", "bedrooms", "bathrooms", "square_feet"]
-    assert list(found["property"]) == list(found["building"]) == list(found["floor"]) == ["id", "name", "external_id"]
+    assert list(unit["floorplan"]) == ["id", "name", "external_id", "bedrooms", "bathrooms", "square_feet"]
+    assert list(unit["property"]) == list(unit["building"]) == list(unit["floor"]) == ["id", "name", "external_id"]
 
 
 async def test_a_bare_unit_has_nulls(company: Any, elm: Any) -> None:
     await company.put("units", {"external_id": "U", "property": "P1", "name": "1"})
-    (found,) = await company.list("units")
-    assert list(found) == public_fields("Unit")
+    (unit,) = await company.list("units")
+    assert list(unit) == public_fields("Unit")
     nulls = {"unit_number", "unit_status", "floorplan", "building", "floor", "projected_ready_on"}
-    assert {key for key, value in found.items() if value is None} == nulls
+    assert {key for key, value in unit.items() if value is None} == nulls
 
 
 async def test_an_asset_has_every_key_and_stands_in_a_unit(company: Any, elm: Any) -> None:
@@ -150,13 +150,13 @@ async def test_an_asset_has_every_key_and_stands_in_a_unit(company: Any, elm: An
         "created_at": "2016-02-29T10:00:00+02:00",
     }
     assert await company.put("assets", row) == ["created"]
-    (found,) = await company.list("assets")
-    assert list(found) == public_fields("Asset")
-    assert INSTANT.fullmatch(found["updated_at"]) and found["updated_at"] > "2026"
-    assert found | {"updated_at": None} == {
+    (asset,) = await company.list("assets")
+    assert list(asset) == public_fields("Asset")
+    assert INSTANT.fullmatch(asset["updated_at"]) and asset["updated_at"] > "2026"
+    assert asset | {"updated_at": None} == {
         "schema_version": 1,
         "entity_type": "asset",
-        "entity_id": found["entity_id"],
+        "entity_id": asset["entity_id"],
         "name": "Fridge",
         "category": "Appliance",
         "sub_category": "Refrigerator",
@@ -175,7 +175,7 @@ async def test_an_asset_has_every_key_and_stands_in_a_unit(company: Any, elm: An
         "updated_at": None,
         "external_id": "A-1",
         "source": "import",
-        "url": f"https://app.test/assets/{found['entity_id']}",
+        "url": f"https://app.test/assets/{asset['entity_id']}",
     }
 
 
@@ -183,9 +183,9 @@ async def test_an_asset_may_stand_in_a_mechanical_room_or_nowhere(company: Any, 
     boiler = {"property": "P1", "name": "Boiler", "category": "HVAC", "make": "Heat", "model": "H"}
     room = {"location": "Boiler room", "location_type": "mechanical_room"}
     await company.put("assets", boiler | room | {"external_id": "A"}, boiler | {"external_id": "B"})
-    found = await company.by_external_id("assets")
-    assert found["A"]["location"] == {
-        "id": found["A"]["location"]["id"],
+    assets = await company.by_external_id("assets")
+    assert assets["A"]["location"] == {
+        "id": assets["A"]["location"]["id"],
         "name": "Boiler room",
         "external_id": None,
         "location_type": "mechanical_room",
@@ -200,8 +200,8 @@ async def test_an_asset_may_stand_in_a_mechanical_room_or_nowhere(company: Any, 
         "warranty_expires_on",
         "expected_life_years",
     ]
-    assert {key for key, value in found["B"].items() if value is None} == set(nulls)
-    assert found["B"]["status"] == "Active" and found["B"]["created_at"] == found["B"]["updated_at"]
+    assert {key for key, value in assets["B"].items() if value is None} == set(nulls)
+    assert assets["B"]["status"] == "Active" and assets["B"]["created_at"] == assets["B"]["updated_at"]
 
 
 async def test_a_fetch_serves_what_the_list_does_to_the_byte(company: Any, elm: Any) -> None:

@@ -79,10 +79,10 @@ async def court(company: Any, database: Database) -> Any:
 @pytest.fixture
 async def ids(court: Any) -> dict[str, int]:
     """The ids of records by external_id."""
-    found: dict[str, int] = {}
+    ids_by_name: dict[str, int] = {}
     for kind in ("properties", "units", "assets", "meters"):
-        found |= {name: record["entity_id"] for name, record in (await court.by_external_id(kind)).items()}
-    return found
+        ids_by_name |= {name: record["entity_id"] for name, record in (await court.by_external_id(kind)).items()}
+    return ids_by_name
 
 
 def names(rows: Any) -> list[str]:
@@ -108,23 +108,23 @@ async def test_units_are_in_the_order_of_their_names_and_numbers(court: Any, ask
 async def test_units_are_filtered_by_property_status_and_words(
     court: Any, ask: Ask, ids: dict[str, int], searched: Wait
 ) -> None:
-    async def found(**fields: Any) -> list[str]:
+    async def names_of(**fields: Any) -> list[str]:
         return names((await ask("SearchUnits", **fields)).units)
 
-    assert await found(property_id=ids["P2"]) == ["301号室"]
-    assert await found(unit_status=["Vacant Ready", "Vacant Not Ready"]) == ["Unit 2", "Unit 100", "Unit A"]
-    assert await found(property_id=ids["P1"], unit_status=["Occupied"]) == ["Unit 1", "Unit 9"]
-    assert await found(unit_status=[""]) == ["301号室", "Unit 10"]
+    assert await names_of(property_id=ids["P2"]) == ["301号室"]
+    assert await names_of(unit_status=["Vacant Ready", "Vacant Not Ready"]) == ["Unit 2", "Unit 100", "Unit A"]
+    assert await names_of(property_id=ids["P1"], unit_status=["Occupied"]) == ["Unit 1", "Unit 9"]
+    assert await names_of(unit_status=[""]) == ["301号室", "Unit 10"]
     await searched()
-    assert await found(words="alder 1") == ["Unit 1", "Unit 10", "Unit 100"]
-    assert await found(words="alder 1", unit_status=["Occupied"], property_id=ids["P1"]) == ["Unit 1"]
-    assert await found(words="alder 1", property_id=ids["P2"]) == []
-    assert await found(words="号室") == ["301号室"] and await found(words="---") == []
+    assert await names_of(words="alder 1") == ["Unit 1", "Unit 10", "Unit 100"]
+    assert await names_of(words="alder 1", unit_status=["Occupied"], property_id=ids["P1"]) == ["Unit 1"]
+    assert await names_of(words="alder 1", property_id=ids["P2"]) == []
+    assert await names_of(words="号室") == ["301号室"] and await names_of(words="---") == []
     page = await ask("SearchUnits", words="unit", limit=4)
-    rest = await ask("SearchUnits", words="unit", limit=4, after_id=page.next_after_id)
-    assert names(page.units) + names(rest.units) == NAMES
+    second = await ask("SearchUnits", words="unit", limit=4, after_id=page.next_after_id)
+    assert names(page.units) + names(second.units) == NAMES
     with pytest.raises(Refusal, match="unit_status may be Occupied"):
-        await found(unit_status=["Burning"])
+        await names_of(unit_status=["Burning"])
 
 
 async def test_assets_are_filtered_by_status_kind_warranty_and_place(
@@ -132,21 +132,25 @@ async def test_assets_are_filtered_by_status_kind_warranty_and_place(
 ) -> None:
     await searched()
 
-    async def found(**fields: Any) -> list[str]:
+    async def names_of(**fields: Any) -> list[str]:
         return names((await ask("SearchAssets", **fields)).assets)
 
-    assert await found() == ["Boiler 2", "Boiler 10", "Water heater", "エレベーター"]
-    assert await found(unit_id=ids["U0"]) == ["Water heater"]
-    assert await found(unit_id=ids["U0"], status=["Active"]) == [] == await found(unit_id=ids["U0"], after_id=ids["A3"])
-    assert await found(property_id=ids["P1"], status=["Active", "Retired"]) == ["Boiler 2", "Boiler 10"]
-    assert await found(status=["Needs Service", "Retired"]) == ["Water heater", "エレベーター"]
-    assert await found(category="HVAC") == ["Boiler 2", "Boiler 10"] and await found(category="hvac") == []
-    assert await found(warranty_by="2027-01-10") == ["Boiler 10", "エレベーター", "Boiler 2"]
-    assert await found(warranty_by="2027-01-10", after_id=ids["A2"]) == ["エレベーター", "Boiler 2"]
-    assert await found(warranty_from="2026-12-02", warranty_by="2026-12-31") == ["エレベーター"]
-    assert await found(warranty_by="2027-01-10", property_id=ids["P1"], unit_id=ids["U0"]) == []
-    assert await found(words="sn48") == await found(words="rheem unit 1") == ["Water heater"]
-    assert await found(words="機械室") == ["エレベーター"]
+    assert await names_of() == ["Boiler 2", "Boiler 10", "Water heater", "エレベーター"]
+    assert await names_of(unit_id=ids["U0"]) == ["Water heater"]
+    assert (
+        await names_of(unit_id=ids["U0"], status=["Active"])
+        == []
+        == await names_of(unit_id=ids["U0"], after_id=ids["A3"])
+    )
+    assert await names_of(property_id=ids["P1"], status=["Active", "Retired"]) == ["Boiler 2", "Boiler 10"]
+    assert await names_of(status=["Needs Service", "Retired"]) == ["Water heater", "エレベーター"]
+    assert await names_of(category="HVAC") == ["Boiler 2", "Boiler 10"] and await names_of(category="hvac") == []
+    assert await names_of(warranty_by="2027-01-10") == ["Boiler 10", "エレベーター", "Boiler 2"]
+    assert await names_of(warranty_by="2027-01-10", after_id=ids["A2"]) == ["エレベーター", "Boiler 2"]
+    assert await names_of(warranty_from="2026-12-02", warranty_by="2026-12-31") == ["エレベーター"]
+    assert await names_of(warranty_by="2027-01-10", property_id=ids["P1"], unit_id=ids["U0"]) == []
+    assert await names_of(words="sn48") == await names_of(words="rheem unit 1") == ["Water heater"]
+    assert await names_of(words="機械室") == ["エレベーター"]
     (heater,) = (await ask("SearchAssets", unit_id=ids["U0"])).assets
     assert (heater.unit.id, heater.unit.name, heater.location.id) == (ids["U0"], "Unit 1", 0)
     (lift,) = (await ask("SearchAssets", status=["Retired"])).assets
@@ -159,9 +163,9 @@ async def test_assets_are_filtered_by_status_kind_warranty_and_place(
 async def test_properties_have_their_units_by_status(court: Any, ask: Ask, ids: dict[str, int], searched: Wait) -> None:
     alder, sakura = (await ask("SearchProperties")).properties
     assert (alder.name, alder.city, alder.address) == ("Alder Court", "Portland", "12 Elm St")
-    counts = {one.status: one.count for one in alder.units}
+    counts = {count.status: count.count for count in alder.units}
     assert counts == {"": 1, "Occupied": 2, "Vacant Ready": 2, "Vacant Not Ready": 1}
-    assert [(one.status, one.count, one.is_more) for one in sakura.units] == [("", 1, False)]
+    assert [(count.status, count.count, count.is_more) for count in sakura.units] == [("", 1, False)]
     first = await ask("SearchProperties", limit=1)
     assert names((await ask("SearchProperties", after_id=first.next_after_id)).properties) == ["桜コート"]
     await searched()
@@ -171,12 +175,12 @@ async def test_properties_have_their_units_by_status(court: Any, ask: Ask, ids: 
 
 async def test_a_property_is_summarized_with_its_parts(court: Any, ask: Ask, ids: dict[str, int]) -> None:
     summary = await ask("SummarizeProperty", property_id=ids["P1"])
-    assert {one.status: one.count for one in summary.assets} == {"Active": 2, "Needs Service": 1}
-    assert {one.status: one.count for one in summary.units}["Occupied"] == 2 and summary.meters == 1
+    assert {count.status: count.count for count in summary.assets} == {"Active": 2, "Needs Service": 1}
+    assert {count.status: count.count for count in summary.units}["Occupied"] == 2 and summary.meters == 1
     places = await ask("ListPlacesOf", property_id=ids["P1"])
-    assert [(one.name, one.units) for one in places.buildings] == [("A", 3), ("B", 2)]
-    assert sorted((one.name, one.units) for one in places.floors) == [("1", 2), ("1", 2), ("2", 1)]
-    assert [(one.name, one.units, one.bedrooms) for one in places.floorplans] == [("B2", 3, 2), ("C1", 2, 2)]
+    assert [(part.name, part.units) for part in places.buildings] == [("A", 3), ("B", 2)]
+    assert sorted((part.name, part.units) for part in places.floors) == [("1", 2), ("1", 2), ("2", 1)]
+    assert [(part.name, part.units, part.bedrooms) for part in places.floorplans] == [("B2", 3, 2), ("C1", 2, 2)]
     (room,) = (await ask("ListPlacesOf", property_id=ids["P2"])).locations
     assert (room.name, room.location_type, room.assets) == ("機械室", "mechanical_room", 1)
 
@@ -184,7 +188,7 @@ async def test_a_property_is_summarized_with_its_parts(court: Any, ask: Ask, ids
 async def test_counts_are_of_the_company_and_end_at_a_thousand(court: Any, ask: Ask, database: Database) -> None:
     counts = await ask("CountPlaces", warranty_from="2026-12-01", warranty_by="2026-12-31")
     assert (counts.properties.count, counts.meters.count, counts.warranties.count) == (2, 1, 1)
-    assert {one.status: one.count for one in counts.units} == {
+    assert {count.status: count.count for count in counts.units} == {
         "": 2, "Occupied": 2, "Vacant Ready": 2, "Vacant Not Ready": 1,
     }  # fmt: skip
     async with database.connection() as connection:
@@ -195,7 +199,7 @@ async def test_counts_are_of_the_company_and_end_at_a_thousand(court: Any, ask: 
             court.id,
         )
     counts = await ask("CountPlaces", warranty_from="2026-12-01", warranty_by="2026-12-31")
-    (down,) = (one for one in counts.units if one.status == "Down")
+    (down,) = (count for count in counts.units if count.status == "Down")
     assert down.count == 1000 and down.is_more
 
 
@@ -203,13 +207,13 @@ async def test_a_search_finds_places_of_every_kind_in_any_script(
     court: Any, ask: Ask, ids: dict[str, int], searched: Wait
 ) -> None:
     await searched()
-    found = await ask("SearchPlaces", words="Alder")
+    response = await ask("SearchPlaces", words="Alder")
     assert (
-        names(found.properties) == ["Alder Court"]
-        and names(found.units) == NAMES
-        and names(found.meters) == ["Court water"]
+        names(response.properties) == ["Alder Court"]
+        and names(response.units) == NAMES
+        and names(response.meters) == ["Court water"]
     )
-    assert names(found.assets) == ["Boiler 2", "Boiler 10", "Water heater"] and not found.exact
+    assert names(response.assets) == ["Boiler 2", "Boiler 10", "Water heater"] and not response.exact
     few = await ask("SearchPlaces", words="unit", limit=2)
     assert names(few.units) == NAMES[:2] and "unit" in few.more
     # A whole word comes before a longer one.
@@ -232,8 +236,8 @@ async def test_a_new_name_is_found_in_everything_that_lies_there(
     await court.command(place_commands_pb2, "UpdateProperty", property_id=ids["P1"], name="Résidence du Port")
     await court.command(place_commands_pb2, "UpdateUnit", unit_id=ids["U0"], name="Penthouse")
     await searched()
-    found = await ask("SearchPlaces", words="residence penthouse")
-    assert names(found.units) == ["Penthouse"] and names(found.assets) == ["Water heater"]
+    response = await ask("SearchPlaces", words="residence penthouse")
+    assert names(response.units) == ["Penthouse"] and names(response.assets) == ["Water heater"]
     assert not (await ask("SearchPlaces", words="alder")).ListFields()
     assert len((await ask("SearchPlaces", words="residence")).units) == 6
 
@@ -244,9 +248,9 @@ async def test_people_of_another_company_find_nothing(
     await searched()
     ask = asks(other)
     for rpc in ("SearchUnits", "SearchAssets", "SearchProperties", "SearchMeters"):
-        some: dict[str, Any]
-        for some in ({}, {"words": "alder"}, {"after_id": ids["U0"]}):
-            assert not (await ask(rpc, **some)).ListFields()
+        filters: dict[str, Any]
+        for filters in ({}, {"words": "alder"}, {"after_id": ids["U0"]}):
+            assert not (await ask(rpc, **filters)).ListFields()
     assert not (await ask("SearchPlaces", words="alder")).ListFields()
     for rpc, fields in (
         ("SearchUnits", {"property_id": ids["P1"]}),
@@ -254,13 +258,13 @@ async def test_people_of_another_company_find_nothing(
         ("SearchPlaces", {"words": "alder", "property_id": ids["P1"]}),
     ):
         assert not (await ask(rpc, **fields)).ListFields()
-    said = set()
+    messages = set()
     for rpc in ("SummarizeProperty", "ListPlacesOf"):
         for property_id in (ids["P1"], 2**62):
             with pytest.raises(Refusal) as refused:
                 await ask(rpc, property_id=property_id)
-            said.add((refused.value.status, refused.value.message))
-    assert len(said) == 1 and next(iter(said))[0] == 404
+            messages.add((refused.value.status, refused.value.message))
+    assert len(messages) == 1 and next(iter(messages))[0] == 404
 
 
 @pytest.mark.parametrize("rpc", RPCS, ids=[rpc.name for rpc in RPCS])

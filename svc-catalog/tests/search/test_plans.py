@@ -88,29 +88,29 @@ LISTS: dict[str, tuple[q.NamePages, list[dict[str, Any]]]] = {
 }
 
 
-def check(plan: Plan, what: str, rows: int = MOST_ROWS) -> None:
-    cost = f"{what}: {plan.rows_met} rows, {plan.buffers} blocks, {plan.indexes}"
+def check(plan: Plan, subject: str, rows: int = MOST_ROWS) -> None:
+    cost = f"{subject}: {plan.rows_met} rows, {plan.buffers} blocks, {plan.indexes}"
     assert plan.rows_met <= rows and plan.buffers <= MOST_BLOCKS, cost
-    assert not LARGE_TABLES & {*plan.whole_tables}, f"{what}: {plan.whole_tables}"
+    assert not LARGE_TABLES & {*plan.whole_tables}, f"{subject}: {plan.whole_tables}"
 
 
 @pytest.mark.parametrize(
-    "known", ["SELECT", "ANALYZE property, unit", "ANALYZE"], ids=["unknown", "partly known", "known"]
+    "statistics", ["SELECT", "ANALYZE property, unit", "ANALYZE"], ids=["unknown", "partly known", "known"]
 )
-async def test_a_page_costs_what_its_rows_cost(crowd: Database, known: str) -> None:
+async def test_a_page_costs_what_its_rows_cost(crowd: Database, statistics: str) -> None:
     async with crowd.connection() as connection:
-        await connection.raw.execute(known)
+        await connection.raw.execute(statistics)
     seen = 0
     for name, (pages, several) in LISTS.items():
-        for given in several:
-            names = frozenset(given)
+        for variant in several:
+            names = frozenset(variant)
             async with explained(crowd, pages.statement(names), pages.first(names)) as explain:
                 for company_id, last in ((LARGE, 9_200_000_000 + 61 * 7_000), (SMALL, 9_200_000_000 + 61 * 6_007)):
                     places = {"property_id": company_id * 1000, "unit_id": last}
-                    filters = {one: places.get(one, value) for one, value in given.items()}
+                    filters = {field: places.get(field, value) for field, value in variant.items()}
                     for after in (0, last):
                         plan = await explain(company_id=company_id, after_id=after, rows=PAGE + 1, **filters)
-                        check(plan, f"{name} {given} of {company_id} after {after}")
+                        check(plan, f"{name} {variant} of {company_id} after {after}")
                         seen += plan.returned
     assert seen > 20 * PAGE
 

@@ -28,14 +28,14 @@ def days(many: int) -> str:
 
 
 async def add(company: Any, name: str = "Ace", **values: Any) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads((await company.command(pb, "AddVendor", name=name, **values)).document.json)
-    return made
+    vendor: dict[str, Any] = json.loads((await company.command(pb, "AddVendor", name=name, **values)).document.json)
+    return vendor
 
 
 async def got(company: Any, vendor_id: int) -> bytes:
     answer = await company.catalog("GetVendor", vendors_pb2.GetVendorRequest(vendor_id=vendor_id), company.caller)
-    found: bytes = answer.document.json
-    return found
+    document: bytes = answer.document.json
+    return document
 
 
 async def references(company: Any, database: Database) -> list[dict[str, Any]]:
@@ -43,21 +43,21 @@ async def references(company: Any, database: Database) -> list[dict[str, Any]]:
     published = [
         event.references.vendors for _, event in await events(database, company.id) if event.references.vendors
     ]
-    return [MessageToDict(one, preserving_proto_field_name=True) for rows in published for one in rows]
+    return [MessageToDict(vendor, preserving_proto_field_name=True) for rows in published for vendor in rows]
 
 
 async def holds(company: Any) -> list[tuple[int, str, str]]:
-    found = (await company.command(pb, "ListVendorHolds")).holds
-    return [(one.vendor_id, one.name, one.reason) for one in found]
+    holds = (await company.command(pb, "ListVendorHolds")).holds
+    return [(hold.vendor_id, hold.name, hold.reason) for hold in holds]
 
 
 async def test_a_vendor_is_added_and_served_as_it_was_answered(company: Any, database: Database) -> None:
-    made = await add(company, "Ace", legal_name="Ace Inc.", website="https://ace.example", external_id="V1")
-    assert (made["name"], made["business"]["legal_name"], made["is_active"]) == ("Ace", "Ace Inc.", True)
-    assert json.loads(await got(company, made["entity_id"])) == made
+    added = await add(company, "Ace", legal_name="Ace Inc.", website="https://ace.example", external_id="V1")
+    assert (added["name"], added["business"]["legal_name"], added["is_active"]) == ("Ace", "Ace Inc.", True)
+    assert json.loads(await got(company, added["entity_id"])) == added
     assert await references(company, database) == [
         {
-            "id": str(made["entity_id"]),
+            "id": str(added["entity_id"]),
             "version": "1",
             "company_id": str(company.id),
             "name": "Ace",
@@ -65,7 +65,7 @@ async def test_a_vendor_is_added_and_served_as_it_was_answered(company: Any, dat
         }
     ]
     ((actor, action, subject, subject_id, before, after, request_id),) = await audited(database, company.id)
-    assert (actor, action, subject, subject_id) == ("operator", "vendor.added", "vendor", made["entity_id"])
+    assert (actor, action, subject, subject_id) == ("operator", "vendor.added", "vendor", added["entity_id"])
     assert (before, after["name"], after["on_hold"], request_id) == ({}, "Ace", False, "req-test")
     # An import with the same external_id finds it.
     assert await company.put("vendors", {"external_id": "V1", "name": "Ace"}) == ["unchanged"]
@@ -83,11 +83,11 @@ async def test_vendors_of_one_legal_name_share_a_business(company: Any) -> None:
 
 
 async def test_an_update_changes_what_it_names_and_clears_what_it_says(company: Any, database: Database) -> None:
-    made = await add(company, "Ace", avg_rating=4.5, rating_count=3, website="https://ace.example", external_id="V1")
-    vendor_id = made["entity_id"]
+    added = await add(company, "Ace", avg_rating=4.5, rating_count=3, website="https://ace.example", external_id="V1")
+    vendor_id = added["entity_id"]
     done = await company.command(pb, "UpdateVendor", vendor_id=vendor_id, name="Ace Two", clear=["avg_rating"])
-    found = json.loads(done.document.json)
-    assert found == made | {"name": "Ace Two", "avg_rating": None}
+    vendor = json.loads(done.document.json)
+    assert vendor == added | {"name": "Ace Two", "avg_rating": None}
     assert done.document.json == await got(company, vendor_id)
     entry = (await audited(database, company.id))[-1]
     assert entry[:6] == (
@@ -98,7 +98,7 @@ async def test_an_update_changes_what_it_names_and_clears_what_it_says(company: 
         {"name": "Ace", "avg_rating": 4.5},
         {"name": "Ace Two", "avg_rating": None},
     )
-    assert [one["name"] for one in await references(company, database)] == ["Ace", "Ace Two"]
+    assert [reference["name"] for reference in await references(company, database)] == ["Ace", "Ace Two"]
     # A change of fields that no other context replicates publishes no reference; a repeated value writes nothing.
     await company.command(pb, "UpdateVendor", vendor_id=vendor_id, rating_count=4)
     await company.command(pb, "UpdateVendor", vendor_id=vendor_id, rating_count=4, name="Ace Two")
@@ -115,14 +115,18 @@ async def test_a_relationship_ends_and_is_taken_up_again(company: Any) -> None:
 
 
 async def test_a_hold_fires_once_with_the_vendor_as_its_get_serves_it(company: Any, database: Database) -> None:
-    made = await add(company)
-    vendor_id = made["entity_id"]
+    added = await add(company)
+    vendor_id = added["entity_id"]
     answer = (await company.command(pb, "HoldVendor", vendor_id=vendor_id, reason="no answer")).document.json
     assert answer == await got(company, vendor_id)
-    ((subject, event),) = [one for one in await events(database, company.id) if one[1].HasField("public")]
+    ((subject, event),) = [
+        published_event
+        for published_event in await events(database, company.id)
+        if published_event[1].HasField("public")
+    ]
     assert (subject, event.public.data, event.public.entity_id) == ("public.vendor.hold", answer, vendor_id)
     assert (json.loads(event.public.change), event.request_id) == (HELD, "req-test")
-    assert [one.get("on_hold", False) for one in await references(company, database)] == [False, True]
+    assert [reference.get("on_hold", False) for reference in await references(company, database)] == [False, True]
     entry = (await audited(database, company.id))[-1]
     changed = ({"on_hold": False, "hold_reason": None}, {"on_hold": True, "hold_reason": "no answer"})
     assert entry[1:6] == ("vendor.held", "vendor", vendor_id, *changed)
@@ -139,8 +143,13 @@ async def test_a_hold_fires_once_with_the_vendor_as_its_get_serves_it(company: A
     assert len(await audited(database, company.id)) == entries
     await company.command(pb, "HoldVendor", vendor_id=vendor_id, reason="again")
     assert [key for key, _, _ in await public(database, company.id)] == ["vendor.hold"] * 2
-    assert [one.get("on_hold", False) for one in await references(company, database)] == [False, True, False, True]
-    versions = [int(one["version"]) for one in await references(company, database)]
+    assert [reference.get("on_hold", False) for reference in await references(company, database)] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+    versions = [int(reference["version"]) for reference in await references(company, database)]
     assert versions == sorted(set(versions))
 
 
@@ -149,19 +158,19 @@ async def test_who_asks_for_a_vendor_learns_of_its_hold(company: Any) -> None:
     await company.command(pb, "HoldVendor", vendor_id=vendor_id, reason="r")
     request = places_pb2.BatchGetReferencesRequest(company_id=company.id, vendor_ids=[vendor_id])
     answer = await company.catalog("BatchGetReferences", request, company.tickets)
-    assert [one.on_hold for one in answer.references.vendors] == [True]
+    assert [vendor.on_hold for vendor in answer.references.vendors] == [True]
     # An import of the vendor does not end the hold.
     await company.put("vendors", {"external_id": "V", "name": "Other"})
     await company.command(pb, "UpdateVendor", vendor_id=vendor_id, external_id="V1")
     assert await company.put("vendors", {"external_id": "V1", "name": "Renamed"}) == ["changed"]
     assert await holds(company) == [(vendor_id, "Renamed", "r")]
     answer = await company.catalog("BatchGetReferences", request, company.tickets)
-    assert [one.on_hold for one in answer.references.vendors] == [True]
+    assert [vendor.on_hold for vendor in answer.references.vendors] == [True]
 
 
 async def test_recording_insurance_leaves_the_snapshot_to_the_clock(company: Any, database: Database) -> None:
-    made = await add(company)
-    vendor_id = made["entity_id"]
+    added = await add(company)
+    vendor_id = added["entity_id"]
     for expires_on in (days(100), days(-1)):
         answer = await company.command(pb, "RecordInsurance", vendor_id=vendor_id, expires_on=expires_on)
         assert json.loads(answer.document.json)["last_compliance_state"] == "unknown"
@@ -255,7 +264,7 @@ async def test_an_external_id_is_one_vendors(company: Any, other: Any) -> None:
         with pytest.raises(Refusal) as refused:
             await company.command(pb, rpc, external_id="V1", **values)
         assert refused.value.status == 422
-    assert [one["name"] for one in await company.list("vendors")] == ["Ace", "Bee"]
+    assert [vendor["name"] for vendor in await company.list("vendors")] == ["Ace", "Bee"]
 
 
 @pytest.mark.parametrize("kind", [INTEGRATION, SERVICE, OPERATOR, STAFF, ADMINISTRATOR])

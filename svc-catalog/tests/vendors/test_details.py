@@ -26,13 +26,13 @@ def day(number: int) -> str:
     return str(today() + datetime.timedelta(days=number))
 
 
-async def found(company: Any, **filters: Any) -> list[str]:
+async def names_of(company: Any, **filters: Any) -> list[str]:
     """The names of all pages, in their order, three a page."""
     names: list[str] = []
     after: str | None = None
     while True:
         answer = await company.command(pb, "SearchVendors", limit=3, after=after, **filters)
-        names += [one.name for one in answer.vendors]
+        names += [vendor.name for vendor in answer.vendors]
         if not answer.HasField("next"):
             return names
         assert len(answer.vendors) == 3
@@ -77,15 +77,15 @@ NAMES = (
         ("x" * 200, []),
     ],
 )
-async def test_words_find_names_in_any_script(found_names: Any, words: str, places: Sequence[int]) -> None:
-    assert await found(found_names, words=words) == [NAMES[one] for one in places]
+async def test_words_find_names_in_any_script(named_vendors: Any, words: str, places: Sequence[int]) -> None:
+    assert await names_of(named_vendors, words=words) == [NAMES[place] for place in places]
 
 
 @pytest.fixture(scope="module")
-async def found_names(found: Any) -> Any:
-    company, other = found(), found()
-    for one in (company, other):
-        await put(one, *NAMES)
+async def named_vendors(new_company: Any) -> Any:
+    company, other = new_company(), new_company()
+    for owner in (company, other):
+        await put(owner, *NAMES)
     return company
 
 
@@ -93,8 +93,8 @@ async def test_a_legal_name_is_found_too_and_longest_names_are_stored(company: A
     await put(company, "Ace", legal_name="Universal Heating Inc.")
     longest = {"external_id": "L", "name": "ﷺ" * 200, "legal_name": "漢" * 200}
     assert await company.put("vendors", longest) == ["created"]
-    assert await found(company, words="heat univ") == ["Ace"]
-    assert await found(company, words="漢漢") == ["ﷺ" * 200]
+    assert await names_of(company, words="heat univ") == ["Ace"]
+    assert await names_of(company, words="漢漢") == ["ﷺ" * 200]
     assert (await company.command(pb, "SearchVendors", external_id="V-Ace")).vendors[0].name == "Ace"
     assert not (await company.command(pb, "SearchVendors", external_id="V-Ace", on_hold=True)).vendors
 
@@ -105,19 +105,19 @@ async def test_filters_combine_and_the_order_is_by_age_or_by_the_end_of_the_insu
     await put(company, "A3", insurance_expires_on="")
     await put(company, "A4", is_active="no")
     await put(company, "A5", insurance_expires_on=day(400), last_compliance_state="compliant")
-    ids = {one.name: one.vendor_id for one in (await company.command(pb, "SearchVendors")).vendors}
+    ids = {vendor.name: vendor.vendor_id for vendor in (await company.command(pb, "SearchVendors")).vendors}
     await company.command(commands_pb, "HoldVendor", vendor_id=ids["A5"], reason="Dug up the wrong pipe")
     everything = ["A5", "A4", "A3", "A2", "A1"]
-    assert await found(company) == everything
-    assert await found(company, order=pb.VENDOR_ORDER_INSURANCE) == ["A2", "A1", "A5", "A3", "A4"]
-    assert await found(company, is_active=True) == ["A5", "A3", "A2", "A1"]
-    assert await found(company, on_hold=True) == ["A5", "A2"]
-    assert await found(company, on_hold=True, state=[pb.COMPLIANCE_STATE_COMPLIANT]) == ["A5"]
-    assert await found(company, insured_until=day(30)) == ["A2", "A1"]
-    assert await found(company, insured_from=day(0)) == ["A1", "A5"]
-    assert await found(company, insured_from=day(0), insured_until=day(30), words="a") == ["A1"]
-    assert await found(company, words="a") == everything
-    assert await found(company, words="a", order=pb.VENDOR_ORDER_INSURANCE, is_active=False) == ["A4"]
+    assert await names_of(company) == everything
+    assert await names_of(company, order=pb.VENDOR_ORDER_INSURANCE) == ["A2", "A1", "A5", "A3", "A4"]
+    assert await names_of(company, is_active=True) == ["A5", "A3", "A2", "A1"]
+    assert await names_of(company, on_hold=True) == ["A5", "A2"]
+    assert await names_of(company, on_hold=True, state=[pb.COMPLIANCE_STATE_COMPLIANT]) == ["A5"]
+    assert await names_of(company, insured_until=day(30)) == ["A2", "A1"]
+    assert await names_of(company, insured_from=day(0)) == ["A1", "A5"]
+    assert await names_of(company, insured_from=day(0), insured_until=day(30), words="a") == ["A1"]
+    assert await names_of(company, words="a") == everything
+    assert await names_of(company, words="a", order=pb.VENDOR_ORDER_INSURANCE, is_active=False) == ["A4"]
     counts = await company.command(pb, "CountVendors")
     assert (counts.active, counts.on_hold, counts.lapsed, counts.ending) == (4, 2, 1, 1)
     assert (await company.command(pb, "CountVendors", days=500)).ending == 2
@@ -128,7 +128,7 @@ async def test_a_page_has_no_gap_and_no_double_while_vendors_come(company: Any) 
     first = await company.command(pb, "SearchVendors", limit=2)
     await put(company, "A5")
     second = await company.command(pb, "SearchVendors", limit=2, after=first.next)
-    assert [one.name for one in (*first.vendors, *second.vendors)] == ["A4", "A3", "A2", "A1"]
+    assert [vendor.name for vendor in (*first.vendors, *second.vendors)] == ["A4", "A3", "A2", "A1"]
     assert not second.HasField("next")
 
 

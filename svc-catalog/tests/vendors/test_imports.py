@@ -45,7 +45,7 @@ async def stored(database: Database, company_id: int) -> dict[str, Any]:
 async def test_the_name_is_the_nickname_else_the_legal_name(company: Any, database: Database) -> None:
     rows = [V | {"legal_name": "Ace Inc."}, {"external_id": "V2", "name": "Ace Inc."}]
     assert await company.put("vendors", *rows) == ["created"] * 2
-    assert [one["name"] for one in await company.list("vendors")] == ["Ace Plumbing", "Ace Inc."]
+    assert [vendor["name"] for vendor in await company.list("vendors")] == ["Ace Plumbing", "Ace Inc."]
     nicknames = {key: row["nickname"] for key, row in (await stored(database, company.id)).items()}
     assert nicknames == {"V1": "Ace Plumbing", "V2": None}
 
@@ -53,8 +53,8 @@ async def test_the_name_is_the_nickname_else_the_legal_name(company: Any, databa
 async def test_vendors_of_one_legal_entity_share_its_business(company: Any) -> None:
     rows = [V | {"legal_name": "Ace Inc."}, V | {"external_id": "V2", "name": "Ace East", "legal_name": "Ace Inc."}]
     await company.put("vendors", *rows, V | {"external_id": "V3"})
-    one, two, three = (found["business"] for found in await company.list("vendors"))
-    assert one == two and three["id"] != one["id"]
+    first, second, third = (vendor["business"] for vendor in await company.list("vendors"))
+    assert first == second and third["id"] != first["id"]
 
 
 async def test_another_companys_import_of_the_same_entity_changes_nothing_here(company: Any, other: Any) -> None:
@@ -88,7 +88,7 @@ async def test_a_website_changes_for_all_vendors_of_the_business(company: Any) -
     await company.put("vendors", V | shared, V | shared | {"external_id": "V2"})
     moved = shared | {"website": "https://two.example"}
     assert await company.put("vendors", V | moved) == ["changed"]
-    assert {one["business"]["website"] for one in await company.list("vendors")} == {"https://two.example"}
+    assert {vendor["business"]["website"] for vendor in await company.list("vendors")} == {"https://two.example"}
     assert await company.put("vendors", V | moved, V | moved | {"external_id": "V2"}) == ["unchanged"] * 2
 
 
@@ -99,7 +99,7 @@ async def test_a_blank_website_clears_it_where_no_other_vendor_names_the_busines
     assert (await company.list("vendors"))[0]["business"]["website"] is None
     await company.put("vendors", V | shared, V | shared | {"external_id": "V2"})
     assert await company.put("vendors", V | shared | {"website": ""}) == ["unchanged"]
-    assert {one["business"]["website"] for one in await company.list("vendors")} == {"https://one.example"}
+    assert {vendor["business"]["website"] for vendor in await company.list("vendors")} == {"https://one.example"}
 
 
 async def test_rows_that_contradict_each_other_on_a_website_are_rejected(company: Any) -> None:
@@ -110,7 +110,7 @@ async def test_rows_that_contradict_each_other_on_a_website_are_rejected(company
         V | {"external_id": "V4", "name": "Bee", "website": "https://two.example"},
     ]
     assert await company.put("vendors", *rows) == ["created", "rejected website", "created", "created"]
-    assert [one["business"]["website"] for one in await company.list("vendors")] == [
+    assert [vendor["business"]["website"] for vendor in await company.list("vendors")] == [
         "https://one.example",
         "https://one.example",
         "https://two.example",
@@ -136,9 +136,9 @@ def _unique(row: dict[str, Any]) -> str:
 @settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_rows, max_size=4, unique_by=_unique), st.lists(_rows, min_size=1, max_size=4, unique_by=_unique))
 async def test_whatever_was_there_the_same_rows_again_change_nothing(
-    found: Any, earlier: list[dict[str, Any]], rows: list[dict[str, Any]]
+    new_company: Any, earlier: list[dict[str, Any]], rows: list[dict[str, Any]]
 ) -> None:
-    company = found()
+    company = new_company()
     await company.put("vendors", *earlier)
     first = await company.put("vendors", *rows)
     after = await company.list("vendors")
@@ -167,18 +167,18 @@ async def test_a_blank_cell_clears_a_field_and_a_missing_column_leaves_it(compan
     assert await company.put("vendors", {"external_id": "V-1", "name": FULL["name"]}) == ["unchanged"]
     blank = {name: "" for name in FULL if name not in ("external_id", "name")}
     assert await company.put("vendors", FULL | blank) == ["changed"]
-    (found,) = await company.list("vendors")
-    assert (found["avg_rating"], found["rating_count"], found["retired_at"]) == (None, 0, None)
-    assert (found["is_active"], found["property_visibility"]) == (True, "all_properties")
-    assert (found["last_compliance_state"], found["business"]["website"]) == ("unknown", None)
+    (vendor,) = await company.list("vendors")
+    assert (vendor["avg_rating"], vendor["rating_count"], vendor["retired_at"]) == (None, 0, None)
+    assert (vendor["is_active"], vendor["property_visibility"]) == (True, "all_properties")
+    assert (vendor["last_compliance_state"], vendor["business"]["website"]) == ("unknown", None)
     # A blank does not clear onboarded_at.
-    assert found["onboarded_at"] == before["onboarded_at"]
+    assert vendor["onboarded_at"] == before["onboarded_at"]
 
 
 async def test_a_retired_vendor_is_inactive_unless_the_row_says_otherwise(company: Any) -> None:
     retired = V | {"retired_at": "2024-01-31"}
     assert await company.put("vendors", retired, retired | {"external_id": "V2", "is_active": True}) == ["created"] * 2
-    assert [one["is_active"] for one in await company.list("vendors")] == [False, True]
+    assert [vendor["is_active"] for vendor in await company.list("vendors")] == [False, True]
 
 
 LONG = "x" * 201

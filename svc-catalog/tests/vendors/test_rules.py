@@ -130,9 +130,9 @@ def test_a_lapse_holds_once_for_each_expiry_date_and_no_vendor_is_checked_for_no
             if before.compliance_due_on is None or before.compliance_due_on > today:
                 assert standing == before
             if standing.insurance_tracked:
-                found = rules.compliance(standing.insurance_expires_on, today)
-                assert standing.last_compliance_state == found
+                state = rules.compliance(standing.insurance_expires_on, today)
+                assert standing.last_compliance_state == state
                 released = standing.lapse_held_for == standing.insurance_expires_on
-                assert standing.on_hold or found != "noncompliant" or released
+                assert standing.on_hold or state != "noncompliant" or released
         assert standing.on_hold == (standing.hold_reason is not None)
     assert len(held_for) == len(set(held_for)) and None not in held_for

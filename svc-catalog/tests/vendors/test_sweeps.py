@@ -31,8 +31,8 @@ EXPIRES = datetime.date(2031, 3, 8)
 
 @pytest.fixture
 def database(alone: Any) -> Database:
-    found: Database = alone.database
-    return found
+    database: Database = alone.database
+    return database
 
 
 async def vendors(company: OverdueCompany) -> dict[int, dict[str, Any]]:
@@ -54,9 +54,9 @@ async def test_the_state_moves_day_by_day_where_the_company_is(database: Databas
     for day in range(40):
         for quarter in range(0, 96, 16):
             await sweeps.sweep(start + day * DAY + quarter * QUARTER)
-        found = await vendors(company)
-        seen.append(found[vendor_id]["last_compliance_state"])
-        assert found[missing]["last_compliance_state"] == "missing"
+        states = await vendors(company)
+        seen.append(states[vendor_id]["last_compliance_state"])
+        assert states[missing]["last_compliance_state"] == "missing"
     assert seen == ["compliant"] * 4 + ["expiring"] * 31 + ["noncompliant"] * 5
     # The version increases once for each change of a served field, and for nothing else.
     assert (await vendors(company))[vendor_id]["version"] == 4
@@ -73,12 +73,12 @@ async def test_the_event_of_a_lapse_has_the_vendor_as_its_get_serves_it(database
     row = await database.row(queries.ONE_VENDOR, company_id=company.id, entity_id=vendor_id)
     assert row is not None
     published = [event for _, event in await events(database, company.id)]
-    (event,) = [one.public for one in published if one.HasField("public")]
+    (event,) = [message.public for message in published if message.HasField("public")]
     assert (event.event, event.entity_id) == ("vendor.hold", vendor_id)
     assert event.data == VENDOR.renderer(LINKS).json(row)
     assert (await public(database, company.id))[0][1]["last_compliance_state"] == "noncompliant"
     assert (await public(database, company.id))[0][2] == HELD
-    ((reference,),) = [one.references.vendors for one in published if one.HasField("references")]
+    ((reference,),) = [message.references.vendors for message in published if message.HasField("references")]
     assert (reference.id, reference.name, reference.external_id, reference.on_hold) == (vendor_id, "Ace", "V1", True)
     assert (reference.company_id, reference.version) == (company.id, row[-1])
     ((actor, action, subject, subject_id, before, after, _),) = await audited(database, company.id)
@@ -94,7 +94,7 @@ async def test_days_without_a_sweep_and_several_at_once_hold_each_vendor_once(da
     ids = [await company.insures(EXPIRES + n % 3 * DAY) for n in range(120)]
     later = utc("2031-03-14T07:15")
     done = await asyncio.gather(*(compliance(database).sweep(later) for _ in range(4)))
-    assert sum(one["vendor.hold"] for one in done) == 120
+    assert sum(counts["vendor.hold"] for counts in done) == 120
     assert sorted(await held(company)) == ids
     assert await compliance(database).sweep(later + 30 * DAY) == {"vendor.compliance_changed": 0, "vendor.hold": 0}
 
@@ -150,8 +150,8 @@ async def test_whenever_it_is_taken_the_snapshot_is_what_the_day_says(alone: Any
                 held_for.add(expires_on)
                 holds += not on_hold
                 on_hold = True
-            found = (await vendors(company))[vendor_id]
-            assert (found["last_compliance_state"], found["on_hold"]) == (state, on_hold)
+            stored = (await vendors(company))[vendor_id]
+            assert (stored["last_compliance_state"], stored["on_hold"]) == (state, on_hold)
             assert len(await held(company)) == holds
             continue
         standing = queries.compliance_of((await vendors(company))[vendor_id])

@@ -49,15 +49,15 @@ async def stored(database: Database, company_id: int) -> dict[str, Any]:
 
 async def test_a_vendor_has_every_key_in_the_order_of_the_contract(company: Any) -> None:
     assert await company.put("vendors", FULL) == ["created"]
-    (found,) = await company.list("vendors")
-    assert list(found) == public_fields("Vendor")
-    assert found == {
+    (vendor,) = await company.list("vendors")
+    assert list(vendor) == public_fields("Vendor")
+    assert vendor == {
         "schema_version": 1,
         "entity_type": "vendor",
-        "entity_id": found["entity_id"],
+        "entity_id": vendor["entity_id"],
         "name": "Ace 漏水 🚿",
         "business": {
-            "id": found["business"]["id"],
+            "id": vendor["business"]["id"],
             "legal_name": "Ace Plumbing & Heating Inc.",
             "website": "https://ace.example",
         },
@@ -67,21 +67,21 @@ async def test_a_vendor_has_every_key_in_the_order_of_the_contract(company: Any)
         "property_visibility": "selected_properties",
         "onboarded_at": "2019-05-04T00:00:00.000000Z",
         "retired_at": "2024-01-31T08:00:00.000000Z",
-        "url": f"https://app.test/vendors/{found['entity_id']}",
+        "url": f"https://app.test/vendors/{vendor['entity_id']}",
         "last_compliance_state": "expiring",
     }
-    assert list(found["business"]) == ["id", "legal_name", "website"]
+    assert list(vendor["business"]) == ["id", "legal_name", "website"]
 
 
 async def test_a_bare_vendor_has_nulls_and_defaults_and_an_unknown_compliance(company: Any, database: Database) -> None:
     await company.put("vendors", V)
-    (found,) = await company.list("vendors")
-    assert list(found) == public_fields("Vendor")
-    assert {key for key, value in found.items() if value is None} == {"avg_rating", "retired_at"}
-    assert found["business"] | {"id": 0} == {"id": 0, "legal_name": "Ace Plumbing", "website": None}
-    assert (found["rating_count"], found["is_active"]) == (0, True)
-    assert (found["property_visibility"], found["last_compliance_state"]) == ("all_properties", "unknown")
-    assert INSTANT.fullmatch(found["onboarded_at"]) and found["onboarded_at"] > "2026"
+    (vendor,) = await company.list("vendors")
+    assert list(vendor) == public_fields("Vendor")
+    assert {key for key, value in vendor.items() if value is None} == {"avg_rating", "retired_at"}
+    assert vendor["business"] | {"id": 0} == {"id": 0, "legal_name": "Ace Plumbing", "website": None}
+    assert (vendor["rating_count"], vendor["is_active"]) == (0, True)
+    assert (vendor["property_visibility"], vendor["last_compliance_state"]) == ("all_properties", "unknown")
+    assert INSTANT.fullmatch(vendor["onboarded_at"]) and vendor["onboarded_at"] > "2026"
     # Without a snapshot, the column stays null.
     assert (await stored(database, company.id))["V1"]["last_compliance_state"] is None
 
@@ -129,13 +129,14 @@ async def test_an_unknown_id_is_not_found(company: Any, vendor_id: int) -> None:
 async def test_events_and_answers_have_the_same_vendor(company: Any, other: Any, database: Database) -> None:
     await company.put("vendors", V | {"legal_name": "Ace Inc."}, {"external_id": "V2", "name": "Bee"})
     await company.put("vendors", V | {"name": "Renamed"})
-    found = await company.list("vendors")
+    vendors = await company.list("vendors")
     rows = await database.rows(Statement(select(schema.outbox.c.message).order_by(schema.outbox.c.recorded_at)))
     events = [event for row in rows if (event := Event.FromString(row["message"])).company_id == company.id]
     references = [
-        [MessageToDict(one, preserving_proto_field_name=True) for one in e.references.vendors] for e in events
+        [MessageToDict(reference, preserving_proto_field_name=True) for reference in e.references.vendors]
+        for e in events
     ]
-    first, second = ({"id": str(one["entity_id"]), "company_id": str(company.id)} for one in found)
+    first, second = ({"id": str(vendor["entity_id"]), "company_id": str(company.id)} for vendor in vendors)
     assert references == [
         [
             first | {"version": "1", "name": "Ace Plumbing", "external_id": "V1"},
@@ -144,14 +145,14 @@ async def test_events_and_answers_have_the_same_vendor(company: Any, other: Any,
         [first | {"version": "2", "name": "Renamed", "external_id": "V1"}],
     ]
 
-    async def ask(who: Any, **what: Any) -> list[Any]:
-        request = places_pb2.BatchGetReferencesRequest(company_id=who.id, **what)
+    async def ask(who: Any, **fields: Any) -> list[Any]:
+        request = places_pb2.BatchGetReferencesRequest(company_id=who.id, **fields)
         answered = (await company.catalog("BatchGetReferences", request, who.tickets)).references
-        return sorted(answered.vendors, key=lambda one: one.id)
+        return sorted(answered.vendors, key=lambda reference: reference.id)
 
     newest = [events[1].references.vendors[0], events[0].references.vendors[1]]
-    assert await ask(company, vendor_ids=[found[0]["entity_id"], 2**62], vendor_external_ids=["V2", "X"]) == newest
-    assert await ask(other, vendor_ids=[found[0]["entity_id"]], vendor_external_ids=["V2"]) == []
+    assert await ask(company, vendor_ids=[vendors[0]["entity_id"], 2**62], vendor_external_ids=["V2", "X"]) == newest
+    assert await ask(other, vendor_ids=[vendors[0]["entity_id"]], vendor_external_ids=["V2"]) == []
 
 
 # Pages
@@ -162,19 +163,19 @@ async def test_a_walk_returns_each_vendor_once_ascending_and_no_other_companys(c
     await company.put("vendors", *rows[:4])
     await other.put("vendors", *rows)
     await company.put("vendors", *rows[4:])
-    expected = [one["entity_id"] for one in await company.list("vendors")]
+    expected = [vendor["entity_id"] for vendor in await company.list("vendors")]
     assert len(expected) == 7 and expected == sorted(expected)
     seen: list[int] = []
     after: int | None = 0
     while after is not None:
         page = await company.page("vendors", after, 3)
-        seen += [one["entity_id"] for one in json.loads(page.data)]
+        seen += [vendor["entity_id"] for vendor in json.loads(page.data)]
         after = page.next_after_id if page.HasField("next_after_id") else None
     assert seen == expected
 
 
-async def test_a_page_looks_at_no_other_companys_rows(found: Any, database: Database) -> None:
-    small, big = found().id, found().id
+async def test_a_page_looks_at_no_other_companys_rows(new_company: Any, database: Database) -> None:
+    small, big = new_company().id, new_company().id
     async with database.connection() as connection:
         for company_id, many in ((big, 4000), (small, 60), (big, 4000)):
             await connection.raw.execute(
