@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import BigInteger, func, select, text
 
 from chassis.changes.feed import Changes
-from chassis.changes.touching import BATCH_ROWS, MARKS_MAX, Touching
+from chassis.changes.tracking import BATCH_ROWS, MARKS_MAX, ChangeTracking
 from chassis.changes.triggers import AT_ONCE_ROWS, DEPENDANTS
 from chassis.db.database import Database
 from chassis.db.statements import Statement, param
@@ -135,7 +135,7 @@ async def test_a_page_of_changes_costs_its_rows_wherever_it_is(known_crowd: Data
 
 async def test_a_batch_of_moves_reads_the_rows_that_it_moves(known_crowd: Database) -> None:
     """However many marks wait and however many records each has."""
-    touches = Touching(known_crowd, CHANGES)._touches
+    touches = ChangeTracking(known_crowd, CHANGES)._touches
     marks = MARKS_MAX
     for (table, column), touch in touches.items():
         async with known_crowd.connection() as connection:

@@ -30,7 +30,7 @@ from chassis.auth.access import Access
 from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, NOT_AGAIN, REFUSAL, ServiceClient, refusal_message
 from chassis.auth.identity import Call, Identity, IdentityError, TokenSigner, TokenVerifier
 from chassis.changes.feed import Changes
-from chassis.changes.touching import Touching
+from chassis.changes.tracking import ChangeTracking
 from chassis.db import revisions
 from chassis.db.database import ONE_PLAN, Change, ClockSkew, Connection, Database, DatabaseFull
 from chassis.messaging.consumer import Apply, Consumer, Examine, examine_nothing
@@ -190,7 +190,7 @@ class App:
         self.retention_hooks: list[RetentionHook] = []
         """What `sweep retention` runs besides the retention of idempotency keys."""
         self._future_sweeps: FutureSweeps | None = None
-        self._touching: Touching | None = None
+        self._change_tracking: ChangeTracking | None = None
         self._listens = False
         self._opened = asyncio.Event()
         self.stopping = asyncio.Event()
@@ -284,13 +284,13 @@ class App:
 
     def follows(self, *changes: Changes) -> None:
         """This process serves the changes of these kinds; all kinds that it serves, in one call."""
-        self._touching = touching = Touching(self.database, changes)
-        self.background("changes", touching.run)
-        self.background("changes-lag", touching.watch_horizon)
+        self._change_tracking = tracking = ChangeTracking(self.database, changes)
+        self.background("changes", tracking.run)
+        self.background("changes-lag", tracking.watch_horizon)
 
     async def _end_positions(self, connection: Connection) -> None:
-        if self._touching is not None:
-            await self._touching.end_positions(connection)
+        if self._change_tracking is not None:
+            await self._change_tracking.end_positions(connection)
 
     def forgets(self, claims: Table) -> None:
         """This process serves writes; claims: the ledger of their keys and replies."""
@@ -441,8 +441,8 @@ class App:
         for step in self._listening:
             await step()
         await revisions.open_migrated(self.database, head)
-        if self._touching is not None:
-            self._touching.head = head
+        if self._change_tracking is not None:
+            self._change_tracking.head = head
         tasks += [asyncio.create_task(self._keep(name, work), name=name) for name, work in self._background.items()]
         for step in self._starting:
             await self._until_available(step)

@@ -3,7 +3,7 @@
     PARCEL_DOCUMENTS = Documents(PARCEL, PARCELS, parcel)  # in queries.py, after the SELECT with all joins
 
 Reads serve documents and join nothing. A row without a document, or with one of an older shape, is rendered when it is
-read, from the same snapshot, and soon after in the background: see `chassis.changes.touching`. A statement that writes
+read, from the same snapshot, and soon after in the background: see `chassis.changes.tracking`. A statement that writes
 a record may store its document. It need not: the trigger of the table clears the document of a row that changes
 otherwise, whichever statement changes it.
 """

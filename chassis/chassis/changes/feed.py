@@ -107,7 +107,7 @@ class Changes:
         """The page after the request's position. renderer: of the records' shape.
 
         Raises Refusal 410 for a position from another history, and Unavailable while the stored order is that of
-        another server: see `chassis.changes.touching`.
+        another server: see `chassis.changes.tracking`.
         """
         after = unpacked(request.position) if request.position else None
         at = {"company_id": company_id, "xid": 0, "after_id": 0}

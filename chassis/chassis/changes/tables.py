@@ -8,7 +8,7 @@
 
 `make_followable` says that the records of a table can be followed, and which rows of other tables they show. A change
 of such a row must move the records too, or a copy would have the old name for ever. A trigger marks them in the
-transaction of the change, and `chassis.changes.touching` gives them a new place in the order.
+transaction of the change, and `chassis.changes.tracking` gives them a new place in the order.
 
 The table also holds each record's document, the JSON that readers get: see `chassis.changes.documents`.
 
@@ -107,7 +107,7 @@ def make_followable(
         # Without a shape, or with another release's, the document is rendered when it is read.
         table.append_column(sa.Column(DOCUMENT, sa.LargeBinary, server_default=sa.text("NULL")))
         table.append_column(sa.Column(DOCUMENT_SHAPE, sa.Integer, server_default=sa.text("NULL")))
-        # All rows have the same value, which the index stores once: see `chassis.changes.touching`.
+        # All rows have the same value, which the index stores once: see `chassis.changes.tracking`.
         sa.Index(f"{table.name}_document_shape", c[DOCUMENT_SHAPE], postgresql_where=served)
     elif follows:
         raise TypeError(f"{table.name} follows other tables and has no documents.")

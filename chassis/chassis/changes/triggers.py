@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 AT_ONCE_ROWS = 200  # one less than the LIMIT below
 """So many records are served with the new names of what they show from the transaction of the change on. The others
-follow: see `chassis.changes.touching`."""
+follow: see `chassis.changes.tracking`."""
 
 # Parameters: company_id, and the value of refers_by. Only the index with all three columns has the order.
 DEPENDANTS = (

@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.changes.tables import Follow, add_change_tables, make_followable
-from chassis.changes.touching import Touching
+from chassis.changes.tracking import ChangeTracking
 from chassis.db.database import Database
 from chassis.records.shapes import Link, Nested, Shape
 from makeready.common.v1.documents_pb2 import Feed
@@ -176,7 +176,7 @@ def records(feed: Feed) -> list[Any]:
 
 async def filled(database: Database) -> None:
     """Waits until every boat has its document, and no mark is left that could be dealt with."""
-    worker = Touching(database, [CHANGES])
+    worker = ChangeTracking(database, [CHANGES])
     while await worker.touch():
         pass
 

@@ -13,7 +13,7 @@ from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.changes.positions import unpacked
 from chassis.changes.tables import Follow, make_followable
-from chassis.changes.touching import HorizonAge, Touching
+from chassis.changes.tracking import ChangeTracking, HorizonAge
 from chassis.db.database import Database
 from chassis.refusals import Refusal, Unavailable
 
@@ -172,7 +172,7 @@ async def test_renames_move_the_records_that_show_them(database: Database, monke
         sail(3001, harbour_id=2),
     )
     await filled(database)
-    worker = Touching(database, [CHANGES])
+    worker = ChangeTracking(database, [CHANGES])
     heard: list[Any] = []
     monkeypatch.setattr(database, "committed", heard.extend)
     after = (await present(database)).position
@@ -183,7 +183,7 @@ async def test_renames_move_the_records_that_show_them(database: Database, monke
     await run(database, "UPDATE harbour SET name = 'Burntisland' WHERE id = 2")
     moved = [(await worker.touch(), waiting())]
     # A process that dies here leaves the rest to another one.
-    moved += [(await Touching(database, [CHANGES]).touch(), waiting()) for _ in range(5)]
+    moved += [(await ChangeTracking(database, [CHANGES]).touch(), waiting()) for _ in range(5)]
     # The one boat in the other harbour moved at once; here it is rendered, and compared.
     assert moved == [(501, 2501), (500, 2001), (500, 1501), (500, 1001), (500, 501), (1, 1)]
     assert heard == [(FLEET, "boat", 0)] * 5
@@ -227,7 +227,7 @@ async def test_positions_end_with_their_history(database: Database) -> None:
             await page(database, other)
         assert (refused.value.status, refused.value.code) == (410, "cursor_expired")
     async with database.transaction() as connection:
-        await Touching(database, [CHANGES]).end_positions(connection)
+        await ChangeTracking(database, [CHANGES]).end_positions(connection)
     with pytest.raises(Refusal):
         await page(database, position)
     assert ids(await page(database)) == [1]
@@ -243,7 +243,7 @@ async def test_records_of_another_servers_backup_are_served_once_they_are_in_ord
         f"INSERT INTO boat (company_id, id, name, harbour_id, changed_xid) VALUES {copied}",
         "UPDATE changes_epoch SET system = 1",
     )
-    worker = Touching(database, [CHANGES])
+    worker = ChangeTracking(database, [CHANGES])
     with pytest.raises(Unavailable):
         await page(database)
     await worker.take_over()
@@ -266,7 +266,7 @@ def test_the_age_of_the_horizon() -> None:
 async def test_a_column_beside_the_record_moves_none_and_a_record_that_is_not_served_does_not_follow(
     database: Database,
 ) -> None:
-    touching = Touching(database, [Changes("crate", Documents(CRATE, CRATES, crate))])
+    tracking = ChangeTracking(database, [Changes("crate", Documents(CRATE, CRATES, crate))])
     await run(
         database,
         f"INSERT INTO crate (company_id, id, weight, harbour_id, is_public) VALUES ({FLEET}, 1, 0, 1, true),"
@@ -277,7 +277,7 @@ async def test_a_column_beside_the_record_moves_none_and_a_record_that_is_not_se
         async with database.connection() as connection:
             before = await connection.raw.fetchval("SELECT max(changed_xid) FROM crate")
             await connection.raw.execute(change)
-            while await touching.touch():
+            while await tracking.touch():
                 pass
             rows = await connection.raw.fetch("SELECT id FROM crate WHERE changed_xid > $1 ORDER BY id", before)
         return [row["id"] for row in rows]

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from chassis.changes.reads import RecordReads
 from chassis.changes.tables import NAMES_SEEN, names_are_current
-from chassis.changes.touching import BATCH_ROWS, Touching
+from chassis.changes.tracking import BATCH_ROWS, ChangeTracking
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.lists.paging import Pages
@@ -185,7 +185,7 @@ async def test_the_release_of_the_schema_renders_alone(database: Database, shape
         of_another,
         "CREATE TABLE alembic_version (version_num text); INSERT INTO alembic_version VALUES ('0002_next')",
     )
-    worker = Touching(database, [CHANGES])
+    worker = ChangeTracking(database, [CHANGES])
     worker.head = "0001_own"
     try:
         assert await worker.touch() == 0
@@ -203,7 +203,7 @@ async def test_the_release_of_the_schema_renders_alone(database: Database, shape
 
 async def test_a_look_for_missing_documents_reads_no_others(database: Database) -> None:
     """Also while the statistics are older than the documents."""
-    worker = Touching(database, [CHANGES])
+    worker = ChangeTracking(database, [CHANGES])
     renders = worker._renders["boat"]
     number = BOAT.number
     await run(
@@ -247,7 +247,7 @@ async def test_a_record_without_a_document_moves_although_its_document_comes_bef
     feed = await reads(database).feed(FLEET, Ask(limit=200, position=feed.position))
     assert not feed.more and len(feed.documents) == 50
     await run(database, "UPDATE harbour SET name = 'Kingston' WHERE id = 1")
-    worker = Touching(database, [CHANGES])
+    worker = ChangeTracking(database, [CHANGES])
     assert await worker._fill(worker._renders["boat"]) == 250
     await settled(database)
     await others_ended(database)
@@ -293,7 +293,7 @@ async def test_a_process_that_dies_between_leaves_the_late_record_to_the_next(da
     async with database.transaction() as connection:
         await write_with_document(connection, 2, "Late", "Hull")
         await run(database, "UPDATE harbour SET name = 'Kingston' WHERE id = 1")
-        worker = asyncio.create_task(Touching(database, [CHANGES]).run())
+        worker = asyncio.create_task(ChangeTracking(database, [CHANGES]).run())
         await asyncio.sleep(0.2)
         worker.cancel()
     await settled(database)
@@ -343,7 +343,7 @@ async def test_renames_among_many_writers_leave_every_document_true(database: Da
                 database, f"UPDATE boat SET harbour_id = 3 - harbour_id WHERE id IN ({number}, {number % 400 + 1})"
             )
 
-    workers = [asyncio.create_task(Touching(database, [CHANGES]).run()) for _ in range(2)]
+    workers = [asyncio.create_task(ChangeTracking(database, [CHANGES]).run()) for _ in range(2)]
     await asyncio.gather(rename(1), rename(2), *(write(start) for start in (1001, 1101, 1201)))
     for worker in workers:
         worker.cancel()
@@ -358,7 +358,7 @@ async def test_records_of_a_backup_are_rendered_anew(database: Database) -> None
         "UPDATE harbour SET name = 'Kingston' WHERE id = 1",
         "UPDATE changes_epoch SET system = 1, settled_xid = '1000000000000'",
     )
-    worker = Touching(database, [CHANGES])
+    worker = ChangeTracking(database, [CHANGES])
     await worker.take_over()
     assert await compare_after(database) == 2
     async with database.connection() as connection:

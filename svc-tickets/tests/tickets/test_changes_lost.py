@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import Text, bindparam, text
 
 from chassis.auth.identity import Identity
-from chassis.changes.touching import Touching
+from chassis.changes.tracking import ChangeTracking
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.records import bodies
@@ -167,7 +167,7 @@ async def test_a_name_that_came_and_went_before_the_change_was_written_is_not_st
     async with stopped(service):
         async with database.transaction(for_many) as connection:
             await connection.execute(rename, name=name)
-        worker = Touching(database, [TICKET_CHANGES])
+        worker = ChangeTracking(database, [TICKET_CHANGES])
         while await database.value(Statement(text("SELECT count(*) FROM changes_to_touch"))):
             await worker.touch()
     try:

@@ -166,7 +166,7 @@ def _touched(table: sa.Table) -> Statement:
     return Statement(sa.update(table).where(*own).values({COLUMN: _OWN}))
 
 
-class Touching:
+class ChangeTracking:
     """The background work of a context whose records can be followed."""
 
     def __init__(self, database: Database, changes: Sequence[Changes]) -> None:
