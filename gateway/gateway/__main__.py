@@ -42,12 +42,15 @@ from gateway.http.usage import Usage
 from gateway.http.waiting import Waiting
 from gateway.http.writes import Writes
 from gateway.identity import replica_source, schema
+from gateway.identity.accounts.attempts import Attempts
+from gateway.identity.accounts.known_browsers import KnownBrowsers
 from gateway.identity.accounts.links import Links
 from gateway.identity.accounts.passkeys import Passkeys
 from gateway.identity.accounts.passwords import Passwords
 from gateway.identity.accounts.people import AccountAudit
 from gateway.identity.accounts.service import AccountsService
-from gateway.identity.accounts.sessions.service import SessionsService
+from gateway.identity.accounts.sessions.service.dependencies import Dependencies
+from gateway.identity.accounts.sessions.service.service import SessionsService
 from gateway.identity.accounts.signed_texts import SignedTexts
 from gateway.identity.accounts.totp import TotpSecrets
 from gateway.identity.actors.service import ActorsService
@@ -111,8 +114,12 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> None
     factors = passwords, TotpSecrets(settings.totp_keys), Passkeys(settings.console_url)
     accounts = AccountsService(app.database, commands.audit, instants.now, *factors)
     app.serve(_service(accounts_pb2, "AccountsService"), accounts)
+    texts = SignedTexts(settings.totp_keys)
+    attempts, browsers = Attempts(app.database), KnownBrowsers(texts)
     sessions = SessionsService(
-        app.database, app.issuer, commands.audit, instants.now, *factors, SignedTexts(settings.totp_keys)
+        Dependencies(
+            app.database, app.issuer, AccountAudit(commands.audit), instants.now, *factors, texts, attempts, browsers
+        )
     )
     app.serve(_service(sessions_pb2, "SessionsService"), sessions)
     app.on_start(accounts.adopt)

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 from makeready_local import databases, demo_data, nats, services
 from makeready_local.children import Child, LocalError, port_is_free
@@ -21,6 +22,20 @@ WATCH_SECONDS = 0.5
 PORTS_SECONDS, LOOK_SECONDS = 5.0, 0.05
 
 
+@dataclass(frozen=True)
+class Servers:
+    """PostgreSQL and NATS, the runner's own or given ones."""
+
+    database_url: str
+    nats_url: str
+    nats_users: Mapping[str, str]
+    """The passwords of the services' users; empty if all use the URL's."""
+
+    def nats_url_of(self, service: str) -> str:
+        """The URL with the service's user."""
+        return nats.url_of(self.nats_url, service, self.nats_users)
+
+
 class Runner:
     """One installation, from its start to its end."""
 
@@ -29,6 +44,8 @@ class Runner:
         # The steps that undo the start, in the order of the start.
         self._undo: list[Callable[[], None]] = []
         self._children: list[Child] = []
+        self._processes: dict[str, dict[str, object]] = {}
+        """What `runtime.json` says of each process, by name."""
 
     def run(self, forks: Forks) -> int:
         """Starts everything, waits for a signal, stops everything. Returns the exit status."""
@@ -61,13 +78,37 @@ class Runner:
         state = State(settings.state_dir)
         forks.warm()
         self._undo.append(lambda: state.remove("runtime.json"))
-        processes: dict[str, dict[str, object]] = {}
-        database_url = settings.database_url or self._start_postgres(state, processes)
+        servers = self._start_servers(state)
+        services.make_keys(state, forks)
+        self._start_services(state, forks, servers)
+        state.write(
+            "runtime.json",
+            {
+                "base_url": settings.api_url,
+                "admin_url": settings.console_url,
+                "pid": os.getpid(),
+                "state_dir": str(settings.state_dir),
+                "database_url": servers.database_url,
+                "nats_url": servers.nats_url,
+                "operator_key_file": str(state.keys / "operator.jwk"),
+                "identity_ring_file": str(state.keys / "ring.jwks"),
+                "processes": self._processes,
+            },
+        )
+        if settings.demo:
+            demo_data.load(state, settings, say, self._watch)
+        say(f"Makeready is ready after {time.monotonic() - started:.1f} s.\n")
+        say(demo_data.greeting(state, settings))
+
+    def _start_servers(self, state: State) -> Servers:
+        """Starts the servers that the settings do not name, and keeps the streams from then on."""
+        settings = self.settings
+        database_url = settings.database_url or self._start_postgres(state)
         users = settings.nats_users
         if not settings.nats_url:
             names = (*services.NAMES, services.CONSOLE)
             users = {name: state.secret(f"nats_{name.removeprefix('svc-')}") for name in names}
-        nats_url = settings.nats_url or self._start_nats(state, users, processes)
+        nats_url = settings.nats_url or self._start_nats(state, users)
         if settings.nats_url and not nats.is_there(nats_url):
             say("MAKEREADY_NATS_URL does not answer: no event is published and nothing is delivered until it does.")
         if not users:
@@ -75,11 +116,35 @@ class Runner:
         keeping = ExitStack()
         keeping.enter_context(kept_streams(nats_url, settings.nats_replicas, settings.nats_tls))
         self._undo.append(keeping.close)
-        services.make_keys(state, forks)
-        *all_services, console_part = services.make_databases(state, database_url, settings)
+        return Servers(database_url, nats_url, users)
+
+    def _start_postgres(self, state: State) -> str:
+        if (state.folder / "postgres").exists() and "postgres" not in state.read("secrets.json"):
+            raise LocalError(f"{state.folder} holds data, but secrets.json with their password is gone")
+        say("Starting PostgreSQL and NATS ...")
+        server = Postgres(state.folder / "postgres", state.secret("postgres"), log=state.log("postgres"))
+        self._undo.append(server.stop)
+        server.start()
+        databases.close_own_databases(server.url)
+        self._children.append(server.child)
+        self._processes["postgres"] = {"pid": server.child.pid, "port": server.port}
+        return server.url
+
+    def _start_nats(self, state: State, users: Mapping[str, str]) -> str:
+        server = nats.Nats(state.folder / "nats", state.secret("nats"), log=state.log("nats"), users=users)
+        self._undo.append(server.stop)
+        server.start()
+        self._children.append(server.child)
+        self._processes["nats"] = {"pid": server.child.pid, "port": server.port}
+        return server.url
+
+    def _start_services(self, state: State, forks: Forks, servers: Servers) -> None:
+        """Migrates and starts the services and the console. Returns when all of them serve."""
+        settings = self.settings
+        *all_services, console = services.make_databases(state, servers.database_url, settings)
         environments = {
             service.name: services.environment_of(
-                service, all_services, settings, nats.url_of(nats_url, service.name, users), state
+                service, all_services, settings, servers.nats_url_of(service.name), state
             )
             for service in all_services
         }
@@ -89,60 +154,26 @@ class Runner:
             self._undo.append(receivers.stop)
             environments["svc-webhooks"] = receivers.added_to(environments["svc-webhooks"])
         say("Migrating and starting the services ...")
-        environments[services.CONSOLE] = {**os.environ, "MAKEREADY_DATABASE_URL": console_part.database_url}
-        services.migrate([*all_services, console_part], environments, state, forks)
-        own = [services.start(service, environments[service.name], state, forks) for service in all_services]
+        environments[services.CONSOLE] = {**os.environ, "MAKEREADY_DATABASE_URL": console.database_url}
+        services.migrate([*all_services, console], environments, state, forks)
+        children = [services.start(service, environments[service.name], state, forks) for service in all_services]
         # Without a user of its own on a given server that has users, it does not listen: its pages ask every 30 s.
-        hears = not users or services.CONSOLE in users
-        hints_url = nats.url_of(nats_url, services.CONSOLE, users) if hears else None
-        console = services.start_console(console_part, all_services, settings, hints_url, state, forks)
+        listens = not servers.nats_users or services.CONSOLE in servers.nats_users
+        hints_url = servers.nats_url_of(services.CONSOLE) if listens else None
+        console_child = services.start_console(console, all_services, settings, hints_url, state, forks)
         # The console and the gateway first, so that no new requests arrive while the others finish.
-        self._undo.append(lambda: services.stop(own[1:]))
-        self._undo.append(lambda: services.stop([console, own[0]]))
-        self._children += [*own, console]
+        self._undo.append(lambda: services.stop(children[1:]))
+        self._undo.append(lambda: services.stop([console_child, children[0]]))
+        self._children += [*children, console_child]
         services.wait_until_serving(all_services, self._children)
         services.wait_until_ready(settings.local_console_url, self._children)
-        for service, child in zip(all_services, own, strict=True):
-            processes[service.name] = {"pid": child.pid, "grpc": service.grpc, "metrics": service.metrics}
-        processes[services.CONSOLE] = {"pid": console.pid, "port": settings.admin_port, "metrics": console_part.metrics}
-        state.write(
-            "runtime.json",
-            {
-                "base_url": settings.api_url,
-                "admin_url": settings.console_url,
-                "pid": os.getpid(),
-                "state_dir": str(settings.state_dir),
-                "database_url": database_url,
-                "nats_url": nats_url,
-                "operator_key_file": str(state.keys / "operator.jwk"),
-                "identity_ring_file": str(state.keys / "ring.jwks"),
-                "processes": processes,
-            },
-        )
-        if settings.demo:
-            demo_data.load(state, settings, say, self._watch)
-        say(f"Makeready is ready after {time.monotonic() - started:.1f} s.\n")
-        say(demo_data.greeting(state, settings))
-
-    def _start_postgres(self, state: State, processes: dict[str, dict[str, object]]) -> str:
-        if (state.folder / "postgres").exists() and "postgres" not in state.read("secrets.json"):
-            raise LocalError(f"{state.folder} holds data, but secrets.json with their password is gone")
-        say("Starting PostgreSQL and NATS ...")
-        server = Postgres(state.folder / "postgres", state.secret("postgres"), log=state.log("postgres"))
-        self._undo.append(server.stop)
-        server.start()
-        databases.close_own_databases(server.url)
-        self._children.append(server.child)
-        processes["postgres"] = {"pid": server.child.pid, "port": server.port}
-        return server.url
-
-    def _start_nats(self, state: State, users: Mapping[str, str], processes: dict[str, dict[str, object]]) -> str:
-        server = nats.Nats(state.folder / "nats", state.secret("nats"), log=state.log("nats"), users=users)
-        self._undo.append(server.stop)
-        server.start()
-        self._children.append(server.child)
-        processes["nats"] = {"pid": server.child.pid, "port": server.port}
-        return server.url
+        for service, child in zip(all_services, children, strict=True):
+            self._processes[service.name] = {"pid": child.pid, "grpc": service.grpc, "metrics": service.metrics}
+        self._processes[services.CONSOLE] = {
+            "pid": console_child.pid,
+            "port": settings.admin_port,
+            "metrics": console.metrics,
+        }
 
     def _watch(self) -> None:
         """Raises LocalError if a child has ended; keeps their logs from filling the disk."""

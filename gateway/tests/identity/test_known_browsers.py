@@ -172,7 +172,7 @@ async def test_a_new_password_ends_what_is_known(operator: Operator, company_id:
     assert refusal.code == "sign_in_delayed"
 
 
-@pytest.mark.parametrize("known", ["x", "." * 600, "A" * 86, "a.b.c.d.e.f", "\0", "é" * 99])
+@pytest.mark.parametrize("text", ["x", "." * 600, "A" * 86, "a.b.c.d.e.f", "\0", "é" * 99])
 async def test_a_made_up_text_is_as_none(operator: Operator, company_id: int, console: Console, text: str) -> None:
     email = await administrator(operator, company_id)
     session = (await console("SignIn", email=email, password=GOOD, client=client(console, text))).session

@@ -56,18 +56,19 @@ def _since(meter: Meter) -> str:
     return {"P-500": "-200 10:30", "P-800": "-8 12:10"}.get(meter.property, f"-{meter.months * 31 + 30} 10:30")
 
 
-def _fixed() -> Iterator[Meter]:
-    yield Meter("M-100-E", "House electric", "electric", "kWh", 5200, 0.15, 0.19, "common_area", None, "CMP 60 441 207")
-    yield Meter("M-100-G", "Boiler gas", "gas", "therms", 1450, 0.85, 1.42, meter_number="UN-0098123")
-    yield Meter("M-100-W", "Domestic water", "water", "gal", 61000, -0.1, 0.006, meter_number="PWD-7714")
-    yield Meter("M-100-S", "Sewer (billed on water)", "sewer", "gal", 61000, -0.1, 0.011)
-    yield Meter("M-100-T", "Trash and recycling", "trash", None, 13, 0, 48.5)
-    yield Meter("M-200-E", "Électricité, services communs", "electric", "kWh", 1900, 0.35, 0.1, "common_area")
-    yield Meter("M-200-G", "Gaz naturel (chaufferie)", "gas", "m³", 2600, 0.9, 0.55, meter_number="ÉN-55.120-B")
-    yield Meter("M-200-O", "Mazout, ancien réservoir", "other", "L", 0, is_active=False, months=40)
-    yield Meter("M-200-W", "Eau (compteur d'entrée)", "water", "m³", 190, meter_number="QC-2231")
-    yield Meter("M-300-T", "Trash, curb carts", "trash", "cart", 34, 0, 6.25)
-    yield Meter(
+# The meters of whole properties.
+_OF_PROPERTIES = (
+    Meter("M-100-E", "House electric", "electric", "kWh", 5200, 0.15, 0.19, "common_area", None, "CMP 60 441 207"),
+    Meter("M-100-G", "Boiler gas", "gas", "therms", 1450, 0.85, 1.42, meter_number="UN-0098123"),
+    Meter("M-100-W", "Domestic water", "water", "gal", 61000, -0.1, 0.006, meter_number="PWD-7714"),
+    Meter("M-100-S", "Sewer (billed on water)", "sewer", "gal", 61000, -0.1, 0.011),
+    Meter("M-100-T", "Trash and recycling", "trash", None, 13, 0, 48.5),
+    Meter("M-200-E", "Électricité, services communs", "electric", "kWh", 1900, 0.35, 0.1, "common_area"),
+    Meter("M-200-G", "Gaz naturel (chaufferie)", "gas", "m³", 2600, 0.9, 0.55, meter_number="ÉN-55.120-B"),
+    Meter("M-200-O", "Mazout, ancien réservoir", "other", "L", 0, is_active=False, months=40),
+    Meter("M-200-W", "Eau (compteur d'entrée)", "water", "m³", 190, meter_number="QC-2231"),
+    Meter("M-300-T", "Trash, curb carts", "trash", "cart", 34, 0, 6.25),
+    Meter(
         "M-400-E",
         "共用部 電気 / Common electric",
         "electric",
@@ -79,24 +80,22 @@ def _fixed() -> Iterator[Meter]:
         None,
         "PSEG 42-118",
         months=22,
-    )
-    yield Meter("M-400-W", "水道 / Water", "water", "CCF", 31, -0.05, 7.9, meter_number="VEO-3090", months=22)
-    yield Meter("M-400-G", "ガス / Gas", "gas", "therms", 205, 0.6, 1.31, meter_number="PSEG 42-119", months=22)
-    yield Meter(
+    ),
+    Meter("M-400-W", "水道 / Water", "water", "CCF", 31, -0.05, 7.9, meter_number="VEO-3090", months=22),
+    Meter("M-400-G", "ガス / Gas", "gas", "therms", 205, 0.6, 1.31, meter_number="PSEG 42-119", months=22),
+    Meter(
         "M-500-E", "Tower main switchgear", "electric", "kWh", 148000, -0.2, 0.145, meter_number="HV-500-1", months=7
-    )
-    yield Meter(
+    ),
+    Meter(
         "M-500-EV", "EV chargers B2", "electric", "kWh", 2100, 0.05, 0.145, "common_area", None, "CP-GRP-6", months=6
-    )
-    yield Meter(
+    ),
+    Meter(
         "M-500-H", "Condenser loop heat meter", "other", "kWh (thermal)", 38500, 0.7, meter_number="KAM-0091", months=6
-    )
-    yield Meter(
-        "M-500-W", "Domestic water, low zone", "water", "gal", 171000, 0, 0.0071, meter_number="VEO-8801", months=7
-    )
-    yield Meter("M-500-S", "Sewer", "sewer", "gal", 171000, 0, 0.0098, months=7)
-    yield Meter("M-600-W", "Irrigation", "water", "gal", 24000, -1, 0.0064, "common_area", None, "PW-31-A")
-    yield Meter(
+    ),
+    Meter("M-500-W", "Domestic water, low zone", "water", "gal", 171000, 0, 0.0071, meter_number="VEO-8801", months=7),
+    Meter("M-500-S", "Sewer", "sewer", "gal", 171000, 0, 0.0098, months=7),
+    Meter("M-600-W", "Irrigation", "water", "gal", 24000, -1, 0.0064, "common_area", None, "PW-31-A"),
+    Meter(
         "M-600-W0",
         "Irrigation (replaced, glass broken)",
         "water",
@@ -108,10 +107,10 @@ def _fixed() -> Iterator[Meter]:
         None,
         "PW-30-F",
         False,
-    )
-    yield Meter("M-600-P", "Pool make-up water", "water", "gal", 3900, -1, 0.0064, "common_area")
-    yield Meter("M-600-T", "Compactor pulls", "trash", "pull", 5, 0, 310)
-    yield Meter(
+    ),
+    Meter("M-600-P", "Pool make-up water", "water", "gal", 3900, -1, 0.0064, "common_area"),
+    Meter("M-600-T", "Compactor pulls", "trash", "pull", 5, 0, 310),
+    Meter(
         "M-700-E",
         "Temporary construction power",
         "electric",
@@ -121,48 +120,39 @@ def _fixed() -> Iterator[Meter]:
         0.24,
         meter_number="NG-T-2217",
         months=10,
-    )
-    yield Meter("M-700-X", "Street steam (cut and capped)", "other", None, 0, is_active=False, months=11)
-    yield Meter("M-800-W", "Well pump?", "water", None, 0)
+    ),
+    Meter("M-700-X", "Street steam (cut and capped)", "other", None, 0, is_active=False, months=11),
+    Meter("M-800-W", "Well pump?", "water", None, 0),
+)
 
 
 def meters() -> list[Meter]:
     """All meters, including those of units."""
-    found = list(_fixed())
+    return sorted([*_OF_PROPERTIES, *_of_townhomes(), *_of_heat_pumps()], key=lambda meter: meter.property)
+
+
+def _of_townhomes() -> Iterator[Meter]:
     for number in range(1, 9):
         # The fifth has solar panels: in summer it feeds back more than it draws.
         monthly, winter = (120.0, 2.4) if number == 5 else (840.0 + 25 * number, 0.3)
-        found.append(
-            Meter(
-                f"M-300-{number}",
-                f"Townhome {number} electric",
-                "electric",
-                "kWh",
-                monthly,
-                winter,
-                0.16,
-                "unit",
-                f"P-300-{number}",
-                f"BGE-30{number:02}",
-            )
-        )
+        name, unit, meter_number = f"Townhome {number} electric", f"P-300-{number}", f"BGE-30{number:02}"
+        yield Meter(f"M-300-{number}", name, "electric", "kWh", monthly, winter, 0.16, "unit", unit, meter_number)
+
+
+def _of_heat_pumps() -> Iterator[Meter]:
     for door in range(1, 6):
-        found.append(
-            Meter(
-                f"M-500-02{door:02}",
-                f"Meridian 02{door:02} heat pump",
-                "electric",
-                "kWh",
-                210 + 40 * door,
-                0.5,
-                None,
-                "unit",
-                f"P-500-02{door:02}",
-                f"SUB-02{door:02}",
-                months=5,
-            )
+        yield Meter(
+            f"M-500-02{door:02}",
+            f"Meridian 02{door:02} heat pump",
+            "electric",
+            "kWh",
+            210 + 40 * door,
+            winter=0.5,
+            scope="unit",
+            unit=f"P-500-02{door:02}",
+            meter_number=f"SUB-02{door:02}",
+            months=5,
         )
-    return sorted(found, key=lambda meter: meter.property)
 
 
 def readings(day: datetime.date, instant: Instant) -> Iterator[Row]:

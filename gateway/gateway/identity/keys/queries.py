@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from asyncpg import Record
 from sqlalchemy import (
@@ -161,30 +161,35 @@ _KEY_REVOKED = Statement(
 )
 
 
-async def new_key_id(
-    connection: Connection,
-    company_id: int,
-    *,
-    administrator_id: int | None,
-    name: str,
-    prefix: str,
-    digest: bytes,
-    scope: str,
-    expires_at: datetime.datetime | None,
-    replaces: int | None = None,
-) -> int:
-    found: int = await connection.value(
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key to store. The columns of api_key have the same names."""
+
+    company_id: int
+    administrator_id: int | None
+    """Whom the key's writes name; None: nobody."""
+    name: str
+    prefix: str
+    digest: bytes
+    scope: str
+    expires_at: datetime.datetime | None
+    replaces: int | None
+    """The key in whose place a rotation makes this one."""
+
+
+async def new_key_id(connection: Connection, key: NewKey) -> int:
+    key_id: int = await connection.value(
         _NEW_KEY,
-        company_id=company_id,
-        administrator_id=administrator_id,
-        name=name,
-        prefix=prefix,
-        digest=digest,
-        scope=scope,
-        expires_at=expires_at,
-        replaces=replaces,
+        company_id=key.company_id,
+        administrator_id=key.administrator_id,
+        name=key.name,
+        prefix=key.prefix,
+        digest=key.digest,
+        scope=key.scope,
+        expires_at=key.expires_at,
+        replaces=key.replaces,
     )
-    return found
+    return key_id
 
 
 async def keys_page(
@@ -230,5 +235,6 @@ async def set_administrator(connection: Connection, key_id: int, administrator_i
     await connection.execute(_KEY_OF, key_id=key_id, new_administrator_id=administrator_id)
 
 
-async def key_revoked_at(connection: Connection, key_id: int) -> Any:
-    return await connection.value(_KEY_REVOKED, key_id=key_id)
+async def key_revoked_at(connection: Connection, key_id: int) -> datetime.datetime:
+    revoked_at: datetime.datetime = await connection.value(_KEY_REVOKED, key_id=key_id)
+    return revoked_at

@@ -243,9 +243,8 @@ class KeysService:
         """Stores the key of a new recipe; returns its id."""
         key = self.checks.key_of(recipe)
         assert key is not None, "a new recipe is of a known ring"
-        key_id = await queries.new_key_id(
-            command.connection,
-            command.company_id,
+        new_key = queries.NewKey(
+            company_id=command.company_id,
             administrator_id=administrator_id,
             name=name,
             prefix=rules.visible(key),
@@ -254,6 +253,7 @@ class KeysService:
             expires_at=expires_at,
             replaces=replaces,
         )
+        key_id = await queries.new_key_id(command.connection, new_key)
         minted: dict[str, Any] = {"scope": scope, "name": name, "administrator_id": administrator_id}
         minted |= {"expires_at": expires_at} if expires_at else {}
         minted |= {"replaces": replaces} if replaces else {}

@@ -22,11 +22,10 @@ from sqlalchemy import (
     select,
     tuple_,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Database
-from chassis.db.rows import array_rows
-from chassis.db.statements import CLOCK, TIME, Statement, param
+from chassis.db.statements import TIME, Statement, param, sql
 from gateway.identity.usage import rules
 from gateway.identity.usage.tables import OUTCOMES, key_last_use, key_usage, refused_request, usage_writer
 
@@ -79,104 +78,97 @@ class Part(NamedTuple):
         return sum(sum(hour[3:]) for hour in self.hours)
 
 
+def _arrays(name: str, row: type[HourOfKey | LastUse | RefusedRequest], table: Table) -> dict[str, ARRAY[Any]]:
+    """The types of the parameters that bring rows: an array for each field."""
+    return {f"{name}_{field}": ARRAY(table.c[field].type) for field in row._fields}
+
+
 # Gateways store one after the other: each sees how many refused requests of the day are stored, and none waits for a
 # key's row while it holds another's.
 _LOCK = "SELECT pg_advisory_xact_lock(8239175002647)"
-
-
-def _store() -> Statement:
-    writer = insert(usage_writer).values(id=param("writer", Uuid), part=param("number", BigInteger))
-    writer = writer.on_conflict_do_update(
-        index_elements=[usage_writer.c.id],
-        set_={"part": writer.excluded.part, "written_at": CLOCK},
-        where=usage_writer.c.part < writer.excluded.part,
-    )
-    # Empty if the part is stored already.
-    is_new = writer.returning(usage_writer.c.id).cte("is_new")
-
-    def rows(kind: type[Any], table: Any, name: str) -> Any:
-        return array_rows(name, {one: table.c[one].type for one in kind._fields}, prefix=f"{name}_", numbered=True)
-
-    hours = rows(HourOfKey, key_usage, "hours")
-    usage = insert(key_usage).from_select(
-        list(HourOfKey._fields),
-        select(
-            hours.c.api_key_id,
-            hours.c.hour,
-            func.max(hours.c.company_id),
-            *(func.sum(hours.c[name]) for name in OUTCOMES),
+# Each list of rows travels as one array for each column. `is_new` is empty if the part is stored already.
+_STORE = Statement(
+    sql(
+        """
+WITH is_new AS (
+    INSERT INTO usage_writer (id, part) VALUES (:writer, :number)
+    ON CONFLICT (id) DO UPDATE SET part = excluded.part, written_at = clock_timestamp()
+    WHERE usage_writer.part < excluded.part
+    RETURNING id
+), hours AS (
+    INSERT INTO key_usage (api_key_id, hour, company_id, succeeded, refused, rate_limited, failed)
+    SELECT api_key_id, hour, max(company_id), sum(succeeded), sum(refused), sum(rate_limited), sum(failed)
+    FROM is_new, unnest(
+        :hours_api_key_id, :hours_hour, :hours_company_id,
+        :hours_succeeded, :hours_refused, :hours_rate_limited, :hours_failed
+    ) AS counted (api_key_id, hour, company_id, succeeded, refused, rate_limited, failed)
+    GROUP BY api_key_id, hour
+    ON CONFLICT (api_key_id, hour) DO UPDATE SET
+        succeeded = key_usage.succeeded + excluded.succeeded,
+        refused = key_usage.refused + excluded.refused,
+        rate_limited = key_usage.rate_limited + excluded.rate_limited,
+        failed = key_usage.failed + excluded.failed
+), uses AS (
+    INSERT INTO key_last_use (api_key_id, used_at, address, used_for)
+    SELECT DISTINCT ON (api_key_id) api_key_id, used_at, address, used_for
+    FROM is_new, unnest(:uses_api_key_id, :uses_used_at, :uses_address, :uses_used_for)
+        AS used (api_key_id, used_at, address, used_for)
+    ORDER BY api_key_id, used_at DESC
+    ON CONFLICT (api_key_id) DO UPDATE SET
+        used_at = excluded.used_at, address = excluded.address, used_for = excluded.used_for
+    WHERE key_last_use.used_at < excluded.used_at
+), sent AS (
+    SELECT *, row_number() OVER (PARTITION BY company_id, day ORDER BY n) AS place
+    FROM (
+        SELECT *, date_trunc('day', requested_at, 'UTC') AS day
+        FROM is_new, unnest(
+            :refused_company_id, :refused_api_key_id, :refused_requested_at, :refused_method,
+            :refused_route, :refused_status, :refused_code, :refused_request_id
+        ) WITH ORDINALITY AS request (
+            company_id, api_key_id, requested_at, method, route, status, code, request_id, n
         )
-        .select_from(hours.join(is_new, literal_column("true")))
-        .group_by(hours.c.api_key_id, hours.c.hour),
+    ) AS request_of_a_day
+), days AS (
+    SELECT company_id, day, (
+        SELECT count(*)
+        FROM refused_request AS stored
+        WHERE stored.company_id = sent_day.company_id
+            AND stored.requested_at >= sent_day.day AND stored.requested_at < sent_day.day + interval '1 day'
+    ) AS stored
+    FROM (SELECT DISTINCT company_id, day FROM sent) AS sent_day
+), refused AS (
+    INSERT INTO refused_request (company_id, api_key_id, requested_at, method, route, status, code, request_id)
+    SELECT company_id, api_key_id, requested_at, method, route, status, code, request_id
+    FROM sent JOIN days USING (company_id, day)
+    WHERE place + stored <= :refused_a_day
+    ORDER BY requested_at
+)
+SELECT count(*) FROM is_new
+""",
+        writer=Uuid(),
+        number=BigInteger(),
+        refused_a_day=Integer(),
+        **_arrays("hours", HourOfKey, key_usage),
+        **_arrays("uses", LastUse, key_last_use),
+        **_arrays("refused", RefusedRequest, refused_request),
     )
-    usage = usage.on_conflict_do_update(
-        index_elements=[key_usage.c.api_key_id, key_usage.c.hour],
-        set_={name: key_usage.c[name] + usage.excluded[name] for name in OUTCOMES},
-    )
-
-    uses = rows(LastUse, key_last_use, "uses")
-    age = func.row_number().over(partition_by=uses.c.api_key_id, order_by=uses.c.used_at.desc()).label("age")
-    newest = select(*uses.c, age).select_from(uses.join(is_new, literal_column("true"))).subquery("newest")
-    last = insert(key_last_use).from_select(
-        list(LastUse._fields),
-        select(*(newest.c[name] for name in LastUse._fields)).where(newest.c.age == literal_column("1")),
-    )
-    last = last.on_conflict_do_update(
-        index_elements=[key_last_use.c.api_key_id],
-        set_={name: last.excluded[name] for name in LastUse._fields[1:]},
-        where=key_last_use.c.used_at < last.excluded.used_at,
-    )
-
-    given = rows(RefusedRequest, refused_request, "refused")
-    day = func.date_trunc("day", given.c.requested_at, literal_column("'UTC'"))
-    place = func.row_number().over(partition_by=(given.c.company_id, day), order_by=given.c.n)
-    sent = (
-        select(*(given.c[name] for name in RefusedRequest._fields), day.label("day"), place.label("place"))
-        .select_from(given.join(is_new, literal_column("true")))
-        .cte("sent")
-    )
-    days = select(sent.c.company_id, sent.c.day).distinct().subquery("days")
-    stored = (
-        select(func.count().label("rows"))
-        .where(
-            refused_request.c.company_id == days.c.company_id,
-            refused_request.c.requested_at >= days.c.day,
-            refused_request.c.requested_at < days.c.day + literal_column("interval '1 day'"),
-        )
-        .lateral("stored")
-    )
-    counted = select(days.c.company_id, days.c.day, stored.c.rows)
-    room = counted.select_from(days.join(stored, literal_column("true"))).subquery("room")
-    refused = insert(refused_request).from_select(
-        list(RefusedRequest._fields),
-        select(*(sent.c[name] for name in RefusedRequest._fields))
-        .select_from(sent.join(room, (sent.c.company_id == room.c.company_id) & (sent.c.day == room.c.day)))
-        .where(sent.c.place + room.c.rows <= literal_column(str(rules.REFUSED_A_DAY)))
-        .order_by(sent.c.requested_at),
-        include_defaults=False,
-    )
-    return Statement(
-        select(func.count())
-        .select_from(is_new)
-        .add_cte(usage.cte("usage"), last.cte("last"), refused.cte("refused_now"))
-    )
+)
 
 
-_STORE = _store()
-
-
-def _columns(name: str, kind: type[Any], rows: Sequence[Any]) -> dict[str, list[Any]]:
-    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in kind._fields)
-    return dict(zip((f"{name}_{field}" for field in kind._fields), columns, strict=True))
+def _columns(name: str, fields: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, list[object]]:
+    """Rows as the parameters of `_arrays`."""
+    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in fields)
+    return dict(zip((f"{name}_{field}" for field in fields), columns, strict=True))
 
 
 async def store(database: Database, part: Part) -> None:
     """Adds the part, unless it is stored already: its sender may not know."""
-    values = _columns("hours", HourOfKey, part.hours)
-    values |= _columns("uses", LastUse, part.last_uses)
-    values |= _columns("refused", RefusedRequest, part.refused)
+    rows = _columns("hours", HourOfKey._fields, part.hours)
+    rows |= _columns("uses", LastUse._fields, part.last_uses)
+    rows |= _columns("refused", RefusedRequest._fields, part.refused)
+    bound = rules.REFUSED_A_DAY
     async with database.transaction(_LOCK) as connection:
-        await connection.value(_STORE, writer=part.writer, number=part.number, **values)
+        await connection.value(_STORE, writer=part.writer, number=part.number, refused_a_day=bound, **rows)
 
 
 _company = param("company_id", BigInteger)

@@ -1,0 +1,1 @@
+"""The RPCs with which the console signs people in and out."""
