@@ -3,7 +3,11 @@ CREATE FUNCTION public.mark_dependants() RETURNS trigger
     AS $_$
 DECLARE
     at_once integer := coalesce(nullif(current_setting('makeready.at_once', true), ''), '200');
-    dependants text := 'SELECT company_id, id FROM ' || TG_ARGV[0] || ' WHERE company_id = ANY (ARRAY[$1]) AND ' || TG_ARGV[1] || ' = ANY (ARRAY[$2]) AND (' || TG_ARGV[3] || ') ORDER BY company_id, ' || TG_ARGV[1] || ', id LIMIT 201';
+    dependants text := 'SELECT company_id, id FROM '
+        || TG_ARGV[0] || ' WHERE company_id = ANY (ARRAY[$1]) AND '
+        || TG_ARGV[1] || ' = ANY (ARRAY[$2]) AND ('
+        || TG_ARGV[3] || ') ORDER BY company_id, '
+        || TG_ARGV[1] || ', id LIMIT 201';
     mark record;
     few integer;
 BEGIN
@@ -41,7 +45,9 @@ CREATE FUNCTION public.record_change_of_asset() RETURNS trigger
 DECLARE
     is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.searched_version := NEW.searched_version; OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    OLD.searched_version := NEW.searched_version;
+    OLD.document := NEW.document;
+    OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
         IF NOT is_stored THEN
@@ -57,7 +63,9 @@ CREATE FUNCTION public.record_change_of_inspection() RETURNS trigger
 DECLARE
     is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.published_status := NEW.published_status; OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    OLD.published_status := NEW.published_status;
+    OLD.document := NEW.document;
+    OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
         IF NOT is_stored THEN
@@ -73,7 +81,9 @@ CREATE FUNCTION public.record_change_of_meter() RETURNS trigger
 DECLARE
     is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.searched_version := NEW.searched_version; OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    OLD.searched_version := NEW.searched_version;
+    OLD.document := NEW.document;
+    OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
         IF NOT is_stored THEN
@@ -89,7 +99,9 @@ CREATE FUNCTION public.record_change_of_property() RETURNS trigger
 DECLARE
     is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.searched_version := NEW.searched_version; OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    OLD.searched_version := NEW.searched_version;
+    OLD.document := NEW.document;
+    OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
         IF NOT is_stored THEN
@@ -105,7 +117,10 @@ CREATE FUNCTION public.record_change_of_unit() RETURNS trigger
 DECLARE
     is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.searched_version := NEW.searched_version; OLD.occupancy_version := NEW.occupancy_version; OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    OLD.searched_version := NEW.searched_version;
+    OLD.occupancy_version := NEW.occupancy_version;
+    OLD.document := NEW.document;
+    OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
         IF NOT is_stored THEN
@@ -121,7 +136,8 @@ CREATE FUNCTION public.record_change_of_vendor() RETURNS trigger
 DECLARE
     is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    OLD.document := NEW.document;
+    OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
         IF NOT is_stored THEN
@@ -771,7 +787,7 @@ CREATE INDEX asset_changes_of_property ON public.asset USING btree ((((property_
 
 CREATE INDEX asset_changes_of_unit ON public.asset USING btree ((((unit_id << 30) # (id >> 14))), status, updated_at);
 
-CREATE INDEX asset_document_shape ON public.asset USING btree (document_shape);
+CREATE INDEX asset_document_shape ON public.asset USING btree (document_shape, id);
 
 CREATE INDEX asset_names ON public.asset USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
@@ -827,7 +843,7 @@ CREATE UNIQUE INDEX floorplan_name ON public.floorplan USING btree (property_id,
 
 CREATE INDEX inspection_changed ON public.inspection USING btree (company_id, changed_xid, id);
 
-CREATE INDEX inspection_document_shape ON public.inspection USING btree (document_shape) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
+CREATE INDEX inspection_document_shape ON public.inspection USING btree (document_shape, id) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
 
 CREATE INDEX inspection_follows_assignee ON public.inspection USING btree (company_id, assignee_id, id) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (assignee_id IS NOT NULL));
 
@@ -871,7 +887,7 @@ CREATE INDEX meter_changes_of_property ON public.meter USING btree ((((property_
 
 CREATE INDEX meter_changes_of_unit ON public.meter USING btree ((((unit_id << 30) # (id >> 14))), updated_at);
 
-CREATE INDEX meter_document_shape ON public.meter USING btree (document_shape);
+CREATE INDEX meter_document_shape ON public.meter USING btree (document_shape, id);
 
 CREATE INDEX meter_names ON public.meter USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
@@ -899,7 +915,7 @@ CREATE INDEX place_search_words ON public.place_search USING gin (words);
 
 CREATE INDEX property_changed ON public.property USING btree (company_id, changed_xid, id);
 
-CREATE INDEX property_document_shape ON public.property USING btree (document_shape);
+CREATE INDEX property_document_shape ON public.property USING btree (document_shape, id);
 
 CREATE INDEX property_names ON public.property USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
@@ -913,7 +929,7 @@ CREATE INDEX staff_external_id ON public.staff USING btree (company_id, external
 
 CREATE INDEX unit_changed ON public.unit USING btree (company_id, changed_xid, id);
 
-CREATE INDEX unit_document_shape ON public.unit USING btree (document_shape);
+CREATE INDEX unit_document_shape ON public.unit USING btree (document_shape, id);
 
 CREATE INDEX unit_names ON public.unit USING btree (company_id, regexp_replace(regexp_replace(lower(name), '(\d+)'::text, '00000000\1'::text, 'g'::text), '\d*(\d{9})'::text, '\1'::text, 'g'::text), id);
 
@@ -929,7 +945,7 @@ CREATE INDEX vendor_changed ON public.vendor USING btree (company_id, changed_xi
 
 CREATE INDEX vendor_compliance_due ON public.vendor USING btree (company_id, compliance_due_on, id) WHERE (compliance_due_on IS NOT NULL);
 
-CREATE INDEX vendor_document_shape ON public.vendor USING btree (document_shape);
+CREATE INDEX vendor_document_shape ON public.vendor USING btree (document_shape, id);
 
 CREATE INDEX vendor_of_business ON public.vendor USING btree (company_id, business_id, id);
 

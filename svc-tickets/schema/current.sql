@@ -3,7 +3,11 @@ CREATE FUNCTION public.mark_dependants() RETURNS trigger
     AS $_$
 DECLARE
     at_once integer := coalesce(nullif(current_setting('makeready.at_once', true), ''), '200');
-    dependants text := 'SELECT company_id, id FROM ' || TG_ARGV[0] || ' WHERE company_id = ANY (ARRAY[$1]) AND ' || TG_ARGV[1] || ' = ANY (ARRAY[$2]) AND (' || TG_ARGV[3] || ') ORDER BY company_id, ' || TG_ARGV[1] || ', id LIMIT 201';
+    dependants text := 'SELECT company_id, id FROM '
+        || TG_ARGV[0] || ' WHERE company_id = ANY (ARRAY[$1]) AND '
+        || TG_ARGV[1] || ' = ANY (ARRAY[$2]) AND ('
+        || TG_ARGV[3] || ') ORDER BY company_id, '
+        || TG_ARGV[1] || ', id LIMIT 201';
     mark record;
     few integer;
 BEGIN
@@ -41,7 +45,10 @@ CREATE FUNCTION public.record_change_of_ticket() RETURNS trigger
 DECLARE
     is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
 BEGIN
-    OLD.document := NEW.document; OLD.document_shape := NEW.document_shape;
+    OLD.quiet_since := NEW.quiet_since;
+    OLD.stale_due_at := NEW.stale_due_at;
+    OLD.document := NEW.document;
+    OLD.document_shape := NEW.document_shape;
     IF OLD *<> NEW THEN
         NEW.changed_xid := pg_current_xact_id();
         IF NOT is_stored THEN
@@ -507,7 +514,7 @@ CREATE INDEX ticket_changes_of_property ON public.ticket USING btree ((((propert
 
 CREATE INDEX ticket_changes_of_unit ON public.ticket USING btree ((((unit_id << 30) # (id >> 14))), status, updated_at);
 
-CREATE INDEX ticket_document_shape ON public.ticket USING btree (document_shape);
+CREATE INDEX ticket_document_shape ON public.ticket USING btree (document_shape, id);
 
 CREATE INDEX ticket_follows_assignee ON public.ticket USING btree (company_id, assignee_id, id) WHERE (assignee_id IS NOT NULL);
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import importlib
 import importlib.resources
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -84,6 +86,19 @@ def test_a_migration_of_several_tables_names_its_locks(postgres_server: Postgres
         locked = asyncio.run(migrations.with_connection(url, upgrade))
         named = getattr(script.module, "locks", {})
         assert named == (locked if named or len(locked) > 1 else {}), (script.revision, locked)
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+def test_a_migration_has_all_that_it_runs_in_its_own_file(project: str) -> None:
+    """What it imported could be changed later, and then databases would differ by the day of their migration."""
+    for file in (importlib.resources.files(package(project)) / "migrations" / "versions").iterdir():
+        if not file.name.endswith(".py"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or "."] if isinstance(node, ast.ImportFrom) else []
+            foreign = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"alembic", "sqlalchemy"}
+            assert not foreign, f"{file.name} imports {foreign}"
 
 
 @pytest.mark.parametrize("project", PROJECTS)

@@ -44,8 +44,6 @@ class Documents(Generic[Struct]):
         self.number: sa.ColumnElement[int] = number
         self.is_missing = c[DOCUMENT_SHAPE].is_distinct_from(number)
         """The condition of rows without a document of this shape."""
-        self.missing = (c[DOCUMENT_SHAPE].is_(None), c[DOCUMENT_SHAPE] < number, c[DOCUMENT_SHAPE] > number)
-        """The same as three ranges of the index."""
         document = sa.case((c[DOCUMENT_SHAPE] == number, c[DOCUMENT])).label("document")
         self.rows: sa.Select[Any] = sa.select(c.id, document)
         """The SELECT of a list: id, document. The document is null if it is missing."""

@@ -107,8 +107,8 @@ def make_followable(
         # Without a shape, or with another release's, the document is rendered when it is read.
         table.append_column(sa.Column(DOCUMENT, sa.LargeBinary, server_default=sa.text("NULL")))
         table.append_column(sa.Column(DOCUMENT_SHAPE, sa.Integer, server_default=sa.text("NULL")))
-        # All rows have the same value, which the index stores once: see `chassis.changes.tracking`.
-        sa.Index(f"{table.name}_document_shape", c[DOCUMENT_SHAPE], postgresql_where=served)
+        # The id is where a batch of the rendering goes on: see `chassis.changes.tracking`.
+        sa.Index(f"{table.name}_document_shape", c[DOCUMENT_SHAPE], c.id, postgresql_where=served)
     elif follows:
         raise TypeError(f"{table.name} follows other tables and has no documents.")
     # PostgreSQL computes such columns after the trigger.

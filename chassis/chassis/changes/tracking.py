@@ -36,9 +36,11 @@ from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 
 BATCH_ROWS = 500
 MARKS_MAX = 200
+PAUSE = 0.5  # of the time of a batch, a third of which waits for the disk: so half of a core is taken at most
 IDLE_SECONDS = 0.5
 SAMPLE_SECONDS = 2.0
 COUNT_SECONDS = 5.0
+LOOK_PAUSES = 10  # a look for records without documents takes a tenth of a core at most
 COUNTED_MAX = 100_000  # a million would take a quarter of a second
 
 log = structlog.stdlib.get_logger(__name__)
@@ -49,6 +51,7 @@ WAITING = Gauge(
 TOUCHED = Counter("makeready_changes_touched_rows_total", "Records moved because they show a row that changed")
 LAG = Gauge("makeready_changes_lag_seconds", "Age of the newest instant whose transactions have all ended")
 
+Place = tuple[int, ...]
 _IDS = sa.ARRAY(sa.BigInteger)
 _ROWS = sa.literal_column(str(BATCH_ROWS), sa.Integer)
 _ONE_ROW = sa.literal_column("1", sa.Integer)
@@ -101,6 +104,48 @@ class _Touch:
 MARK_COLUMNS = ("company_id", "refers_to", "after_id", "since")
 
 
+class _Missing:
+    """Records of one kind without a document of its shape, of one range of the index of shapes.
+
+    A batch begins behind the one before. The index keeps the entries of records that have been rendered since, as long
+    as an older snapshot is open: a batch that began with the first entry would read all of them again.
+    """
+
+    def __init__(
+        self, table: sa.Table, name: str, condition: sa.ColumnElement[bool], *columns: sa.Column[Any], first: Place
+    ) -> None:
+        """columns: those of the index that differ in the range. first: values of theirs before all records."""
+        c = table.c
+        self._columns, self._first = columns, first
+        self.after = first
+        """The place of the last record of the batch before."""
+        self._names = [f"{table.name}_{name}_{column.name}" for column in columns]
+        place = (param(name, column.type) for name, column in zip(self._names, columns, strict=True))
+        behind = sa.tuple_(*columns) > sa.tuple_(*place)
+        # The order makes PostgreSQL take the index: its figures of a column that is being filled are old.
+        in_order = (
+            sa.select(c.company_id, c.id, c[DOCUMENT_SHAPE])
+            .where(*served_of(table), condition, behind)
+            .order_by(c[DOCUMENT_SHAPE], c.id)
+        )
+        self.any = in_order.with_only_columns(_ONE).limit(_ONE_ROW)
+        self.lock = Statement(in_order.limit(_ROWS).with_for_update(key_share=True, skip_locked=True))
+
+    @property
+    def place(self) -> dict[str, int]:
+        """The parameters of both statements."""
+        return dict(zip(self._names, self.after, strict=True))
+
+    def go_on(self, last: Any) -> None:
+        """The next batch begins behind this record, the last one of a batch."""
+        self.after = tuple(last[column.name] for column in self._columns)
+
+    def start_over(self) -> bool:
+        """The next batch begins with the first record. Returns whether it did not do so anyway."""
+        before, self.after = self.after, self._first
+        return before != self.after
+
+
 class _Renders:
     """The statements that store documents of one kind."""
 
@@ -108,18 +153,14 @@ class _Renders:
         self.kind, self.documents = kind, documents
         table = documents.table
         c, missing = table.c, documents.is_missing
-        # The order makes PostgreSQL take the index: its figures of a column that is being filled are old.
-        in_order = [
-            sa.select(c.company_id, c.id).where(*served_of(table), part).order_by(c[DOCUMENT_SHAPE])
-            for part in documents.missing
-        ]
-        firsts = [of_part.with_only_columns(_ONE).limit(_ONE_ROW).scalar_subquery() for of_part in in_order]
-        self.any_missing = sa.select(_quoted(table.name), sa.null()).where(
-            sa.or_(*(first.is_not(None) for first in firsts))
+        shape, number = c[DOCUMENT_SHAPE], documents.shape.number
+        self.missing = (
+            _Missing(table, "null", shape.is_(None), c.id, first=(0,)),
+            _Missing(table, "lower", shape < documents.number, shape, c.id, first=(-1, 0)),
+            _Missing(table, "higher", shape > documents.number, shape, c.id, first=(number, 2**63 - 1)),
         )
-        self.lock_missing = [
-            Statement(of_part.limit(_ROWS).with_for_update(key_share=True, skip_locked=True)) for of_part in in_order
-        ]
+        exist = (part.any.scalar_subquery().is_not(None) for part in self.missing)
+        self.any_missing = sa.select(_quoted(table.name)).where(sa.or_(*exist))
         keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger})
         own = (c.company_id == keys.c.company_ids, c.id == keys.c.ids)
         held = sa.select(c.company_id, c.id).where(*own).order_by(c.company_id, c.id)
@@ -183,9 +224,12 @@ class ChangeTracking:
         }
         self._touched = {one.table.name: _touched(one.table) for one in changes}
         self._renders = {one.table.name: _Renders(one.kind, one.documents) for one in changes if one.documents}
-        marked = sa.select(marks.c.record, marks.c.refers_by).distinct()
-        self._work = Statement(sa.union_all(marked, *(renders.any_missing for renders in self._renders.values())))
-        """By table, the columns of its marks; null if some of its records have no document."""
+        self._marked = Statement(sa.select(marks.c.record, marks.c.refers_by).distinct())
+        """The tables that have marks, with their columns."""
+        self._unrendered = Statement(sa.union_all(*(renders.any_missing for renders in self._renders.values())))
+        """The tables of which some records have no document, behind the batches before."""
+        self._missing = [part for renders in self._renders.values() for part in renders.missing]
+        self._look_at = 0.0
         of_ids = marks.c.id == sa.func.any(param("ids", _IDS))
         self._reached = Statement(
             sa.update(marks)
@@ -222,22 +266,37 @@ class ChangeTracking:
         """Moves a batch of each kind of marked records, and renders a batch of each kind without a document. Returns
         how many records and marks it was busy with."""
         busy = 0
-        work = {(row[0], row[1]) for row in await self._database.rows(self._work)}
-        marked = work & self._touches.keys()
+        marked = {(row[0], row[1]) for row in await self._database.rows(self._marked)} & self._touches.keys()
         await self._count(marked)
         for key in sorted(marked):
             began = time.monotonic()
             busy += await self._touch(self._renders[key[0]], self._touches[key])
-            await asyncio.sleep(time.monotonic() - began)  # half of a core's time at most
-        unrendered = sorted(record for record, refers_by in work if refers_by is None)
+            await asyncio.sleep(PAUSE * (time.monotonic() - began))
+        if self._renders and time.monotonic() >= self._look_at:
+            busy += await self._render()
+        return busy
+
+    async def _render(self) -> int:
+        """Renders a batch of each kind without a document. Returns how many records it was busy with."""
+        began = time.monotonic()
+        while not (tables := await self._database.rows(self._unrendered, **self._places())):
+            started_over = [part.start_over() for part in self._missing]
+            if not any(started_over):
+                # Beside an older snapshot, the look has read the entries of all records that were rendered since.
+                self._look_at = time.monotonic() + LOOK_PAUSES * (time.monotonic() - began)
+                return 0
         # The release of the schema renders alone: two with other public fields would do so for ever.
-        if unrendered and not await revisions.is_newest(self._database, self.head):
-            return busy
-        for record in unrendered:
+        if not await revisions.is_newest(self._database, self.head):
+            return 0
+        busy = 0
+        for (record,) in tables:
             began = time.monotonic()
             busy += await self._fill(self._renders[record])
-            await asyncio.sleep(time.monotonic() - began)
+            await asyncio.sleep(PAUSE * (time.monotonic() - began))
         return busy
+
+    def _places(self) -> dict[str, int]:
+        return {name: value for part in self._missing for name, value in part.place.items()}
 
     async def _touch(self, renders: _Renders, touch: _Touch) -> int:
         async with self._database.transaction() as connection:
@@ -267,10 +326,11 @@ class ChangeTracking:
     async def _fill(self, renders: _Renders) -> int:
         """Stores some of the documents that are missing."""
         async with self._database.transaction() as connection:
-            keys: list[Key] = []
-            for statement in renders.lock_missing:
-                keys = keys or [(row[0], row[1]) for row in await connection.rows(statement)]
-            return len(await self._store(connection, renders, keys))
+            for part in renders.missing:
+                if rows := await connection.rows(part.lock, **part.place):
+                    part.go_on(rows[-1])
+                    return len(await self._store(connection, renders, [(row[0], row[1]) for row in rows]))
+        return 0
 
     async def _store(self, connection: Connection, renders: _Renders, keys: Sequence[Key]) -> list[int]:
         """Renders locked records and stores the documents that are new; returns the company of each of those."""

@@ -13,7 +13,7 @@ DEPENDANTS = (
     "SELECT company_id, id FROM {record} WHERE company_id = ANY (ARRAY[$1]) AND {refers_by} = ANY (ARRAY[$2])"
     " AND ({served}) ORDER BY company_id, {refers_by}, id LIMIT 201"
 )
-_ARGUMENTS = {name: f"' || TG_ARGV[{n}] || '" for name, n in (("record", 0), ("refers_by", 1), ("served", 3))}
+_ARGUMENTS = {name: f"'\n        || TG_ARGV[{n}] || '" for name, n in (("record", 0), ("refers_by", 1), ("served", 3))}
 
 FUNCTIONS = (
     # A new row gets its transaction by a default. This gives a changed row its own, whichever statement changes it.
@@ -70,7 +70,7 @@ def recorded(table: str, beside: Sequence[str] = (), *, documents: bool = False)
             " FOR EACH ROW EXECUTE FUNCTION record_change()"
         ]
     own = ("document", "document_shape") if documents else ()
-    ignored = " ".join(f"OLD.{name} := NEW.{name};" for name in (*beside, *own))
+    ignored = "\n    ".join(f"OLD.{name} := NEW.{name};" for name in (*beside, *own))
     says = f"DECLARE\n    is_stored boolean := {_STORED};\n" if documents else ""
     unless = """
         IF NOT is_stored THEN

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from chassis.changes.documents import ONE_SNAPSHOT
 from chassis.changes.reads import RecordReads
 from chassis.changes.tables import NAMES_SEEN, names_are_current
 from chassis.changes.tracking import BATCH_ROWS, ChangeTracking
@@ -204,8 +205,7 @@ async def test_the_release_of_the_schema_renders_alone(database: Database, shape
 async def test_a_look_for_missing_documents_reads_no_others(database: Database) -> None:
     """Also while the statistics are older than the documents."""
     worker = ChangeTracking(database, [CHANGES])
-    renders = worker._renders["boat"]
-    number = BOAT.number
+    missing, number = worker._renders["boat"].missing, BOAT.number
     await run(
         database,
         "INSERT INTO boat (company_id, id, name, harbour_id)"
@@ -216,20 +216,53 @@ async def test_a_look_for_missing_documents_reads_no_others(database: Database) 
     )
     for shapes in (), ("NULL",), (str(number - 1),), (str(number + 1),):
         marked = [f"UPDATE boat SET document_shape = {shape}, document = 'y' WHERE id <= 7" for shape in shapes]
-        plan = await statement_plan(database, worker._work, *marked)
-        assert plan.rows_met <= 4 and "boat" not in plan.whole_tables, (shapes, plan.rows_met, plan.indexes)
+        plan = await statement_plan(database, worker._unrendered, *marked, **worker._places())
+        assert plan.rows_met <= 3 and "boat" not in plan.whole_tables, (shapes, plan.rows_met, plan.indexes)
         assert plan.returned == len(shapes)
         returned = 0
-        for statement in renders.lock_missing:
-            plan = await statement_plan(database, statement, *marked)
+        for part in missing:
+            plan = await statement_plan(database, part.lock, *marked, **part.place)
             assert plan.rows_met <= 2 * 7 and not plan.whole_tables, (shapes, plan.rows_met, plan.indexes)
             returned += plan.returned
         assert returned == 7 * len(shapes)
     for shape in ("NULL", str(number - 1), str(number + 1)):
         await run(database, f"UPDATE boat SET document = 'y', document_shape = {shape}", "VACUUM boat")
-        for statement in renders.lock_missing:
-            plan = await statement_plan(database, statement)
+        for part in missing:
+            plan = await statement_plan(database, part.lock, **part.place)
             assert plan.returned in (0, BATCH_ROWS) and plan.rows_met <= 2 * BATCH_ROWS, (shape, plan.rows_met)
+
+
+_ENTRIES_READ = "SELECT pg_stat_get_xact_tuples_returned('boat_document_shape'::regclass)"
+
+
+@pytest.mark.parametrize("shape", ["NULL", str(BOAT.number - 1), str(BOAT.number + 1)])
+async def test_a_batch_beside_an_old_snapshot_reads_no_entries_of_those_before(database: Database, shape: str) -> None:
+    """The snapshot keeps the index's entries of what has been rendered since."""
+    batches = 6
+    await run(
+        database,
+        "INSERT INTO boat (company_id, id, name, harbour_id, document_shape)"
+        f" SELECT {FLEET}, n, 'x', 1, {shape} FROM generate_series(1, {batches * BATCH_ROWS - 1}) n",
+    )
+    worker = ChangeTracking(database, [CHANGES])
+    renders = worker._renders["boat"]
+    read: list[int] = []
+    async with database.transaction(ONE_SNAPSHOT, writes=False) as old:
+        await old.raw.fetchval("SELECT count(*) FROM boat")
+        for _ in range(batches):
+            async with database.transaction() as connection:
+                before = await connection.raw.fetchval(_ENTRIES_READ)
+                for part in renders.missing:
+                    await connection.rows(part.lock, **part.place)
+                await connection.rows(worker._unrendered, **worker._places())
+                read.append(await connection.raw.fetchval(_ENTRIES_READ) - before)
+            assert await worker._fill(renders) in (BATCH_ROWS, BATCH_ROWS - 1)
+        assert await worker.touch() == 0, "it looks again from the first record on"
+    assert sum(read) <= (batches + 1) * BATCH_ROWS, read
+    await run(database, "UPDATE boat SET name = 'Partial' WHERE id = 3")
+    worker._look_at = 0.0
+    assert await worker.touch() == 1
+    assert await compare_after(database) == batches * BATCH_ROWS - 1
 
 
 async def compare_after(database: Database) -> int:

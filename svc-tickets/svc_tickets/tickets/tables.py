@@ -99,6 +99,7 @@ make_followable(
     Follow("unit_id", schema.unit, "name", "external_id"),
     Follow("assignee_id", schema.staff, "name"),
     Follow("vendor_id", schema.vendor, "name", "external_id"),
+    beside=["quiet_since", "stale_due_at"],
 )
 Index(
     "ticket_stale_due",

@@ -14,7 +14,9 @@ from makeready.common.v1.documents_pb2 import Feed
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets.replicas.consumer import put_references
+from svc_tickets.tickets.queries.read import TICKET_CHANGES
 from testkit.patience import PATIENCE_SECONDS
+from testkit.stored_documents import compare_documents
 
 from ..companies import Company, import_tickets, new_company
 from .commands import open_ticket, run_command
@@ -125,6 +127,23 @@ async def test_a_new_name_of_anything_that_a_ticket_shows_brings_it(client: Any,
         held = events_pb2.VendorReference(version=4, name="Kone", external_id="K", on_hold=True, **own)
         await put(database, vendors=[held])
         assert await connection.raw.fetchval(newest) in (before, None)
+
+
+async def test_staleness_moves_no_ticket_and_keeps_its_document(client: Any, database: Database) -> None:
+    """No ticket shows when it becomes stale."""
+    company = await new_company(database)
+    ticket_id = (await open_ticket(client, company.staff, property_id=company.id))["entity_id"]
+    await compare_documents(database, TICKET_CHANGES)
+    stored = "SELECT changed_xid, document, stale_due_at FROM ticket WHERE id = $1"
+    async with database.connection() as connection:
+        before = await connection.raw.fetchrow(stored, ticket_id)
+        await connection.raw.execute(
+            "UPDATE ticket SET quiet_since = created_at, stale_due_at = created_at + interval '1 day' WHERE id = $1",
+            ticket_id,
+        )
+        after = await connection.raw.fetchrow(stored, ticket_id)
+    assert before["document"] is not None and after["stale_due_at"] != before["stale_due_at"]
+    assert (after["changed_xid"], after["document"]) == (before["changed_xid"], before["document"])
 
 
 async def test_from_now_leaves_out_what_was(client: Any, database: Database, company: Company) -> None:

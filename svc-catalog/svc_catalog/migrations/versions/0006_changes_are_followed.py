@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from alembic import op
 
-from chassis.changes import triggers
-
 revision: str = "0006_changes_are_followed"
 down_revision: str | None = "0005_inspections_are_cancelled"
 branch_labels: str | Sequence[str] | None = None
@@ -33,6 +31,27 @@ locks: dict[str, str] = {
     "staff": "SHARE ROW EXCLUSIVE",
 }
 
+_RECORD_CHANGE = """CREATE FUNCTION record_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.changed_xid := pg_current_xact_id();
+    RETURN NEW;
+END $$"""
+# TABLE, IGNORED: replaced for each table with columns that no record shows.
+_RECORD_CHANGE_OF = """CREATE FUNCTION record_change_of_TABLE() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IGNORED
+    IF OLD *<> NEW THEN
+        NEW.changed_xid := pg_current_xact_id();
+    END IF;
+    RETURN NEW;
+END $$"""
+_MARK_DEPENDANTS = """CREATE FUNCTION mark_dependants() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
+    SELECT DISTINCT (shown ->> 'company_id')::bigint, TG_ARGV[0], TG_ARGV[1], (shown ->> TG_ARGV[2])::bigint
+    FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (shown) WHERE shown ->> TG_ARGV[2] IS NOT NULL;
+    RETURN NULL;
+END $$"""
 # Each table of records, and the columns that no record shows.
 _TABLES = {
     "property": ["searched_version"],
@@ -88,17 +107,26 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("changes_to_touch_of", "changes_to_touch", ["record", "refers_by", "id"])
-    for statement in triggers.FUNCTIONS:
-        op.execute(statement)
+    op.execute(_RECORD_CHANGE)
+    op.execute(_MARK_DEPENDANTS)
     for table, beside in _TABLES.items():
         op.execute(f"ALTER TABLE {table} ADD COLUMN changed_xid xid8 DEFAULT '0' NOT NULL")
         op.execute(f"ALTER TABLE {table} ALTER COLUMN changed_xid SET DEFAULT pg_current_xact_id()")
         op.create_index(f"{table}_changed", table, ["company_id", "changed_xid", "id"])
-        for statement in triggers.recorded(table, beside):
-            op.execute(statement)
+        function = "record_change"
+        if beside:
+            function = f"record_change_of_{table}"
+            ignored = " ".join(f"OLD.{name} := NEW.{name};" for name in beside)
+            op.execute(_RECORD_CHANGE_OF.replace("TABLE", table).replace("IGNORED", ignored))
+        op.execute(
+            f"CREATE TRIGGER {table}_changed BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION {function}()"
+        )
     for table, column, shown, key, columns in _FOLLOWS:
-        for statement in triggers.followed(table, column, shown, columns, key=key):
-            op.execute(statement)
+        differs = " OR ".join(f"OLD.{name} IS DISTINCT FROM NEW.{name}" for name in columns)
+        op.execute(
+            f"CREATE TRIGGER {table}_follows_{shown}_by_{column} AFTER UPDATE ON {shown} FOR EACH ROW"
+            f" WHEN ({differs}) EXECUTE FUNCTION mark_dependants('{table}', '{column}', '{key}')"
+        )
     op.create_index(
         "inspection_follows_assignee",
         "inspection",

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from alembic import op
 
-from chassis.changes import triggers
-
 revision: str = "0007_tickets_have_documents"
 down_revision: str | None = "0006_words_wait_for_the_index"
 branch_labels: str | Sequence[str] | None = None
@@ -25,6 +23,52 @@ locks: dict[str, str] = {
     "changes_to_touch": "ACCESS EXCLUSIVE",
 }
 
+_MARK_DEPENDANTS = """CREATE OR REPLACE FUNCTION mark_dependants() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    at_once integer := coalesce(nullif(current_setting('makeready.at_once', true), ''), '200');
+    dependants text := 'SELECT company_id, id FROM '
+        || TG_ARGV[0] || ' WHERE company_id = ANY (ARRAY[$1]) AND '
+        || TG_ARGV[1] || ' = ANY (ARRAY[$2]) AND ('
+        || TG_ARGV[3] || ') ORDER BY company_id, '
+        || TG_ARGV[1] || ', id LIMIT 201';
+    mark record;
+    few integer;
+BEGIN
+    FOR mark IN
+        SELECT DISTINCT (shown ->> 'company_id')::bigint AS company_id, (shown ->> TG_ARGV[2])::bigint AS refers_to
+        FROM (VALUES (to_jsonb(OLD)), (to_jsonb(NEW))) AS both_rows (shown) WHERE shown ->> TG_ARGV[2] IS NOT NULL
+    LOOP
+        INSERT INTO changes_to_touch (company_id, record, refers_by, refers_to)
+        VALUES (mark.company_id, TG_ARGV[0], TG_ARGV[1], mark.refers_to);
+        CONTINUE WHEN at_once = 0;
+        EXECUTE 'SELECT count(*) FROM (' || dependants || ') AS dependant' INTO few
+        USING mark.company_id, mark.refers_to;
+        CONTINUE WHEN few = 0 OR few > at_once;
+        EXECUTE 'WITH free AS MATERIALIZED (' || dependants || ' FOR NO KEY UPDATE SKIP LOCKED) UPDATE ' || TG_ARGV[0]
+            || ' AS record SET document = NULL, document_shape = NULL, changed_xid = pg_current_xact_id() FROM free'
+            ' WHERE record.company_id = free.company_id AND record.id = free.id'
+        USING mark.company_id, mark.refers_to;
+        at_once := at_once - few;
+        PERFORM set_config('makeready.at_once', at_once::text, true);
+    END LOOP;
+    RETURN NULL;
+END $$"""
+_RECORD_CHANGE = """CREATE OR REPLACE FUNCTION record_change_of_ticket() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    is_stored boolean := (NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OLD.document_shape);
+BEGIN
+    OLD.quiet_since := NEW.quiet_since;
+    OLD.stale_due_at := NEW.stale_due_at;
+    OLD.document := NEW.document;
+    OLD.document_shape := NEW.document_shape;
+    IF OLD *<> NEW THEN
+        NEW.changed_xid := pg_current_xact_id();
+        IF NOT is_stored THEN
+            NEW.document := NULL; NEW.document_shape := NULL;
+        END IF;
+    END IF;
+    RETURN NEW;
+END $$"""
 _NAMED = ("name", "external_id")
 _FOLLOWS = (
     ("property_id", "property", _NAMED),
@@ -44,9 +88,16 @@ def upgrade() -> None:
     # Null in all tickets from before: they are rendered in the background.
     op.add_column("ticket", sa.Column("document", sa.LargeBinary(), server_default=sa.text("NULL")))
     op.add_column("ticket", sa.Column("document_shape", sa.Integer(), server_default=sa.text("NULL")))
-    op.create_index("ticket_document_shape", "ticket", ["document_shape"])
-    for statement in (*triggers.FUNCTIONS, *triggers.recorded("ticket", documents=True)):
-        op.execute(statement)
+    op.create_index("ticket_document_shape", "ticket", ["document_shape", "id"])
+    op.execute(_MARK_DEPENDANTS)
+    op.execute(_RECORD_CHANGE)
+    op.execute(
+        "CREATE OR REPLACE TRIGGER ticket_changed BEFORE UPDATE ON ticket"
+        " FOR EACH ROW EXECUTE FUNCTION record_change_of_ticket()"
+    )
     for column, shown, columns in _FOLLOWS:
-        for statement in triggers.followed("ticket", column, shown, columns):
-            op.execute(statement)
+        differs = " OR ".join(f"OLD.{name} IS DISTINCT FROM NEW.{name}" for name in columns)
+        op.execute(
+            f"CREATE OR REPLACE TRIGGER ticket_follows_{shown}_by_{column} AFTER UPDATE ON {shown} FOR EACH ROW"
+            f" WHEN ({differs}) EXECUTE FUNCTION mark_dependants('ticket', '{column}', 'id', 'true')"
+        )
