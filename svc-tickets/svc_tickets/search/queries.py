@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from asyncpg import Record
 from sqlalchemy import BigInteger, Boolean, Integer, Text, func, literal_column, select
 from sqlalchemy.dialects.postgresql import ARRAY, TSQUERY, array
 
@@ -23,7 +22,6 @@ from svc_tickets import schema
 from svc_tickets.search.rules import LARGEST, Cursor
 from svc_tickets.search.tables import LEADS, ticket_search
 from svc_tickets.tickets import tables as t
-from svc_tickets.tickets.queries.read import TICKETS
 from svc_tickets.tickets.rules import fields
 
 _s = ticket_search.c
@@ -321,7 +319,6 @@ _DETAILS = Query(
     .limit(literal_column("1")),
 )
 _SUMMARY_OF_ONE = Query(Summary, _summaries.where(*_is_ticket))
-_RECORD = Statement(TICKETS.where(*_is_ticket))
 
 
 PHOTOS_MAX = 200
@@ -353,11 +350,10 @@ _PHOTOS = _photos()
 
 
 class Whole(NamedTuple):
-    """A ticket for its page. record: a row of `tickets.queries.read.TICKETS`; photos: the newest first."""
+    """A ticket for its page. photos: the newest first."""
 
     summary: Summary
     details: Details
-    record: Record
     photos: Sequence[Photo]
 
 
@@ -365,14 +361,13 @@ async def ticket(database: Database, company_id: int, ticket_id: int, opened_fro
     """opened_from: the other tickets of its asset since this key are counted."""
     key = {"company_id": company_id, "ticket_id": ticket_id}
     async with database.connection() as connection:
-        record = await connection.row(_RECORD, **key)
-        if record is None:
-            return None
         summary = await _SUMMARY_OF_ONE.row(connection, **key)
+        if summary is None:
+            return None
         details = await _DETAILS.row(connection, **key, opened_from=opened_from)
         photos = await _PHOTOS.rows(connection, **key)
-    assert summary is not None and details is not None  # tickets stay
-    return Whole(summary, details, record, photos)
+    assert details is not None  # tickets stay
+    return Whole(summary, details, photos)
 
 
 class OfRow(NamedTuple):

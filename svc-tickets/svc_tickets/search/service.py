@@ -21,6 +21,7 @@ from svc_tickets.search import filters, records, rules
 from svc_tickets.search import queries as q
 from svc_tickets.search.fill import SearchFiller
 from svc_tickets.tickets.queries import texts as text_queries
+from svc_tickets.tickets.queries.read import TICKET_DOCUMENTS
 from svc_tickets.tickets.records import TicketRenderer
 from svc_tickets.tickets.rules import fields
 from svc_tickets.tickets.rules.staleness import CLOSED
@@ -117,13 +118,14 @@ class TicketViewsService:
         company, now = company_id(call), self._clock()
         since = rules.opened_key(now - datetime.timedelta(days=ASSET_DAYS))
         ticket = await q.ticket(self._database, company, request.ticket_id, since)
-        if ticket is None:
+        (document,) = await TICKET_DOCUMENTS.fetch(self._database, self._renderer, [(company, request.ticket_id)])
+        if ticket is None or document is None:
             raise fields.no_such_ticket()
         company_policy = await policy.policy(self._database, company)
         stale_after = datetime.timedelta(hours=company_policy.stale_after_hours)
         return pb.GetTicketDetailsResponse(
             ticket=records.summary(ticket.summary, stale_after, now),
-            document=self._renderer.document(ticket.record),
+            document=document,
             photo_required=company_policy.photo_required_to_complete,
             photos=records.photos(ticket),
             **ticket.details._asdict(),
