@@ -13,7 +13,7 @@ import uvloop
 from prometheus_client import start_http_server
 
 from chassis.app.health import SERVING
-from chassis.app.server import migrate
+from chassis.app.process import migrate
 from chassis.app.status import publish_build_info
 from chassis.refusals import Unavailable
 from chassis.runtime import logs

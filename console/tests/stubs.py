@@ -21,7 +21,7 @@ import grpc
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from chassis.app.server import SERVER_OPTIONS
+from chassis.app.rpc_server import SERVER_OPTIONS
 from chassis.auth.access import Access
 from chassis.auth.clients import REFUSAL
 from chassis.auth.identity import ADMINISTRATOR, STAFF, Identity, IdentityError, TokenSigner, TokenVerifier

@@ -8,7 +8,8 @@ from types import ModuleType
 
 from google.protobuf.descriptor import ServiceDescriptor
 
-from chassis.app.server import App, run_process
+from chassis.app.process import run_process
+from chassis.app.server import App
 from chassis.auth.clients import ServiceClient
 from chassis.http import memory
 from chassis.http.connection_limits import ConnectionLimits
@@ -122,7 +123,7 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> None
         )
     )
     app.serve(_service(sessions_pb2, "SessionsService"), sessions)
-    app.on_start(accounts.adopt)
+    app.lifecycle.on_start(accounts.adopt)
     app.background("sessions", functools.partial(every_slot, sessions.purge))
     replicas = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(_service(replicas_pb2, "ReplicaSourceService"), replicas)
@@ -147,13 +148,13 @@ def api_handler(
     usage = Usage(app.database)
     app.background("key-usage", usage.run)
     # After the ports are closed: steps run in reverse order.
-    app.on_stop(usage.stop)
+    app.lifecycle.on_stop(usage.stop)
     waiting = Waiting(app.transport, shared_limits)
     app.background("waiting", waiting.run)
     calls = Calls(clients)
     writes = Writes(app.database, calls, clients)
     app.background("idempotency-note-retention", functools.partial(every_slot, writes.delete_old))
-    admission = Admission(keys, limits, app)
+    admission = Admission(keys, limits, app.rpcs)
     cursors = Cursors(settings.cursor_keys)
     records = Records(calls, writes)
     answers: dict[Kind, Answer] = {
@@ -166,7 +167,7 @@ def api_handler(
         "snapshot": SnapshotStreams(calls, cursors, Snapshots(shared_limits), admission).answer,
     }
     answered = AnsweredRequests(usage, debug=settings.service.log_level == "debug")
-    return ApiHandler(admission, Outside(Reference(settings.api_url), app), answers, answered)
+    return ApiHandler(admission, Outside(Reference(settings.api_url), app.lifecycle), answers, answered)
 
 
 def open_api(app: App, settings: config.Config, clients: Mapping[str, ServiceClient], handler: ApiHandler) -> None:
@@ -176,9 +177,9 @@ def open_api(app: App, settings: config.Config, clients: Mapping[str, ServiceCli
     if tls is not None:
         memory.return_large_blocks()  # each TLS connection has one, mostly unused
     port = Port("MAKEREADY_API_PORT", settings.api_host, settings.api_port, handler.answer, tls, limits, replies.ERRORS)
-    app.on_listening(port.open)
-    app.before_ready(functools.partial(every_service_serves, clients, settings.wait_seconds))
-    app.on_stop(port.close)
+    app.lifecycle.on_listening(port.open)
+    app.lifecycle.before_ready(functools.partial(every_service_serves, clients, settings.wait_seconds))
+    app.lifecycle.on_stop(port.close)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from chassis.app.server import App, run_process
+from chassis.app.process import run_process
+from chassis.app.server import App
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chassis.app.server import App, run_process
+from chassis.app.process import run_process
+from chassis.app.server import App
 from chassis.schedule import instants
 from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, ticket_views_pb2, tickets_pb2
 from svc_tickets import config, consumers, tables

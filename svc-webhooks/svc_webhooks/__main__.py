@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from chassis.app.server import App, run_process
+from chassis.app.process import run_process
+from chassis.app.server import App
 from chassis.runtime import open_files
 from chassis.schedule import instants
 from chassis.writes.commands import CommandRunner
@@ -50,14 +51,14 @@ def assemble(settings: config.Config) -> App:
     )
     app.status.backlog = scheduler.counts
     eraser = Eraser(app.database)
-    app.on_start(partitions.ahead)
+    app.lifecycle.on_start(partitions.ahead)
     app.background("partitions", partitions.run)
     app.background("days", functools.partial(every_slot, partitions.every_hour))
     app.retention_hooks.append(partitions.drop_as_asked)
     app.background("sweeps", scheduler.run)
     app.background("erasures", eraser.run)
     app.background("backlog", scheduler.watch)
-    app.on_stop(http.close)
+    app.lifecycle.on_stop(http.close)
     services = webhooks_pb2.DESCRIPTOR.services_by_name
     commands = CommandRunner(app.database, tables.idempotency, audit, clock=clock)
     subscriptions = SubscriptionsService(

@@ -4,7 +4,8 @@ import sys
 
 from sqlalchemy import MetaData
 
-from chassis.app.server import App, run_process
+from chassis.app.process import run_process
+from chassis.app.server import App
 from chassis.messaging.outbox import outbox_table
 from chassis.runtime.settings import ServiceSettings, service_settings
 

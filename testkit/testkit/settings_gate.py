@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from chassis.app.server import database_urls
+from chassis.app.process import database_urls
 from chassis.runtime.settings import Environment, SettingsError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from chassis import refusals
-from chassis.app.server import SERVER_OPTIONS
+from chassis.app.rpc_server import SERVER_OPTIONS
 from chassis.auth.clients import REFUSAL, refusal_message
 from chassis.auth.identity import Identity, TokenVerifier
 from chassis.refusals import Refusal

@@ -12,7 +12,8 @@ from google.protobuf.message_factory import GetMessageClass
 from sqlalchemy import MetaData
 
 import makeready
-from chassis.app.server import App, run_process
+from chassis.app.process import run_process
+from chassis.app.server import App
 from chassis.auth.identity import Call
 from chassis.runtime.settings import ServiceSettings, service_settings
 

@@ -8,7 +8,8 @@ import os
 import sys
 from typing import Any
 
-from chassis.app.server import App, run_process
+from chassis.app.process import run_process
+from chassis.app.server import App
 from chassis.auth.identity import Call, IdentityError
 from chassis.refusals import Refusal, Unavailable
 from chassis.runtime.settings import ServiceSettings, service_settings
@@ -81,7 +82,7 @@ def assemble(settings: ServiceSettings) -> App:
         app.background("swallowing", swallow)
     for place in ("on_start", "before_ready", "on_stop"):
         for number in (1, 2):
-            getattr(app, place)(_step(f"{place} {number}"))
+            getattr(app.lifecycle, place)(_step(f"{place} {number}"))
     return app
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from chassis.app import server
+from chassis.app import rpc_server
 from chassis.http import port
 
 from .manifests import Bundle, Workload
@@ -59,7 +59,7 @@ def test_servers_drain_and_then_have_time_to_finish(bundle: Bundle) -> None:
     for workload in bundle.servers():
         drain = int(bundle.environment(workload)["MAKEREADY_DRAIN_SECONDS"])
         assert drain >= readiness_seconds(workload)
-        needed: float = drain + server.GRACE_SECONDS + CLOSING_SECONDS
+        needed: float = drain + rpc_server.GRACE_SECONDS + CLOSING_SECONDS
         if workload.name == "gateway":
             needed += 2 * port.GRACE_SECONDS  # its two HTTP ports close one after the other
         assert workload.pod["terminationGracePeriodSeconds"] > needed

@@ -26,7 +26,7 @@ from chassis.runtime.pdeathsig import die_with, name_process
 MODULES = (
     "aiohttp.web",
     "alembic.command",
-    "chassis.app.server",
+    "chassis.app.process",
     "chassis.db.migrations",
     "cryptography.hazmat.primitives.ciphers.aead",
     "grpc_health.v1.health",

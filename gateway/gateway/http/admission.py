@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from chassis.app.server import App
+from chassis.app.rpc_server import RpcServer
 from chassis.http.requests import Request
 from chassis.refusals import Refusal, Unavailable
 from gateway.http import bearer, replies
@@ -40,15 +40,15 @@ _LIMIT_POLICY = f'RateLimit-Policy: "key";q={REQUESTS_A_MINUTE};w={WINDOW_SECOND
 class Admission:
     """Lets requests of active keys in, 120 a minute of each."""
 
-    def __init__(self, keys: Keys, limits: Limits, app: App) -> None:
+    def __init__(self, keys: Keys, limits: Limits, rpcs: RpcServer) -> None:
         self._keys = keys
         self._limits = limits
-        self._app = app
+        self._rpcs = rpcs
 
     async def active_caller(self, request: Request) -> Caller:
         """The authenticated caller. Raises Refusal for a missing or ended key, or an inactive company."""
         key = bearer.presented(request.headers.getall("Authorization", ()))
-        if key is not None and not self._app.is_open and not await self._app.wait_until_open(OPENS_SECONDS_MAX):
+        if key is not None and not self._rpcs.is_open and not await self._rpcs.wait_until_open(OPENS_SECONDS_MAX):
             raise Unavailable("the database is not open yet")
         caller = None if key is None else await self._keys.find(key)
         if caller is None:

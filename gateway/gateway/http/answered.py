@@ -7,7 +7,7 @@ import logging
 import structlog
 from prometheus_client import Counter, Histogram
 
-from chassis.app.server import SECONDS_BUCKETS
+from chassis.app.rpc_server import SECONDS_BUCKETS
 from chassis.http.requests import Request
 from gateway.http.outside import READINESS
 from gateway.http.usage import Usage

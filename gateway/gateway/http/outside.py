@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chassis.app.server import App
+from chassis.app.lifecycle import Lifecycle
 from chassis.http.replies import Reply, json
 from chassis.refusals import Refusal
 from gateway.http.reference import Reference
@@ -14,9 +14,9 @@ READINESS = "/readyz"
 class Outside:
     """Answers what needs no key."""
 
-    def __init__(self, reference: Reference, app: App) -> None:
+    def __init__(self, reference: Reference, lifecycle: Lifecycle) -> None:
         self._reference = reference
-        self._app = app
+        self._lifecycle = lifecycle
 
     @property
     def document(self) -> Reply:
@@ -38,6 +38,6 @@ class Outside:
             raise Refusal(404, "not_found", "There is nothing at this path; check it against the API's reference.")
         if method != "GET":
             raise verb_not_allowed("GET")
-        if path == "/healthz" or self._app.is_ready:
+        if path == "/healthz" or self._lifecycle.is_ready:
             return json(b'{"status":"ok"}')
         return json(b'{"status":"not ready"}', 503)
