@@ -23,7 +23,7 @@ from typing import Any
 
 import aiohttp
 
-from console.kit.visit import ADMINISTRATOR
+from console.kit.browser_session import ADMINISTRATOR
 from console.pages import PAGES
 from harness import report
 from harness.cpu import Machine, spent, used

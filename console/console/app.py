@@ -1,7 +1,7 @@
 """The application: middlewares around the pages.
 
 From the outside in: the security headers, the session, errors as pages, the same origin and the permission, the form
-and its act, the page. So nothing of a form is read for somebody who may not send it.
+and its token, the page. So nothing of a form is read for somebody who may not send it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,16 @@ from chassis.runtime import traces
 from console import config, files, pages
 from console.imports.jobs import Jobs
 from console.imports.keeper import KEEPER, Keeper
-from console.kit import acts, confirming, links, photos, streaming, templating
+from console.kit import confirming, form_tokens, links, photos, streaming, templating
+from console.kit.browser_session import NOBODY, BrowserSession
 from console.kit.calls import Calls
+from console.kit.context import Page, PageContext, Site
 from console.kit.live import Live
+from console.kit.panels import missing
+from console.kit.sending import needs_confirmation
 from console.kit.serving import REQUEST
 from console.kit.sessions import Sessions
+from console.kit.signing_in import SESSION_COOKIE, VISITOR_COOKIE, end
 from console.kit.statics import PREFIX, Statics, accepts_gzip
 from console.kit.turns import Turns
 from console.kit.uploads import (
@@ -45,16 +50,6 @@ from console.kit.uploads import (
     UploadPlaces,
     begin,
     fields,
-)
-from console.kit.visit import (
-    COOKIE_FLAGS,
-    NOBODY,
-    SESSION_COOKIE,
-    VISITOR_COOKIE,
-    Page,
-    Site,
-    Visit,
-    needs_confirmation,
 )
 
 SECRET_LENGTH = 43  # of 256 bits in base64
@@ -91,7 +86,7 @@ log = structlog.stdlib.get_logger(__name__)
 ANSWERS = Counter("makeready_console_pages_total", "Pages answered", ["page", "status"])
 BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 SECONDS = Histogram("makeready_console_page_seconds", "Time to answer a page", ["page"], buckets=BUCKETS)
-VISIT: web.RequestKey[Visit] = web.RequestKey("visit", Visit)
+CONTEXT: web.RequestKey[PageContext] = web.RequestKey("context", PageContext)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -169,7 +164,7 @@ class Console:
             raise web.HTTPServiceUnavailable from None
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
-        return await streaming.stream(request[VISIT])
+        return await streaming.stream(request[CONTEXT])
 
     async def _close(self, _app: web.Application) -> None:
         for task in self._background:
@@ -194,12 +189,9 @@ class Console:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         traces.enter(request.headers.getall(traces.HEADER, ()))
         page = _page_of(request)
-        name = (
-            page.path
-            if page
-            else next((prefix for prefix in FREE if request.path.startswith(prefix)), "none").rstrip("/")
-        )
-        visit = request[VISIT] = Visit(request, self.site, page, request_id)
+        prefix = next((prefix for prefix in FREE if request.path.startswith(prefix)), "none").rstrip("/")
+        name = page.path if page else prefix
+        context = request[CONTEXT] = PageContext(request, self.site, page, request_id, BrowserSession(self.site.now))
         if request.path == streaming.PATH and request.method == "GET":
             name = streaming.PATH
         with SECONDS.labels(name).time():
@@ -218,8 +210,8 @@ class Console:
             response.headers.update(headers_before)
         elif not request.path.startswith(PREFIX):
             response.headers["Cache-Control"] = "no-store"
-        for cookie, (value, age) in visit.cookies.items():
-            response.set_cookie(cookie, value, max_age=age, **COOKIE_FLAGS)
+        for cookie, (value, age) in context.cookies.items():
+            response.set_cookie(cookie, value, max_age=age, path="/", secure=True, httponly=True, samesite="Lax")
         if isinstance(response, web.Response):
             _compress(request, response)
         return response
@@ -234,98 +226,98 @@ class Console:
     @web.middleware
     async def _sessions(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Finds who has the session of the request's cookie."""
-        visit: Visit | None = request.get(VISIT)
-        if visit is None or request.path.startswith(FREE):
+        context: PageContext | None = request.get(CONTEXT)
+        if context is None or request.path.startswith(FREE):
             return await handler(request)
-        text = request.cookies.get(SESSION_COOKIE, "")
+        session, text = context.session, request.cookies.get(SESSION_COOKIE, "")
         fault: ServiceUnavailable | Refusal | None = None
         if text and len(text) <= 200 and text.isascii():
             try:
                 # What an open page asks for by itself does not keep the session.
                 watches = request.path == streaming.PATH or "X-Live" in request.headers
-                visit.who = await self.site.sessions.find(text, watches=watches)
+                session.who = await self.site.sessions.find(text, watches=watches)
             except (ServiceUnavailable, Refusal) as error:
                 fault = error
-        if visit.who is not None:
-            visit.session = text
+        if session.who is not None:
+            session.text = text
             request[REQUEST].is_known = True
         else:
-            visit.was_displaced = self.site.sessions.was_displaced(text)
+            session.was_displaced = self.site.sessions.was_displaced(text)
             visitor = request.cookies.get(VISITOR_COOKIE, "")
-            visit.visitor = visitor if VISITOR.fullmatch(visitor) else secrets.token_urlsafe(32)
-            if visit.visitor != visitor and visit.page is not None and fault is None:
-                visit.cookies[VISITOR_COOKIE] = visit.visitor, None
+            session.visitor = visitor if VISITOR.fullmatch(visitor) else secrets.token_urlsafe(32)
+            if session.visitor != visitor and context.page is not None and fault is None:
+                context.cookies[VISITOR_COOKIE] = session.visitor, None
         if fault is not None:
             log.warning("session_unknown", reason=str(fault))
-        client = request[REQUEST].address if visit.who is None else f"{visit.who.company_id} {visit.who.actor}"
-        await self._turns.turn(client, is_known=visit.who is not None)
-        return _error_page(visit, 503, "unavailable") if fault else await handler(request)
+        who = session.who
+        client = request[REQUEST].address if who is None else f"{who.company_id} {who.actor}"
+        await self._turns.turn(client, is_known=who is not None)
+        return _error_page(context, 503, "unavailable") if fault else await handler(request)
 
     @web.middleware
     async def _errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Turns every error into a page that says what happened and what to do."""
-        visit: Visit | None = request.get(VISIT)
-        if visit is None or request.path.startswith(FREE):
+        context: PageContext | None = request.get(CONTEXT)
+        if context is None or request.path.startswith(FREE):
             return await handler(request)
         try:
             return await handler(request)
         except Refusal as refusal:
-            return _refused(visit, refusal)
+            return _refused(context, refusal)
         except (Unavailable, UploadError, FormError) as error:
             level, status, reason = next(how for kind, how in _FAULTS.items() if isinstance(error, kind))
             log.log(level, reason, page=request.path, reason=str(error))
-            return _error_page(visit, status, reason)
+            return _error_page(context, status, reason)
         except web.HTTPException as error:
             if error.status < 400:
                 raise
-            page = _error_page(visit, error.status, _REASONS.get(error.status, ""), _too_large(visit, error))
+            page = _error_page(context, error.status, _REASONS.get(error.status, ""), _too_large(context, error))
             if "Allow" in error.headers:
                 page.headers["Allow"] = error.headers["Allow"]
             return page
         except Exception:
-            log.exception("fault", page=visit.page.path if visit.page else "")
-            return _error_page(visit, 500, "fault")
+            log.exception("fault", page=context.page.path if context.page else "")
+            return _error_page(context, 500, "fault")
 
     @web.middleware
     async def _permitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Lets only those in whom the page's line in pages.py names, and forms of this site alone. Nothing of a form
         has been read."""
-        visit: Visit | None = request.get(VISIT)
-        if visit is None or visit.page is None:
+        context: PageContext | None = request.get(CONTEXT)
+        if context is None or context.page is None:
             return await handler(request)
         if request.method == "POST" and not self._is_own(request):
-            return _error_page(visit, 403, "origin")
-        if visit.kind not in visit.page.kinds:
-            return _not_for(visit, visit.page)
-        if visit.who is not None and visit.who.second_factor_due and not visit.page.due:
-            return visit.redirect("/account")
+            return _error_page(context, 403, "origin")
+        if context.session.kind not in context.page.kinds:
+            return _not_for(context, context.page)
+        if context.session.who is not None and context.session.who.second_factor_due and not context.page.due:
+            return context.redirect("/account")
         return await handler(request)
 
     @web.middleware
     async def _forms(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Reads a form, and refuses one that is not of this session and of this path."""
-        visit: Visit | None = request.get(VISIT)
-        if request.method != "POST" or visit is None or visit.page is None:
+        context: PageContext | None = request.get(CONTEXT)
+        if request.method != "POST" or context is None or context.page is None:
             return await handler(request)
         if not _is_form(request):
-            return _error_page(visit, 415, "encoding")
-        if not visit.page.uploads or request.content_type != "multipart/form-data":
-            bytes_max = FIELDS_BYTES_MAX if visit.who is not None else STRANGERS_BYTES_MAX
-            visit.form = MultiDictProxy(await fields(request[REQUEST], bytes_max))
-            return await self._sent(visit, request, handler)
-        assert visit.who is not None
-        with self._uploads.place(visit.who.actor) as has_place:
+            return _error_page(context, 415, "encoding")
+        if not context.page.uploads or request.content_type != "multipart/form-data":
+            bytes_max = FIELDS_BYTES_MAX if context.session.who is not None else STRANGERS_BYTES_MAX
+            context.form = MultiDictProxy(await fields(request[REQUEST], bytes_max))
+            return await self._sent(context, request, handler)
+        with self._uploads.place(context.session.person.actor) as has_place:
             if not has_place:
-                return _error_page(visit, 503, "busy")
-            form_fields, visit.uploads = await begin(request[REQUEST], visit.page.uploads)
-            visit.form = MultiDictProxy(form_fields)
-            return await self._sent(visit, request, handler)
+                return _error_page(context, 503, "busy")
+            form_fields, context.uploads = await begin(request[REQUEST], context.page.uploads)
+            context.form = MultiDictProxy(form_fields)
+            return await self._sent(context, request, handler)
 
-    async def _sent(self, visit: Visit, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _sent(self, context: PageContext, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The answer to a form whose fields are read."""
-        if not acts.is_act(visit.form.get("act", ""), visit.secret, request.path):
-            return _error_page(visit, 403, "form")
-        refused = await confirming.confirm(visit) if confirming.is_sent(visit) else None
+        if not form_tokens.is_valid(context.form.get(form_tokens.FIELD, ""), context.session.secret, request.path):
+            return _error_page(context, 403, "form")
+        refused = await confirming.confirm(context) if confirming.is_sent(context) else None
         return refused or await handler(request)
 
     def _is_own(self, request: web.Request) -> bool:
@@ -346,10 +338,10 @@ def pattern(path: str) -> str:
 
 def _runner(page: Page) -> Handler:
     async def run(request: web.Request) -> web.StreamResponse:
-        visit = request[VISIT]
-        response = await page.run(visit)
-        if page.panel and not visit.is_part and isinstance(response, web.Response) and response.status == 200:
-            return visit.render("panel.html", panel=Markup(response.text), here="")  # noqa: S704 - a template made it
+        context = request[CONTEXT]
+        response = await page.run(context)
+        if page.panel and not context.is_part and isinstance(response, web.Response) and response.status == 200:
+            return context.render("panel.html", panel=Markup(response.text), here="")  # noqa: S704 - a template made it
         return response
 
     run.page = page  # type: ignore[attr-defined]
@@ -361,28 +353,29 @@ def _page_of(request: web.Request) -> Page | None:
     return page
 
 
-def _too_large(visit: Visit, error: web.HTTPException) -> str:
+def _too_large(context: PageContext, error: web.HTTPException) -> str:
     """How much a page takes, where that was too little; otherwise nothing."""
-    if not isinstance(error, web.HTTPRequestEntityTooLarge) or visit.page is None:
+    if not isinstance(error, web.HTTPRequestEntityTooLarge) or context.page is None:
         return ""
-    files = f", {visit.page.uploads // 1_000_000} MB with its files" if visit.page.uploads else ""
-    fields_max = FIELDS_BYTES_MAX if visit.who is not None else STRANGERS_BYTES_MAX
+    files = f", {context.page.uploads // 1_000_000} MB with its files" if context.page.uploads else ""
+    fields_max = FIELDS_BYTES_MAX if context.session.who is not None else STRANGERS_BYTES_MAX
     return f"Nothing was changed. A form may have {fields_max // 1024} KB of text{files}."
 
 
-def _not_for(visit: Visit, page: Page) -> web.Response:
+def _not_for(context: PageContext, page: Page) -> web.Response:
     """The answer to somebody whom a page is not for."""
-    if visit.who is None:
-        why = DISPLACED if visit.was_displaced else ""
+    if context.session.who is None:
+        why = DISPLACED if context.session.was_displaced else ""
         if page.method == "POST":
-            return _error_page(visit, 401, "signed_out", why)
-        wanted_path = visit.request.rel_url.raw_path_qs
-        if visit.was_displaced:
-            visit.cookies[SESSION_COOKIE] = "", 0  # it is told once
-        return visit.redirect("/sign-in" + (f"?next={quote(wanted_path, safe='/')}" if wanted_path != "/" else ""), why)
+            return _error_page(context, 401, "signed_out", why)
+        wanted_path = context.request.rel_url.raw_path_qs
+        if context.session.was_displaced:
+            context.cookies[SESSION_COOKIE] = "", 0  # it is told once
+        query = f"?next={quote(wanted_path, safe='/')}" if wanted_path != "/" else ""
+        return context.redirect(f"/sign-in{query}", why)
     if NOBODY in page.kinds:  # the sign-in, for one who is signed in
-        return visit.redirect("/")
-    return _error_page(visit, 403, "kind")
+        return context.redirect("/")
+    return _error_page(context, 403, "kind")
 
 
 def _is_form(request: web.Request) -> bool:
@@ -399,23 +392,23 @@ async def _not_yet(_request: web.Request) -> None:
     """No `100 Continue` before it is known who asks: it is sent when the body is read."""
 
 
-def _refused(visit: Visit, refusal: Refusal) -> web.Response:
-    if needs_confirmation(refusal) and visit.who is not None and visit.page is not None:
-        return confirming.page(visit)
+def _refused(context: PageContext, refusal: Refusal) -> web.Response:
+    if needs_confirmation(refusal) and context.session.who is not None and context.page is not None:
+        return confirming.page(context)
     if refusal.code == "no_session":
-        visit.end()
-        return _error_page(visit, 401, "signed_out")
-    return _error_page(visit, refusal.status, "not_found" if refusal.status == 404 else "refused", refusal.message)
+        end(context)
+        return _error_page(context, 401, "signed_out")
+    return _error_page(context, refusal.status, "not_found" if refusal.status == 404 else "refused", refusal.message)
 
 
-def _error_page(visit: Visit, status: int, reason: str, message: str = "") -> web.Response:
+def _error_page(context: PageContext, status: int, reason: str, message: str = "") -> web.Response:
     try:
-        if visit.page is not None and visit.page.panel and visit.is_part:
-            return web.Response(text=visit.missing(message), content_type="text/html", status=status)
-        return visit.render("error.html", status, reason=reason, message=message, here="")
+        if context.page is not None and context.page.panel and context.is_part:
+            return web.Response(text=missing(context, message), content_type="text/html", status=status)
+        return context.render("error.html", status, reason=reason, message=message, here="")
     except Exception:
         log.exception("fault", page="error")
-        return web.Response(status=500, text=f"Something went wrong here. Request {visit.request_id}\n")
+        return web.Response(status=500, text=f"Something went wrong here. Request {context.request_id}\n")
 
 
 def _compress(request: web.Request, response: web.Response) -> None:

@@ -49,7 +49,7 @@ class Files:
     async def save(self, name: str, parts: AsyncIterable[bytes], *, bytes_max: int | None = None) -> bool:
         """Saves a file, which is on the disk when this returns. A process that is killed meanwhile leaves none.
 
-        Returns whether it is new: a file of this name that exists stays as it is, so an act that is sent twice saves
+        Returns whether it is new: a file of this name that exists stays as it is, so an action that is sent twice saves
         once. Raises FileSizeError, and whatever `parts` raises; then nothing is saved.
         """
         place = self._place(name)

@@ -1,13 +1,13 @@
 """The interface at a glance: one line a page. Menus, permissions, 404 and 405, and the walks of the tests come from it.
 
-A `POST` is an act; its page is that of the same area. A page calls only the RPCs of its line. The lines of an area
-stand together. `kit.visit.MENU` has the order of the menu.
+A `POST` is an action; its page is that of the same area. A page calls only the RPCs of its line. The lines of an area
+stand together. `kit.context.MENU` has the order of the menu.
 """
 
 from __future__ import annotations
 
 from console.areas.account import pages as account
-from console.areas.board import acts as board_acts
+from console.areas.board import actions as board_actions
 from console.areas.board import endings, forgetting, notices_and_move_ins
 from console.areas.board import pages as board
 from console.areas.company import audit
@@ -17,7 +17,7 @@ from console.areas.entry import pages as entry
 from console.areas.events import pages as events
 from console.areas.home import pages as home
 from console.areas.imports import pages as imports
-from console.areas.inspections import acts as inspecting
+from console.areas.inspections import actions as inspection_actions
 from console.areas.inspections import pages as inspections
 from console.areas.inspections import walking
 from console.areas.keys import pages as keys
@@ -32,20 +32,22 @@ from console.areas.places import assets, places, properties, units
 from console.areas.places import forms as place_forms
 from console.areas.places import picking as places_picking
 from console.areas.search import pages as search
-from console.areas.tickets import acts, opening
+from console.areas.tickets import actions as ticket_actions
+from console.areas.tickets import opening
 from console.areas.tickets import pages as tickets
 from console.areas.tickets import photos as ticket_photos
 from console.areas.tickets import texts as ticket_texts
-from console.areas.upkeep import acts as maintaining
+from console.areas.upkeep import actions as upkeep_actions
 from console.areas.upkeep import pages as upkeep
-from console.areas.vendors import acts as vendor_acts
+from console.areas.vendors import actions as vendor_actions
 from console.areas.vendors import pages as vendors
 from console.areas.vendors import picking as vendors_picking
-from console.areas.webhooks import acts as hooks
+from console.areas.webhooks import actions as webhook_actions
 from console.areas.webhooks import deliveries, endpoint
 from console.areas.webhooks import pages as webhooks
 from console.kit import photos
-from console.kit.visit import ADMINISTRATORS, EVERYBODY, NOBODY, PEOPLE, STAFF, Page
+from console.kit.browser_session import ADMINISTRATORS, EVERYBODY, NOBODY, PEOPLE, STAFF
+from console.kit.context import Page
 
 STRANGERS, STAFF_ALONE = frozenset({NOBODY}), frozenset({STAFF})
 MAINTENANCE, PORTFOLIO, INTEGRATIONS, COMPANY = "Maintenance", "Portfolio", "Integrations", "Company"
@@ -71,16 +73,18 @@ PAGES = (
     Page("GET", "/tickets/new", opening.show_new, PEOPLE, (opening.PLACE, opening.SEARCH)),
     Page("POST", "/tickets/new", opening.open_ticket, PEOPLE, (opening.OPEN, opening.SEARCH)),
     Page("GET", opening.ALIKE_PATH, opening.alike, PEOPLE, (opening.SEARCH,), panel="Tickets"),
-    Page("GET", acts.ASSIGN_PATH, acts.show_assign_several, PEOPLE, (acts.SEVERAL,)),
-    Page("POST", acts.ASSIGN_PATH, acts.assign_several, PEOPLE, (acts.SEVERAL, acts.ASSIGN)),
+    Page("GET", ticket_actions.ASSIGN_PATH, ticket_actions.show_assign_several, PEOPLE, (ticket_actions.SEVERAL,)),
+    Page("POST", ticket_actions.ASSIGN_PATH, ticket_actions.assign_several, PEOPLE,
+         (ticket_actions.SEVERAL, ticket_actions.ASSIGN)),
     Page("GET", "/tickets/{ticket_id}", tickets.show_ticket, PEOPLE, tickets.SHOWS),
-    Page("POST", "/tickets/{ticket_id}/comment", tickets.comment, PEOPLE, (acts.COMMENT, *tickets.SHOWS)),
-    Page("POST", "/tickets/{ticket_id}/status", tickets.move, PEOPLE, (acts.STATUS, *tickets.SHOWS)),
-    Page("POST", "/tickets/{ticket_id}/take", acts.take, STAFF_ALONE, (acts.ASSIGN,)),
-    Page("GET", "/tickets/{ticket_id}/assign", acts.show_assign, PEOPLE, (acts.GET,)),
-    Page("POST", "/tickets/{ticket_id}/assign", acts.assign, PEOPLE, (acts.GET, acts.ASSIGN)),
-    Page("GET", "/tickets/{ticket_id}/edit", acts.show_edit, PEOPLE, (acts.GET,)),
-    Page("POST", "/tickets/{ticket_id}/edit", acts.edit, PEOPLE, (acts.GET, acts.UPDATE)),
+    Page("POST", "/tickets/{ticket_id}/comment", tickets.comment, PEOPLE, (ticket_actions.COMMENT, *tickets.SHOWS)),
+    Page("POST", "/tickets/{ticket_id}/status", tickets.move, PEOPLE, (ticket_actions.STATUS, *tickets.SHOWS)),
+    Page("POST", "/tickets/{ticket_id}/take", ticket_actions.take, STAFF_ALONE, (ticket_actions.ASSIGN,)),
+    Page("GET", "/tickets/{ticket_id}/assign", ticket_actions.show_assign, PEOPLE, (ticket_actions.GET,)),
+    Page("POST", "/tickets/{ticket_id}/assign", ticket_actions.assign, PEOPLE,
+         (ticket_actions.GET, ticket_actions.ASSIGN)),
+    Page("GET", "/tickets/{ticket_id}/edit", ticket_actions.show_edit, PEOPLE, (ticket_actions.GET,)),
+    Page("POST", "/tickets/{ticket_id}/edit", ticket_actions.edit, PEOPLE, (ticket_actions.GET, ticket_actions.UPDATE)),
     Page("GET", "/tickets/panel", tickets.panel, PEOPLE, tickets.PARTS, panel="Tickets"),
     Page("GET", "/tickets/home", tickets.home, PEOPLE, tickets.LISTS, panel="Tickets"),
     Page("GET", "/tickets/found", tickets.search_hits, PEOPLE, (tickets.SEARCH,), panel="Tickets"),
@@ -101,13 +105,15 @@ PAGES = (
     Page("GET", "/turn-tasks/{task_id}", board.show_task, PEOPLE, (board.TASK,)),
     Page("GET", "/units/{unit_id}/transitions", board.show_transitions, PEOPLE,
          (board.RESIDENCIES, board.UNIT, board.CHANGES, board.NAMES)),
-    Page("GET", "/board/units/{unit_id}", board_acts.show_card, PEOPLE, (board.UNIT,)),
-    Page("POST", "/board/units/{unit_id}", board_acts.save_card, PEOPLE, board_acts.PLANS),
-    Page("POST", "/turn-tasks/{task_id}/complete", board_acts.complete_task, PEOPLE,
-         (board_acts.COMPLETE_TASK, board.TASK)),
-    Page("POST", "/turn-tasks/{task_id}/cancel", board_acts.cancel_task, PEOPLE, (board_acts.CANCEL_TASK, board.TASK)),
-    Page("GET", "/turn-tasks/{task_id}/change", board_acts.show_change, PEOPLE, (board.TASK,)),
-    Page("POST", "/turn-tasks/{task_id}/change", board_acts.change_task, PEOPLE, (board_acts.UPDATE_TASK, board.TASK)),
+    Page("GET", "/board/units/{unit_id}", board_actions.show_card, PEOPLE, (board.UNIT,)),
+    Page("POST", "/board/units/{unit_id}", board_actions.save_card, PEOPLE, board_actions.PLANS),
+    Page("POST", "/turn-tasks/{task_id}/complete", board_actions.complete_task, PEOPLE,
+         (board_actions.COMPLETE_TASK, board.TASK)),
+    Page("POST", "/turn-tasks/{task_id}/cancel", board_actions.cancel_task, PEOPLE,
+         (board_actions.CANCEL_TASK, board.TASK)),
+    Page("GET", "/turn-tasks/{task_id}/change", board_actions.show_change, PEOPLE, (board.TASK,)),
+    Page("POST", "/turn-tasks/{task_id}/change", board_actions.change_task, PEOPLE,
+         (board_actions.UPDATE_TASK, board.TASK)),
     Page("GET", "/units/{unit_id}/notice", notices_and_move_ins.show_notice, PEOPLE, (board.UNIT,)),
     Page("POST", "/units/{unit_id}/notice", notices_and_move_ins.add_notice, PEOPLE,
          (notices_and_move_ins.NOTICE, board.UNIT)),
@@ -136,28 +142,31 @@ PAGES = (
          panel="Inspections"),
     Page("GET", "/inspections/{inspection_id}", inspections.show_inspection, PEOPLE,
          inspections.SHOWS_ONE),
-    Page("GET", "/inspections/new", inspecting.show_new, PEOPLE, inspecting.PLANS),
-    Page("POST", "/inspections/new", inspecting.schedule, PEOPLE, (inspecting.SCHEDULE,)),
-    Page("GET", "/inspections/{inspection_id}/edit", inspecting.show_edit, PEOPLE, (inspections.GET,)),
-    Page("POST", "/inspections/{inspection_id}/edit", inspecting.edit, PEOPLE, (inspecting.UPDATE, inspections.GET)),
-    Page("POST", "/inspections/{inspection_id}/start", inspecting.start, PEOPLE, inspecting.STARTS),
-    Page("POST", "/inspections/{inspection_id}/complete", inspecting.complete, PEOPLE, inspecting.COMPLETES),
-    Page("POST", "/inspections/{inspection_id}/cancel", inspecting.cancel, PEOPLE, inspecting.CANCELS),
-    Page("POST", "/inspections/{inspection_id}/rows", inspecting.add_row, PEOPLE, inspecting.ADDS_ROW),
-    Page("POST", "/inspections/{inspection_id}/rows/{row_id}/remove", inspecting.remove_row, PEOPLE,
-         inspecting.REMOVES_ROW),
+    Page("GET", "/inspections/new", inspection_actions.show_new, PEOPLE, inspection_actions.PLANS),
+    Page("POST", "/inspections/new", inspection_actions.schedule, PEOPLE, (inspection_actions.SCHEDULE,)),
+    Page("GET", "/inspections/{inspection_id}/edit", inspection_actions.show_edit, PEOPLE, (inspections.GET,)),
+    Page("POST", "/inspections/{inspection_id}/edit", inspection_actions.edit, PEOPLE,
+         (inspection_actions.UPDATE, inspections.GET)),
+    Page("POST", "/inspections/{inspection_id}/start", inspection_actions.start, PEOPLE, inspection_actions.STARTS),
+    Page("POST", "/inspections/{inspection_id}/complete", inspection_actions.complete, PEOPLE,
+         inspection_actions.COMPLETES),
+    Page("POST", "/inspections/{inspection_id}/cancel", inspection_actions.cancel, PEOPLE, inspection_actions.CANCELS),
+    Page("POST", "/inspections/{inspection_id}/rows", inspection_actions.add_row, PEOPLE, inspection_actions.ADDS_ROW),
+    Page("POST", "/inspections/{inspection_id}/rows/{row_id}/remove", inspection_actions.remove_row, PEOPLE,
+         inspection_actions.REMOVES_ROW),
     Page("GET", "/inspections/{inspection_id}/walk", walking.show_walk, PEOPLE, walking.WALKS),
     Page("POST", "/inspections/{inspection_id}/rows/{row_id}/pass", walking.pass_row, PEOPLE, walking.PASSES),
     Page("POST", "/inspections/{inspection_id}/rows/{row_id}/fail", walking.fail_row, PEOPLE, walking.FAILS),
     # upkeep
     Page("GET", upkeep.PATH, upkeep.list_tasks, PEOPLE, upkeep.LISTS, menu=(MAINTENANCE, upkeep.HERE, "wrench")),
     Page("GET", "/pm-tasks/{pm_task_id}", upkeep.show_task, PEOPLE, (upkeep.GET,)),
-    Page("GET", "/pm-tasks/new", maintaining.show_new, PEOPLE),
-    Page("POST", "/pm-tasks/new", maintaining.add, PEOPLE, (maintaining.ADD,)),
-    Page("GET", "/pm-tasks/{pm_task_id}/edit", maintaining.show_edit, PEOPLE, (upkeep.GET,)),
-    Page("POST", "/pm-tasks/{pm_task_id}/edit", maintaining.edit, PEOPLE, (maintaining.UPDATE, upkeep.GET)),
-    Page("POST", "/pm-tasks/{pm_task_id}/complete", maintaining.complete, PEOPLE, (maintaining.COMPLETE, upkeep.GET)),
-    Page("POST", "/pm-tasks/{pm_task_id}/cancel", maintaining.cancel, PEOPLE, (maintaining.CANCEL, upkeep.GET)),
+    Page("GET", "/pm-tasks/new", upkeep_actions.show_new, PEOPLE),
+    Page("POST", "/pm-tasks/new", upkeep_actions.add, PEOPLE, (upkeep_actions.ADD,)),
+    Page("GET", "/pm-tasks/{pm_task_id}/edit", upkeep_actions.show_edit, PEOPLE, (upkeep.GET,)),
+    Page("POST", "/pm-tasks/{pm_task_id}/edit", upkeep_actions.edit, PEOPLE, (upkeep_actions.UPDATE, upkeep.GET)),
+    Page("POST", "/pm-tasks/{pm_task_id}/complete", upkeep_actions.complete, PEOPLE,
+         (upkeep_actions.COMPLETE, upkeep.GET)),
+    Page("POST", "/pm-tasks/{pm_task_id}/cancel", upkeep_actions.cancel, PEOPLE, (upkeep_actions.CANCEL, upkeep.GET)),
     Page("GET", "/pm-tasks/panel", upkeep.panel, PEOPLE, (upkeep.LIST,), panel="Upkeep"),
     Page("GET", "/upkeep/home", upkeep.home, PEOPLE, (upkeep.COUNT,), panel="Upkeep"),
     # notices
@@ -229,21 +238,23 @@ PAGES = (
     Page("GET", "/vendors/found", vendors.search_hits, PEOPLE, (vendors.SEARCH,), panel="Vendors"),
     Page("GET", vendors_picking.PATH, vendors_picking.pick, PEOPLE, vendors_picking.RPCS, panel="Vendors"),
     Page("GET", "/vendors/{vendor_id}", vendors.show_vendor, PEOPLE, (vendors.GET, vendors.NAMES)),
-    Page("GET", "/vendors/new", vendor_acts.show_add, ADMINISTRATORS),
-    Page("POST", "/vendors/new", vendor_acts.add, ADMINISTRATORS, (vendor_acts.ADD,)),
-    Page("GET", "/vendors/{vendor_id}/edit", vendor_acts.show_edit, ADMINISTRATORS, (vendors.GET,)),
-    Page("POST", "/vendors/{vendor_id}/edit", vendor_acts.edit, ADMINISTRATORS, (vendor_acts.UPDATE, vendors.GET)),
-    Page("GET", "/vendors/{vendor_id}/hold", vendor_acts.show_hold, ADMINISTRATORS, (vendors.GET,)),
-    Page("POST", "/vendors/{vendor_id}/hold", vendor_acts.hold, ADMINISTRATORS, (vendor_acts.HOLD, vendors.GET)),
-    Page("GET", "/vendors/{vendor_id}/release", vendor_acts.show_release, ADMINISTRATORS, (vendors.GET,)),
-    Page("POST", "/vendors/{vendor_id}/release", vendor_acts.release, ADMINISTRATORS,
-         (vendor_acts.RELEASE, vendors.GET)),
-    Page("GET", "/vendors/{vendor_id}/insurance", vendor_acts.show_insurance, ADMINISTRATORS, (vendors.GET,)),
-    Page("POST", "/vendors/{vendor_id}/insurance", vendor_acts.insure, ADMINISTRATORS,
-         (vendor_acts.INSURE, vendors.GET)),
-    Page("GET", "/vendors/{vendor_id}/end", vendor_acts.show_end, ADMINISTRATORS, (vendors.GET,)),
-    Page("POST", "/vendors/{vendor_id}/end", vendor_acts.end, ADMINISTRATORS, (vendor_acts.UPDATE, vendors.GET)),
-    Page("POST", "/vendors/{vendor_id}/resume", vendor_acts.resume, ADMINISTRATORS, (vendor_acts.UPDATE, vendors.GET)),
+    Page("GET", "/vendors/new", vendor_actions.show_add, ADMINISTRATORS),
+    Page("POST", "/vendors/new", vendor_actions.add, ADMINISTRATORS, (vendor_actions.ADD,)),
+    Page("GET", "/vendors/{vendor_id}/edit", vendor_actions.show_edit, ADMINISTRATORS, (vendors.GET,)),
+    Page("POST", "/vendors/{vendor_id}/edit", vendor_actions.edit, ADMINISTRATORS,
+         (vendor_actions.UPDATE, vendors.GET)),
+    Page("GET", "/vendors/{vendor_id}/hold", vendor_actions.show_hold, ADMINISTRATORS, (vendors.GET,)),
+    Page("POST", "/vendors/{vendor_id}/hold", vendor_actions.hold, ADMINISTRATORS, (vendor_actions.HOLD, vendors.GET)),
+    Page("GET", "/vendors/{vendor_id}/release", vendor_actions.show_release, ADMINISTRATORS, (vendors.GET,)),
+    Page("POST", "/vendors/{vendor_id}/release", vendor_actions.release, ADMINISTRATORS,
+         (vendor_actions.RELEASE, vendors.GET)),
+    Page("GET", "/vendors/{vendor_id}/insurance", vendor_actions.show_insurance, ADMINISTRATORS, (vendors.GET,)),
+    Page("POST", "/vendors/{vendor_id}/insurance", vendor_actions.insure, ADMINISTRATORS,
+         (vendor_actions.INSURE, vendors.GET)),
+    Page("GET", "/vendors/{vendor_id}/end", vendor_actions.show_end, ADMINISTRATORS, (vendors.GET,)),
+    Page("POST", "/vendors/{vendor_id}/end", vendor_actions.end, ADMINISTRATORS, (vendor_actions.UPDATE, vendors.GET)),
+    Page("POST", "/vendors/{vendor_id}/resume", vendor_actions.resume, ADMINISTRATORS,
+         (vendor_actions.UPDATE, vendors.GET)),
     # people
     Page("GET", people.PATH, people.list_staff, PEOPLE, (people.LIST,), menu=(PORTFOLIO, people.HERE, "people")),
     Page("GET", "/people/found", people.search_hits, PEOPLE, (people.LIST,), panel="Staff"),
@@ -275,24 +286,31 @@ PAGES = (
     Page("GET", webhooks.PATH, webhooks.list_subscriptions, ADMINISTRATORS, webhooks.SHOWS,
          menu=(INTEGRATIONS, webhooks.HERE, "hook")),
     Page("GET", "/webhooks/panel", webhooks.panel, ADMINISTRATORS, (webhooks.LIST,), panel="Endpoints that get it"),
-    Page("GET", "/webhooks/new", hooks.show_create, ADMINISTRATORS),
-    Page("POST", "/webhooks/new", hooks.create, ADMINISTRATORS, (hooks.ADD,)),
+    Page("GET", "/webhooks/new", webhook_actions.show_create, ADMINISTRATORS),
+    Page("POST", "/webhooks/new", webhook_actions.create, ADMINISTRATORS, (webhook_actions.ADD,)),
     Page("GET", "/webhooks/{sub_id}", endpoint.show_endpoint, ADMINISTRATORS, endpoint.SHOWS),
-    Page("POST", "/webhooks/{sub_id}/test", hooks.test, ADMINISTRATORS, (hooks.TEST, *endpoint.SHOWS)),
-    Page("GET", "/webhooks/{sub_id}/change", hooks.show_change, ADMINISTRATORS, (endpoint.GET,)),
-    Page("POST", "/webhooks/{sub_id}/change", hooks.change, ADMINISTRATORS, (hooks.CHANGE, endpoint.GET)),
-    Page("GET", "/webhooks/{sub_id}/pause", hooks.show_pause, ADMINISTRATORS, (endpoint.GET,)),
-    Page("POST", "/webhooks/{sub_id}/pause", hooks.pause, ADMINISTRATORS, (hooks.PAUSE, endpoint.GET)),
-    Page("POST", "/webhooks/{sub_id}/resume", hooks.resume, ADMINISTRATORS, (hooks.RESUME,)),
-    Page("GET", "/webhooks/{sub_id}/rotate", hooks.show_rotate, ADMINISTRATORS, (endpoint.GET,)),
-    Page("POST", "/webhooks/{sub_id}/rotate", hooks.rotate, ADMINISTRATORS, (hooks.ROTATE, endpoint.GET)),
-    Page("GET", "/webhooks/{sub_id}/signature", hooks.show_check, ADMINISTRATORS, (endpoint.GET,)),
-    Page("POST", "/webhooks/{sub_id}/signature", hooks.check, ADMINISTRATORS, (hooks.CHECK, endpoint.GET)),
-    Page("GET", "/webhooks/{sub_id}/retry", hooks.show_retry, ADMINISTRATORS, hooks.RETRIES),
-    Page("POST", "/webhooks/{sub_id}/retry", hooks.retry, ADMINISTRATORS, (hooks.RETRY, *hooks.RETRIES)),
-    Page("GET", "/webhooks/{sub_id}/delete", hooks.show_delete, ADMINISTRATORS, (endpoint.GET, endpoint.COUNT)),
-    Page("POST", "/webhooks/{sub_id}/delete", hooks.delete, ADMINISTRATORS,
-         (hooks.REMOVE, endpoint.GET, endpoint.COUNT)),
+    Page("POST", "/webhooks/{sub_id}/test", webhook_actions.test, ADMINISTRATORS,
+         (webhook_actions.TEST, *endpoint.SHOWS)),
+    Page("GET", "/webhooks/{sub_id}/change", webhook_actions.show_change, ADMINISTRATORS, (endpoint.GET,)),
+    Page("POST", "/webhooks/{sub_id}/change", webhook_actions.change, ADMINISTRATORS,
+         (webhook_actions.CHANGE, endpoint.GET)),
+    Page("GET", "/webhooks/{sub_id}/pause", webhook_actions.show_pause, ADMINISTRATORS, (endpoint.GET,)),
+    Page("POST", "/webhooks/{sub_id}/pause", webhook_actions.pause, ADMINISTRATORS,
+         (webhook_actions.PAUSE, endpoint.GET)),
+    Page("POST", "/webhooks/{sub_id}/resume", webhook_actions.resume, ADMINISTRATORS, (webhook_actions.RESUME,)),
+    Page("GET", "/webhooks/{sub_id}/rotate", webhook_actions.show_rotate, ADMINISTRATORS, (endpoint.GET,)),
+    Page("POST", "/webhooks/{sub_id}/rotate", webhook_actions.rotate, ADMINISTRATORS,
+         (webhook_actions.ROTATE, endpoint.GET)),
+    Page("GET", "/webhooks/{sub_id}/signature", webhook_actions.show_check, ADMINISTRATORS, (endpoint.GET,)),
+    Page("POST", "/webhooks/{sub_id}/signature", webhook_actions.check, ADMINISTRATORS,
+         (webhook_actions.CHECK, endpoint.GET)),
+    Page("GET", "/webhooks/{sub_id}/retry", webhook_actions.show_retry, ADMINISTRATORS, webhook_actions.RETRIES),
+    Page("POST", "/webhooks/{sub_id}/retry", webhook_actions.retry, ADMINISTRATORS,
+         (webhook_actions.RETRY, *webhook_actions.RETRIES)),
+    Page("GET", "/webhooks/{sub_id}/delete", webhook_actions.show_delete, ADMINISTRATORS,
+         (endpoint.GET, endpoint.COUNT)),
+    Page("POST", "/webhooks/{sub_id}/delete", webhook_actions.delete, ADMINISTRATORS,
+         (webhook_actions.REMOVE, endpoint.GET, endpoint.COUNT)),
     # Deliveries and events
     Page("GET", "/webhooks/{sub_id}/deliveries", deliveries.list_deliveries, ADMINISTRATORS,
          (*deliveries.TABLE, deliveries.SUBSCRIPTION)),

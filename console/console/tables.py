@@ -14,7 +14,7 @@ job = sa.Table(
     metadata,
     sa.Column("id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
     sa.Column("company_id", sa.BigInteger, nullable=False),
-    # The act of the form that brought the file: a form that is sent twice makes one job.
+    # The token of the form that brought the file: a form that is sent twice makes one job.
     sa.Column("act", sa.Text, nullable=False),
     sa.Column("person", sa.Text, nullable=False),
     sa.Column("file_name", sa.Text, nullable=False),

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from console.kit.visit import SESSION_COOKIE
+from console.kit.signing_in import SESSION_COOKIE
 
 
 @dataclass

@@ -22,7 +22,7 @@ import pytest
 
 from chassis.auth.identity import TokenSigner
 from console.kit.serving import SIZES
-from console.kit.visit import SESSION_COOKIE
+from console.kit.signing_in import SESSION_COOKIE
 from testkit.hostile import (
     BYTES_OF_A_CONNECTION,
     CONNECTIONS,

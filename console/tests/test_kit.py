@@ -17,12 +17,14 @@ from multidict import MultiDict, MultiDictProxy
 from chassis.refusals import Refusal
 from console.areas.company.audit import changes_of, merged, next_cursor, read_cursor
 from console.areas.keys.pages import usage_by_key
-from console.kit import acts, charts, csv_files, links, times
+from console.kit import charts, csv_files, flash, form_tokens, links, times
+from console.kit.browser_session import ADMINISTRATORS, EVERYBODY, NOBODY, BrowserSession
+from console.kit.context import Page, PageContext, Site
 from console.kit.forms import TEXT_CHARACTERS_MAX, Edit, Field, Form
 from console.kit.live import Live, address, matching, topics_of
+from console.kit.panels import include
 from console.kit.statics import Statics
 from console.kit.templating import environment
-from console.kit.visit import ADMINISTRATORS, EVERYBODY, NOBODY, Page, Site, Visit
 from console.pages import PAGES
 from makeready.catalog.v1 import inspection_commands_pb2 as inspections_pb
 from makeready.catalog.v1 import meter_commands_pb2, place_commands_pb2
@@ -35,30 +37,32 @@ from .stubs import NOW, ago
 NEW_YORK = zoneinfo.ZoneInfo("America/New_York")
 
 
-def test_an_act_is_of_its_session_and_path_alone() -> None:
-    act = acts.new_act("session", "/keys/new")
-    assert acts.is_act(act, "session", "/keys/new") and act != acts.new_act("session", "/keys/new")
+def test_a_form_token_is_of_its_session_and_path_alone() -> None:
+    token = form_tokens.new_token("session", "/keys/new")
+    assert form_tokens.is_valid(token, "session", "/keys/new") and token != form_tokens.new_token(
+        "session", "/keys/new"
+    )
     for secret, path in (("other", "/keys/new"), ("session", "/keys"), ("", "/keys/new"), ("session", "/keys/new/")):
-        assert not acts.is_act(act, secret, path)
+        assert not form_tokens.is_valid(token, secret, path)
 
 
 @given(st.text(max_size=60))
-def test_no_text_is_an_act_by_chance(text: str) -> None:
-    assert not acts.is_act(text, "session", "/")
+def test_no_text_is_a_form_token_by_chance(text: str) -> None:
+    assert not form_tokens.is_valid(text, "session", "/")
 
 
 def test_one_value_has_one_text() -> None:
-    act = acts.new_act("s", "/")
+    token = form_tokens.new_token("s", "/")
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    assert [letter for letter in letters if acts.is_act(act[:-1] + letter, "s", "/")] == [act[-1]]
+    assert [letter for letter in letters if form_tokens.is_valid(token[:-1] + letter, "s", "/")] == [token[-1]]
 
 
 @given(st.text(max_size=200))
-def test_a_sealed_text_is_read_by_its_session_alone(text: str) -> None:
-    value = acts.sealed(text, "session")
-    assert acts.unsealed(value, "session") == text
-    assert acts.unsealed(value, "other") == "" and acts.unsealed(value + "x", "session") == ""
-    assert acts.unsealed(text, "session") == ""
+def test_a_flash_message_is_read_by_its_session_alone(text: str) -> None:
+    value = flash.sealed(text, "session")
+    assert flash.unsealed(value, "session") == text
+    assert flash.unsealed(value, "other") == "" and flash.unsealed(value + "x", "session") == ""
+    assert flash.unsealed(text, "session") == ""
 
 
 @given(st.text(max_size=40))
@@ -331,25 +335,25 @@ def _page(path: str, run: Any, kinds: frozenset[str] = EVERYBODY, panel: str = "
 async def test_what_a_page_includes_can_change_nothing_of_it() -> None:
     """Whatever a panel does, the page gets its HTML, its only hit, or the sentence that it is missing."""
 
-    async def shows(visit: Visit) -> web.StreamResponse:
-        visit.cookies["theft"] = "x", None
-        return web.Response(text=f"<p>{visit.query['unit_id']} at {visit.address}, {visit.is_part}</p>")
+    async def shows(context: PageContext) -> web.StreamResponse:
+        context.cookies["theft"] = "x", None
+        return web.Response(text=f"<p>{context.query['unit_id']} at {context.address}, {context.is_part}</p>")
 
-    async def leads(visit: Visit) -> web.StreamResponse:
-        return visit.redirect(visit.query["to"], "said")
+    async def leads(context: PageContext) -> web.StreamResponse:
+        return context.redirect(context.query["to"], "said")
 
-    async def fails(_visit: Visit) -> web.StreamResponse:
+    async def fails(_context: PageContext) -> web.StreamResponse:
         raise ZeroDivisionError
 
-    async def finds_nothing(_visit: Visit) -> web.StreamResponse:
+    async def finds_nothing(_context: PageContext) -> web.StreamResponse:
         raise Refusal(404, "not_found", "No <unit> with that id.")
 
-    async def hangs(_visit: Visit) -> web.StreamResponse:
+    async def hangs(_context: PageContext) -> web.StreamResponse:
         await asyncio.sleep(60)
         raise AssertionError
 
-    async def loops(visit: Visit) -> web.StreamResponse:
-        await visit.include("/loops")
+    async def loops(context: PageContext) -> web.StreamResponse:
+        await include(context, "/loops")
         raise SystemExit
 
     pages = [
@@ -359,21 +363,22 @@ async def test_what_a_page_includes_can_change_nothing_of_it() -> None:
     nothing: Any = None
     fixed = (environment(Statics()), Statics(), pages, lambda: NOW, Live(None), nothing)
     site = Site("http://x", "", nothing, nothing, *fixed)
-    visit = Visit(make_mocked_request("GET", "/units/17?a=1"), site, _page("/units/{unit_id}", shows, panel=""), "id")
-    assert visit.kind == NOBODY
-    included = await visit.include("/shows", unit_id=17, empty=None)
+    page, session = _page("/units/{unit_id}", shows, panel=""), BrowserSession(lambda: NOW)
+    context = PageContext(make_mocked_request("GET", "/units/17?a=1"), site, page, "id", session)
+    assert context.session.kind == NOBODY
+    included = await include(context, "/shows", unit_id=17, empty=None)
     assert (included.html, included.ok, bool(included)) == ("<p>17 at /shows?unit_id=17, True</p>", True, True)
-    assert (await visit.include("/leads", to="/tickets/4")).location == "/tickets/4"
-    assert (await visit.include("/leads", to="//evil.example")).location == "/"
+    assert (await include(context, "/leads", to="/tickets/4")).location == "/tickets/4"
+    assert (await include(context, "/leads", to="//evil.example")).location == "/"
     for path in ("/nowhere", "/other"):
-        empty = await visit.include(path)
+        empty = await include(context, path)
         assert not empty and empty.ok
     for path in ("/fails", "/loops", "/hangs"):
-        missing = await visit.include(path, unit_id=17)
+        missing = await include(context, path, unit_id=17)
         assert not missing.ok and "Things can&#39;t be shown right now." in missing.html
         assert f'hx-get="{path}?unit_id=17"' in missing.html and 'href="/units/17?a=1"' in missing.html
-    assert "No &lt;unit&gt; with that id." in (await visit.include("/404")).html
-    assert visit.cookies == {} and visit.query == {"a": "1"} and not visit.is_part
+    assert "No &lt;unit&gt; with that id." in (await include(context, "/404")).html
+    assert context.cookies == {} and context.query == {"a": "1"} and not context.is_part
 
 
 def test_a_hint_is_about_a_record_and_about_its_kind() -> None:

@@ -16,7 +16,9 @@ from aiohttp import web
 from chassis.http.port import GRACE_SECONDS
 from console import pages
 from console.kit import turns, uploads
-from console.kit.visit import EVERYBODY, PEOPLE, SESSION_COOKIE, Page, Visit
+from console.kit.browser_session import EVERYBODY, PEOPLE
+from console.kit.context import Page, PageContext
+from console.kit.signing_in import SESSION_COOKIE
 from testkit.patience import comes_true
 
 from .browsing import Browser
@@ -151,11 +153,11 @@ class Made:
         self.for_strangers = 0
         self.meanwhile: list[int] = []
 
-    async def for_stranger(self, _visit: Visit) -> web.StreamResponse:
+    async def for_stranger(self, _context: PageContext) -> web.StreamResponse:
         self.for_strangers += 1
         return web.Response(text="made")
 
-    async def for_person(self, _visit: Visit) -> web.StreamResponse:
+    async def for_person(self, _context: PageContext) -> web.StreamResponse:
         before = self.for_strangers
         for _ in range(HOPS):  # as a page that asks services
             await asyncio.sleep(0)

@@ -17,7 +17,9 @@ from playwright.async_api import Browser as Chromium
 
 from console import pages
 from console.kit import live
-from console.kit.visit import PEOPLE, SESSION_COOKIE, Page, Visit
+from console.kit.browser_session import PEOPLE
+from console.kit.context import Page, PageContext
+from console.kit.signing_in import SESSION_COOKIE
 from makeready_local.nats import Nats
 from testkit.nats_users import nats_url_of
 from testkit.plugin import embedded_nats
@@ -30,16 +32,18 @@ __all__ = ["chromium"]
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SECONDS = 60
 TEMPLATE = """{% extends 'base.html' %}{% block title %}Ticket{% endblock %}{% block main %}<h1>Ticket</h1>
-<section {{ visit.live('ticket', 'ticket-41') }}><p id="comments">{{ comments|join(' / ') }}</p>
+<section {{ context.live_region('ticket', 'ticket-41') }}><p id="comments">{{ comments|join(' / ') }}</p>
 <details id="more"><summary>More</summary>hidden</details><form method="post" action="/account/theme">
 <label for="said">Comment</label><textarea id="said" name="said"></textarea><button>Say</button></form></section>
 {% endblock %}"""
 COMMENTS: list[str] = []
 
 
-async def _ticket(visit: Visit) -> Any:
-    template = visit.site.templates.from_string(TEMPLATE)
-    text = template.render(visit=visit, who=visit.who, wall=visit.wall, flash="", here="", comments=COMMENTS)
+async def _ticket(context: PageContext) -> Any:
+    template = context.site.templates.from_string(TEMPLATE)
+    text = template.render(
+        context=context, who=context.session.who, wall=context.wall, flash="", here="", comments=COMMENTS
+    )
     return web.Response(text=text, content_type="text/html")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chassis.auth.rpcs import services_of
-from console.kit.visit import PEOPLE
+from console.kit.browser_session import PEOPLE
 from console.pages import PAGES
 from makeready.common.v1 import options_pb2
 

@@ -11,7 +11,7 @@ import pytest
 from chassis.auth.identity import ADMINISTRATOR, REUSE_SECONDS, Identity
 from console.kit.calls import CALL_SECONDS
 from console.kit.sessions import SESSION_SECONDS, TOKEN_SECONDS
-from console.kit.visit import KNOWN_COOKIE, SESSION_COOKIE, VISITOR_COOKIE
+from console.kit.signing_in import KNOWN_COOKIE, SESSION_COOKIE, VISITOR_COOKIE
 
 from .browsing import Browser
 from .stubs import CODE, PASSWORD, Stubs

@@ -16,8 +16,12 @@ from chassis.refusals import Refusal
 from console.app import CSP
 from console.areas.company.audit import HAPPENED
 from console.areas.home import pages as home
-from console.kit import acts
-from console.kit.visit import ADMINISTRATOR, MENU, NOBODY, SESSION_COOKIE, STAFF, VISITOR_COOKIE, Included, Page
+from console.kit import form_tokens
+from console.kit.browser_session import ADMINISTRATOR, NOBODY, STAFF
+from console.kit.context import Page
+from console.kit.navigation import MENU
+from console.kit.panels import Included
+from console.kit.signing_in import SESSION_COOKIE, VISITOR_COOKIE
 from console.pages import PAGES
 from makeready.identity.v1 import identity_pb2
 from testkit.patience import PATIENCE_SECONDS, eventually
@@ -165,7 +169,7 @@ async def act(browser: Browser, path: str) -> str:
     """A fresh value of the field `act`, as a page would have it."""
     if SESSION_COOKIE not in browser.cookies and VISITOR_COOKIE not in browser.cookies:
         await browser.get("/sign-in")
-    return acts.new_act(browser.cookies.get(SESSION_COOKIE) or browser.cookies[VISITOR_COOKIE], path)
+    return form_tokens.new_token(browser.cookies.get(SESSION_COOKIE) or browser.cookies[VISITOR_COOKIE], path)
 
 
 async def ask(browser: Browser, page: Page) -> int:

@@ -302,16 +302,16 @@ class Jobs:
     # What people do
 
     async def add(self, **values: Any) -> int:
-        """A new job, whose file is read next; the id of an earlier one with the same act."""
+        """A new job, whose file is read next; the id of an earlier one of the same form."""
         job_id: int | None = await self.database.value(_NEW, **values)
         if job_id is None:
             job_id = await self.database.value(_BY_ACT, company_id=values["company_id"], act=values["act"])
         assert job_id is not None
         return job_id
 
-    async def of_act(self, company_id: int, act: str) -> int | None:
-        """The job that an act has made."""
-        job_id: int | None = await self.database.value(_BY_ACT, company_id=company_id, act=act)
+    async def of_form(self, company_id: int, token: str) -> int | None:
+        """The job that a form has made. token: its form token."""
+        job_id: int | None = await self.database.value(_BY_ACT, company_id=company_id, act=token)
         return job_id
 
     async def find(self, company_id: int, job_id: int) -> Job | None:

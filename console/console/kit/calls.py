@@ -16,8 +16,8 @@ from chassis.refusals import Refusal
 from console.kit.sessions import Sessions
 
 CALL_SECONDS = 5.0
-ACT_SECONDS = 15.0
-"""Some acts send a webhook and wait for its receiver."""
+ACTION_SECONDS = 15.0
+"""Some actions send a webhook and wait for its receiver."""
 PANEL_SECONDS = 1.5
 GATEWAY = "gateway"
 
@@ -27,16 +27,16 @@ Value = TypeVar("Value")
 @functools.cache
 def contract(rpc: str) -> MethodDescriptor:
     """The RPC that pages.py spells `webhooks.DeliveriesService/ListDeliveries`."""
-    context, _, path = rpc.partition(".")
+    bounded_context, _, path = rpc.partition(".")
     service, _, method = path.partition("/")
-    return services_of(f"makeready.{context}.v1")[service].methods_by_name[method]
+    return services_of(f"makeready.{bounded_context}.v1")[service].methods_by_name[method]
 
 
 def service_of(rpc: str) -> str:
     """The service that serves an RPC of a context's own contract."""
-    context = rpc.partition(".")[0]
-    assert context != "common", f"every service serves {rpc}: name one"
-    return GATEWAY if context == "identity" else f"svc-{context}"
+    bounded_context = rpc.partition(".")[0]
+    assert bounded_context != "common", f"every service serves {rpc}: name one"
+    return GATEWAY if bounded_context == "identity" else f"svc-{bounded_context}"
 
 
 class Calls:

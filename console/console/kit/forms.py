@@ -84,7 +84,7 @@ class Form:
     def read(self, sent: MultiDictProxy[str]) -> bool:
         """Writes what was sent into the message. Returns whether all of it could be read; else `errors` say what.
 
-        A form that was sent by the button of a picker is no act: it has no errors, and the answer is False.
+        A form that was sent by the button of a picker is no action: it has no errors, and the answer is False.
         """
         self.errors, self.fault, self.is_finding = {}, "", FIND in sent
         for name, field in self.fields.items():

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
 
 from chassis.refusals import Refusal
-from console.kit.visit import Visit
 
 PAGE_ROWS, CSV_ROWS = 50, 200
 CSV_ROWS_MAX = 5000
 WORDS_MAX = 200
 
 
-def number(visit: Visit, name: str) -> int | None:
+def number(query: Mapping[str, str], name: str) -> int | None:
     """An id in the address; None without one, or for a text that is no id."""
-    text = visit.query.get(name, "")
+    text = query.get(name, "")
     value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
     return value if 0 < value < 2**63 else None
 
 
-def chosen(visit: Visit, name: str, allowed: Collection[str]) -> str:
+def chosen(query: Mapping[str, str], name: str, allowed: Collection[str]) -> str:
     """A value in the address that is one of those allowed; else ""."""
-    value = visit.query.get(name, "")
+    value = query.get(name, "")
     return value if value in allowed else ""
 
 
-def words(visit: Visit) -> str:
+def words(query: Mapping[str, str]) -> str:
     """The words that the person looks for."""
-    return visit.query.get("q", "").strip()[:WORDS_MAX]
+    return query.get("q", "").strip()[:WORDS_MAX]
 
 
 async def every(page: Callable[[int], Awaitable[tuple[Sequence[Any], int]]]) -> list[Any]:

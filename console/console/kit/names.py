@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from console.kit.visit import Visit
+from console.kit.rpcs import PageRpcs
 from makeready.identity.v1 import actors_pb2
 
 RPC = "identity.ActorsService/BatchGetActors"
@@ -45,10 +45,10 @@ class Names:
         return Actor(name, "operator" if actor == "operator" else "service")
 
 
-async def names_of(visit: Visit, actors: Iterable[str]) -> Names:
+async def names_of(rpcs: PageRpcs, actors: Iterable[str]) -> Names:
     """One call for all; where it fails, the actors stand as the records spell them. The page's line lists RPC."""
     spelled = sorted({actor for actor in actors if ":" in actor})[:ACTORS_MAX]
     if not spelled:
         return Names({})
-    response = await visit.panel(RPC, actors_pb2.BatchGetActorsRequest(actors=spelled))
+    response = await rpcs.panel(RPC, actors_pb2.BatchGetActorsRequest(actors=spelled))
     return Names({named.actor: named for named in response.actors} if response.ok else {})

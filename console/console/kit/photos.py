@@ -23,8 +23,8 @@ from aiohttp import web
 
 from console import decoding
 from console.files import Files, one_part, whole
+from console.kit.context import PageContext
 from console.kit.uploads import Upload
-from console.kit.visit import Visit
 
 PREFIX = "/files/"
 ACCEPT = "image/jpeg,image/png,image/webp"
@@ -74,32 +74,32 @@ class Taken:
     is_new: bool = False
 
 
-async def take(visit: Visit) -> AsyncIterator[Taken]:
+async def take(context: PageContext) -> AsyncIterator[Taken]:
     """Stores the photos of the form that was sent, one after the other. The same form sent again has the same
-    addresses: each photo's is made of the form's act, which nobody else knows. Raises UploadError and
+    addresses: each photo's is made of the form's token, which nobody else knows. Raises UploadError and
     FilesUnavailable."""
     place = 0
-    async for upload in visit.uploads:
+    async for upload in context.uploads:
         if place < AT_ONCE_MAX:
-            yield await _taken(visit, upload, place)
+            yield await _taken(context, upload, place)
         else:
             yield Taken(place, upload.name, refused=_WHY["many"])
         place += 1
 
 
-async def _taken(visit: Visit, upload: Upload, place: int) -> Taken:
+async def _taken(context: PageContext, upload: Upload, place: int) -> Taken:
     try:
         pictures = await decoded(upload)
     except PhotoError as error:
         return Taken(place, upload.name, refused=str(error))
-    photo = photo_id(visit.act, place)
-    is_new = await _store(visit, photo, pictures)
-    return Taken(place, upload.name, address_of(visit.site.url, photo), is_new=is_new)
+    photo = photo_id(context.form_token, place)
+    is_new = await _store(context, photo, pictures)
+    return Taken(place, upload.name, address_of(context.site.url, photo), is_new=is_new)
 
 
-def photo_id(act: str, place: int) -> str:
-    """128 bits in 22 letters, digits, `-` and `_`. An act has as many random ones."""
-    digest = hashlib.sha256(b"photo\0" + act.encode() + b"\0" + str(place).encode()).digest()
+def photo_id(token: str, place: int) -> str:
+    """128 bits in 22 letters, digits, `-` and `_`. A form token has as many random ones."""
+    digest = hashlib.sha256(b"photo\0" + token.encode() + b"\0" + str(place).encode()).digest()
     return base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")
 
 
@@ -118,32 +118,39 @@ def small(photo: str) -> str:
     return f"{PREFIX}{photo}-{SMALL}.jpg"
 
 
-async def _store(visit: Visit, photo: str, pictures: Sequence[bytes]) -> bool:
+async def _store(context: PageContext, photo: str, pictures: Sequence[bytes]) -> bool:
     """The large picture comes last: when it is there, all is there. Returns whether it is new."""
-    assert visit.who is not None
-    files = visit.site.files
-    owner = {"company_id": visit.who.company_id, "actor": visit.who.actor, "at": visit.site.now().isoformat()}
+    files = context.site.files
+    owner = {
+        "company_id": context.session.person.company_id,
+        "actor": context.session.person.actor,
+        "at": context.site.now().isoformat(),
+    }
     await files.save(f"photos/{photo}.json", one_part(json.dumps(owner).encode()))
     await files.save(f"photos/{photo}-{SMALL}.jpg", one_part(pictures[1]))
     return await files.save(f"photos/{photo}-{LARGE}.jpg", one_part(pictures[0]))
 
 
-async def delete(visit: Visit, address: str) -> bool:
+async def delete(context: PageContext, address: str) -> bool:
     """Deletes the photo at this address if the console stores it for the company of who is signed in. Returns whether
     it did. Raises FilesUnavailable."""
-    assert visit.who is not None
-    photo, files = photo_at(visit.site.url, address), visit.site.files
+    photo, files = photo_at(context.site.url, address), context.site.files
     if not photo:
         return False
     try:
         owner = json.loads(await whole(files, f"photos/{photo}.json"))
     except FileNotFoundError:
         return False
-    if owner["company_id"] != visit.who.company_id:
+    if owner["company_id"] != context.session.person.company_id:
         return False
     for name in (f"{photo}-{LARGE}.jpg", f"{photo}-{SMALL}.jpg", f"{photo}.json"):  # the last one says whose it is
         await files.delete(f"photos/{name}")
-    log.info("photo_deleted", photo=photo[:6], actor=visit.who.actor, company_id=visit.who.company_id)
+    log.info(
+        "photo_deleted",
+        photo=photo[:6],
+        actor=context.session.person.actor,
+        company_id=context.session.person.company_id,
+    )
     return True
 
 

@@ -22,9 +22,10 @@ from aiohttp import web
 from chassis.refusals import Refusal
 from console.kit import links
 from console.kit.calls import together
+from console.kit.context import PageContext
 from console.kit.filters import number
 from console.kit.forms import Form
-from console.kit.visit import Included, Visit
+from console.kit.panels import Included, include
 
 CHOICES_MAX = 200
 FOUND_MAX = 50
@@ -121,9 +122,9 @@ class Picker:
         return ", ".join(f"change from:#{self.prefix}f-{name}" for name in self.inputs)
 
 
-def read_picker(visit: Visit, path: str) -> Picker:
+def read_picker(context: PageContext, path: str) -> Picker:
     """Reads the address of a picker. Raises HTTPNotFound for an input that this panel does not have."""
-    query = visit.query
+    query = context.query
     name, prefix = query.get("name", ""), query.get("prefix", "")
     if name not in KINDS or KINDS[name].path != path or not _PREFIX.fullmatch(prefix):
         raise web.HTTPNotFound
@@ -167,37 +168,40 @@ async def record_or_none(work: Awaitable[Any]) -> Any:
 
 
 def answer(
-    visit: Visit, picker: Picker, choices: Sequence[Choice], *, is_searched: bool = False, none: str = ""
+    context: PageContext, picker: Picker, choices: Sequence[Choice], *, is_searched: bool = False, none: str = ""
 ) -> web.Response:
     """The picker. is_searched: there are more records than can be listed; choices are those that fit the words.
     none: a sentence for a list without any."""
     groups: dict[str, list[Choice]] = {}
     for choice in choices:
         groups.setdefault(choice.group, []).append(choice)
-    return visit.render(
+    return context.render(
         "picker.html", picker=picker, groups=groups, is_searched=is_searched, none=none,
         listed=sum(choice.group != CHOSEN_NOW for choice in choices),
     )  # fmt: skip
 
 
-async def fill(visit: Visit, form: Form, *, prefix: str = "", **narrowing: int | None) -> Form:
+async def fill(context: PageContext, form: Form, *, prefix: str = "", **narrowing: int | None) -> Form:
     """Gets the pickers of a form, all at once; returns the form.
 
     prefix: as in `ui.field`. known: records that narrow them and are no inputs of this form: `property_id=4`.
     """
     names = [name for name, field in form.fields.items() if field.kind == "picker"]
-    panels = await together(*(_included(visit, form, name, prefix, narrowing) for name in names))
+    panels = await together(*(_included(context, form, name, prefix, narrowing) for name in names))
     form.pickers = dict(zip(names, panels, strict=True))
     return form
 
 
-async def _included(visit: Visit, form: Form, name: str, prefix: str, narrowing: Mapping[str, int | None]) -> Included:
+async def _included(
+    context: PageContext, form: Form, name: str, prefix: str, narrowing: Mapping[str, int | None]
+) -> Included:
     above = KINDS[name].above
     names = [other for other, field in form.fields.items() if field.kind == "picker"]
     inputs = [parent for parent in above if parent in names]
     has_below = any(name in KINDS[other].above for other in names)
     field = form.fields[name]
-    return await visit.include(
+    return await include(
+        context,
         KINDS[name].path,
         **{
             "name": name,

@@ -17,9 +17,9 @@ from aiohttp import web
 from chassis.auth.clients import ServiceUnavailable
 from chassis.http.requests import Request
 from chassis.refusals import Refusal
+from console.kit.context import PageContext
 from console.kit.live import Watch, topics_of
 from console.kit.serving import REQUEST, Streamed
-from console.kit.visit import Visit
 
 CHECK_SECONDS = 1.0
 GATHER_SECONDS = 0.4  # after news: what changes several times meanwhile is fetched once
@@ -30,42 +30,45 @@ AGAIN = "live-again"
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-async def stream(visit: Visit) -> Streamed:
+async def stream(context: PageContext) -> Streamed:
     """Answers until the browser or the session is gone. Raises HTTPBadRequest, HTTPUnauthorized,
     HTTPTooManyRequests."""
-    if visit.who is None or visit.who.second_factor_due:
+    if context.session.who is None or context.session.person.second_factor_due:
         raise web.HTTPUnauthorized
     try:
-        topics = topics_of(visit.query.get("topics", ""))
-        since = float(int(visit.request.headers.get("Last-Event-ID") or visit.query.get("since", "0")[:16])) / 1000
+        topics = topics_of(context.query.get("topics", ""))
+        since = float(int(context.request.headers.get("Last-Event-ID") or context.query.get("since", "0")[:16])) / 1000
     except ValueError:
         raise web.HTTPBadRequest from None
-    events = _events(visit, visit.request[REQUEST], topics, since)
+    events = _events(context, context.request[REQUEST], topics, since)
     if await anext(events, None) is None:
         raise web.HTTPTooManyRequests
     return Streamed(events, HEADERS)
 
 
-async def _events(visit: Visit, request: Request, topics: frozenset[str], since: float) -> AsyncGenerator[bytes]:
+async def _events(
+    context: PageContext, request: Request, topics: frozenset[str], since: float
+) -> AsyncGenerator[bytes]:
     """The events as they are written. The first piece is empty, and says that there is a place."""
-    assert visit.who is not None
-    with visit.site.live.watch(visit.session, visit.who.actor, visit.who.company_id, topics) as watch:
+    with context.site.live.watch(
+        context.session.text, context.session.person.actor, context.session.person.company_id, topics
+    ) as watch:
         if watch is None:
             return
         request.on_abort(watch.end)
         yield b""
         with contextlib.suppress(ServiceUnavailable, Refusal):  # what cannot be said of the session ends the stream
-            async for events in _news(visit, watch, since):
+            async for events in _news(context, watch, since):
                 yield events
 
 
-async def _news(visit: Visit, watch: Watch, since: float) -> AsyncIterator[bytes]:
-    live = visit.site.live
+async def _news(context: PageContext, watch: Watch, since: float) -> AsyncIterator[bytes]:
+    live = context.site.live
     was: tuple[bool, int] | None = None
     beat = time.monotonic()
     sent: dict[str, float] = {}
     while not watch.is_over:
-        if await visit.site.sessions.find(visit.session, watches=True) is None:
+        if await context.site.sessions.find(context.session.text, watches=True) is None:
             yield _written([("ended", "")])
             return
         events = []

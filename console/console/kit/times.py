@@ -93,7 +93,7 @@ def amount(value: float) -> str:
 
 
 class Wall:
-    """The wall clock of one company, at the time of one visit. Each method takes an instant or a proto's stamp and
+    """The wall clock of one company, at the time of one context. Each method takes an instant or a proto's stamp and
     returns HTML; without one it returns an en dash."""
 
     def __init__(self, timezone: str, now: Instant) -> None:

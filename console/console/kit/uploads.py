@@ -2,7 +2,7 @@
 
 A page that takes files says in pages.py how many bytes its form may have: `uploads=IMPORT_BYTES_MAX`. Such a form's
 fields stand before its files, so the form has been checked before a byte of a file is read:
-`async for upload in visit.uploads: …`.
+`async for upload in context.uploads: …`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from markupsafe import Markup
 from chassis.refusals import Refusal
 from console.kit import confirming
 from console.kit.calls import together
-from console.kit.visit import COOKIE_YEAR, THEME_COOKIE, THEMES, Visit, needs_confirmation
+from console.kit.context import COOKIE_YEAR, THEME_COOKIE, THEMES, PageContext
+from console.kit.sending import needs_confirmation
 from makeready.identity.v1 import accounts_pb2 as pb
 
 HERE = "Account"
@@ -35,129 +36,133 @@ PASSWORD_CHARACTERS_MAX = 1024
 THEME_WORDS = (("auto", "As this device has it"), ("light", "Light"), ("dark", "Dark"))
 
 
-async def show_account(visit: Visit) -> web.StreamResponse:
-    return await _account(visit)
+async def show_account(context: PageContext) -> web.StreamResponse:
+    return await _account(context)
 
 
-async def _account(visit: Visit, status: int = 200, errors: Any = None, codes: Sequence[str] = ()) -> web.Response:
+async def _account(
+    context: PageContext, status: int = 200, errors: Any = None, codes: Sequence[str] = ()
+) -> web.Response:
     """errors: by the section of the page that they belong to."""
     account, sessions = await together(
-        visit.call(GET, pb.GetAccountRequest()), visit.panel(SESSIONS, pb.ListSessionsRequest())
+        context.rpcs.call(GET, pb.GetAccountRequest()), context.rpcs.panel(SESSIONS, pb.ListSessionsRequest())
     )
-    return visit.render(
+    return context.render(
         "account/account.html", status, here=HERE, account=account.account, sessions=sessions, errors=errors or {},
         codes=codes, themes=THEME_WORDS,
     )  # fmt: skip
 
 
-async def _done(visit: Visit, rpc: str, request: Any, section: str, message: str) -> web.StreamResponse:
-    """Does the act and returns to the account's page, or shows why not beside the section."""
+async def _done(context: PageContext, rpc: str, request: Any, section: str, message: str) -> web.StreamResponse:
+    """Does the action and returns to the account's page, or shows why not beside the section."""
     try:
-        await visit.call(rpc, request)
+        await context.rpcs.call(rpc, request)
     except Refusal as refusal:
-        return await _failed(visit, section, refusal)
-    visit.site.sessions.forget(visit.session)
-    return visit.redirect(PATH, message)
+        return await _failed(context, section, refusal)
+    context.site.sessions.forget(context.session.text)
+    return context.redirect(PATH, message)
 
 
-async def _failed(visit: Visit, section: str, refusal: Refusal) -> web.Response:
+async def _failed(context: PageContext, section: str, refusal: Refusal) -> web.Response:
     if needs_confirmation(refusal) or refusal.code == "no_session":
         raise refusal
-    return await _account(visit, refusal.status, {section: refusal.message})
+    return await _account(context, refusal.status, {section: refusal.message})
 
 
-async def change_password(visit: Visit) -> web.StreamResponse:
-    password = visit.form.get("password", "")
-    if password != visit.form.get("again", ""):
-        return await _account(visit, 422, {"password": "The two passwords differ; type the same one twice."})
+async def change_password(context: PageContext) -> web.StreamResponse:
+    password = context.form.get("password", "")
+    if password != context.form.get("again", ""):
+        return await _account(context, 422, {"password": "The two passwords differ; type the same one twice."})
     request = pb.ChangePasswordRequest(password=password[:PASSWORD_CHARACTERS_MAX])
     return await _done(
-        visit, PASSWORD, request, "password", "Your password is changed. Your other sessions have ended."
+        context, PASSWORD, request, "password", "Your password is changed. Your other sessions have ended."
     )
 
 
-async def confirm(visit: Visit) -> web.StreamResponse:
-    """Asks for a confirmation, for acts whose script could not show it."""
-    return visit.redirect(f"{PATH}#passkeys") if visit.can_confirm else confirming.page(visit)
+async def confirm(context: PageContext) -> web.StreamResponse:
+    """Asks for a confirmation, for actions whose script could not show it."""
+    return context.redirect(f"{PATH}#passkeys") if context.session.can_confirm else confirming.page(context)
 
 
-async def start_passkey(visit: Visit) -> web.StreamResponse:
+async def start_passkey(context: PageContext) -> web.StreamResponse:
     """For console.js: what the browser makes a passkey of."""
     try:
-        answer = await visit.call(START_PASSKEY, pb.StartAddingPasskeyRequest())
+        answer = await context.rpcs.call(START_PASSKEY, pb.StartAddingPasskeyRequest())
     except Refusal as refusal:
         return web.json_response({"error": refusal.message}, status=refusal.status)
     return web.json_response({"ceremony": answer.ceremony, "options": json.loads(answer.options_json)})
 
 
-async def add_passkey(visit: Visit) -> web.StreamResponse:
+async def add_passkey(context: PageContext) -> web.StreamResponse:
     request = pb.FinishAddingPasskeyRequest(
-        ceremony=visit.form.get("ceremony", ""),
-        credential_json=visit.form.get("credential", ""),
-        name=visit.form.get("name", "").strip()[:200],
+        ceremony=context.form.get("ceremony", ""),
+        credential_json=context.form.get("credential", ""),
+        name=context.form.get("name", "").strip()[:200],
     )
-    return await _done(visit, FINISH_PASSKEY, request, "passkeys", "The passkey is added. Sign in with it next time.")
+    return await _done(context, FINISH_PASSKEY, request, "passkeys", "The passkey is added. Sign in with it next time.")
 
 
-async def remove_passkey(visit: Visit) -> web.StreamResponse:
-    request = pb.RemovePasskeyRequest(passkey_id=visit.number("passkey_id"))
-    return await _done(visit, REMOVE_PASSKEY, request, "passkeys", "The passkey is removed. It opens nothing any more.")
+async def remove_passkey(context: PageContext) -> web.StreamResponse:
+    request = pb.RemovePasskeyRequest(passkey_id=context.number("passkey_id"))
+    return await _done(
+        context, REMOVE_PASSKEY, request, "passkeys", "The passkey is removed. It opens nothing any more."
+    )
 
 
-async def enrol(visit: Visit) -> web.StreamResponse:
+async def enrol(context: PageContext) -> web.StreamResponse:
     """Shows the secret of an authenticator app once, as a QR code and as text."""
     try:
-        answer = await visit.call(ENROL, pb.EnrolTotpRequest())
+        answer = await context.rpcs.call(ENROL, pb.EnrolTotpRequest())
     except Refusal as refusal:
-        return await _failed(visit, "totp", refusal)
-    return _enrol(visit, answer.secret, answer.uri)
+        return await _failed(context, "totp", refusal)
+    return _enrol(context, answer.secret, answer.uri)
 
 
-def _enrol(visit: Visit, secret: str, uri: str, status: int = 200, error: str = "") -> web.Response:
+def _enrol(context: PageContext, secret: str, uri: str, status: int = 200, error: str = "") -> web.Response:
     image = segno.make(uri, error="m", micro=False).svg_inline(svgclass=None, lineclass=None, omitsize=True)
-    return visit.render(
+    return context.render(
         "account/totp.html", status, here=HERE, secret=secret, uri=uri, error=error,
         image=Markup(image),  # noqa: S704 - drawn from the address, which is in no text of it
     )  # fmt: skip
 
 
-async def confirm_totp(visit: Visit) -> web.StreamResponse:
+async def confirm_totp(context: PageContext) -> web.StreamResponse:
     """Shows the recovery codes once."""
     try:
-        answer = await visit.call(CONFIRM, pb.ConfirmTotpRequest(code=visit.form.get("code", "").strip()[:20]))
+        answer = await context.rpcs.call(CONFIRM, pb.ConfirmTotpRequest(code=context.form.get("code", "").strip()[:20]))
     except Refusal as refusal:
-        uri, secret = visit.form.get("uri", "")[:1000], visit.form.get("secret", "")[:200]
+        uri, secret = context.form.get("uri", "")[:1000], context.form.get("secret", "")[:200]
         if needs_confirmation(refusal) or not uri.startswith("otpauth://totp/"):
             raise
-        return _enrol(visit, secret, uri, refusal.status, refusal.message)
-    visit.site.sessions.forget(visit.session)
-    return await _account(visit, codes=answer.recovery_codes)
+        return _enrol(context, secret, uri, refusal.status, refusal.message)
+    context.site.sessions.forget(context.session.text)
+    return await _account(context, codes=answer.recovery_codes)
 
 
-async def remove_totp(visit: Visit) -> web.StreamResponse:
+async def remove_totp(context: PageContext) -> web.StreamResponse:
     message = "The authenticator app is removed, and its recovery codes."
-    return await _done(visit, REMOVE_TOTP, pb.RemoveTotpRequest(), "totp", message)
+    return await _done(context, REMOVE_TOTP, pb.RemoveTotpRequest(), "totp", message)
 
 
-async def make_codes(visit: Visit) -> web.StreamResponse:
+async def make_codes(context: PageContext) -> web.StreamResponse:
     try:
-        answer = await visit.call(CODES, pb.MakeRecoveryCodesRequest())
+        answer = await context.rpcs.call(CODES, pb.MakeRecoveryCodesRequest())
     except Refusal as refusal:
-        return await _failed(visit, "totp", refusal)
-    return await _account(visit, codes=answer.recovery_codes)
+        return await _failed(context, "totp", refusal)
+    return await _account(context, codes=answer.recovery_codes)
 
 
-async def end_session(visit: Visit) -> web.StreamResponse:
+async def end_session(context: PageContext) -> web.StreamResponse:
     """One of the account's sessions, or all others."""
-    number = visit.form.get("session_id", "")
+    number = context.form.get("session_id", "")
     request = pb.EndSessionRequest(others=True)
     if number.isascii() and number.isdigit() and len(number) < 19:
         request = pb.EndSessionRequest(session_id=int(number))
-    return await _done(visit, END, request, "sessions", "Ended. Its user has to sign in again.")
+    return await _done(context, END, request, "sessions", "Ended. Its user has to sign in again.")
 
 
-async def set_theme(visit: Visit) -> web.StreamResponse:
-    theme = visit.form.get("theme", "")
+async def set_theme(context: PageContext) -> web.StreamResponse:
+    theme = context.form.get("theme", "")
     if theme in THEMES:
-        visit.cookies[THEME_COOKIE] = theme, COOKIE_YEAR
-    return visit.redirect(f"{PATH}#theme")
+        context.cookies[THEME_COOKIE] = theme, COOKIE_YEAR
+    return context.redirect(f"{PATH}#theme")

@@ -13,7 +13,7 @@ from console.areas.board import residencies
 from console.areas.board.pages import HERE, TURN, UNIT, render
 from console.areas.board.rows import left_over, open_tasks, place_of, row_of
 from console.kit.calls import Panel
-from console.kit.visit import Visit
+from console.kit.context import PageContext
 from makeready.catalog.v1 import inspection_commands_pb2, inspection_details_pb2, inspections_pb2
 from makeready.occupancy.v1 import turn_board_pb2, turns_pb2
 
@@ -24,29 +24,32 @@ CANCEL_INSPECTION = "catalog.InspectionCommandsService/CancelInspection"
 INSPECTIONS_MAX = 20
 
 
-async def turn_of(visit: Visit) -> tuple[Mapping[str, Any], Any]:
+async def turn_of(context: PageContext) -> tuple[Mapping[str, Any], Any]:
     """The turn, and its unit with its residents."""
-    request = turns_pb2.GetTurnRequest(turn_id=visit.number("turn_id"))
-    turn = json.loads((await visit.call(TURN, request)).document.json)
-    response = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=turn["unit"]["id"]))
+    request = turns_pb2.GetTurnRequest(turn_id=context.number("turn_id"))
+    turn = json.loads((await context.rpcs.call(TURN, request)).document.json)
+    response = await context.rpcs.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=turn["unit"]["id"]))
     return turn, response
 
 
-async def _ending(visit: Visit, template: str, turn: Any, response: Any, error: str = "", **more: Any) -> web.Response:
+async def _ending(
+    context: PageContext, template: str, turn: Any, response: Any, error: str = "", **more: Any
+) -> web.Response:
     place, before, behind = place_of(response, turn["entity_id"])
     return render(
-        visit, template, 422 if error else 200, here=HERE, turn=turn, unit=response.unit, residents=response.residents,
-        error=error, party_name=residencies.party_name, place=place, before=before, behind=behind, row=row_of(response),
-        to_do=open_tasks(response, turn["entity_id"]), left_over=left_over(response), **more,
+        context, template, 422 if error else 200, here=HERE, turn=turn, unit=response.unit,
+        residents=response.residents, error=error, party_name=residencies.party_name, place=place, before=before,
+        behind=behind, row=row_of(response), to_do=open_tasks(response, turn["entity_id"]),
+        left_over=left_over(response), **more,
     )  # fmt: skip
 
 
-async def _scheduled(visit: Visit, turn: Mapping[str, Any]) -> Panel[Sequence[Any]]:
+async def _scheduled(context: PageContext, turn: Mapping[str, Any]) -> Panel[Sequence[Any]]:
     """The unit's inspections that are still to come, those of a move-out first."""
     request = inspection_details_pb2.SearchInspectionsRequest(
         unit_id=turn["unit"]["id"], status=[inspections_pb2.INSPECTION_STATUS_SCHEDULED], limit=INSPECTIONS_MAX
     )
-    page = await visit.panel(INSPECTIONS, request)
+    page = await context.rpcs.panel(INSPECTIONS, request)
     if not page.ok:
         return Panel(None, page.reason)
     return Panel(sorted(page.inspections, key=lambda inspection: not is_of_move_out(inspection)))
@@ -58,64 +61,66 @@ def is_of_move_out(inspection: inspection_details_pb2.InspectionDetails) -> bool
     return "move out" in text or "moveout" in text
 
 
-async def show_cancel_notice(visit: Visit) -> web.StreamResponse:
-    turn, response = await turn_of(visit)
-    return await _cancel_notice(visit, turn, response)
+async def show_cancel_notice(context: PageContext) -> web.StreamResponse:
+    turn, response = await turn_of(context)
+    return await _cancel_notice(context, turn, response)
 
 
-async def _cancel_notice(visit: Visit, turn: Any, response: Any, error: str = "") -> web.Response:
-    inspections = await _scheduled(visit, turn)
-    marked = set(visit.form.getall("inspection", []))
-    return await _ending(visit, "cancel_notice", turn, response, error, inspections=inspections, marked=marked)
+async def _cancel_notice(context: PageContext, turn: Any, response: Any, error: str = "") -> web.Response:
+    inspections = await _scheduled(context, turn)
+    marked = set(context.form.getall("inspection", []))
+    return await _ending(context, "cancel_notice", turn, response, error, inspections=inspections, marked=marked)
 
 
-async def cancel_notice(visit: Visit) -> web.StreamResponse:
+async def cancel_notice(context: PageContext) -> web.StreamResponse:
     """Takes the notice back; then cancels the inspections that are ticked, each with a key of its own."""
-    turn, response = await turn_of(visit)
+    turn, response = await turn_of(context)
     if turn["status"] != "Active":
-        return await _cancel_notice(visit, turn, response, f"The turn is {turn['status'].lower()} by now.")
-    request = turn_board_pb2.CancelNoticeRequest(idempotency_key=visit.act, unit_id=turn["unit"]["id"])
+        return await _cancel_notice(context, turn, response, f"The turn is {turn['status'].lower()} by now.")
+    request = turn_board_pb2.CancelNoticeRequest(idempotency_key=context.form_token, unit_id=turn["unit"]["id"])
     try:
-        await visit.call(CANCEL_NOTICE, request)
+        await context.rpcs.call(CANCEL_NOTICE, request)
     except Refusal as refusal:
-        return await _cancel_notice(visit, turn, response, refusal.message)
+        return await _cancel_notice(context, turn, response, refusal.message)
     messages = [f"The notice is taken back: {turn['unit']['name']} stays occupied."]
-    scheduled = await _scheduled(visit, turn)
-    marked = set(visit.form.getall("inspection", []))
+    scheduled = await _scheduled(context, turn)
+    marked = set(context.form.getall("inspection", []))
     messages += [
-        await _call_off(visit, inspection)
+        await _call_off(context, inspection)
         for inspection in scheduled.value or ()
         if str(inspection.inspection_id) in marked
     ]
     if marked and not scheduled.ok:
         messages.append("The inspections can't be reached right now: cancel them on their own pages.")
-    return visit.redirect(f"/turns/{turn['entity_id']}", " ".join(messages))
+    return context.redirect(f"/turns/{turn['entity_id']}", " ".join(messages))
 
 
-async def _call_off(visit: Visit, inspection: inspection_details_pb2.InspectionDetails) -> str:
+async def _call_off(context: PageContext, inspection: inspection_details_pb2.InspectionDetails) -> str:
     """Cancels an inspection; returns a sentence about it."""
     name = inspection.title or f"Inspection {inspection.inspection_id}"
     request = inspection_commands_pb2.CancelInspectionRequest(
-        idempotency_key=f"{visit.act}.{inspection.inspection_id}", inspection_id=inspection.inspection_id,
+        idempotency_key=f"{context.form_token}.{inspection.inspection_id}", inspection_id=inspection.inspection_id,
         reason="The notice is taken back: the resident stays.",
     )  # fmt: skip
     try:
-        await visit.call(CANCEL_INSPECTION, request)
+        await context.rpcs.call(CANCEL_INSPECTION, request)
     except Refusal as refusal:
         return f"“{name}” stays: {refusal.message}"
     return f"The inspection “{name}” is cancelled."
 
 
-async def show_cancel_turn(visit: Visit) -> web.StreamResponse:
-    return await _ending(visit, "cancel_turn", *await turn_of(visit))
+async def show_cancel_turn(context: PageContext) -> web.StreamResponse:
+    return await _ending(context, "cancel_turn", *await turn_of(context))
 
 
-async def cancel_turn(visit: Visit) -> web.StreamResponse:
-    turn_id = visit.number("turn_id")
+async def cancel_turn(context: PageContext) -> web.StreamResponse:
+    turn_id = context.number("turn_id")
     try:
-        await visit.call(CANCEL_TURN, turn_board_pb2.CancelTurnRequest(idempotency_key=visit.act, turn_id=turn_id))
+        await context.rpcs.call(
+            CANCEL_TURN, turn_board_pb2.CancelTurnRequest(idempotency_key=context.form_token, turn_id=turn_id)
+        )
     except Refusal as refusal:
         if refusal.status == web.HTTPNotFound.status_code:
             raise
-        return await _ending(visit, "cancel_turn", *await turn_of(visit), refusal.message)
-    return visit.redirect(f"/turns/{turn_id}", f"Turn {turn_id} is cancelled.")
+        return await _ending(context, "cancel_turn", *await turn_of(context), refusal.message)
+    return context.redirect(f"/turns/{turn_id}", f"Turn {turn_id} is cancelled.")

@@ -1,4 +1,4 @@
-"""An administrator forgets a person: what goes, what stays, which ticket texts go with it, and the act."""
+"""An administrator forgets a person: what goes, what stays, which ticket texts go with it, and the action."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from aiohttp import web
 from chassis.refusals import Refusal
 from console.areas.board import residencies
 from console.areas.board.cards import Days, date_of
-from console.kit.visit import Visit, needs_confirmation
+from console.kit.context import PageContext
+from console.kit.panels import include
+from console.kit.sending import needs_confirmation
 from makeready.occupancy.v1 import parties_pb2 as pb
 
 HERE = "Turn board"
@@ -24,56 +26,59 @@ TEXTS_MAX = 500
 NAMELESS, REMOVE = "forget", "remove"
 
 
-async def show(visit: Visit) -> web.StreamResponse:
-    return await _page(visit, await _party(visit))
+async def show(context: PageContext) -> web.StreamResponse:
+    return await _page(context, await _party(context))
 
 
-async def forget(visit: Visit) -> web.StreamResponse:
+async def forget(context: PageContext) -> web.StreamResponse:
     """Wants the name typed. For a person who is forgotten already it removes the further texts that are marked."""
-    party = await _party(visit)
-    texts = visit.form.getall("ticket_texts", [])[: TEXTS_MAX + 1]
-    if not _is_same(visit.form.get("name", ""), typed(party)):
-        return await _page(visit, party, 422, f"Type “{typed(party)}” as it stands here.", at="name")
+    party = await _party(context)
+    texts = context.form.getall("ticket_texts", [])[: TEXTS_MAX + 1]
+    if not _is_same(context.form.get("name", ""), typed(party)):
+        return await _page(context, party, 422, f"Type “{typed(party)}” as it stands here.", at="name")
     again = party.HasField("forgotten_at")
-    if again and not texts and "with_notice" not in visit.form:
-        return await _page(visit, party, 422, "Mark what is to be removed.")
+    if again and not texts and "with_notice" not in context.form:
+        return await _page(context, party, 422, "Mark what is to be removed.")
     request = pb.ForgetPartyRequest(
-        idempotency_key=visit.act, party_id=party.party_id, ticket_texts=texts, with_notice="with_notice" in visit.form
+        idempotency_key=context.form_token,
+        party_id=party.party_id,
+        ticket_texts=texts,
+        with_notice="with_notice" in context.form,
     )
     try:
-        await visit.call(FORGET, request)
+        await context.rpcs.call(FORGET, request)
     except Refusal as refusal:
         if needs_confirmation(refusal) or refusal.status == 404:
             raise
-        return await _page(visit, party, refusal.status, refusal.message)
+        return await _page(context, party, refusal.status, refusal.message)
     texts_go = " The marked texts of tickets are removed within seconds." if texts else ""
     message = "What you marked is removed." if again else "The person is forgotten."
-    return visit.redirect(f"/units/{party.unit_id}/transitions", message + texts_go)
+    return context.redirect(f"/units/{party.unit_id}/transitions", message + texts_go)
 
 
-async def _party(visit: Visit) -> pb.GetPartyResponse:
+async def _party(context: PageContext) -> pb.GetPartyResponse:
     """The party in the path. Raises HTTPNotFound if it belongs to another unit."""
-    request = pb.GetPartyRequest(party_id=visit.number("party_id"))
-    party: pb.GetPartyResponse = await visit.call(PARTY, request)
-    if party.unit_id != visit.number("unit_id"):
+    request = pb.GetPartyRequest(party_id=context.number("party_id"))
+    party: pb.GetPartyResponse = await context.rpcs.call(PARTY, request)
+    if party.unit_id != context.number("unit_id"):
         raise web.HTTPNotFound
     return party
 
 
 async def _page(
-    visit: Visit, party: pb.GetPartyResponse, status: int = 200, error: str = "", at: str = ""
+    context: PageContext, party: pb.GetPartyResponse, status: int = 200, error: str = "", at: str = ""
 ) -> web.Response:
     """at: the field that the error is about; empty: the form."""
-    marked: Sequence[str] = visit.form.getall("ticket_texts", [])[:TEXTS_MAX]
+    marked: Sequence[str] = context.form.getall("ticket_texts", [])[:TEXTS_MAX]
     since, until = _period(party)
-    texts = await visit.include(
-        "/tickets/texts", unit_id=party.unit_id, since=since, until=until, marked=" ".join(marked)
+    texts = await include(
+        context, "/tickets/texts", unit_id=party.unit_id, since=since, until=until, marked=" ".join(marked)
     )
-    return visit.render(
+    return context.render(
         "board/forget.html", status, here=HERE, party=party, texts=texts, error=error, at=at, typed=typed(party),
-        name=residencies.party_name(party), with_notice="with_notice" in visit.form, party_name=residencies.party_name,
-        path=f"/units/{party.unit_id}/parties/{party.party_id}/forget", again=party.HasField("forgotten_at"),
-        days=Days(visit.wall.now.date()),
+        name=residencies.party_name(party), with_notice="with_notice" in context.form,
+        party_name=residencies.party_name, path=f"/units/{party.unit_id}/parties/{party.party_id}/forget",
+        again=party.HasField("forgotten_at"), days=Days(context.wall.now.date()),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from multidict import MultiDict, MultiDictProxy
 
 from chassis.refusals import Refusal
 from console.areas.board import residencies
-from console.areas.board.acts import next_path
+from console.areas.board.actions import next_path
 from console.areas.board.endings import turn_of
 from console.areas.board.pages import HERE, UNIT, render, today
 from console.areas.board.plans import DATE
@@ -30,9 +30,10 @@ from console.areas.board.rows import (
     place_of,
     row_of,
 )
+from console.kit.context import PageContext
 from console.kit.filters import number
 from console.kit.forms import Field, Form
-from console.kit.visit import Visit
+from console.kit.sending import send
 from makeready.occupancy.v1 import residency_commands_pb2 as pb
 from makeready.occupancy.v1 import turn_board_pb2
 
@@ -45,8 +46,8 @@ PARTY_NAMES = ("first_name", "last_name", "email", "phone", "role")
 ROLES = (("leaseholder", "Leaseholder"), ("guarantor", "Guarantor"))
 
 
-async def _unit_of(visit: Visit) -> Any:
-    return await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=visit.number("unit_id")))
+async def _unit_of(context: PageContext) -> Any:
+    return await context.rpcs.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=context.number("unit_id")))
 
 
 def _notice_form(notice: turn_board_pb2.NoticeToVacate) -> Form:
@@ -68,14 +69,14 @@ def _notice_form(notice: turn_board_pb2.NoticeToVacate) -> Form:
     )  # fmt: skip
 
 
-def _notice(visit: Visit, response: Any, form: Form, status: int = 200, *, asks: bool = False) -> web.Response:
+def _notice(context: PageContext, response: Any, form: Form, status: int = 200, *, asks: bool = False) -> web.Response:
     """asks: whether the form comes back because its person has to look at what it does."""
-    days, leaves = today(visit), readable_date(form.values["move_out_date"])
+    days, leaves = today(context), readable_date(form.values["move_out_date"])
     return render(
-        visit, "notice", status, here=HERE, unit=response.unit, residents=response.residents, form=form,
+        context, "notice", status, here=HERE, unit=response.unit, residents=response.residents, form=form,
         row=row_of(response), place=notice_of(response, leaves, days.today),
         effect=effect_of_notice(response, leaves, days), had=response.notice.move_out_date,
-        party_name=residencies.party_name, next=next_path(visit, ""), asks=asks,
+        party_name=residencies.party_name, next=next_path(context, ""), asks=asks,
     )  # fmt: skip
 
 
@@ -87,33 +88,33 @@ def readable_date(text: str) -> datetime.date | None:
         return None
 
 
-async def show_notice(visit: Visit) -> web.StreamResponse:
-    response = await _unit_of(visit)
+async def show_notice(context: PageContext) -> web.StreamResponse:
+    response = await _unit_of(context)
     form = _notice_form(response.notice)
-    form.preset(visit.query, "move_out_date")
-    return _notice(visit, response, form)
+    form.preset(context.query, "move_out_date")
+    return _notice(context, response, form)
 
 
-async def add_notice(visit: Visit) -> web.StreamResponse:
-    response = await _unit_of(visit)
+async def add_notice(context: PageContext) -> web.StreamResponse:
+    response = await _unit_of(context)
     form = _notice_form(response.notice)
-    if form.read(visit.form):
-        request, days = form.message, today(visit)
+    if form.read(context.form):
+        request, days = form.message, today(context)
         leaves = readable_date(request.move_out_date)
         effect = effect_of_notice(response, leaves, days)
-        if not effect.is_seen(visit.form):
-            return _notice(visit, response, form, 422, asks=True)
+        if not effect.is_seen(context.form):
+            return _notice(context, response, form, 422, asks=True)
         request.unit_id = response.unit.unit_id
-        request.expected_move_out_date = visit.form.get("seen_move_out_date", "")
+        request.expected_move_out_date = context.form.get("seen_move_out_date", "")
         turn_id = number(effect.kind) or 0
         if turn_id:
             request.expected_turn_id = turn_id
-        if await visit.send(NOTICE, form):
+        if await send(context, NOTICE, form):
             words = days.words(leaves) if leaves else request.move_out_date
             who = "the resident" if turn_id == response.unit.turn_id else "the next resident"
             message = f"The notice is recorded: {who} of {response.unit.name} leaves on {words}."
-            return visit.redirect(next_path(visit, f"/turns/{turn_id}"), message)
-    return _notice(visit, response, form, 422)
+            return context.redirect(next_path(context, f"/turns/{turn_id}"), message)
+    return _notice(context, response, form, 422)
 
 
 def _move_in_form() -> Form:
@@ -159,49 +160,50 @@ def _parties_of(sent: MultiDictProxy[str]) -> list[tuple[Form, bool]]:
 
 
 def _move_in(
-    visit: Visit, response: Any, form: Form, parties: Sequence[Form], status: int = 200, *, asks: bool = False
+    context: PageContext, response: Any, form: Form, parties: Sequence[Form], status: int = 200, *, asks: bool = False
 ) -> web.Response:
     """asks: as of `_notice`."""
     last = last_of(response)
     return render(
-        visit, "move_in", status, here=HERE, unit=response.unit, residents=response.residents, form=form,
-        parties=parties, more=len(parties) < PARTIES_MAX, party_name=residencies.party_name, next=next_path(visit, ""),
-        stays=not can_be_let(response), last=last, row=row_of(response), left_over=left_over(response),
-        effect=effect_of_move_in(response, readable_date(form.values["move_in_date"]), today(visit)),
+        context, "move_in", status, here=HERE, unit=response.unit, residents=response.residents, form=form,
+        parties=parties, more=len(parties) < PARTIES_MAX, party_name=residencies.party_name,
+        next=next_path(context, ""), stays=not can_be_let(response), last=last, row=row_of(response),
+        left_over=left_over(response),
+        effect=effect_of_move_in(response, readable_date(form.values["move_in_date"]), today(context)),
         to_do=open_tasks(response, last.turn_id) if last else [], date=readable_date(form.values["move_in_date"]),
         asks=asks,
     )  # fmt: skip
 
 
-async def show_move_in(visit: Visit) -> web.StreamResponse:
-    response, form = await _unit_of(visit), _move_in_form()
-    form.preset(visit.query, "move_in_date")
-    return _move_in(visit, response, form, [_party_form(0)])
+async def show_move_in(context: PageContext) -> web.StreamResponse:
+    response, form = await _unit_of(context), _move_in_form()
+    form.preset(context.query, "move_in_date")
+    return _move_in(context, response, form, [_party_form(0)])
 
 
-async def add_move_in(visit: Visit) -> web.StreamResponse:
-    response = await _unit_of(visit)
-    form, parties = _move_in_form(), _parties_of(visit.form)
+async def add_move_in(context: PageContext) -> web.StreamResponse:
+    response = await _unit_of(context)
+    form, parties = _move_in_form(), _parties_of(context.form)
     forms = [party for party, _ in parties]
-    is_read = form.read(visit.form)
-    if "more" in visit.form:  # the button that asks for the inputs of another party
+    is_read = form.read(context.form)
+    if "more" in context.form:  # the button that asks for the inputs of another party
         for sent_form in (form, *forms):
             sent_form.errors.clear()
-        return _move_in(visit, response, form, [*forms, _party_form(len(forms))][:PARTIES_MAX])
+        return _move_in(context, response, form, [*forms, _party_form(len(forms))][:PARTIES_MAX])
     if is_read and all(good for _, good in parties):
-        request, days = form.message, today(visit)
+        request, days = form.message, today(context)
         came = readable_date(request.move_in_date)
         effect, last = effect_of_move_in(response, came, days), last_of(response)
-        turn_id = number(visit.form.get("turn_id", ""))
+        turn_id = number(context.form.get("turn_id", ""))
         # Behind another turn than the person saw, it is this form sent twice, or the service says what has changed.
-        if turn_id == (last.turn_id if last else None) and not effect.is_seen(visit.form):
-            return _move_in(visit, response, form, forms, 422, asks=True)
-        request.unit_id, request.idempotency_key = response.unit.unit_id, visit.act
+        if turn_id == (last.turn_id if last else None) and not effect.is_seen(context.form):
+            return _move_in(context, response, form, forms, 422, asks=True)
+        request.unit_id, request.idempotency_key = response.unit.unit_id, context.form_token
         request.parties.extend(party.message for party in forms)
         if turn_id:
             request.predecessor_transition_id = turn_id
         try:
-            document = (await visit.call(MOVE_IN, request)).document
+            document = (await context.rpcs.call(MOVE_IN, request)).document
         except Refusal as refusal:
             _refuse(refusal, form, forms)
         else:
@@ -210,8 +212,8 @@ async def add_move_in(visit: Visit) -> web.StreamResponse:
             if effect.kind == PLANNED and came:
                 message = f"The move-in to {response.unit.name} on {days.words(came)} is planned."
                 message += " Until then the unit stays as it is."
-            return visit.redirect(next_path(visit, path), message)
-    return _move_in(visit, response, form, forms, 422)
+            return context.redirect(next_path(context, path), message)
+    return _move_in(context, response, form, forms, 422)
 
 
 # The move-in date of a turn that is planned, or that began by itself
@@ -225,41 +227,41 @@ def _change_form(place: Place | None, turn_id: int) -> Form:
 
 
 def _change(
-    visit: Visit, turn: Any, response: Any, form: Form, status: int = 200, *, asks: bool = False
+    context: PageContext, turn: Any, response: Any, form: Form, status: int = 200, *, asks: bool = False
 ) -> web.Response:
     """asks: as of `_notice`."""
     place, before, behind = place_of(response, turn["entity_id"])
     came = readable_date(form.values["move_in_date"])
     return render(
-        visit, "change_move_in", status, here=HERE, turn=turn, unit=response.unit, form=form, place=place,
+        context, "change_move_in", status, here=HERE, turn=turn, unit=response.unit, form=form, place=place,
         before=before, date=came,
-        effect=effect_of_change(place, before, behind, came, today(visit)) if place else Effect(""),
-        party_name=residencies.party_name, next=next_path(visit, ""), asks=asks,
+        effect=effect_of_change(place, before, behind, came, today(context)) if place else Effect(""),
+        party_name=residencies.party_name, next=next_path(context, ""), asks=asks,
         is_as_it_was=place is not None and came == place.came,
     )  # fmt: skip
 
 
-async def show_change(visit: Visit) -> web.StreamResponse:
-    turn, response = await turn_of(visit)
+async def show_change(context: PageContext) -> web.StreamResponse:
+    turn, response = await turn_of(context)
     form = _change_form(place_of(response, turn["entity_id"])[0], turn["entity_id"])
-    form.preset(visit.query, "move_in_date")
-    return _change(visit, turn, response, form)
+    form.preset(context.query, "move_in_date")
+    return _change(context, turn, response, form)
 
 
-async def change_move_in(visit: Visit) -> web.StreamResponse:
-    turn, response = await turn_of(visit)
+async def change_move_in(context: PageContext) -> web.StreamResponse:
+    turn, response = await turn_of(context)
     place, before, behind = place_of(response, turn["entity_id"])
-    form, days = _change_form(place, turn["entity_id"]), today(visit)
-    if form.read(visit.form) and place is not None:
+    form, days = _change_form(place, turn["entity_id"]), today(context)
+    if form.read(context.form) and place is not None:
         came = readable_date(form.message.move_in_date)
-        if not effect_of_change(place, before, behind, came, days).is_seen(visit.form):
-            return _change(visit, turn, response, form, 422, asks=True)
-        form.message.expected_move_in_date = visit.form.get("seen_move_in_date", "")
-        if await visit.send(CHANGE, form):
+        if not effect_of_change(place, before, behind, came, days).is_seen(context.form):
+            return _change(context, turn, response, form, 422, asks=True)
+        form.message.expected_move_in_date = context.form.get("seen_move_in_date", "")
+        if await send(context, CHANGE, form):
             words = days.words(came) if came else form.message.move_in_date
             message = f"{turn['unit']['name']}: the move-in is on {words} now."
-            return visit.redirect(next_path(visit, f"/turns/{turn['entity_id']}"), message)
-    return _change(visit, turn, response, form, 422)
+            return context.redirect(next_path(context, f"/turns/{turn['entity_id']}"), message)
+    return _change(context, turn, response, form, 422)
 
 
 def _refuse(refusal: Refusal, form: Form, parties: Sequence[Form]) -> None:

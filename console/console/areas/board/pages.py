@@ -17,10 +17,11 @@ from console.areas.board.plans import plan_of
 from console.areas.board.weeks import weeks
 from console.kit import csv_files
 from console.kit.calls import together
+from console.kit.context import PageContext
 from console.kit.links import with_query
 from console.kit.names import RPC as NAMES_RPC
 from console.kit.names import names_of
-from console.kit.visit import Visit
+from console.kit.panels import include
 from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
 
 HERE = "Turn board"
@@ -45,105 +46,105 @@ TURN_STATUSES = ("Active", "Completed", "Cancelled")
 UNIT_PAGE = re.compile(r"/properties/\{\w+\}/units/\{\w+\}")
 
 
-def number(visit: Visit, name: str) -> int:
+def number(context: PageContext, name: str) -> int:
     """A number of the query; 0 for one that no record can have."""
-    text = visit.query.get(name, "")
+    text = context.query.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
-def today(visit: Visit) -> Days:
-    return Days(visit.wall.now.date())
+def today(context: PageContext) -> Days:
+    return Days(context.wall.now.date())
 
 
-def unit_path(visit: Visit, property_id: int, unit_id: int) -> str:
+def unit_path(context: PageContext, property_id: int, unit_id: int) -> str:
     """The unit's own page; its residencies where there is none."""
-    has_page = any(UNIT_PAGE.fullmatch(page.path) for page in visit.site.pages)
+    has_page = any(UNIT_PAGE.fullmatch(page.path) for page in context.site.pages)
     return f"/properties/{property_id}/units/{unit_id}" if has_page else f"/units/{unit_id}/transitions"
 
 
-def render(visit: Visit, template: str, status: int = 200, /, **values: Any) -> web.Response:
+def render(context: PageContext, template: str, status: int = 200, /, **values: Any) -> web.Response:
     """A page of the area, with what all its templates use."""
-    return visit.render(
-        f"board/{template}.html", status, moves=cards.moves, days=today(visit), tags=cards.TAGS,
+    return context.render(
+        f"board/{template}.html", status, moves=cards.moves, days=today(context), tags=cards.TAGS,
         turn_tags=cards.TURN_TAGS,
         task_tags=cards.TASK_TAGS, is_late=cards.is_late, date_of=cards.date_of,
-        unit_path=lambda *ids: unit_path(visit, *ids), **values,
+        unit_path=lambda *ids: unit_path(context, *ids), **values,
     )  # fmt: skip
 
 
-def _request(visit: Visit, **more: Any) -> turn_board_pb2.ListBoardRequest:
-    if place := number(visit, "property_id"):
+def _request(context: PageContext, **more: Any) -> turn_board_pb2.ListBoardRequest:
+    if place := number(context, "property_id"):
         more["property_id"] = place
     return turn_board_pb2.ListBoardRequest(**more)
 
 
-def _cards(visit: Visit, units: Sequence[turn_board_pb2.BoardUnit]) -> list[Card]:
-    return [cards.card_of(unit, today(visit), visit.wall.zone) for unit in units]
+def _cards(context: PageContext, units: Sequence[turn_board_pb2.BoardUnit]) -> list[Card]:
+    return [cards.card_of(unit, today(context), context.wall.zone) for unit in units]
 
 
-async def show_board(visit: Visit) -> web.StreamResponse:
+async def show_board(context: PageContext) -> web.StreamResponse:
     """One of three views of the same units."""
-    view = visit.query.get("view", "")
+    view = context.query.get("view", "")
     if view == "list":
-        return await _list(visit)
-    place = number(visit, "property_id")
-    requests = [_request(visit, unit_statuses=[status], with_tasks=True, limit=CARDS) for status in UNDER_WAY]
+        return await _list(context)
+    place = number(context, "property_id")
+    requests = [_request(context, unit_statuses=[status], with_tasks=True, limit=CARDS) for status in UNDER_WAY]
     if view == "weeks":
-        after = {"after": visit.query["after"]} if visit.query.get("after") else {}
-        requests = [_request(visit, under_way=True, with_tasks=True, limit=SHOWN, **after)]
+        after = {"after": context.query["after"]} if context.query.get("after") else {}
+        requests = [_request(context, under_way=True, with_tasks=True, limit=SHOWN, **after)]
     else:
         view = "board"
     counted, chosen, clashing, *pages = await together(
-        *_counts(visit, place),
-        visit.call(BOARD, _clashes(visit)),
-        *(visit.call(BOARD, request) for request in requests),
+        *_counts(context, place),
+        context.rpcs.call(BOARD, _clashes(context)),
+        *(context.rpcs.call(BOARD, request) for request in requests),
     )
-    values = _head(visit, view, counted, chosen, place) | {"clashes": _cards(visit, clashing.units)}
+    values = _head(context, view, counted, chosen, place) | {"clashes": _cards(context, clashing.units)}
     if view == "weeks":
         (page,) = pages
-        days, shown_cards = today(visit), _cards(visit, page.units)
+        days, shown_cards = today(context), _cards(context, page.units)
         return render(
-            visit, "weeks", weeks=weeks(shown_cards, days, visit.wall.zone), older=_next(visit, page), **values
+            context, "weeks", weeks=weeks(shown_cards, days, context.wall.zone), older=_next(context, page), **values
         )
     by_status = {row.unit_status: row.units for row in values["counts"].statuses}
     columns = [
-        (status, by_status.get(status, 0), _cards(visit, page.units))
+        (status, by_status.get(status, 0), _cards(context, page.units))
         for status, page in zip(UNDER_WAY, pages, strict=True)
     ]
-    return render(visit, "board", columns=columns, **values)
+    return render(context, "board", columns=columns, **values)
 
 
-def _clashes(visit: Visit) -> turn_board_pb2.ListBoardRequest:
+def _clashes(context: PageContext) -> turn_board_pb2.ListBoardRequest:
     """The units in which a resident is still there when the next one moves in. The columns lack the occupied ones."""
-    return _request(visit, clashes=True, limit=CLASHES)
+    return _request(context, clashes=True, limit=CLASHES)
 
 
-def _counts(visit: Visit, place: int) -> list[Any]:
+def _counts(context: PageContext, place: int) -> list[Any]:
     """Of the company, for the choice of a property, and of what is shown."""
-    every = visit.call(COUNTS, turn_board_pb2.CountBoardRequest())
+    every = context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest())
     if not place:
         return [every, _nothing()]
-    return [every, visit.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=place))]
+    return [every, context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=place))]
 
 
 async def _nothing() -> None:
     return None
 
 
-def _head(visit: Visit, view: str, counted: Any, chosen: Any, place: int) -> dict[str, Any]:
+def _head(context: PageContext, view: str, counted: Any, chosen: Any, place: int) -> dict[str, Any]:
     """The values of the board's head: views, properties, counts."""
     counts = chosen or counted
     name = next((row.property for row in counted.properties if row.property_id == place), "")
     return {
         "here": HERE, "view": view, "counts": counts, "properties": counted.properties, "place": place,
         "place_name": name, "under_way": sum(row.units for row in counts.statuses if row.unit_status in UNDER_WAY),
-        "back": visit.address, "views": [(words, _path(visit, view=name), name == view) for name, words in VIEWS],
+        "back": context.address, "views": [(words, _path(context, view=name), name == view) for name, words in VIEWS],
     }  # fmt: skip
 
 
-def _path(visit: Visit, **values: Any) -> str:
-    """The board with the filters of this visit, and with these values."""
-    kept = {name: visit.query.get(name, "") for name in ("view", "property_id", "status", "clashes")} | values
+def _path(context: PageContext, **values: Any) -> str:
+    """The board with the filters of this context, and with these values."""
+    kept = {name: context.query.get(name, "") for name in ("view", "property_id", "status", "clashes")} | values
     if kept["view"] == "board":
         kept["view"] = ""
     if kept["view"] != "list":
@@ -151,29 +152,29 @@ def _path(visit: Visit, **values: Any) -> str:
     return with_query(PATH, kept)
 
 
-def _next(visit: Visit, page: Any) -> str:
+def _next(context: PageContext, page: Any) -> str:
     if page.HasField("next_after_id"):  # in the order of ids
-        return _path(visit, after=page.next_after_id)
-    return _path(visit, after=page.next_after) if page.HasField("next_after") else ""
+        return _path(context, after=page.next_after_id)
+    return _path(context, after=page.next_after) if page.HasField("next_after") else ""
 
 
-async def _list(visit: Visit) -> web.StreamResponse:
-    status, place = visit.query.get("status", ""), number(visit, "property_id")
-    clashes = bool(visit.query.get("clashes"))
+async def _list(context: PageContext) -> web.StreamResponse:
+    status, place = context.query.get("status", ""), number(context, "property_id")
+    clashes = bool(context.query.get("clashes"))
     choices: dict[str, Any] = {"unit_statuses": [status] if status in UNDER_WAY else list(UNDER_WAY)}
-    after: dict[str, Any] = {"after": visit.query["after"]} if visit.query.get("after") else {}
+    after: dict[str, Any] = {"after": context.query["after"]} if context.query.get("after") else {}
     if clashes:
-        choices, after = {"clashes": True}, {"after_id": number(visit, "after")} if number(visit, "after") else {}
-    if "csv" in visit.query:
-        page = await visit.call(BOARD, _request(visit, limit=CSV_UNITS, **choices, **after))
-        return _csv_of_units(_cards(visit, page.units))
-    request = _request(visit, limit=SHOWN, with_tasks=True, **choices, **after)
-    counted, chosen, page = await together(*_counts(visit, place), visit.call(BOARD, request))
+        choices, after = {"clashes": True}, {"after_id": number(context, "after")} if number(context, "after") else {}
+    if "csv" in context.query:
+        page = await context.rpcs.call(BOARD, _request(context, limit=CSV_UNITS, **choices, **after))
+        return _csv_of_units(_cards(context, page.units))
+    request = _request(context, limit=SHOWN, with_tasks=True, **choices, **after)
+    counted, chosen, page = await together(*_counts(context, place), context.rpcs.call(BOARD, request))
     return render(
-        visit, "list", cards=_cards(visit, page.units), older=_next(visit, page), later=bool(after), only=status,
-        csv_path=_path(visit, csv=1), all_path=_path(visit, status="", property_id="", clashes=""),
+        context, "list", cards=_cards(context, page.units), older=_next(context, page), later=bool(after), only=status,
+        csv_path=_path(context, csv=1), all_path=_path(context, status="", property_id="", clashes=""),
         statuses=UNDER_WAY, only_clashes=clashes,
-        **_head(visit, "list", counted, chosen, place),
+        **_head(context, "list", counted, chosen, place),
     )  # fmt: skip
 
 
@@ -196,27 +197,27 @@ def _csv_of_units(board_cards: Sequence[Card]) -> web.Response:
     return csv_files.answer("turn-board", header, rows)
 
 
-async def list_turns(visit: Visit) -> web.StreamResponse:
+async def list_turns(context: PageContext) -> web.StreamResponse:
     """All turns, those that are over too, in the order of their ids."""
     names = ("property_id", "unit_id")
-    filters: dict[str, Any] = {name: number(visit, name) or "" for name in names}
-    filters["status"] = visit.query.get("status", "") if visit.query.get("status") in TURN_STATUSES else ""
-    rows = CSV_ROWS if "csv" in visit.query else SHOWN
-    request = turns_pb2.ListTurnsRequest(after_id=number(visit, "after"), limit=rows)
+    filters: dict[str, Any] = {name: number(context, name) or "" for name in names}
+    filters["status"] = context.query.get("status", "") if context.query.get("status") in TURN_STATUSES else ""
+    rows = CSV_ROWS if "csv" in context.query else SHOWN
+    request = turns_pb2.ListTurnsRequest(after_id=number(context, "after"), limit=rows)
     for name in names:
         if filters[name]:
             setattr(request, name, filters[name])
     if filters["status"]:
         request.status = turns_pb2.TurnStatus.Value(f"TURN_STATUS_{filters['status'].upper()}")
-    page = (await visit.call(TURNS, request)).page
+    page = (await context.rpcs.call(TURNS, request)).page
     turns = json.loads(page.data or b"[]")
-    if "csv" in visit.query:
+    if "csv" in context.query:
         return _csv_of_turns(turns)
     after = page.next_after_id if page.HasField("next_after_id") else ""
     return render(
-        visit, "turns", here=HERE, turns=turns, filters=filters, statuses=TURN_STATUSES, later=number(visit, "after"),
-        older=with_query(TURNS_PATH, {**filters, "after": after}) if after else "",
-        csv_path=with_query(TURNS_PATH, {**filters, "after": visit.query.get("after", ""), "csv": 1}),
+        context, "turns", here=HERE, turns=turns, filters=filters, statuses=TURN_STATUSES,
+        later=number(context, "after"), older=with_query(TURNS_PATH, {**filters, "after": after}) if after else "",
+        csv_path=with_query(TURNS_PATH, {**filters, "after": context.query.get("after", ""), "csv": 1}),
     )  # fmt: skip
 
 
@@ -234,24 +235,24 @@ def _csv_of_turns(turns: Sequence[Mapping[str, Any]]) -> web.Response:
     return csv_files.answer("turns", header, rows)
 
 
-async def show_turn(visit: Visit) -> web.StreamResponse:
-    turn_id = visit.number("turn_id")
-    turn = json.loads((await visit.call(TURN, turns_pb2.GetTurnRequest(turn_id=turn_id))).document.json)
+async def show_turn(context: PageContext) -> web.StreamResponse:
+    turn_id = context.number("turn_id")
+    turn = json.loads((await context.rpcs.call(TURN, turns_pb2.GetTurnRequest(turn_id=turn_id))).document.json)
     unit_id = turn["unit"]["id"]
     response, tasks, tickets, events, audit = await together(
-        visit.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)),
-        visit.panel(TASKS, turn_tasks_pb2.ListTasksRequest(turn_id=turn_id)),
-        visit.include("/tickets/panel", unit_id=unit_id),
-        visit.include("/events/panel", kind="turn", id=turn_id),
-        visit.include("/audit/panel", kind="turn", id=turn_id),
+        context.rpcs.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)),
+        context.rpcs.panel(TASKS, turn_tasks_pb2.ListTasksRequest(turn_id=turn_id)),
+        include(context, "/tickets/panel", unit_id=unit_id),
+        include(context, "/events/panel", kind="turn", id=turn_id),
+        include(context, "/audit/panel", kind="turn", id=turn_id),
     )
-    days = today(visit)
-    now = cards.card_of(response.unit, days, visit.wall.zone) if response.ok else None
+    days = today(context)
+    now = cards.card_of(response.unit, days, context.wall.zone) if response.ok else None
     late = sum(cards.is_late(task, days.today) for task in tasks.tasks) if tasks.ok else 0
     place, before, _ = rows.place_of(response.value, turn_id) if response.ok else (None, None, None)
     came = cards.date_of(turn["move_in_date"] or "")
     return render(
-        visit, "turn", here=HERE, turn=turn, response=response, now=now, tasks=tasks, late=late,
+        context, "turn", here=HERE, turn=turn, response=response, now=now, tasks=tasks, late=late,
         is_now=response.ok and response.unit.turn_id == turn_id, plan=plan_of(response.unit) if response.ok else None,
         others=(tickets, events, audit), changed=_instant(turn["updated_at"]), fed=_instant(turn["occupancy_fed_at"]),
         place=place, before=before,
@@ -265,32 +266,32 @@ def _instant(text: str | None) -> datetime.datetime | None:
     return datetime.datetime.fromisoformat(text) if text else None
 
 
-async def list_tasks(visit: Visit) -> web.StreamResponse:
+async def list_tasks(context: PageContext) -> web.StreamResponse:
     """Open make-ready tasks of all turns, the early ones first."""
-    place, late, due = number(visit, "property_id"), "late" in visit.query, visit.query.get("due_by", "")
+    place, late, due = number(context, "property_id"), "late" in context.query, context.query.get("due_by", "")
     error = ""
     try:
         due_by = datetime.date.fromisoformat(due) if due else None
     except ValueError:
         due_by, error = None, "A day is like 2026-11-22."
-    request = turn_tasks_pb2.ListOpenTasksRequest(late=late, limit=CSV_ROWS if "csv" in visit.query else SHOWN)
+    request = turn_tasks_pb2.ListOpenTasksRequest(late=late, limit=CSV_ROWS if "csv" in context.query else SHOWN)
     if place:
         request.property_id = place
     if due_by:
         request.due_by = due_by.isoformat()
-    if visit.query.get("after"):
-        request.after = visit.query["after"]
+    if context.query.get("after"):
+        request.after = context.query["after"]
     filters = {"property_id": place or "", "late": "1" if late else "", "due_by": due if due_by else ""}
-    if "csv" in visit.query:
-        return _csv_of_tasks((await visit.call(OPEN_TASKS, request)).tasks)
+    if "csv" in context.query:
+        return _csv_of_tasks((await context.rpcs.call(OPEN_TASKS, request)).tasks)
     counted, page = await together(
-        visit.call(COUNTS, turn_board_pb2.CountBoardRequest()), visit.call(OPEN_TASKS, request)
+        context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest()), context.rpcs.call(OPEN_TASKS, request)
     )
     older = with_query(TASKS_PATH, {**filters, "after": page.next_after}) if page.HasField("next_after") else ""
     return render(
-        visit, "tasks", here=HERE, tasks=page.tasks, counts=counted, filters=filters, error=error, older=older,
-        later=visit.query.get("after", ""), place=place,
-        csv_path=with_query(TASKS_PATH, {**filters, "after": visit.query.get("after", ""), "csv": 1}),
+        context, "tasks", here=HERE, tasks=page.tasks, counts=counted, filters=filters, error=error, older=older,
+        later=context.query.get("after", ""), place=place,
+        csv_path=with_query(TASKS_PATH, {**filters, "after": context.query.get("after", ""), "csv": 1}),
     )  # fmt: skip
 
 
@@ -314,79 +315,81 @@ def _csv_of_tasks(tasks: Sequence[turn_tasks_pb2.PlacedTask]) -> web.Response:
     return csv_files.answer("make-ready-tasks", header, rows)
 
 
-async def show_task(visit: Visit) -> web.StreamResponse:
-    task_id = visit.number("task_id")
-    placed = (await visit.call(TASK, turn_tasks_pb2.GetTaskRequest(task_id=task_id))).task
+async def show_task(context: PageContext) -> web.StreamResponse:
+    task_id = context.number("task_id")
+    placed = (await context.rpcs.call(TASK, turn_tasks_pb2.GetTaskRequest(task_id=task_id))).task
     events, audit = await together(
-        visit.include("/events/panel", kind="turn_task", id=task_id),
-        visit.include("/audit/panel", kind="turn_task", id=task_id),
+        include(context, "/events/panel", kind="turn_task", id=task_id),
+        include(context, "/audit/panel", kind="turn_task", id=task_id),
     )
-    return render(visit, "task", here=HERE, placed=placed, task=placed.task, others=(events, audit))
+    return render(context, "task", here=HERE, placed=placed, task=placed.task, others=(events, audit))
 
 
-async def show_transitions(visit: Visit) -> web.StreamResponse:
+async def show_transitions(context: PageContext) -> web.StreamResponse:
     """A unit's residencies with contacts, which svc-occupancy writes to the audit log, and its changes of status."""
-    unit_id = visit.number("unit_id")
+    unit_id = context.number("unit_id")
     request = residencies_pb2.ListResidenciesRequest(unit_id=unit_id, limit=SHOWN)
-    if before := number(visit, "before"):
+    if before := number(context, "before"):
         request.before_turn_id = before
     changes_request = turn_board_pb2.ListUnitStatusChangesRequest(unit_id=unit_id, limit=SHOWN)
-    if before_change := number(visit, "changes_before"):
+    if before_change := number(context, "changes_before"):
         changes_request.before_version = before_change
-    page = await visit.call(RESIDENCIES, request)
+    page = await context.rpcs.call(RESIDENCIES, request)
     response, changes = await together(
-        visit.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)), visit.panel(CHANGES, changes_request)
+        context.rpcs.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)),
+        context.rpcs.panel(CHANGES, changes_request),
     )
-    names = await names_of(visit, [change.actor for change in changes.changes] if changes.ok else [])
-    days, path = today(visit), f"/units/{unit_id}/transitions"
+    names = await names_of(context.rpcs, [change.actor for change in changes.changes] if changes.ok else [])
+    days, path = today(context), f"/units/{unit_id}/transitions"
     more = with_query(path, {"before": page.next_before_turn_id}) if page.HasField("next_before_turn_id") else ""
     has_older = changes.ok and changes.HasField("next_before_version")
     older = {"before": before or "", "changes_before": changes.next_before_version} if has_older else {}
     return render(
-        visit, "transitions", here=HERE, page=page, response=response, changes=changes, names=names, before=before,
-        now=cards.card_of(response.unit, days, visit.wall.zone) if response.ok else None, more=more, path=path,
+        context, "transitions", here=HERE, page=page, response=response, changes=changes, names=names, before=before,
+        now=cards.card_of(response.unit, days, context.wall.zone) if response.ok else None, more=more, path=path,
         row=rows.row_of(response.value) if response.ok else [], lets=response.ok and rows.can_be_let(response.value),
         bars=residencies.bars(page.residencies, days.today), causes=residencies.CAUSES, before_change=before_change,
         older_changes=with_query(path, older) if older else "", name_of=residencies.name_of,
-        party_name=residencies.party_name, forgets=visit.opens(forgetting.PATH),
+        party_name=residencies.party_name, forgets=context.navigation.opens(forgetting.PATH),
     )  # fmt: skip
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """A unit's status, turns and residents; or a property's units by status, and its clashes."""
-    if unit_id := number(visit, "unit_id"):
-        response = await visit.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id))
-        card, over = cards.card_of(response.unit, today(visit), visit.wall.zone), rows.left_over(response)
+    if unit_id := number(context, "unit_id"):
+        response = await context.rpcs.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id))
+        card, over = cards.card_of(response.unit, today(context), context.wall.zone), rows.left_over(response)
         ids = {task.task_id for task in over}
         card = replace(card, tasks=[task for task in card.tasks if task.task_id not in ids])
         return render(
-            visit, "unit_panel", unit=response.unit, card=card, residents=response.residents, planned=response.planned,
-            left_over=over, row=rows.row_of(response), lets=rows.can_be_let(response),
+            context, "unit_panel", unit=response.unit, card=card, residents=response.residents,
+            planned=response.planned, left_over=over, row=rows.row_of(response), lets=rows.can_be_let(response),
             party_name=residencies.party_name,
         )  # fmt: skip
-    place = number(visit, "property_id")
+    place = number(context, "property_id")
     if not place:
         raise web.HTTPNotFound
     counts, clashing = await together(
-        visit.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=place)), visit.call(BOARD, _clashes(visit))
+        context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=place)),
+        context.rpcs.call(BOARD, _clashes(context)),
     )
-    clashes = _cards(visit, clashing.units)
-    return render(visit, "property_panel", counts=counts, place=place, statuses=UNDER_WAY, clashes=clashes)
+    clashes = _cards(context, clashing.units)
+    return render(context, "property_panel", counts=counts, place=place, statuses=UNDER_WAY, clashes=clashes)
 
 
-async def home(visit: Visit) -> web.StreamResponse:
+async def home(context: PageContext) -> web.StreamResponse:
     """The panel of the first page: late tasks, clashes, and the units whose ready date comes first."""
     late = turn_tasks_pb2.ListOpenTasksRequest(late=True, limit=1)
     units = turn_board_pb2.ListBoardRequest(under_way=True, with_tasks=True, limit=ON_HOME)
     counted, page, tasks, clashing = await together(
-        visit.call(COUNTS, turn_board_pb2.CountBoardRequest()),
-        visit.call(BOARD, units),
-        visit.call(OPEN_TASKS, late),
-        visit.call(BOARD, turn_board_pb2.ListBoardRequest(clashes=True, limit=SHOWN)),
+        context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest()),
+        context.rpcs.call(BOARD, units),
+        context.rpcs.call(OPEN_TASKS, late),
+        context.rpcs.call(BOARD, turn_board_pb2.ListBoardRequest(clashes=True, limit=SHOWN)),
     )
-    days = today(visit)
+    days = today(context)
     return render(
-        visit, "home", counts=counted, oldest=tasks.tasks[0] if tasks.tasks else None,
-        weeks=weeks(_cards(visit, page.units), days, visit.wall.zone), clashes=_cards(visit, clashing.units),
+        context, "home", counts=counted, oldest=tasks.tasks[0] if tasks.tasks else None,
+        weeks=weeks(_cards(context, page.units), days, context.wall.zone), clashes=_cards(context, clashing.units),
         under_way=sum(row.units for row in counted.statuses),
     )  # fmt: skip

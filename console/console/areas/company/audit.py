@@ -13,10 +13,11 @@ from aiohttp import web
 from chassis.auth.clients import ServiceUnavailable
 from console.config import SERVICES
 from console.kit import csv_files, links
+from console.kit.browser_session import STAFF
 from console.kit.calls import Panel, together
+from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
-from console.kit.visit import STAFF, Visit
 from makeready.common.v1 import audit_pb2 as pb
 from makeready.webhooks.v1 import webhooks_pb2
 
@@ -139,54 +140,56 @@ def _actors(newest: Sequence[tuple[str, pb.AuditEntry]]) -> Sequence[str]:
     return [*(entry.actor for _, entry in newest), *keys]
 
 
-async def show_audit(visit: Visit) -> web.StreamResponse:
-    filters = {name: visit.query.get(name, "").strip()[:TEXT_MAX] for name in FILTERS}
-    limit = CSV_ROWS if "csv" in visit.query else SHOWN
-    before = read_cursor(visit.query.get("before", ""))
-    request, errors = _request(filters, visit.wall.zone)
+async def show_audit(context: PageContext) -> web.StreamResponse:
+    filters = {name: context.query.get(name, "").strip()[:TEXT_MAX] for name in FILTERS}
+    limit = CSV_ROWS if "csv" in context.query else SHOWN
+    before = read_cursor(context.query.get("before", ""))
+    request, errors = _request(filters, context.wall.zone)
     request.limit = limit
     panels: list[Panel[pb.ListAuditResponse]] = await together(
-        *(visit.panel(LIST, _before(request, before.get(service)), service=service) for service in SERVICES)
+        *(context.rpcs.panel(LIST, _before(request, before.get(service)), service=service) for service in SERVICES)
     )
     pages = dict(zip(SERVICES, panels, strict=True))
     newest = merged({service: page.entries for service, page in pages.items() if page.ok}, limit)
-    names = await names_of(visit, _actors(newest))
+    names = await names_of(context.rpcs, _actors(newest))
     rows = [
-        Row(service, entry, changes_of(entry), visit.path_of(entry.subject, entry.subject_id))
+        Row(service, entry, changes_of(entry), context.navigation.path_of(entry.subject, entry.subject_id))
         for service, entry in newest
     ]
-    if "csv" in visit.query:
+    if "csv" in context.query:
         return _csv(rows, names)
     responses = [page.value for page in pages.values() if page.value is not None]
     has_more = any(page.HasField("next_before_id") for page in responses)
     has_more = has_more or sum(len(page.entries) for page in responses) > len(newest)
     cursor = next_cursor(before, newest) if has_more else ""
     older = links.with_query(PATH, {**filters, "before": cursor}) if cursor else ""
-    return visit.render(
+    return context.render(
         "company/audit.html", here=HERE, rows=rows, names=names, filters=filters, errors=errors, older=older,
         away=[service for service, page in pages.items() if not page.ok],
         csv_path=links.with_query(PATH, {**filters, "csv": 1}), later=bool(before),
     )  # fmt: skip
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """Who did what to one record, `?kind=ticket&id=41`, for those who may open it. Raises HTTPNotFound."""
-    kind, number = visit.query.get("kind", ""), visit.query.get("id", "")
+    kind, number = context.query.get("kind", ""), context.query.get("id", "")
     is_id = number.isascii() and number.isdigit() and len(number) < 19
-    if kind not in KINDS or not is_id or (visit.kind == STAFF and kind in FOR_ADMINISTRATORS):
+    if kind not in KINDS or not is_id or (context.session.kind == STAFF and kind in FOR_ADMINISTRATORS):
         raise web.HTTPNotFound
     request = pb.ListAuditRequest(subject=kind, subject_id=int(number), limit=PANEL_SHOWN)
-    rows, names, has_more = await _newest(visit, KINDS[kind], request)
-    every = links.with_query(PATH, {"subject": kind, "id": number}) if has_more and visit.kind != STAFF else ""
-    return visit.render("company/audit_panel.html", rows=rows, names=names, kind=kind, number=number, every=every)
+    rows, names, has_more = await _newest(context, KINDS[kind], request)
+    every = (
+        links.with_query(PATH, {"subject": kind, "id": number}) if has_more and context.session.kind != STAFF else ""
+    )
+    return context.render("company/audit_panel.html", rows=rows, names=names, kind=kind, number=number, every=every)
 
 
-async def recent(visit: Visit) -> web.StreamResponse:
+async def recent(context: PageContext) -> web.StreamResponse:
     """What happened just now, as a part of the first page: what people and scheduled work did, and the public events of
-    what integrations did. An event of an act that has an entry is left out."""
+    what integrations did. An event of an action that has an entry is left out."""
     (rows, names, _), page = await together(
-        _newest(visit, SERVICES, pb.ListAuditRequest(limit=RECENT_SHOWN)),
-        visit.panel(EVENTS, webhooks_pb2.ListEventsRequest(limit=RECENT_SHOWN)),
+        _newest(context, SERVICES, pb.ListAuditRequest(limit=RECENT_SHOWN)),
+        context.rpcs.panel(EVENTS, webhooks_pb2.ListEventsRequest(limit=RECENT_SHOWN)),
     )
     on_record = {row.entry.request_id for row in rows if row.entry.request_id}
     events = page.events if page.ok else []
@@ -197,28 +200,28 @@ async def recent(visit: Visit) -> web.StreamResponse:
         if event.event in HAPPENED and event.request_id not in on_record
     ]
     items.sort(key=lambda item: -item[0])
-    return visit.render(
+    return context.render(
         "company/audit_recent.html", items=items[:RECENT_SHOWN], names=names, doing=doing, subject=subject,
         happened=HAPPENED,
     )  # fmt: skip
 
 
 async def _newest(
-    visit: Visit, services: Sequence[str], request: pb.ListAuditRequest
+    context: PageContext, services: Sequence[str], request: pb.ListAuditRequest
 ) -> tuple[Sequence[Row], Names, bool]:
     """The newest entries of these services, the names of their actors, and whether there are more. Raises
     ServiceUnavailable if no service answers."""
     panels: list[Panel[pb.ListAuditResponse]] = await together(
-        *(visit.panel(LIST, request, service=service) for service in services)
+        *(context.rpcs.panel(LIST, request, service=service) for service in services)
     )
     if not any(page.ok for page in panels):
         raise ServiceUnavailable("no audit log")
     newest = merged(
         {service: page.entries for service, page in zip(services, panels, strict=True) if page.ok}, request.limit
     )
-    names = await names_of(visit, _actors(newest))
+    names = await names_of(context.rpcs, _actors(newest))
     rows = [
-        Row(service, entry, changes_of(entry), visit.path_of(entry.subject, entry.subject_id))
+        Row(service, entry, changes_of(entry), context.navigation.path_of(entry.subject, entry.subject_id))
         for service, entry in newest
     ]
     total = sum(len(page.entries) for page in panels if page.ok)

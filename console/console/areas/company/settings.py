@@ -10,9 +10,10 @@ from aiohttp import web
 
 from chassis.refusals import Refusal
 from console.kit.calls import together
+from console.kit.context import PageContext
 from console.kit.forms import Field, Form
+from console.kit.sending import needs_confirmation
 from console.kit.times import clock, count
-from console.kit.visit import Visit, needs_confirmation
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.tickets.v1 import tickets_pb2
 
@@ -61,16 +62,15 @@ def _policy_form(policy: tickets_pb2.GetTicketPolicyResponse) -> Form:
     )  # fmt: skip
 
 
-async def show_settings(visit: Visit) -> web.StreamResponse:
-    return await _settings(visit)
+async def show_settings(context: PageContext) -> web.StreamResponse:
+    return await _settings(context)
 
 
-async def _settings(visit: Visit, status: int = 200, **forms: Any) -> web.Response:
+async def _settings(context: PageContext, status: int = 200, **forms: Any) -> web.Response:
     """forms: those that were sent and could not be done: company, factor, policy."""
-    assert visit.who is not None
     company, policy = await together(
-        visit.call(GET, pb.GetCompanyRequest(company_id=visit.who.company_id)),
-        visit.panel(POLICY, tickets_pb2.GetTicketPolicyRequest()),
+        context.rpcs.call(GET, pb.GetCompanyRequest(company_id=context.session.person.company_id)),
+        context.rpcs.panel(POLICY, tickets_pb2.GetTicketPolicyRequest()),
     )
     values = {
         "company": _company_form(company.company),
@@ -78,22 +78,22 @@ async def _settings(visit: Visit, status: int = 200, **forms: Any) -> web.Respon
         "policy": _policy_form(policy.value) if policy.ok else None,
         "newly_stale": None,
     }
-    return visit.render(
+    return context.render(
         "company/settings.html", status, here=HERE, found=company.company, found_policy=policy,
         zones=sorted(zoneinfo.available_timezones()), **(values | forms),
     )  # fmt: skip
 
 
-async def update_company(visit: Visit) -> web.StreamResponse:
+async def update_company(context: PageContext) -> web.StreamResponse:
     form = _company_form(pb.Company())
-    is_read = form.read(visit.form)
+    is_read = form.read(context.form)
     if is_read and form.message.timezone not in zoneinfo.available_timezones():
         form.errors["timezone"] = "This is no time zone; choose one such as America/New_York."
     else:
         six = _utc_of_six(form.message.timezone)
         message = f"Saved. 06:00 in {form.message.timezone} is {six} UTC today."
-        return await _update(visit, form, "company", message)
-    return await _settings(visit, 422, company=form)
+        return await _update(context, form, "company", message)
+    return await _settings(context, 422, company=form)
 
 
 def _utc_of_six(timezone: str) -> str:
@@ -104,50 +104,49 @@ def _utc_of_six(timezone: str) -> str:
     return clock(now.replace(hour=6, minute=0).astimezone(datetime.UTC))
 
 
-async def update_factor(visit: Visit) -> web.StreamResponse:
+async def update_factor(context: PageContext) -> web.StreamResponse:
     form = _factor_form(pb.Company())
-    form.read(visit.form)
+    form.read(context.form)
     is_required = form.message.second_factor_required
     message = (
         "Administrators need a second factor from now on."
         if is_required
         else "A second factor is optional from now on."
     )
-    visit.site.sessions.forget(visit.session)
-    return await _update(visit, form, "factor", message)
+    context.site.sessions.forget(context.session.text)
+    return await _update(context, form, "factor", message)
 
 
-async def _update(visit: Visit, form: Form, name: str, message: str) -> web.StreamResponse:
-    assert visit.who is not None
+async def _update(context: PageContext, form: Form, name: str, message: str) -> web.StreamResponse:
     if form.has_errors:
-        return await _settings(visit, 422, **{name: form})
-    form.message.company_id = visit.who.company_id
+        return await _settings(context, 422, **{name: form})
+    form.message.company_id = context.session.person.company_id
     try:
-        await visit.call(UPDATE, form.message)
+        await context.rpcs.call(UPDATE, form.message)
     except Refusal as refusal:
         if needs_confirmation(refusal):
             raise
         form.refuse(refusal)
-        return await _settings(visit, refusal.status, **{name: form})
-    visit.site.sessions.forget(visit.session)
-    return visit.redirect(PATH, message)
+        return await _settings(context, refusal.status, **{name: form})
+    context.site.sessions.forget(context.session.text)
+    return context.redirect(PATH, message)
 
 
-async def update_policy(visit: Visit) -> web.StreamResponse:
+async def update_policy(context: PageContext) -> web.StreamResponse:
     """Says first how many tickets become stale, if any do."""
     form = _policy_form(tickets_pb2.GetTicketPolicyResponse())
-    if not form.read(visit.form):
-        return await _settings(visit, 422, policy=form)
+    if not form.read(context.form):
+        return await _settings(context, 422, policy=form)
     hours = form.message.stale_after_hours
     try:
-        if visit.form.get("sure") != str(hours):
-            counted = await visit.call(STALE, tickets_pb2.CountStaleTicketsRequest(stale_after_hours=hours))
+        if context.form.get("sure") != str(hours):
+            counted = await context.rpcs.call(STALE, tickets_pb2.CountStaleTicketsRequest(stale_after_hours=hours))
             if counted.newly_stale:
-                return await _settings(visit, policy=form, newly_stale=counted.newly_stale)
-        await visit.call(UPDATE_POLICY, form.message)
+                return await _settings(context, policy=form, newly_stale=counted.newly_stale)
+        await context.rpcs.call(UPDATE_POLICY, form.message)
     except Refusal as refusal:
         if needs_confirmation(refusal):
             raise
         form.refuse(refusal)
-        return await _settings(visit, refusal.status, policy=form)
-    return visit.redirect(PATH, f"Saved. A ticket is stale after {count(hours, 'hour')} without a reply.")
+        return await _settings(context, refusal.status, policy=form)
+    return context.redirect(PATH, f"Saved. A ticket is stale after {count(hours, 'hour')} without a reply.")

@@ -9,124 +9,138 @@ from aiohttp import web
 
 from chassis.refusals import Refusal
 from console.kit import links
-from console.kit.visit import Visit
+from console.kit.context import PageContext
+from console.kit.signing_in import begin, client_of, end
 from makeready.identity.v1 import sessions_pb2 as pb
 
 HERE = ""
 EMAIL_CHARACTERS_MAX, PASSWORD_CHARACTERS_MAX, LINK_CHARACTERS_MAX = 320, 1024, 200
 
 
-async def show_sign_in(visit: Visit) -> web.StreamResponse:
-    return _sign_in(visit)
+def _next_path(context: PageContext) -> str:
+    """The page that the person wanted before the sign-in."""
+    return links.own_path(context.form.get("next") or context.query.get("next") or "/")
 
 
-def _sign_in(visit: Visit, status: int = 200, error: str = "", email: str = "") -> web.Response:
-    return visit.render(
-        "entry/sign_in.html", status, here=HERE, next=visit.next_path, error=error, email=email,
-        over_an_address=_is_an_address(visit),
+async def show_sign_in(context: PageContext) -> web.StreamResponse:
+    return _sign_in(context)
+
+
+def _sign_in(context: PageContext, status: int = 200, error: str = "", email: str = "") -> web.Response:
+    return context.render(
+        "entry/sign_in.html", status, here=HERE, next=_next_path(context), error=error, email=email,
+        over_an_address=_is_an_address(context),
     )  # fmt: skip
 
 
-async def sign_in(visit: Visit) -> web.StreamResponse:
-    email = visit.form.get("email", "").strip()[:EMAIL_CHARACTERS_MAX]
+async def sign_in(context: PageContext) -> web.StreamResponse:
+    email = context.form.get("email", "").strip()[:EMAIL_CHARACTERS_MAX]
     request = pb.SignInRequest(
-        email=email, password=visit.form.get("password", "")[:PASSWORD_CHARACTERS_MAX], client=visit.client
+        email=email, password=context.form.get("password", "")[:PASSWORD_CHARACTERS_MAX], client=client_of(context)
     )
     try:
-        answer = await visit.site.sessions.call(request, pb.SignInResponse)
+        answer = await context.site.sessions.call(request, pb.SignInResponse)
     except Refusal as refusal:
-        return _sign_in(visit, refusal.status, refusal.message, email)
-    return _begun(visit, answer)
+        return _sign_in(context, refusal.status, refusal.message, email)
+    return _begun(context, answer)
 
 
-def _begun(visit: Visit, answer: Any) -> web.Response:
+def _begun(context: PageContext, answer: Any) -> web.Response:
     """To the page that was wanted, or to the second factor."""
     if answer.WhichOneof("outcome") == "step":
-        return _second_factor(visit, answer.step)
-    visit.begin(answer.session)
-    return visit.redirect(visit.next_path)
+        return _second_factor(context, answer.step)
+    begin(context, answer.session)
+    return context.redirect(_next_path(context))
 
 
-def _second_factor(visit: Visit, step: str, status: int = 200, error: str = "") -> web.Response:
-    return visit.render("entry/second_factor.html", status, here=HERE, next=visit.next_path, step=step, error=error)
+def _second_factor(context: PageContext, step: str, status: int = 200, error: str = "") -> web.Response:
+    return context.render(
+        "entry/second_factor.html", status, here=HERE, next=_next_path(context), step=step, error=error
+    )
 
 
-async def second_factor(visit: Visit) -> web.StreamResponse:
-    step = visit.form.get("step", "")[:LINK_CHARACTERS_MAX]
-    request = pb.SecondFactorRequest(step=step, code=visit.form.get("code", "")[:100], client=visit.client)
+async def second_factor(context: PageContext) -> web.StreamResponse:
+    step = context.form.get("step", "")[:LINK_CHARACTERS_MAX]
+    request = pb.SecondFactorRequest(step=step, code=context.form.get("code", "")[:100], client=client_of(context))
     try:
-        answer = await visit.site.sessions.call(request, pb.SecondFactorResponse)
+        answer = await context.site.sessions.call(request, pb.SecondFactorResponse)
     except Refusal as refusal:
-        return _second_factor(visit, step, refusal.status, refusal.message)
-    visit.begin(answer.session)
+        return _second_factor(context, step, refusal.status, refusal.message)
+    begin(context, answer.session)
     message = ""
     if answer.HasField("recovery_codes_left"):
         codes_left = answer.recovery_codes_left
         message = f"You used a recovery code, and have {codes_left or 'none'} left. Your account's page makes new ones."
-    return visit.redirect(visit.next_path, message)
+    return context.redirect(_next_path(context), message)
 
 
-async def start_passkey(visit: Visit) -> web.StreamResponse:
+async def start_passkey(context: PageContext) -> web.StreamResponse:
     """For console.js: what the browser asks its passkeys."""
     try:
-        answer = await visit.site.sessions.call(pb.StartPasskeyRequest(session=visit.session), pb.StartPasskeyResponse)
+        answer = await context.site.sessions.call(
+            pb.StartPasskeyRequest(session=context.session.text), pb.StartPasskeyResponse
+        )
     except Refusal as refusal:
         return web.json_response({"error": refusal.message}, status=refusal.status)
     return web.json_response({"ceremony": answer.ceremony, "options": json.loads(answer.options_json)})
 
 
-async def finish_passkey(visit: Visit) -> web.StreamResponse:
+async def finish_passkey(context: PageContext) -> web.StreamResponse:
     request = pb.FinishPasskeyRequest(
-        ceremony=visit.form.get("ceremony", ""), credential_json=visit.form.get("credential", ""), client=visit.client
+        ceremony=context.form.get("ceremony", ""),
+        credential_json=context.form.get("credential", ""),
+        client=client_of(context),
     )
     try:
-        answer = await visit.site.sessions.call(request, pb.FinishPasskeyResponse)
+        answer = await context.site.sessions.call(request, pb.FinishPasskeyResponse)
     except Refusal as refusal:
-        return _sign_in(visit, refusal.status, refusal.message)
-    visit.begin(answer.session)
-    return visit.redirect(visit.next_path)
+        return _sign_in(context, refusal.status, refusal.message)
+    begin(context, answer.session)
+    return context.redirect(_next_path(context))
 
 
-async def sign_out(visit: Visit) -> web.StreamResponse:
-    if visit.session:
-        await visit.site.sessions.call(pb.SignOutRequest(session=visit.session), pb.SignOutResponse)
-        visit.end()
-    return visit.redirect("/sign-in")
+async def sign_out(context: PageContext) -> web.StreamResponse:
+    if context.session.text:
+        await context.site.sessions.call(pb.SignOutRequest(session=context.session.text), pb.SignOutResponse)
+        end(context)
+    return context.redirect("/sign-in")
 
 
-async def show_link(visit: Visit) -> web.StreamResponse:
+async def show_link(context: PageContext) -> web.StreamResponse:
     """An invitation or a reset: whose it is, and a form for the password."""
-    return await _link(visit)
+    return await _link(context)
 
 
-async def _link(visit: Visit, status: int = 200, refusal: Refusal | None = None) -> web.Response:
-    text = visit.request.match_info["link"]
+async def _link(context: PageContext, status: int = 200, refusal: Refusal | None = None) -> web.Response:
+    text = context.request.match_info["link"]
     try:
-        link = await visit.site.sessions.call(pb.UseLinkRequest(link=text, client=visit.client), pb.UseLinkResponse)
+        link = await context.site.sessions.call(
+            pb.UseLinkRequest(link=text, client=client_of(context)), pb.UseLinkResponse
+        )
     except Refusal as over:
-        return visit.render("entry/link_over.html", over.status, here=HERE, message=over.message)
-    return visit.render(
+        return context.render("entry/link_over.html", over.status, here=HERE, message=over.message)
+    return context.render(
         "entry/link.html", status, here=HERE, link=link, is_reset=link.purpose == pb.LINK_PURPOSE_RESET,
-        path=visit.request.path, error=refusal.message if refusal else "",
+        path=context.request.path, error=refusal.message if refusal else "",
     )  # fmt: skip
 
 
-async def use_link(visit: Visit) -> web.StreamResponse:
-    password = visit.form.get("password", "")
-    if password != visit.form.get("again", ""):
+async def use_link(context: PageContext) -> web.StreamResponse:
+    password = context.form.get("password", "")
+    if password != context.form.get("again", ""):
         return await _link(
-            visit, 422, Refusal(422, "invalid_request", "The two passwords differ; type the same one twice.")
+            context, 422, Refusal(422, "invalid_request", "The two passwords differ; type the same one twice.")
         )
     request = pb.UseLinkRequest(
-        link=visit.request.match_info["link"], password=password[:PASSWORD_CHARACTERS_MAX], client=visit.client
+        link=context.request.match_info["link"], password=password[:PASSWORD_CHARACTERS_MAX], client=client_of(context)
     )
     try:
-        answer = await visit.site.sessions.call(request, pb.UseLinkResponse)
+        answer = await context.site.sessions.call(request, pb.UseLinkResponse)
     except Refusal as refusal:
-        return await _link(visit, refusal.status, refusal)
-    return _begun(visit, answer)
+        return await _link(context, refusal.status, refusal)
+    return _begun(context, answer)
 
 
-def _is_an_address(visit: Visit) -> bool:
+def _is_an_address(context: PageContext) -> bool:
     """Whether the console is opened by an IP address, where browsers have no passkeys."""
-    return links.is_address(visit.request.url.host or "")
+    return links.is_address(context.request.url.host or "")

@@ -14,9 +14,9 @@ from console.config import SERVICES
 from console.kit import attempt_words, body_text, csv_files, filters, links
 from console.kit.attempt_words import SUCCEEDED
 from console.kit.calls import Panel, together
+from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
-from console.kit.visit import Visit
 from makeready.common.v1 import audit_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
@@ -81,22 +81,22 @@ class Trace:
     """The event that it caused, if it caused one alone."""
 
 
-async def list_events(visit: Visit) -> web.StreamResponse:
+async def list_events(context: PageContext) -> web.StreamResponse:
     """With `request_id`, the trace from the request to what arrived of it."""
-    chosen = filters.texts(visit.query, FILTERS)
-    request, errors = _request(chosen, visit)
-    request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
-    wants_trace = bool(request.request_id) and "csv" not in visit.query
+    chosen = filters.texts(context.query, FILTERS)
+    request, errors = _request(chosen, context)
+    request.limit = CSV_ROWS if "csv" in context.query else SHOWN
+    wants_trace = bool(request.request_id) and "csv" not in context.query
     services = SERVICES if wants_trace else ()
-    page, *audited = await together(visit.call(LIST, request), *_audit(visit, request.request_id, services))
-    if "csv" in visit.query:
+    page, *audited = await together(context.rpcs.call(LIST, request), *_audit(context, request.request_id, services))
+    if "csv" in context.query:
         return _csv(page)
     trace = None
     if wants_trace:
         single = page.events[0] if len(page.events) == 1 and not request.before_event_id else None
-        trace = await _trace(visit, request.request_id, dict(zip(services, audited, strict=True)), single)
+        trace = await _trace(context, request.request_id, dict(zip(services, audited, strict=True)), single)
     has_more = page.HasField("next_before_event_id")
-    return visit.render(
+    return context.render(
         "events/list.html", here=HERE, events=page.events, filters=chosen, errors=errors, trace=trace,
         keys=KEYS, kinds=KINDS, outcomes=OUTCOMES, is_filtered=any(chosen.values()),
         older=links.with_query(PATH, {**chosen, "before": page.next_before_event_id}) if has_more else "",
@@ -105,10 +105,10 @@ async def list_events(visit: Visit) -> web.StreamResponse:
     )  # fmt: skip
 
 
-def _request(chosen: Mapping[str, str], visit: Visit) -> tuple[pb.ListEventsRequest, Sequence[str]]:
+def _request(chosen: Mapping[str, str], context: PageContext) -> tuple[pb.ListEventsRequest, Sequence[str]]:
     """The filters as a request, and what of them could not be read."""
     request = pb.ListEventsRequest()
-    errors = list(filters.period(chosen, visit.wall.zone, request.since, request.until))
+    errors = list(filters.period(chosen, context.wall.zone, request.since, request.until))
     if chosen["event"] in KEYS:
         request.event = chosen["event"]
     elif chosen["event"]:
@@ -127,7 +127,7 @@ def _request(chosen: Mapping[str, str], visit: Visit) -> tuple[pb.ListEventsRequ
         request.outcome = OUTCOME_NUMBERS[chosen["outcome"]]
     if chosen["request_id"]:
         request.request_id = chosen["request_id"].replace("\0", "")
-    before = visit.query.get("before", "")
+    before = context.query.get("before", "")
     if filters.is_event_id(before):
         request.before_event_id = before
     return request, errors
@@ -148,13 +148,13 @@ def _csv(page: pb.ListEventsResponse) -> web.Response:
     return csv_files.answer("events", header, rows)
 
 
-def _audit(visit: Visit, request_id: str, services: Sequence[str]) -> Sequence[Any]:
+def _audit(context: PageContext, request_id: str, services: Sequence[str]) -> Sequence[Any]:
     request = audit_pb2.ListAuditRequest(request_id=request_id, limit=AUDIT_ROWS)
-    return [visit.panel(AUDIT, request, service=service) for service in services]
+    return [context.rpcs.panel(AUDIT, request, service=service) for service in services]
 
 
 async def _trace(
-    visit: Visit,
+    context: PageContext,
     request_id: str,
     audited: Mapping[str, Panel[audit_pb2.ListAuditResponse]],
     single: pb.Event | None = None,
@@ -167,8 +167,8 @@ async def _trace(
     ]
     changes.sort(key=lambda change: (change.entry.recorded_at.seconds, change.entry.recorded_at.nanos))
     names, event = await together(
-        names_of(visit, [change.entry.actor for change in changes]),
-        visit.panel(GET, pb.GetEventRequest(event_id=single.event_id)) if single else _nothing(),
+        names_of(context.rpcs, [change.entry.actor for change in changes]),
+        context.rpcs.panel(GET, pb.GetEventRequest(event_id=single.event_id)) if single else _nothing(),
     )
     away = [service for service, page in audited.items() if not page.ok]
     return Trace(request_id, changes, names, away, event.value if event.ok else None)
@@ -178,20 +178,20 @@ async def _nothing() -> Panel[Any]:
     return Panel(None)
 
 
-async def show_event(visit: Visit) -> web.StreamResponse:
+async def show_event(context: PageContext) -> web.StreamResponse:
     """One event with its body, its deliveries, and what caused it; its body alone as a file."""
-    event_id = visit.request.match_info["event_id"]
-    event = await visit.call(GET, pb.GetEventRequest(event_id=event_id))
-    if "body" in visit.query:
+    event_id = context.request.match_info["event_id"]
+    event = await context.rpcs.call(GET, pb.GetEventRequest(event_id=event_id))
+    if "body" in context.query:
         disposition = {"Content-Disposition": f'attachment; filename="{event_id}.json"'}
         return web.Response(body=event.body, content_type="application/json", headers=disposition)
     trace = None
     if event.request_id:
         services = [MAKERS[event.entity_type]] if event.entity_type in MAKERS else []
-        audited = await together(*_audit(visit, event.request_id, services))
-        trace = await _trace(visit, event.request_id, dict(zip(services, audited, strict=True)))
+        audited = await together(*_audit(context, event.request_id, services))
+        trace = await _trace(context, event.request_id, dict(zip(services, audited, strict=True)))
     body = event.body.decode(errors="replace")
-    return visit.render(
+    return context.render(
         "events/event.html", here=HERE, event=event, trace=trace, body=body, indented=body_text.indented(body),
         states=[attempt_words.state_of(delivery) for delivery in event.deliveries],
     )  # fmt: skip
@@ -212,28 +212,30 @@ class RecordEvent:
         return [delivery for delivery in self.deliveries if attempt_words.state_of(delivery) != SUCCEEDED]
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """The events of a record, and which integrations got them. Staff see hosts alone."""
-    kind, record = visit.query.get("kind", ""), filters.number(visit.query.get("id", ""))
+    kind, record = context.query.get("kind", ""), filters.number(context.query.get("id", ""))
     if kind not in dict(KINDS) or record is None:
-        return visit.render("events/panel.html", record_events=(), kind=kind, record=0, older=False, host_of=host_of)
+        return context.render("events/panel.html", record_events=(), kind=kind, record=0, older=False, host_of=host_of)
     events, deliveries = await together(
-        visit.call(LIST, pb.ListEventsRequest(entity_type=kind, entity_id=record, limit=PANEL_EVENTS)),
-        visit.call(OF_RECORD, pb.ListDeliveriesOfRequest(entity_type=kind, entity_id=record, limit=PANEL_DELIVERIES)),
+        context.rpcs.call(LIST, pb.ListEventsRequest(entity_type=kind, entity_id=record, limit=PANEL_EVENTS)),
+        context.rpcs.call(
+            OF_RECORD, pb.ListDeliveriesOfRequest(entity_type=kind, entity_id=record, limit=PANEL_DELIVERIES)
+        ),
     )
     by_event: dict[str, list[pb.Delivery]] = {}
     for delivery in deliveries.deliveries:
         by_event.setdefault(delivery.event_id, []).append(delivery)
     record_events = [RecordEvent(event, by_event.get(event.event_id, ())) for event in events.events]
-    return visit.render(
+    return context.render(
         "events/panel.html", record_events=record_events, kind=kind, record=record,
         older=events.HasField("next_before_event_id"), host_of=host_of,
     )  # fmt: skip
 
 
-async def home(visit: Visit) -> web.StreamResponse:
+async def home(context: PageContext) -> web.StreamResponse:
     """The first page's counts and card: deliveries that are parked, and endpoints that fail."""
-    page = await visit.call(SUBSCRIPTIONS, pb.ListSubscriptionDetailsRequest(limit=SUBSCRIPTIONS_MAX))
+    page = await context.rpcs.call(SUBSCRIPTIONS, pb.ListSubscriptionDetailsRequest(limit=SUBSCRIPTIONS_MAX))
     every = page.subscriptions
     trouble = [
         subscription for subscription in every if subscription.health != "healthy" or subscription.undelivered.parked
@@ -245,34 +247,34 @@ async def home(visit: Visit) -> web.StreamResponse:
             subscription.sub_id,
         )
     )
-    return visit.render(
+    return context.render(
         "events/home.html", every=every, trouble=trouble[:HOME_ROWS], host_of=host_of,
         parked=sum(subscription.undelivered.parked for subscription in every),
         failing=[subscription for subscription in trouble if subscription.HasField("failing_since")],
     )  # fmt: skip
 
 
-async def search_hits(visit: Visit) -> web.StreamResponse:
+async def search_hits(context: PageContext) -> web.StreamResponse:
     """What a search finds by an exact id: of an event, which a delivery has too, or of a request."""
-    text = visit.query.get("q", "").strip()[: filters.TEXT_MAX].replace("\0", "")
+    text = context.query.get("q", "").strip()[: filters.TEXT_MAX].replace("\0", "")
     sub_id, _, tail = text.partition("/")
     event_id = (tail if filters.number(sub_id) else text).lower()
     if filters.is_event_id(event_id):
         try:
-            await visit.call(GET, pb.GetEventRequest(event_id=event_id))
+            await context.rpcs.call(GET, pb.GetEventRequest(event_id=event_id))
         except Refusal as refusal:
             if refusal.status != 404:
                 raise
         else:
             at = f"/webhooks/{sub_id}/deliveries/{event_id}" if event_id == tail.lower() else f"{PATH}/{event_id}"
-            return visit.redirect(at)
+            return context.redirect(at)
     events: Sequence[pb.Event] = ()
     if text and text.isascii() and " " not in text and len(text) >= 8:
         request = pb.ListEventsRequest(request_id=text, limit=HOME_ROWS)
-        events = (await visit.call(LIST, request)).events
+        events = (await context.rpcs.call(LIST, request)).events
         if events:
-            return visit.redirect(links.with_query(PATH, {"request_id": text}))
-    return visit.render("events/found.html")
+            return context.redirect(links.with_query(PATH, {"request_id": text}))
+    return context.render("events/found.html")
 
 
 def host_of(url: str) -> str:

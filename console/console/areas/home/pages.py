@@ -7,8 +7,10 @@ import re
 from aiohttp import web
 from markupsafe import Markup
 
+from console.kit.browser_session import STAFF
 from console.kit.calls import together
-from console.kit.visit import STAFF, Included, Visit
+from console.kit.context import PageContext
+from console.kit.panels import Included, include
 
 HERE = "Home"
 COUNTS = ("/tickets/home", "/events/home", "/inspections/home", "/board/home", "/vendors/home", "/upkeep/home")
@@ -34,22 +36,21 @@ NEED = re.compile(r'<a class="(red|amber|none|)"\s+href=.*?</a>', re.DOTALL)
 WORDS = ("Nothing", "One thing", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
 
-async def home(visit: Visit) -> web.StreamResponse:
+async def home(context: PageContext) -> web.StreamResponse:
     """For staff, their own work comes first."""
-    assert visit.who is not None
-    person_id = visit.who.person_id if visit.kind == STAFF else None
+    person_id = context.session.person.person_id if context.session.kind == STAFF else None
     mine, recent, keys, *panels = await together(
-        visit.include("/tickets/panel", assignee_id=person_id) if person_id else _nothing(),
-        visit.include(RECENT),
-        visit.include(INTEGRATIONS),
-        *(visit.include(path) for path in COUNTS),
+        include(context, "/tickets/panel", assignee_id=person_id) if person_id else _nothing(),
+        include(context, RECENT),
+        include(context, INTEGRATIONS),
+        *(include(context, path) for path in COUNTS),
     )
     needs = [need for panel in panels for need in NEED.finditer(panel.html)]
     needs.sort(key=lambda need: TONES.index(need[1]))
     cards = {path: cards_of(panel) for path, panel in zip(COUNTS, panels, strict=True)}
-    return visit.render(
+    return context.render(
         "home/home.html", here=HERE, mine=mine, recent=recent, topics=TOPICS,
-        title=f"{greeting(visit.wall.now.hour)} {sentence(sum(need[1] in URGENT for need in needs))}",
+        title=f"{greeting(context.wall.now.hour)} {sentence(sum(need[1] in URGENT for need in needs))}",
         needs=[Markup(need[0]) for need in needs],  # noqa: S704 - the areas' templates made them
         board=cards.pop("/board/home"), tickets=cards.pop("/tickets/home"),
         integrations=[panel for panel in (cards.pop("/events/home"), keys) if panel],

@@ -18,9 +18,9 @@ from console.imports.jobs import STATES, Job, Jobs
 from console.imports.keeper import KEEPER
 from console.imports.looking import Facts, guessed
 from console.kit import lists
+from console.kit.context import PageContext
 from console.kit.serving import Streamed
 from console.kit.uploads import Upload
-from console.kit.visit import Visit
 from importing import delimiters, encodings, mapping_file
 from importing.errors import ImportFault
 from importing.kinds import KINDS, REFERENCES, Kind
@@ -52,103 +52,100 @@ STATE_WORDS = {
 }
 
 
-def _jobs(visit: Visit) -> Jobs:
+def _jobs(context: PageContext) -> Jobs:
     """Raises DatabaseUnavailable while the console's database is away."""
-    keeper = visit.request.app[KEEPER]
+    keeper = context.request.app[KEEPER]
     if not keeper.is_open:
         raise DatabaseUnavailable("the console's database is not open")
     return keeper.jobs
 
 
-def _company(visit: Visit) -> int:
-    assert visit.who is not None
-    return visit.who.company_id
+def _company(context: PageContext) -> int:
+    return context.session.person.company_id
 
 
-async def _job(visit: Visit) -> Job:
+async def _job(context: PageContext) -> Job:
     """The job of the path. Raises HTTPNotFound, also for another company's."""
-    job = await _jobs(visit).find(_company(visit), visit.number("import_id"))
+    job = await _jobs(context).find(_company(context), context.number("import_id"))
     if job is None:
         raise web.HTTPNotFound
     return job
 
 
-def _timezone(visit: Visit) -> str:
+def _timezone(context: PageContext) -> str:
     """The company's, in which dates without an offset are read."""
-    assert visit.who is not None
-    return visit.who.timezone or "UTC"
+    return context.session.person.timezone or "UTC"
 
 
 def _path(job_id: int) -> str:
     return f"{PATH}/{job_id}"
 
 
-async def list_imports(visit: Visit) -> web.StreamResponse:
-    state = lists.chosen(visit, "state", STATES)
-    before = lists.number(visit, "after") or 2**63 - 1
-    jobs = await _jobs(visit).page(_company(visit), before=before, state=state)
+async def list_imports(context: PageContext) -> web.StreamResponse:
+    state = lists.chosen(context.query, "state", STATES)
+    before = lists.number(context.query, "after") or 2**63 - 1
+    jobs = await _jobs(context).page(_company(context), before=before, state=state)
     rows, more = jobs[: states.PAGE_ROWS], jobs[states.PAGE_ROWS :]
-    return visit.render(
+    return context.render(
         "imports/list.html",
         here=HERE,
         rows=rows,
         state=state,
         states=STATE_WORDS,
         next=rows[-1].id if more else 0,
-        after=lists.number(visit, "after"),
+        after=lists.number(context.query, "after"),
     )
 
 
-async def show_new(visit: Visit) -> web.StreamResponse:
-    return _new(visit)
+async def show_new(context: PageContext) -> web.StreamResponse:
+    return _new(context)
 
 
-def _new(visit: Visit, error: str = "", field: str = "file") -> web.Response:
-    return visit.render(
+def _new(context: PageContext, error: str = "", field: str = "file") -> web.Response:
+    return context.render(
         "imports/new.html",
         422 if error else 200,
         here=HERE,
         error=error,
         field=field,
         kinds=KINDS.values(),
-        sent=visit.form,
+        sent=context.form,
         path=PATH,
     )
 
 
-async def upload(visit: Visit) -> web.StreamResponse:
+async def upload(context: PageContext) -> web.StreamResponse:
     """Stores the file, and makes the job that reads it."""
-    jobs, company_id = _jobs(visit), _company(visit)
-    if (done := await jobs.of_act(company_id, visit.act)) is not None:
-        return visit.redirect(_path(done))
+    jobs, company_id = _jobs(context), _company(context)
+    if (done := await jobs.of_form(company_id, context.form_token)) is not None:
+        return context.redirect(_path(done))
     try:
-        reading = _reading(visit)
+        reading = _reading(context)
     except ValueError as error:
-        return _new(visit, *error.args)
-    async for file in visit.uploads:
-        return await _take(visit, file, reading)
-    return _new(visit, "Choose a file.")
+        return _new(context, *error.args)
+    async for file in context.uploads:
+        return await _take(context, file, reading)
+    return _new(context, "Choose a file.")
 
 
-async def _take(visit: Visit, file: Upload, reading: Reading) -> web.Response:
+async def _take(context: PageContext, file: Upload, reading: Reading) -> web.Response:
     """Stores one file, and makes its job."""
-    jobs, company_id, name = _jobs(visit), _company(visit), _file_name(file.name)
+    jobs, company_id, name = _jobs(context), _company(context), _file_name(file.name)
     if not name:
-        return _new(visit, f"The file must be named {', '.join(ENDINGS[:4])}, or end with .gz behind that.")
+        return _new(context, f"The file must be named {', '.join(ENDINGS[:4])}, or end with .gz behind that.")
     stored_as = f"imports/{company_id}/{secrets.token_urlsafe(24)}"
     size = Size()
     try:
-        await visit.site.files.save(stored_as, size.counted(file), bytes_max=FILE_BYTES_MAX)
+        await context.site.files.save(stored_as, size.counted(file), bytes_max=FILE_BYTES_MAX)
     except FileSizeError:
-        return _new(visit, "The file is larger than 512 MB. Compress it with gzip, or split it.")
+        return _new(context, "The file is larger than 512 MB. Compress it with gzip, or split it.")
     try:
         if not size.bytes:
-            return _new(visit, "The file is empty.")
-        assert visit.who is not None
+            return _new(context, "The file is empty.")
         job_id = await jobs.add(
             company_id=company_id,
-            act=visit.act,
-            person=visit.who.name,
+            act=context.form_token,
+            person=context.session.person.name,
             file_name=name,
             file_bytes=size.bytes,
             stored_as=stored_as,
@@ -161,9 +158,9 @@ async def _take(visit: Visit, file: Upload, reading: Reading) -> web.Response:
         raise
     finally:
         if not size.bytes or not is_used:
-            await visit.site.files.delete(stored_as)
-    visit.request.app[KEEPER].wake()
-    return visit.redirect(_path(job_id))
+            await context.site.files.delete(stored_as)
+    context.request.app[KEEPER].wake()
+    return context.redirect(_path(job_id))
 
 
 class Size:
@@ -186,9 +183,9 @@ def _file_name(text: str) -> str:
     return f"{stem}{ending}" if ending else ""
 
 
-def _reading(visit: Visit) -> Reading:
+def _reading(context: PageContext) -> Reading:
     """How the person says that the file is written. Raises ValueError with a sentence and the field."""
-    options = {name: visit.form.get(name, "").strip()[:100] for name in ("encoding", "delimiter", "sheet")}
+    options = {name: context.form.get(name, "").strip()[:100] for name in ("encoding", "delimiter", "sheet")}
     for name, check in (("encoding", encodings.codec), ("delimiter", delimiters.checked)):
         if options[name]:
             try:
@@ -198,15 +195,20 @@ def _reading(visit: Visit) -> Reading:
     return Reading(**options)
 
 
-async def show_import(visit: Visit) -> web.StreamResponse:
-    return await _show(visit, await _job(visit))
+async def show_import(context: PageContext) -> web.StreamResponse:
+    return await _show(context, await _job(context))
 
 
 async def _show(
-    visit: Visit, job: Job, status: int = 200, error: str = "", sent: matching.Matching | None = None, toml: str = ""
+    context: PageContext,
+    job: Job,
+    status: int = 200,
+    error: str = "",
+    sent: matching.Matching | None = None,
+    toml: str = "",
 ) -> web.Response:
     facts = msgspec.json.decode(job.facts, type=Facts)
-    rejects = await _jobs(visit).kinds_of_rejects(job.id)
+    rejects = await _jobs(context).kinds_of_rejects(job.id)
     outcome = job.result
     values: dict[str, Any] = {
         "job": job,
@@ -221,26 +223,28 @@ async def _show(
         "can_fire": _can_fire(job),
         "error": error,
     }
-    maps = job.state == states.MAPPING or visit.query.get("step") == "columns" or sent is not None or bool(error)
-    if job.state not in states.UNDER_WAY and "HX-Request" in visit.request.headers:
+    maps = job.state == states.MAPPING or context.query.get("step") == "columns" or sent is not None or bool(error)
+    if job.state not in states.UNDER_WAY and "HX-Request" in context.request.headers:
         # The task has ended while the page was open: it is another page now, from its heading on.
         return web.Response(headers={"HX-Refresh": "true"})
     if maps and facts.columns and job.state not in states.UNDER_WAY:
-        values |= _matching(visit, job, facts, sent, toml)
-        return visit.render("imports/match.html", status, here=HERE, **values)
-    return visit.render("imports/import.html", status, here=HERE, **values)
+        values |= _matching(context, job, facts, sent, toml)
+        return context.render("imports/match.html", status, here=HERE, **values)
+    return context.render("imports/import.html", status, here=HERE, **values)
 
 
-def _matching(visit: Visit, job: Job, facts: Facts, sent: matching.Matching | None, toml: str) -> dict[str, Any]:
+def _matching(
+    context: PageContext, job: Job, facts: Facts, sent: matching.Matching | None, toml: str
+) -> dict[str, Any]:
     """The values of the page that matches columns."""
-    chosen = lists.chosen(visit, "kind", KINDS) or (sent.kind.name if sent else "")
+    chosen = lists.chosen(context.query, "kind", KINDS) or (sent.kind.name if sent else "")
     name = chosen or (job.kind if job.kind in KINDS else "") or facts.kind
     kind = KINDS.get(name)
     shown_matching = sent
     if shown_matching is None and kind is not None:
         if job.mapping and job.kind == kind.name and not chosen:
             # One that says more than the form has is edited as TOML: the form would lose some of it.
-            shown_matching = matching.from_toml(kind, facts, job.mapping, _timezone(visit))
+            shown_matching = matching.from_toml(kind, facts, job.mapping, _timezone(context))
         elif chosen or not job.mapping:
             shown_matching = matching.proposed(kind, facts)
     return {
@@ -256,35 +260,35 @@ def _matching(visit: Visit, job: Job, facts: Facts, sent: matching.Matching | No
     }
 
 
-async def check(visit: Visit) -> web.StreamResponse:
+async def check(context: PageContext) -> web.StreamResponse:
     """Stores the mapping and begins the dry run. `as=again`: with the mapping as it is."""
-    job = await _job(visit)
-    if visit.form.get("as") == "again" and job.kind:
-        return await _begin_check(visit, job, job.kind, job.mapping)
+    job = await _job(context)
+    if context.form.get("as") == "again" and job.kind:
+        return await _begin_check(context, job, job.kind, job.mapping)
     facts = msgspec.json.decode(job.facts, type=Facts)
-    toml = visit.form.get("toml", "").replace("\r\n", "\n").strip()
-    async for file in visit.uploads:
+    toml = context.form.get("toml", "").replace("\r\n", "\n").strip()
+    async for file in context.uploads:
         content = b"".join([part async for part in _bounded(file)])
         if len(content) > MAPPING_BYTES_MAX:
-            return await _show(visit, job, 422, "The mapping is larger than 256 KB.")
+            return await _show(context, job, 422, "The mapping is larger than 256 KB.")
         toml = content.decode("utf-8-sig", "replace").replace("\r\n", "\n").strip() or toml
         break
     sent: matching.Matching | None = None
     try:
-        if visit.form.get("as") == "toml":
+        if context.form.get("as") == "toml":
             if not toml:
                 raise ImportFault("The mapping is missing: write it, or choose its file.")
             mapping = mapping_file.parsed(toml, "The mapping")
             kind = mapping.records[0][0].name if len(mapping.records) == 1 else ALL
         else:
-            sent = _sent(visit, facts)
-            toml, kind = matching.written(sent, _timezone(visit)), sent.kind.name
+            sent = _sent(context, facts)
+            toml, kind = matching.written(sent, _timezone(context)), sent.kind.name
             mapping_file.parsed(toml, "The mapping")
     except _Unmatched as unmatched:
-        return await _show(visit, job, 422, "Some columns are not matched yet.", unmatched.matching)
+        return await _show(context, job, 422, "Some columns are not matched yet.", unmatched.matching)
     except ImportFault as fault:
-        return await _show(visit, job, 422, str(fault), sent, toml)
-    return await _begin_check(visit, job, kind, toml)
+        return await _show(context, job, 422, str(fault), sent, toml)
+    return await _begin_check(context, job, kind, toml)
 
 
 class _Unmatched(Exception):  # noqa: N818 - a form to fill in
@@ -295,33 +299,33 @@ class _Unmatched(Exception):  # noqa: N818 - a form to fill in
         self.matching = sent
 
 
-def _sent(visit: Visit, facts: Facts) -> matching.Matching:
+def _sent(context: PageContext, facts: Facts) -> matching.Matching:
     """The form. Raises ImportFault and _Unmatched."""
-    chosen = KINDS.get(visit.form.get("kind", ""))
+    chosen = KINDS.get(context.form.get("kind", ""))
     if chosen is None:
         raise ImportFault("Choose the kind of record that the rows are.")
-    sent = matching.read(chosen, facts, visit.form)
+    sent = matching.read(chosen, facts, context.form)
     if sent.has_errors:
         raise _Unmatched(sent)
     return sent
 
 
-async def _begin_check(visit: Visit, job: Job, kind: str, mapping: str) -> web.Response:
-    permit = await _permit(visit)
-    if not await _jobs(visit).check(job.company_id, job.id, kind=kind, mapping=mapping, permit=permit):
-        return await _moved(visit)
-    visit.request.app[KEEPER].wake()
-    return visit.redirect(_path(job.id))
+async def _begin_check(context: PageContext, job: Job, kind: str, mapping: str) -> web.Response:
+    permit = await _permit(context)
+    if not await _jobs(context).check(job.company_id, job.id, kind=kind, mapping=mapping, permit=permit):
+        return await _moved(context)
+    context.request.app[KEEPER].wake()
+    return context.redirect(_path(job.id))
 
 
-async def check_plain(visit: Visit) -> web.StreamResponse:
+async def check_plain(context: PageContext) -> web.StreamResponse:
     """Begins the dry run of a file whose columns have the fields' names."""
-    job = await _job(visit)
+    job = await _job(context)
     facts = msgspec.json.decode(job.facts, type=Facts)
     kind = guessed([column.name for column in facts.columns])
     if kind is None or not facts.is_plain:
-        return await _show(visit, job, 422, "The columns do not have the names of a kind's fields: match them.")
-    return await _begin_check(visit, job, kind.name, "")
+        return await _show(context, job, 422, "The columns do not have the names of a kind's fields: match them.")
+    return await _begin_check(context, job, kind.name, "")
 
 
 async def _bounded(file: Upload) -> AsyncIterator[bytes]:
@@ -334,54 +338,54 @@ async def _bounded(file: Upload) -> AsyncIterator[bytes]:
             return
 
 
-async def run(visit: Visit) -> web.StreamResponse:
-    job = await _job(visit)
-    permit = await _permit(visit)
-    events = _can_fire(job) and bool(visit.form.get("events"))
-    if not await _jobs(visit).run(job.company_id, job.id, events=events, permit=permit):
-        return await _moved(visit)
-    visit.request.app[KEEPER].wake()
-    return visit.redirect(_path(job.id))
+async def run(context: PageContext) -> web.StreamResponse:
+    job = await _job(context)
+    permit = await _permit(context)
+    events = _can_fire(job) and bool(context.form.get("events"))
+    if not await _jobs(context).run(job.company_id, job.id, events=events, permit=permit):
+        return await _moved(context)
+    context.request.app[KEEPER].wake()
+    return context.redirect(_path(job.id))
 
 
-async def go_on(visit: Visit) -> web.StreamResponse:
-    job = await _job(visit)
-    if not await _jobs(visit).go_on(job.company_id, job.id, permit=await _permit(visit)):
-        return await _moved(visit)
-    visit.request.app[KEEPER].wake()
-    return visit.redirect(_path(job.id))
+async def go_on(context: PageContext) -> web.StreamResponse:
+    job = await _job(context)
+    if not await _jobs(context).go_on(job.company_id, job.id, permit=await _permit(context)):
+        return await _moved(context)
+    context.request.app[KEEPER].wake()
+    return context.redirect(_path(job.id))
 
 
-async def cancel(visit: Visit) -> web.StreamResponse:
-    job = await _job(visit)
-    if not await _jobs(visit).cancel(job.company_id, job.id):
-        return await _moved(visit)
-    visit.request.app[KEEPER].wake()
-    return visit.redirect(_path(job.id), "It ends after the batch that is under way.")
+async def cancel(context: PageContext) -> web.StreamResponse:
+    job = await _job(context)
+    if not await _jobs(context).cancel(job.company_id, job.id):
+        return await _moved(context)
+    context.request.app[KEEPER].wake()
+    return context.redirect(_path(job.id), "It ends after the batch that is under way.")
 
 
-async def delete(visit: Visit) -> web.StreamResponse:
-    job = await _job(visit)
+async def delete(context: PageContext) -> web.StreamResponse:
+    job = await _job(context)
     # The job first: a file without a job is of no use to anybody, a job without its file would be a dead end.
-    stored_as = await _jobs(visit).delete(job.company_id, job.id)
+    stored_as = await _jobs(context).delete(job.company_id, job.id)
     if stored_as is None:
-        return await _moved(visit)
-    await visit.site.files.delete(stored_as)
-    return visit.redirect(PATH, f"“{job.file_name}” and what was said about its rows are deleted. Records stay.")
+        return await _moved(context)
+    await context.site.files.delete(stored_as)
+    return context.redirect(PATH, f"“{job.file_name}” and what was said about its rows are deleted. Records stay.")
 
 
-async def _moved(visit: Visit) -> web.Response:
+async def _moved(context: PageContext) -> web.Response:
     """Somebody else was faster, or the form was sent twice: the page says where the import is now."""
-    job = await _jobs(visit).find(_company(visit), visit.number("import_id"))
+    job = await _jobs(context).find(_company(context), context.number("import_id"))
     if job is None:
         raise web.HTTPNotFound
-    return visit.redirect(_path(job.id), f"This import is in another state now: {STATE_WORDS[job.state][2].lower()}.")
+    return context.redirect(_path(job.id), f"This import is in another state now: {STATE_WORDS[job.state][2].lower()}.")
 
 
-async def download_rejects(visit: Visit) -> web.StreamResponse:
+async def download_rejects(context: PageContext) -> web.StreamResponse:
     """The rejected rows of a kind, as a file that can be corrected and imported again."""
-    job, jobs = await _job(visit), _jobs(visit)
-    kind = visit.query.get("kind", "")
+    job, jobs = await _job(context), _jobs(context)
+    kind = context.query.get("kind", "")
     part = await jobs.rejects_after(job.id, kind, 0)
     if part is None:
         raise web.HTTPNotFound
@@ -395,8 +399,8 @@ async def download_rejects(visit: Visit) -> web.StreamResponse:
     return Streamed(parts(), _attached(_rejects_name(job.file_name, kind), job.file_name))
 
 
-async def download_mapping(visit: Visit) -> web.StreamResponse:
-    job = await _job(visit)
+async def download_mapping(context: PageContext) -> web.StreamResponse:
+    job = await _job(context)
     if not job.mapping:
         raise web.HTTPNotFound
     return web.Response(body=job.mapping.encode(), headers=_attached(f"{job.kind}-mapping.toml", ".toml"))
@@ -420,10 +424,10 @@ def _attached(name: str, source_name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{plain}"', "Content-Type": f"{kind}; charset=utf-8"}
 
 
-async def _permit(visit: Visit) -> str:
+async def _permit(context: PageContext) -> str:
     """With it the worker calls as this administrator. Raises Refusal."""
-    answer = await visit.site.sessions.call(
-        sessions_pb2.MakePermitRequest(session=visit.session), sessions_pb2.MakePermitResponse
+    answer = await context.site.sessions.call(
+        sessions_pb2.MakePermitRequest(session=context.session.text), sessions_pb2.MakePermitResponse
     )
     if not answer.permit:
         raise Refusal(401, "no_session", "The session has ended; sign in again.")

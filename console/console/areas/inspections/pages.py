@@ -12,10 +12,12 @@ from aiohttp import web
 
 from console.areas.inspections import fields
 from console.kit import csv_files, names
+from console.kit.browser_session import STAFF
 from console.kit.calls import together
+from console.kit.context import PageContext
 from console.kit.forms import Form
 from console.kit.links import with_query
-from console.kit.visit import STAFF, Visit
+from console.kit.panels import include
 from makeready.catalog.v1 import inspection_commands_pb2 as rows_pb
 from makeready.catalog.v1 import inspection_details_pb2 as pb
 from makeready.catalog.v1 import inspections_pb2
@@ -108,13 +110,13 @@ def row_of(inspection: pb.InspectionDetails, today: datetime.date) -> Row:
     return Row(inspection, scheduled, completed, (today - day).days if inspection.late and day else 0)
 
 
-def _today(visit: Visit) -> datetime.date:
-    return visit.wall.now.date()
+def _today(context: PageContext) -> datetime.date:
+    return context.wall.now.date()
 
 
-def _filters(visit: Visit) -> tuple[dict[str, str], list[str]]:
+def _filters(context: PageContext) -> tuple[dict[str, str], list[str]]:
     """The filters of the address as texts, and the errors in them."""
-    filters, errors = {name: visit.query.get(name, "").strip()[:40] for name in FILTERS}, []
+    filters, errors = {name: context.query.get(name, "").strip()[:40] for name in FILTERS}, []
     if filters["view"] not in VIEWS or filters["view"] == "open":
         filters["view"] = ""
     for name in PLACES:
@@ -161,25 +163,25 @@ def _search(filters: Mapping[str, str], today: datetime.date) -> pb.SearchInspec
     return request
 
 
-async def list_inspections(visit: Visit) -> web.StreamResponse:
+async def list_inspections(context: PageContext) -> web.StreamResponse:
     """As a list, late ones first, or as a calendar of a week or a month."""
-    filters, errors = _filters(visit)
-    shows = visit.query.get("show", "")
-    count = visit.panel(COUNT, _count(filters))
-    if shows in ("week", "month") and "csv" not in visit.query:
-        return await _calendar(visit, filters, shows, errors, count)
-    request = _search(filters, _today(visit))
-    request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
-    if after := visit.query.get("after", "")[:40]:
+    filters, errors = _filters(context)
+    shows = context.query.get("show", "")
+    count = context.rpcs.panel(COUNT, _count(filters))
+    if shows in ("week", "month") and "csv" not in context.query:
+        return await _calendar(context, filters, shows, errors, count)
+    request = _search(filters, _today(context))
+    request.limit = CSV_ROWS if "csv" in context.query else SHOWN
+    if after := context.query.get("after", "")[:40]:
         request.after = after
-    page, counts = await together(visit.call(SEARCH, request), count)
-    rows = [row_of(inspection, _today(visit)) for inspection in page.inspections]
-    if "csv" in visit.query:
+    page, counts = await together(context.rpcs.call(SEARCH, request), count)
+    rows = [row_of(inspection, _today(context)) for inspection in page.inspections]
+    if "csv" in context.query:
         return _csv(rows)
-    return visit.render(
-        "inspections/list.html", here=HERE, rows=rows, later="after" in visit.query,
+    return context.render(
+        "inspections/list.html", here=HERE, rows=rows, later="after" in context.query,
         next=with_query(PATH, {**filters, "after": page.next}) if page.HasField("next") else "",
-        first=with_query(PATH, filters), **_frame(visit, filters, errors, counts, "list", rows),
+        first=with_query(PATH, filters), **_frame(context, filters, errors, counts, "list", rows),
     )  # fmt: skip
 
 
@@ -188,7 +190,12 @@ def _count(filters: Mapping[str, str]) -> pb.CountInspectionsRequest:
 
 
 def _frame(
-    visit: Visit, filters: Mapping[str, str], errors: Sequence[str], counts: Any, shows: str, rows: Sequence[Row]
+    context: PageContext,
+    filters: Mapping[str, str],
+    errors: Sequence[str],
+    counts: Any,
+    shows: str,
+    rows: Sequence[Row],
 ) -> dict[str, Any]:
     """What the list and the calendar share."""
     of_place = {name: filters[name] for name in PLACES}
@@ -220,8 +227,12 @@ def _frame(
         for name, label in words.items()
     ]
     mine = ""
-    if visit.kind == STAFF and visit.who is not None and filters["assignee_id"] != str(visit.who.person_id):
-        mine = _path({**filters, "assignee_id": str(visit.who.person_id), "show": shows})
+    if (
+        context.session.kind == STAFF
+        and context.session.who is not None
+        and filters["assignee_id"] != str(context.session.person.person_id)
+    ):
+        mine = _path({**filters, "assignee_id": str(context.session.person.person_id), "show": shows})
     nobody = "" if filters["assignee_id"] == "0" else _path({**filters, "assignee_id": "0", "show": shows})
     seg = [
         ("List", _path(of_place), shows == "list"),
@@ -231,7 +242,7 @@ def _frame(
     return {
         "filters": filters, "errors": errors, "counts": counts, "views": views, "seg": seg, "chips": chips,
         "mine": mine, "nobody": nobody, "shows": shows, "places": of_place, "csv_rows": CSV_ROWS,
-        "plan": _plan_path(visit, {name: value for name, value in of_place.items() if value != "0"}),
+        "plan": _plan_path(context, {name: value for name, value in of_place.items() if value != "0"}),
         "csv_path": _path({**filters, "csv": "1"}), "is_filtered": any(filters.values()),
     }  # fmt: skip
 
@@ -259,11 +270,11 @@ class Day:
 
 
 async def _calendar(
-    visit: Visit, filters: dict[str, str], shows: str, errors: Sequence[str], count: Any
+    context: PageContext, filters: dict[str, str], shows: str, errors: Sequence[str], count: Any
 ) -> web.StreamResponse:
-    today = _today(visit)
+    today = _today(context)
     try:
-        day = datetime.date.fromisoformat(visit.query.get("day", "") or str(today))
+        day = datetime.date.fromisoformat(context.query.get("day", "") or str(today))
         day = min(max(day, datetime.date(1900, 1, 1)), datetime.date(9000, 1, 1))
     except ValueError:
         day = today
@@ -280,7 +291,7 @@ async def _calendar(
     request = pb.ListInspectionDaysRequest(
         from_date=str(first), to_date=str(last), limit=IN_WEEK if shows == "week" else IN_MONTH, **_places(filters)
     )
-    response, counts = await together(visit.call(DAYS, request), count)
+    response, counts = await together(context.rpcs.call(DAYS, request), count)
     by_day = {inspection_day.date: inspection_day for inspection_day in response.days}
     days = []
     for number in range((last - first).days + 1):
@@ -294,10 +305,10 @@ async def _calendar(
     def turn(on: datetime.date) -> str:
         return _path({**of_place, "show": shows, "day": str(on)})
 
-    return visit.render(
+    return context.render(
         "inspections/calendar.html", here=HERE, days=days, title=title, today=today, before=turn(before),
         after=turn(after), now=_path({**of_place, "show": shows}),
-        **_frame(visit, {**filters, "view": "", "from": "", "to": ""}, errors, counts, shows, rows),
+        **_frame(context, {**filters, "view": "", "from": "", "to": ""}, errors, counts, shows, rows),
     )  # fmt: skip
 
 
@@ -320,71 +331,73 @@ def _csv(rows: Sequence[Row]) -> web.Response:
     return csv_files.answer("inspections", _HEADER, values)
 
 
-async def show_inspection(visit: Visit) -> web.StreamResponse:
-    return await page(visit)
+async def show_inspection(context: PageContext) -> web.StreamResponse:
+    return await page(context)
 
 
-async def page(visit: Visit, status: int = 200, *, error: str = "", **sent: Form) -> web.Response:
-    """One inspection. error: why an act of one button was refused; sent: forms that are shown again: completing,
+async def page(context: PageContext, status: int = 200, *, error: str = "", **sent: Form) -> web.Response:
+    """One inspection. error: why an action of one button was refused; sent: forms that are shown again: completing,
     cancelling, adding."""
-    inspection_id = visit.number("inspection_id")
+    inspection_id = context.number("inspection_id")
     response, rows, tickets, events, history = await together(
-        visit.call(GET, pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
-        visit.call(ROWS, rows_pb.ListInspectionRowsRequest(inspection_id=inspection_id)),
-        visit.include("/tickets/panel", inspection_id=inspection_id),
-        visit.include("/events/panel", kind="inspection", id=inspection_id),
-        visit.include("/audit/panel", kind="inspection", id=inspection_id),
+        context.rpcs.call(GET, pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
+        context.rpcs.call(ROWS, rows_pb.ListInspectionRowsRequest(inspection_id=inspection_id)),
+        include(context, "/tickets/panel", inspection_id=inspection_id),
+        include(context, "/events/panel", kind="inspection", id=inspection_id),
+        include(context, "/audit/panel", kind="inspection", id=inspection_id),
     )
-    by = await names.names_of(visit, [*(row.inspected_by for row in rows.rows), response.inspection.cancelled_by])
+    by = await names.names_of(
+        context.rpcs, [*(row.inspected_by for row in rows.rows), response.inspection.cancelled_by]
+    )
     failed = sum(row.result == "failed" for row in rows.rows)
     looked_at = sum(row.HasField("result") for row in rows.rows)
     forms = {
-        "completing": fields.complete_form(inspection_id, _today(visit)),
+        "completing": fields.complete_form(inspection_id, _today(context)),
         "cancelling": fields.cancel_form(inspection_id),
         "adding": fields.row_form(inspection_id),
         **sent,
     }
-    return visit.render(
+    return context.render(
         "inspections/inspection.html", status, here=HERE, error=error, sent=sent.keys(),
-        row=row_of(response.inspection, _today(visit)), rows=rows.rows, names=by,
+        row=row_of(response.inspection, _today(context)), rows=rows.rows, names=by,
         failed=failed, looked_at=looked_at, tickets=tickets, events=events, history=history, **forms,
     )  # fmt: skip
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """The inspections of a property or a unit: the open ones, and the last that were done."""
     place: dict[str, Any] = {
-        name: int(visit.query[name]) for name in ("property_id", "unit_id") if _is_id(visit.query.get(name, ""))
+        name: int(context.query[name]) for name in ("property_id", "unit_id") if _is_id(context.query.get(name, ""))
     }
     if not place:
         raise web.HTTPNotFound
     ahead, done = await together(
-        visit.call(SEARCH, pb.SearchInspectionsRequest(status=OPEN, limit=IN_PANEL, **place)),
-        visit.call(
+        context.rpcs.call(SEARCH, pb.SearchInspectionsRequest(status=OPEN, limit=IN_PANEL, **place)),
+        context.rpcs.call(
             SEARCH, pb.SearchInspectionsRequest(status=[COMPLETED], newest_first=True, limit=DONE_IN_PANEL, **place)
         ),
     )
-    today = _today(visit)
-    return visit.render(
+    today = _today(context)
+    return context.render(
         "inspections/panel.html", ahead=[row_of(inspection, today) for inspection in ahead.inspections],
         done=[row_of(inspection, today) for inspection in done.inspections], of_unit="unit_id" in place,
-        path=with_query(PATH, {"view": "all", **place}), plan=_plan_path(visit, place),
+        path=with_query(PATH, {"view": "all", **place}), plan=_plan_path(context, place),
     )  # fmt: skip
 
 
-async def home(visit: Visit) -> web.StreamResponse:
+async def home(context: PageContext) -> web.StreamResponse:
     """Inspections that are late."""
     counts, late = await together(
-        visit.call(COUNT, pb.CountInspectionsRequest()),
-        visit.call(SEARCH, pb.SearchInspectionsRequest(late=True, limit=1)),
+        context.rpcs.call(COUNT, pb.CountInspectionsRequest()),
+        context.rpcs.call(SEARCH, pb.SearchInspectionsRequest(late=True, limit=1)),
     )
-    first = next((row_of(inspection, _today(visit)) for inspection in late.inspections), None)
-    return visit.render("inspections/home.html", counts=counts, first=first)
+    first = next((row_of(inspection, _today(context)) for inspection in late.inspections), None)
+    return context.render("inspections/home.html", counts=counts, first=first)
 
 
-def _plan_path(visit: Visit, values: Mapping[str, object]) -> str:
+def _plan_path(context: PageContext, values: Mapping[str, object]) -> str:
     """The form of a new inspection with these values; empty for one who may not open it."""
-    return with_query(f"{PATH}/new", values) if visit.opens(f"{PATH}/new") else ""
+    return with_query(f"{PATH}/new", values) if context.navigation.opens(f"{PATH}/new") else ""
 
 
 def _is_id(text: str) -> bool:

@@ -8,14 +8,15 @@ from aiohttp import web
 
 from chassis.refusals import Refusal
 from console.areas.inspections import fields
-from console.areas.inspections.acts import does, path_of
+from console.areas.inspections.actions import does, path_of
 from console.areas.inspections.pages import GET, HERE, NAMES, OPEN, ROWS, SHOWS_ONE, page, row_of
 from console.kit import names, pickers
 from console.kit.calls import together
+from console.kit.context import PageContext
 from console.kit.filters import number
 from console.kit.forms import Form
 from console.kit.links import with_query
-from console.kit.visit import Visit, needs_confirmation
+from console.kit.sending import needs_confirmation
 from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready.catalog.v1 import inspection_details_pb2 as details_pb
 
@@ -37,23 +38,23 @@ def next_row(rows: Sequence[pb.InspectionRow], row_id: int) -> int | None:
     return next((row.row_id for row in ahead if not row.result), None)
 
 
-async def show_walk(visit: Visit) -> web.StreamResponse:
+async def show_walk(context: PageContext) -> web.StreamResponse:
     """`?row=4` shows that row; else the first without a result, and after the last one what was found."""
-    inspection, rows = await _inspection_and_rows(visit)
+    inspection, rows = await _inspection_and_rows(context)
     if not _is_open(inspection) or not rows:
-        return visit.redirect(path_of(inspection.inspection_id))
-    row_id = number(visit.query.get("row", "")) or next_row(rows, 0)
+        return context.redirect(path_of(inspection.inspection_id))
+    row_id = number(context.query.get("row", "")) or next_row(rows, 0)
     item = next((row for row in rows if row.row_id == row_id), None)
     if item is None:
-        return await _end(visit, inspection, rows)
-    return await _row(visit, inspection, rows, item)
+        return await _end(context, inspection, rows)
+    return await _row(context, inspection, rows, item)
 
 
-async def _inspection_and_rows(visit: Visit) -> tuple[details_pb.InspectionDetails, Sequence[pb.InspectionRow]]:
-    inspection_id = visit.number("inspection_id")
+async def _inspection_and_rows(context: PageContext) -> tuple[details_pb.InspectionDetails, Sequence[pb.InspectionRow]]:
+    inspection_id = context.number("inspection_id")
     response, rows = await together(
-        visit.call(GET, details_pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
-        visit.call(ROWS, pb.ListInspectionRowsRequest(inspection_id=inspection_id)),
+        context.rpcs.call(GET, details_pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
+        context.rpcs.call(ROWS, pb.ListInspectionRowsRequest(inspection_id=inspection_id)),
     )
     return response.inspection, rows.rows
 
@@ -63,7 +64,7 @@ def _is_open(inspection: details_pb.InspectionDetails) -> bool:
 
 
 async def _row(
-    visit: Visit,
+    context: PageContext,
     inspection: details_pb.InspectionDetails,
     rows: Sequence[pb.InspectionRow],
     item: pb.InspectionRow,
@@ -76,16 +77,16 @@ async def _row(
     place = next(place for place, row in enumerate(rows) if row.row_id == item.row_id)
     row_form, by = await together(
         pickers.fill(
-            visit,
+            context,
             row_form,
             property_id=inspection.property_id,
             unit_id=inspection.unit_id if inspection.unit_id else None,
         ),
-        names.names_of(visit, [item.inspected_by]),
+        names.names_of(context.rpcs, [item.inspected_by]),
     )
-    return visit.render(
-        "inspections/walk.html", status, here=HERE, row=row_of(inspection, visit.wall.now.date()), item=item, rows=rows,
-        form=row_form, is_failing=form is not None, error=error, names=by, looked_at=_looked_at(rows),
+    return context.render(
+        "inspections/walk.html", status, here=HERE, row=row_of(inspection, context.wall.now.date()), item=item,
+        rows=rows, form=row_form, is_failing=form is not None, error=error, names=by, looked_at=_looked_at(rows),
         before=_path(inspection.inspection_id, rows[place - 1].row_id) if place else "",
         after=_path(inspection.inspection_id, rows[place + 1].row_id) if place + 1 < len(rows) else "",
         seen=item.result or fields.NOT_LOOKED_AT,
@@ -97,62 +98,64 @@ def _looked_at(rows: Sequence[pb.InspectionRow]) -> int:
 
 
 async def _end(
-    visit: Visit, inspection: details_pb.InspectionDetails, rows: Sequence[pb.InspectionRow]
+    context: PageContext, inspection: details_pb.InspectionDetails, rows: Sequence[pb.InspectionRow]
 ) -> web.Response:
-    today = visit.wall.now.date()
+    today = context.wall.now.date()
     failed = [row for row in rows if row.result == "failed"]
-    return visit.render(
+    return context.render(
         "inspections/walked.html", here=HERE, row=row_of(inspection, today), rows=rows, failed=failed,
         remaining=len(rows) - _looked_at(rows), form=fields.complete_form(inspection.inspection_id, today),
         walk=path_of(inspection.inspection_id, "/walk"),
     )  # fmt: skip
 
 
-async def pass_row(visit: Visit) -> web.StreamResponse:
+async def pass_row(context: PageContext) -> web.StreamResponse:
     request = pb.PassInspectionRowRequest(
-        inspection_id=visit.number("inspection_id"), row_id=visit.number("row_id"), idempotency_key=visit.act
+        inspection_id=context.number("inspection_id"),
+        row_id=context.number("row_id"),
+        idempotency_key=context.form_token,
     )
-    if seen := visit.form.get("seen", ""):
+    if seen := context.form.get("seen", ""):
         request.seen_result = seen[:20]
     try:
-        done = await visit.call(PASSING, request)
+        done = await context.rpcs.call(PASSING, request)
     except Refusal as refusal:
-        return await _refused(visit, refusal)
-    return await _next(visit, done.row, "passed")
+        return await _refused(context, refusal)
+    return await _next(context, done.row, "passed")
 
 
-async def fail_row(visit: Visit) -> web.StreamResponse:
-    inspection_id, row_id = visit.number("inspection_id"), visit.number("row_id")
-    _, rows = await _inspection_and_rows(visit)
+async def fail_row(context: PageContext) -> web.StreamResponse:
+    inspection_id, row_id = context.number("inspection_id"), context.number("row_id")
+    _, rows = await _inspection_and_rows(context)
     item = next((row for row in rows if row.row_id == row_id), None)
     if item is None:
         raise web.HTTPNotFound
     form = fields.fail_form(inspection_id, item)
-    if seen := visit.form.get("seen", ""):
+    if seen := context.form.get("seen", ""):
         form.message.seen_result = seen[:20]
-    done = await does(visit, form, FAILING)
+    done = await does(context, form, FAILING)
     if done is None:
-        inspection, rows = await _inspection_and_rows(visit)  # as it is now: somebody else may have recorded a result
+        inspection, rows = await _inspection_and_rows(context)  # as it is now: somebody else may have recorded a result
         item = next((row for row in rows if row.row_id == row_id), None)
         if item is None or not _is_open(inspection):
-            return await page(visit, form.status, error=form.fault)
-        return await _row(visit, inspection, rows, item, form, form.status)
+            return await page(context, form.status, error=form.fault)
+        return await _row(context, inspection, rows, item, form, form.status)
     opens = "" if item.HasField("failed_at") else ". A ticket is opened for it"
-    return await _next(visit, done.row, f"failed{opens}")
+    return await _next(context, done.row, f"failed{opens}")
 
 
-async def _next(visit: Visit, done: pb.InspectionRow, outcome: str) -> web.StreamResponse:
-    inspection_id = visit.number("inspection_id")
-    rows = (await visit.call(ROWS, pb.ListInspectionRowsRequest(inspection_id=inspection_id))).rows
-    return visit.redirect(_path(inspection_id, next_row(rows, done.row_id)), f"“{done.label}” {outcome}.")
+async def _next(context: PageContext, done: pb.InspectionRow, outcome: str) -> web.StreamResponse:
+    inspection_id = context.number("inspection_id")
+    rows = (await context.rpcs.call(ROWS, pb.ListInspectionRowsRequest(inspection_id=inspection_id))).rows
+    return context.redirect(_path(inspection_id, next_row(rows, done.row_id)), f"“{done.label}” {outcome}.")
 
 
-async def _refused(visit: Visit, refusal: Refusal) -> web.StreamResponse:
+async def _refused(context: PageContext, refusal: Refusal) -> web.StreamResponse:
     """The row as it is now, with what refused the pass."""
     if refusal.status == web.HTTPNotFound.status_code or needs_confirmation(refusal):
         raise refusal
-    inspection, rows = await _inspection_and_rows(visit)
-    item = next((row for row in rows if row.row_id == visit.number("row_id")), None)
+    inspection, rows = await _inspection_and_rows(context)
+    item = next((row for row in rows if row.row_id == context.number("row_id")), None)
     if item is None or not _is_open(inspection):
-        return await page(visit, refusal.status, error=refusal.message)
-    return await _row(visit, inspection, rows, item, None, refusal.status, refusal.message)
+        return await page(context, refusal.status, error=refusal.message)
+    return await _row(context, inspection, rows, item, None, refusal.status, refusal.message)

@@ -14,10 +14,10 @@ from markupsafe import Markup
 from chassis.refusals import Refusal
 from console.kit import charts, csv_files, filters
 from console.kit.calls import Panel, together
+from console.kit.context import PageContext
 from console.kit.forms import Field, Form
 from console.kit.links import with_query
 from console.kit.times import clock, instant
-from console.kit.visit import Visit
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1 import key_usage_pb2 as usage_pb
 
@@ -83,43 +83,41 @@ def is_left(key: pb.Key) -> bool:
     return key.HasField("administrator_active") and not key.administrator_active
 
 
-async def list_keys(visit: Visit) -> web.StreamResponse:
-    return await _list(visit)
+async def list_keys(context: PageContext) -> web.StreamResponse:
+    return await _list(context)
 
 
-async def home(visit: Visit) -> web.StreamResponse:
+async def home(context: PageContext) -> web.StreamResponse:
     """The panel of the first page: which keys need attention, and when each was used last."""
-    assert visit.who is not None
-    company, now = visit.who.company_id, visit.site.now()
+    company, now = context.session.person.company_id, context.site.now()
     since = usage_pb.ListRefusedRequestsRequest(company_id=company, limit=KEYS_MAX)
     since.requested_from.FromDatetime(now - datetime.timedelta(hours=HOURS))
     page, refused = await together(
-        visit.call(LIST, pb.ListKeysRequest(company_id=company, limit=KEYS_MAX, active_only=True)),
-        visit.panel(REFUSED, since),
+        context.rpcs.call(LIST, pb.ListKeysRequest(company_id=company, limit=KEYS_MAX, active_only=True)),
+        context.rpcs.panel(REFUSED, since),
     )
     ending = [key for key in page.keys if (end := instant(key.expires_at)) and end - now < SOON]
     unused = [key for key in page.keys if not key.HasField("last_used_at")]
     of_leavers = [key for key in page.keys if is_left(key)]
     old = [request for request in refused.requests if request.code == "key_revoked"] if refused.ok else []
-    return visit.render(
+    return context.render(
         "keys/home.html", keys=page.keys, refused=refused, ending=ending, unused=unused, of_leavers=of_leavers, old=old
     )
 
 
-async def _list(visit: Visit, **more: Any) -> web.Response:
-    assert visit.who is not None
-    company = visit.who.company_id
-    wants_over = "over" in visit.query
+async def _list(context: PageContext, **more: Any) -> web.Response:
+    company = context.session.person.company_id
+    wants_over = "over" in context.query
     keys, refused = await together(
-        visit.call(LIST, pb.ListKeysRequest(company_id=company, limit=KEYS_MAX, after_id=_after(visit))),
-        visit.panel(REFUSED, usage_pb.ListRefusedRequestsRequest(company_id=company, limit=REFUSED_SHOWN)),
+        context.rpcs.call(LIST, pb.ListKeysRequest(company_id=company, limit=KEYS_MAX, after_id=_after(context))),
+        context.rpcs.panel(REFUSED, usage_pb.ListRefusedRequestsRequest(company_id=company, limit=REFUSED_SHOWN)),
     )
-    now = visit.site.now()
+    now = context.site.now()
     listed = [key for key in keys.keys if is_over(key, now) == wants_over]
     over = sum(is_over(key, now) for key in keys.keys)
-    usage = await _usage(visit, [key.id for key in listed])
+    usage = await _usage(context, [key.id for key in listed])
     names = {key.id: key.name or f"{key.prefix}…" for key in keys.keys}
-    if "csv" in visit.query:
+    if "csv" in context.query:
         return _csv(listed, usage)
     # By administrator who is deactivated: their name and how many of their keys work.
     leavers = Counter(
@@ -128,26 +126,25 @@ async def _list(visit: Visit, **more: Any) -> web.Response:
         if is_left(key) and not is_over(key, now)
     )
     after = with_query("/keys", {"after": keys.next_after_id}) if keys.HasField("next_after_id") else ""
-    return visit.render(
+    return context.render(
         "keys/list.html", here=HERE, keys=listed, over=over, wants_over=wants_over, usage=usage, no_usage=NO_USAGE,
         refused=refused, names=names, after=after, working=len(keys.keys) - over, is_left=is_left,
         leavers=[(*who, number) for who, number in leavers.items()], **more,
     )  # fmt: skip
 
 
-def _after(visit: Visit) -> int | None:
-    return filters.number(visit.query.get("after", ""))
+def _after(context: PageContext) -> int | None:
+    return filters.number(context.query.get("after", ""))
 
 
-async def _usage(visit: Visit, ids: Sequence[int]) -> Panel[dict[int, Usage]]:
-    assert visit.who is not None
+async def _usage(context: PageContext, ids: Sequence[int]) -> Panel[dict[int, Usage]]:
     if not ids:
         return Panel({})
-    request = usage_pb.ListKeyUsageRequest(company_id=visit.who.company_id, key_ids=ids[:KEYS_MAX])
-    response = await visit.panel(USAGE, request)
+    request = usage_pb.ListKeyUsageRequest(company_id=context.session.person.company_id, key_ids=ids[:KEYS_MAX])
+    response = await context.rpcs.panel(USAGE, request)
     if not response.ok:
         return response
-    end = instant(response.counted_to) or visit.site.now()
+    end = instant(response.counted_to) or context.site.now()
     return Panel(usage_by_key(response.hours, end))
 
 
@@ -190,8 +187,8 @@ def scope_of(key: pb.Key) -> str:
     return pb.Scope.Name(key.scope).removeprefix("SCOPE_").lower()
 
 
-def _mint_form(visit: Visit) -> Form:
-    today = visit.wall.now.date().isoformat()
+def _mint_form(context: PageContext) -> Form:
+    today = context.wall.now.date().isoformat()
     return Form(
         pb.MintKeyRequest(scope=pb.SCOPE_READ),
         [
@@ -201,53 +198,51 @@ def _mint_form(visit: Visit) -> Form:
             Field("expires_at", "Expires on", "Optional. From that day on requests with it are refused.",
                   more={"min": today}),
         ],
-        visit.wall.zone,
+        context.wall.zone,
     )  # fmt: skip
 
 
-async def show_mint(visit: Visit) -> web.StreamResponse:
-    return visit.render("keys/mint.html", here=HERE, form=_mint_form(visit))
+async def show_mint(context: PageContext) -> web.StreamResponse:
+    return context.render("keys/mint.html", here=HERE, form=_mint_form(context))
 
 
-async def mint(visit: Visit) -> web.StreamResponse:
+async def mint(context: PageContext) -> web.StreamResponse:
     """Shows the new key once, above the list."""
-    assert visit.who is not None
-    form = _mint_form(visit)
-    if form.read(visit.form):
-        form.message.company_id, form.message.idempotency_key = visit.who.company_id, visit.act
+    form = _mint_form(context)
+    if form.read(context.form):
+        form.message.company_id, form.message.idempotency_key = context.session.person.company_id, context.form_token
         try:
-            minted = await visit.call(MINT, form.message)
+            minted = await context.rpcs.call(MINT, form.message)
         except Refusal as refusal:
             if refusal.code == "step_up_required":
                 raise
             form.refuse(refusal)
         else:
-            return await _list(visit, minted=minted.key, minted_name=form.message.name, minted_id=minted.key_id)
-    return visit.render("keys/mint.html", 422, here=HERE, form=form)
+            return await _list(context, minted=minted.key, minted_name=form.message.name, minted_id=minted.key_id)
+    return context.render("keys/mint.html", 422, here=HERE, form=form)
 
 
-async def show_key(visit: Visit) -> web.StreamResponse:
-    return await _key(visit)
+async def show_key(context: PageContext) -> web.StreamResponse:
+    return await _key(context)
 
 
-async def _key(visit: Visit, status: int = 200, error: str = "", **more: Any) -> web.Response:
-    assert visit.who is not None
-    key_id, company = visit.number("key_id"), visit.who.company_id
-    key = (await visit.call(GET, pb.GetKeyRequest(key_id=key_id))).key
+async def _key(context: PageContext, status: int = 200, error: str = "", **more: Any) -> web.Response:
+    key_id, company = context.number("key_id"), context.session.person.company_id
+    key = (await context.rpcs.call(GET, pb.GetKeyRequest(key_id=key_id))).key
     refused_request = usage_pb.ListRefusedRequestsRequest(company_id=company, key_id=key_id, limit=REFUSED_SHOWN)
-    if before := filters.number(visit.query.get("before", "")):
+    if before := filters.number(context.query.get("before", "")):
         refused_request.before_id = before
-    usage, refused = await together(_usage(visit, [key_id]), visit.panel(REFUSED, refused_request))
-    return visit.render(
-        "keys/key.html", status, here=HERE, drawing=_drawing(visit, (usage.value or {}).get(key_id, NO_USAGE)),
-        key=key, scope=scope_of(key), over=is_over(key, visit.site.now()), is_left=is_left(key),
+    usage, refused = await together(_usage(context, [key_id]), context.rpcs.panel(REFUSED, refused_request))
+    return context.render(
+        "keys/key.html", status, here=HERE, drawing=_drawing(context, (usage.value or {}).get(key_id, NO_USAGE)),
+        key=key, scope=scope_of(key), over=is_over(key, context.site.now()), is_left=is_left(key),
         usage=usage, no_usage=NO_USAGE, refused=refused, overlaps=OVERLAPS, error=error, **more,
     )  # fmt: skip
 
 
-def _drawing(visit: Visit, used: Usage) -> Markup:
+def _drawing(context: PageContext, used: Usage) -> Markup:
     """The requests of the last 24 hours, hour by hour."""
-    first = visit.wall.now.replace(minute=0, second=0, microsecond=0) - datetime.timedelta(hours=HOURS - 1)
+    first = context.wall.now.replace(minute=0, second=0, microsecond=0) - datetime.timedelta(hours=HOURS - 1)
     hours = [clock(first + datetime.timedelta(hours=place)) for place in range(HOURS)]
     good = [every - bad for every, bad in zip(used.bars, used.bad, strict=True)]
     words = f"Requests by hour: {sum(good):,} succeeded, {sum(used.bad):,} got an error."
@@ -255,38 +250,40 @@ def _drawing(visit: Visit, used: Usage) -> Markup:
     return charts.columns(good, used.bad, hours, words, marks, ("succeeded", "got an error"))
 
 
-async def rotate(visit: Visit) -> web.StreamResponse:
+async def rotate(context: PageContext) -> web.StreamResponse:
     """Shows the new key once, on the page of the old one."""
-    overlap = visit.form.get("overlap_days", "")
+    overlap = context.form.get("overlap_days", "")
     if overlap not in dict(OVERLAPS):
-        return await _key(visit, 422, "Choose for how long the old key goes on working.")
-    request = pb.RotateKeyRequest(key_id=visit.number("key_id"), idempotency_key=visit.act, overlap_days=int(overlap))
+        return await _key(context, 422, "Choose for how long the old key goes on working.")
+    request = pb.RotateKeyRequest(
+        key_id=context.number("key_id"), idempotency_key=context.form_token, overlap_days=int(overlap)
+    )
     try:
-        rotated = await visit.call(ROTATE, request)
+        rotated = await context.rpcs.call(ROTATE, request)
     except Refusal as refusal:
         if refusal.code == "step_up_required" or refusal.status == 404:
             raise
-        return await _key(visit, refusal.status, refusal.message)
-    return await _key(visit, minted=rotated.key, new_key=rotated.new_key)
+        return await _key(context, refusal.status, refusal.message)
+    return await _key(context, minted=rotated.key, new_key=rotated.new_key)
 
 
-async def revoke(visit: Visit) -> web.StreamResponse:
+async def revoke(context: PageContext) -> web.StreamResponse:
     """Wants the key's name typed, if it has one."""
-    key_id = visit.number("key_id")
-    key = (await visit.call(GET, pb.GetKeyRequest(key_id=key_id))).key
+    key_id = context.number("key_id")
+    key = (await context.rpcs.call(GET, pb.GetKeyRequest(key_id=key_id))).key
     name = key.name or key.prefix
-    if visit.form.get("name", "").strip() != name.strip():
-        return await _key(visit, 422, "Type the key's name as it stands here, to revoke it.")
-    await visit.call(REVOKE, pb.RevokeKeyRequest(key_id=key_id))
-    return visit.redirect("/keys", f"“{name}” is revoked. Requests with it are refused from now on.")
+    if context.form.get("name", "").strip() != name.strip():
+        return await _key(context, 422, "Type the key's name as it stands here, to revoke it.")
+    await context.rpcs.call(REVOKE, pb.RevokeKeyRequest(key_id=key_id))
+    return context.redirect("/keys", f"“{name}” is revoked. Requests with it are refused from now on.")
 
 
-async def take_over(visit: Visit) -> web.StreamResponse:
-    key_id = visit.number("key_id")
+async def take_over(context: PageContext) -> web.StreamResponse:
+    key_id = context.number("key_id")
     try:
-        await visit.call(TAKE_OVER, pb.TakeOverKeysRequest(key_id=key_id, idempotency_key=visit.act))
+        await context.rpcs.call(TAKE_OVER, pb.TakeOverKeysRequest(key_id=key_id, idempotency_key=context.form_token))
     except Refusal as refusal:
         if refusal.code == "step_up_required" or refusal.status == 404:
             raise
-        return await _key(visit, refusal.status, refusal.message)
-    return visit.redirect(f"/keys/{key_id}", "The key is yours. What it writes from now on names you.")
+        return await _key(context, refusal.status, refusal.message)
+    return context.redirect(f"/keys/{key_id}", "The key is yours. What it writes from now on names you.")

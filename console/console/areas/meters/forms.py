@@ -10,8 +10,9 @@ from aiohttp import web
 
 from console.areas.meters.pages import GET, HERE, READINGS, SCOPES, UTILITY_TYPES
 from console.kit import lists, pickers
+from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form, filled
-from console.kit.visit import Visit
+from console.kit.sending import send
 from makeready.catalog.v1 import meter_commands_pb2 as pb
 from makeready.catalog.v1 import meter_search_pb2, meters_pb2
 
@@ -51,45 +52,45 @@ READING_PARTS = (
 )
 
 
-async def show_add(visit: Visit) -> web.StreamResponse:
+async def show_add(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddMeterRequest(), METER_FIELDS)
-    form.preset(visit.query, "property_id", "unit_id")
-    return await _new(visit, form)
+    form.preset(context.query, "property_id", "unit_id")
+    return await _new(context, form)
 
 
-async def add(visit: Visit) -> web.StreamResponse:
+async def add(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddMeterRequest(), METER_FIELDS)
-    if form.read(visit.form) and (added := await visit.send(ADD, form)):
-        return visit.redirect(f"/meters/{added.document.entity_id}", f"“{form.message.name}” is added.")
-    return await _new(visit, form, form.status)
+    if form.read(context.form) and (added := await send(context, ADD, form)):
+        return context.redirect(f"/meters/{added.document.entity_id}", f"“{form.message.name}” is added.")
+    return await _new(context, form, form.status)
 
 
-async def _new(visit: Visit, form: Form, status: int = 200) -> web.Response:
-    await pickers.fill(visit, form)
-    property_id = lists.number(visit, "property_id")
-    return visit.render(
+async def _new(context: PageContext, form: Form, status: int = 200) -> web.Response:
+    await pickers.fill(context, form)
+    property_id = lists.number(context.query, "property_id")
+    return context.render(
         "form.html", status, here=HERE, form=form, title="Add a meter", path="/meters/new", parts=METER_PARTS,
         sub="With a meter and its readings, months can be compared.", crumbs=[("Meters", "/meters"), ("Add", "")],
         words="Add the meter", back=f"/properties/{property_id}" if property_id else "/meters", suggestions={},
     )  # fmt: skip
 
 
-async def show_edit(visit: Visit) -> web.StreamResponse:
-    record = await _meter(visit)
-    return await _changed(visit, record, _form(record))
+async def show_edit(context: PageContext) -> web.StreamResponse:
+    record = await _meter(context)
+    return await _changed(context, record, _form(record))
 
 
-async def edit(visit: Visit) -> web.StreamResponse:
-    record = await _meter(visit)
+async def edit(context: PageContext) -> web.StreamResponse:
+    record = await _meter(context)
     form = _form(record)
-    if form.read(visit.form) and (not form.changed or await visit.send(UPDATE, form)):
-        return visit.redirect(f"/meters/{record['entity_id']}", form.summary("The meter is changed."))
-    return await _changed(visit, record, form, form.status)
+    if form.read(context.form) and (not form.changed or await send(context, UPDATE, form)):
+        return context.redirect(f"/meters/{record['entity_id']}", form.summary("The meter is changed."))
+    return await _changed(context, record, form, form.status)
 
 
-async def _meter(visit: Visit) -> Mapping[str, Any]:
-    request = meters_pb2.GetMeterRequest(meter_id=visit.number("meter_id"))
-    record: Mapping[str, Any] = json.loads((await lists.record(visit.call(GET, request))).document.json)
+async def _meter(context: PageContext) -> Mapping[str, Any]:
+    request = meters_pb2.GetMeterRequest(meter_id=context.number("meter_id"))
+    record: Mapping[str, Any] = json.loads((await lists.record(context.rpcs.call(GET, request))).document.json)
     return record
 
 
@@ -102,10 +103,10 @@ def _form(record: Mapping[str, Any]) -> Edit:
     return Edit(filled(pb.UpdateMeterRequest(meter_id=record["entity_id"]), values), fields)
 
 
-async def _changed(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
-    await pickers.fill(visit, form)
+async def _changed(context: PageContext, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+    await pickers.fill(context, form)
     record_path = f"/meters/{record['entity_id']}"
-    return visit.render(
+    return context.render(
         "form.html", status, here=HERE, form=form, title="Edit the meter", path=f"{record_path}/edit", words="Save",
         back=record_path, sub="Its readings stay as they are.", parts=(*METER_PARTS, ("", (("is_active",),))),
         suggestions={}, crumbs=[("Meters", "/meters"), (record["name"], record_path), ("Edit", "")],
@@ -115,29 +116,29 @@ async def _changed(visit: Visit, record: Mapping[str, Any], form: Edit, status: 
 # Readings
 
 
-async def show_record(visit: Visit) -> web.StreamResponse:
+async def show_record(context: PageContext) -> web.StreamResponse:
     """The new period begins where the last one ended."""
-    meter_id = visit.number("meter_id")
-    record = await _meter(visit)
-    last = await visit.panel(READINGS, meter_search_pb2.ListReadingsSinceRequest(meter_id=meter_id, limit=1))
+    meter_id = context.number("meter_id")
+    record = await _meter(context)
+    last = await context.rpcs.panel(READINGS, meter_search_pb2.ListReadingsSinceRequest(meter_id=meter_id, limit=1))
     request = pb.RecordReadingRequest(meter_id=meter_id, unit_of_measure=record["unit_of_measure"])
     if last.ok and last.readings:
         request.period_start = last.readings[0].period_end.ToJsonString()
-    return _new_reading(visit, record, Form(request, READING_FIELDS, visit.wall.zone))
+    return _new_reading(context, record, Form(request, READING_FIELDS, context.wall.zone))
 
 
-async def record_reading(visit: Visit) -> web.StreamResponse:
-    record = await _meter(visit)
-    form = Form(pb.RecordReadingRequest(meter_id=record["entity_id"]), READING_FIELDS, visit.wall.zone)
-    if form.read(visit.form) and (recorded := await visit.send(RECORD, form)):
+async def record_reading(context: PageContext) -> web.StreamResponse:
+    record = await _meter(context)
+    form = Form(pb.RecordReadingRequest(meter_id=record["entity_id"]), READING_FIELDS, context.wall.zone)
+    if form.read(context.form) and (recorded := await send(context, RECORD, form)):
         path = f"/meters/{record['entity_id']}#reading-{recorded.document.entity_id}"
-        return visit.redirect(path, "The reading is recorded.")
-    return _new_reading(visit, record, form, form.status)
+        return context.redirect(path, "The reading is recorded.")
+    return _new_reading(context, record, form, form.status)
 
 
-def _new_reading(visit: Visit, record: Mapping[str, Any], form: Form, status: int = 200) -> web.Response:
+def _new_reading(context: PageContext, record: Mapping[str, Any], form: Form, status: int = 200) -> web.Response:
     record_path = f"/meters/{record['entity_id']}"
-    return visit.render(
+    return context.render(
         "form.html", status, here=HERE, form=form, title="Record a reading", path=f"{record_path}/readings/new",
         back=record_path, sub="What the meter measured in one period, by the company's clock.", parts=READING_PARTS,
         suggestions={}, words="Record it",
@@ -145,36 +146,36 @@ def _new_reading(visit: Visit, record: Mapping[str, Any], form: Form, status: in
     )  # fmt: skip
 
 
-async def show_correct(visit: Visit) -> web.StreamResponse:
-    record, form = await _meter(visit), await _reading_form(visit)
-    return _corrected(visit, record, form)
+async def show_correct(context: PageContext) -> web.StreamResponse:
+    record, form = await _meter(context), await _reading_form(context)
+    return _corrected(context, record, form)
 
 
-async def correct(visit: Visit) -> web.StreamResponse:
-    record, form = await _meter(visit), await _reading_form(visit)
-    if form.read(visit.form) and (not form.changed or await visit.send(CORRECT, form)):
+async def correct(context: PageContext) -> web.StreamResponse:
+    record, form = await _meter(context), await _reading_form(context)
+    if form.read(context.form) and (not form.changed or await send(context, CORRECT, form)):
         message = form.summary("The reading is corrected.")
-        return visit.redirect(f"/meters/{record['entity_id']}#reading-{visit.number('reading_id')}", message)
-    return _corrected(visit, record, form, form.status)
+        return context.redirect(f"/meters/{record['entity_id']}#reading-{context.number('reading_id')}", message)
+    return _corrected(context, record, form, form.status)
 
 
-async def _reading_form(visit: Visit) -> Edit:
-    meter_id, reading_id = visit.number("meter_id"), visit.number("reading_id")
+async def _reading_form(context: PageContext) -> Edit:
+    meter_id, reading_id = context.number("meter_id"), context.number("reading_id")
     request = meters_pb2.ListReadingsRequest(meter_id=meter_id, after_id=reading_id - 1, limit=1)
-    page = (await lists.record(visit.call(READING, request))).page
+    page = (await lists.record(context.rpcs.call(READING, request))).page
     reading = next((reading for reading in json.loads(page.data) if reading["entity_id"] == reading_id), None)
     if reading is None:
         raise web.HTTPNotFound
     values = {field.name: reading[field.name] for field in READING_FIELDS}
     correction = pb.CorrectReadingRequest(meter_id=meter_id, reading_id=reading_id)
-    return Edit(filled(correction, values), READING_FIELDS, visit.wall.zone)
+    return Edit(filled(correction, values), READING_FIELDS, context.wall.zone)
 
 
-def _corrected(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+def _corrected(context: PageContext, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
     record_path = f"/meters/{record['entity_id']}"
-    return visit.render(
+    return context.render(
         "form.html", status, here=HERE, form=form, title="Correct the reading", words="Save", back=record_path,
-        suggestions={}, path=f"{record_path}/readings/{visit.number('reading_id')}", parts=READING_PARTS,
+        suggestions={}, path=f"{record_path}/readings/{context.number('reading_id')}", parts=READING_PARTS,
         sub="It stays the same reading. The audit log has what it was before.",
         crumbs=[("Meters", "/meters"), (record["name"], record_path), ("Correct a reading", "")],
     )  # fmt: skip

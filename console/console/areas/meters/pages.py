@@ -11,8 +11,9 @@ from aiohttp import web
 
 from console.kit import charts, csv_files, links, lists, times
 from console.kit.calls import together
+from console.kit.context import PageContext
+from console.kit.panels import include
 from console.kit.times import amount
-from console.kit.visit import Visit
 from makeready.catalog.v1 import meter_search_pb2 as pb
 from makeready.catalog.v1 import meters_pb2
 from makeready.catalog.v1 import place_search_pb2 as places_pb
@@ -33,30 +34,30 @@ PROPERTIES_MAX, OF_PANEL = 200, 12
 MONTHS = 24
 
 
-async def list_meters(visit: Visit) -> web.StreamResponse:
-    property_id, unit_id = lists.number(visit, "property_id"), lists.number(visit, "unit_id")
-    after, utility = lists.number(visit, "after"), lists.chosen(visit, "type", UTILITY_TYPES)
-    state, scope = lists.chosen(visit, "state", STATES), lists.chosen(visit, "scope", SCOPES)
+async def list_meters(context: PageContext) -> web.StreamResponse:
+    property_id, unit_id = lists.number(context.query, "property_id"), lists.number(context.query, "unit_id")
+    after, utility = lists.number(context.query, "after"), lists.chosen(context.query, "type", UTILITY_TYPES)
+    state, scope = lists.chosen(context.query, "state", STATES), lists.chosen(context.query, "scope", SCOPES)
     filters = {
         **{"type": utility, "state": state, "scope": scope, "property_id": property_id, "unit_id": unit_id},
-        "q": lists.words(visit),
+        "q": lists.words(context.query),
     }
 
     async def page(after_id: int, limit: int = lists.CSV_ROWS) -> tuple[Sequence[pb.MeterRow], int]:
         request = pb.SearchMetersRequest(
-            words=lists.words(visit), property_id=property_id, unit_id=unit_id, scope=scope, after_id=after_id,
+            words=lists.words(context.query), property_id=property_id, unit_id=unit_id, scope=scope, after_id=after_id,
             utility_type=[utility] if utility else [], is_active=state == "active" if state else None, limit=limit,
         )  # fmt: skip
-        response = await visit.call(LIST, request)
+        response = await context.rpcs.call(LIST, request)
         return response.meters, response.next_after_id
 
-    if "csv" in visit.query:
+    if "csv" in context.query:
         return _meters_csv(await lists.every(page))
     (rows, following), properties = await together(
         page(after or 0, lists.PAGE_ROWS),
-        visit.panel(PROPERTIES, places_pb.SearchPropertiesRequest(limit=PROPERTIES_MAX)),
+        context.rpcs.panel(PROPERTIES, places_pb.SearchPropertiesRequest(limit=PROPERTIES_MAX)),
     )
-    return visit.render(
+    return context.render(
         "meters/list.html", here=HERE, rows=rows, next=following, after=after, filters=filters, scopes=SCOPES,
         states=STATES, types=UTILITY_TYPES, properties=properties,
     )  # fmt: skip
@@ -79,39 +80,39 @@ def _meters_csv(rows: Sequence[pb.MeterRow]) -> web.Response:
     return csv_files.answer("meters", header, table)
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """The meters of a property or of a unit."""
-    property_id, unit_id = lists.number(visit, "property_id"), lists.number(visit, "unit_id")
+    property_id, unit_id = lists.number(context.query, "property_id"), lists.number(context.query, "unit_id")
     if property_id is None and unit_id is None:
         raise web.HTTPNotFound
     request = pb.SearchMetersRequest(property_id=property_id, unit_id=unit_id, limit=OF_PANEL)
     all_of = links.address(PATH, {"property_id": property_id, "unit_id": unit_id})
-    page = await visit.call(LIST, request)
-    return visit.render("meters/panel.html", page=page, all_of=all_of, scopes=SCOPES)
+    page = await context.rpcs.call(LIST, request)
+    return context.render("meters/panel.html", page=page, all_of=all_of, scopes=SCOPES)
 
 
-async def show_meter(visit: Visit) -> web.StreamResponse:
-    meter_id, before = visit.number("meter_id"), lists.number(visit, "before")
-    now = visit.site.now()
+async def show_meter(context: PageContext) -> web.StreamResponse:
+    meter_id, before = context.number("meter_id"), lists.number(context.query, "before")
+    now = context.site.now()
 
     async def page(before_id: int, limit: int = lists.CSV_ROWS) -> tuple[Sequence[pb.ReadingRow], int]:
         request = pb.ListReadingsSinceRequest(meter_id=meter_id, before_id=before_id, limit=limit)
-        response = await visit.call(READINGS, request)
+        response = await context.rpcs.call(READINGS, request)
         return response.readings, response.next_before_id
 
-    if "csv" in visit.query:
+    if "csv" in context.query:
         return _readings_csv(await lists.record(lists.every(page)), meter_id)
     sums_request = pb.SumReadingsRequest(meter_id=meter_id, months=MONTHS + 12)
     sums_request.until.FromDatetime(now)
-    meter = await lists.record(visit.call(GET, meters_pb2.GetMeterRequest(meter_id=meter_id)))
+    meter = await lists.record(context.rpcs.call(GET, meters_pb2.GetMeterRequest(meter_id=meter_id)))
     (readings, following), sums, audit = await together(
         lists.record(page(before or 0, lists.PAGE_ROWS)),
-        visit.panel(SUMS, sums_request),
-        visit.include("/audit/panel", kind="meter", id=meter_id),
+        context.rpcs.panel(SUMS, sums_request),
+        include(context, "/audit/panel", kind="meter", id=meter_id),
     )
     record: Mapping[str, Any] = json.loads(meter.document.json)
-    chart = chart_of(sums.value, now.astimezone(visit.wall.zone)) if sums.ok else None
-    return visit.render(
+    chart = chart_of(sums.value, now.astimezone(context.wall.zone)) if sums.ok else None
+    return context.render(
         "meters/meter.html", here=HERE, meter=record, readings=readings, next=following, before=before, sums=sums,
         chart=chart, audit=audit, scopes=SCOPES, notes_of=notes,
         created=datetime.datetime.fromisoformat(record["created_at"]),

@@ -13,8 +13,10 @@ from multidict import MultiDict, MultiDictProxy
 from chassis.refusals import Refusal
 from console.areas.notices.pages import EVENT, GET, HERE, PATH, envelope, notice_page
 from console.kit import filters, pickers
+from console.kit.context import PageContext
 from console.kit.forms import FIND, Edit, Field, Form
-from console.kit.visit import Visit
+from console.kit.panels import include
+from console.kit.sending import send
 from makeready.catalog.v1 import notices_pb2 as pb
 from makeready.catalog.v1 import place_search_pb2 as places_pb
 
@@ -67,10 +69,10 @@ def of_notice(notice: pb.Notice) -> Audience:
     return Audience(AREA, area=notice.area) if notice.HasField("area") else Audience()
 
 
-def sent(visit: Visit) -> Audience:
-    kind = visit.form.get("for", WHOLE)
-    ids = {number for text in visit.form.getall("unit_id", []) if (number := filters.number(text))}
-    area = visit.form.get("area", "").strip()[:LINE_MAX]
+def sent(context: PageContext) -> Audience:
+    kind = context.form.get("for", WHOLE)
+    ids = {number for text in context.form.getall("unit_id", []) if (number := filters.number(text))}
+    area = context.form.get("area", "").strip()[:LINE_MAX]
     return Audience(kind if kind in dict(AUDIENCES) else WHOLE, tuple(sorted(ids)), area)
 
 
@@ -100,42 +102,42 @@ class Composer:
         return f"{PATH}/{self.notice_id}/edit" if self.notice_id else f"{PATH}/new"
 
 
-async def show_compose(visit: Visit) -> web.StreamResponse:
+async def show_compose(context: PageContext) -> web.StreamResponse:
     """First the property, then the composer."""
-    property_id = filters.number(visit.query.get("property_id", ""))
-    if not property_id or FIND in visit.query:
+    property_id = filters.number(context.query.get("property_id", ""))
+    if not property_id or FIND in context.query:
         picked = [Field("property_id", "Property", "Whose residents it is for.", "picker", required=True)]
         form = Form(pb.ComposeNoticeRequest(), picked)
-        if FIND in visit.query:
-            form.read(MultiDictProxy(MultiDict(visit.request.query)))
-        return visit.render("notices/property.html", here=HERE, form=await pickers.fill(visit, form))
-    units = [number for text in visit.request.query.getall("unit_id", []) if (number := filters.number(text))]
+        if FIND in context.query:
+            form.read(MultiDictProxy(MultiDict(context.request.query)))
+        return context.render("notices/property.html", here=HERE, form=await pickers.fill(context, form))
+    units = [number for text in context.request.query.getall("unit_id", []) if (number := filters.number(text))]
     audience = Audience(SOME, tuple(sorted(set(units)))) if units else Audience()
     form = Form(pb.ComposeNoticeRequest(property_id=property_id), _fields())
-    return await _composer(visit, Composer(form, audience, property_id))
+    return await _composer(context, Composer(form, audience, property_id))
 
 
-async def compose(visit: Visit) -> web.StreamResponse:
+async def compose(context: PageContext) -> web.StreamResponse:
     """Saves the draft; or only shows what it would be, for the button and the script that ask for that."""
-    property_id = filters.number(visit.form.get("property_id", ""))
+    property_id = filters.number(context.form.get("property_id", ""))
     if not property_id:
-        return visit.redirect(f"{PATH}/new")
+        return context.redirect(f"{PATH}/new")
     form = Form(pb.ComposeNoticeRequest(property_id=property_id), _fields())
-    composer = Composer(form, sent(visit), property_id)
-    if _is_preview(visit):
-        return await _preview_alone(visit, composer)
-    if form.read(visit.form) & _fits(composer):
+    composer = Composer(form, sent(context), property_id)
+    if _is_preview(context):
+        return await _preview_alone(context, composer)
+    if form.read(context.form) & _fits(composer):
         composer.audience.write(form.message)
-        if composed := await visit.send(COMPOSE, form):
-            return _saved(visit, composed.notice.notice_id)
-    return await _composer(visit, composer, 422)
+        if composed := await send(context, COMPOSE, form):
+            return _saved(context, composed.notice.notice_id)
+    return await _composer(context, composer, 422)
 
 
-async def show_edit(visit: Visit) -> web.StreamResponse:
-    notice = (await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))).notice
+async def show_edit(context: PageContext) -> web.StreamResponse:
+    notice = (await context.rpcs.call(GET, pb.GetNoticeRequest(notice_id=context.number("notice_id")))).notice
     if notice.HasField("published_at"):
-        return visit.redirect(f"{PATH}/{notice.notice_id}", "The notice is published and stays as it is.")
-    return await _composer(visit, _editor(notice))
+        return context.redirect(f"{PATH}/{notice.notice_id}", "The notice is published and stays as it is.")
+    return await _composer(context, _editor(notice))
 
 
 def _editor(notice: pb.Notice) -> Composer:
@@ -146,19 +148,19 @@ def _editor(notice: pb.Notice) -> Composer:
     return Composer(form, audience, notice.property_id, notice.notice_id, audience.text)
 
 
-async def edit(visit: Visit) -> web.StreamResponse:
-    notice = (await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))).notice
+async def edit(context: PageContext) -> web.StreamResponse:
+    notice = (await context.rpcs.call(GET, pb.GetNoticeRequest(notice_id=context.number("notice_id")))).notice
     composer = _editor(notice)
-    now, composer.audience = composer.audience, sent(visit)
-    if _is_preview(visit):
-        return await _preview_alone(visit, composer)
+    now, composer.audience = composer.audience, sent(context)
+    if _is_preview(context):
+        return await _preview_alone(context, composer)
     form = composer.form
     assert isinstance(form, Edit)
-    seen = visit.form.get("seen.for", now.text)
+    seen = context.form.get("seen.for", now.text)
     is_changed = composer.audience.text != seen
     if not is_changed:
         composer.audience = now
-    fits = form.read(visit.form) & _fits(composer)
+    fits = form.read(context.form) & _fits(composer)
     if is_changed and seen != now.text != composer.audience.text:
         form.errors["for"] = "Meanwhile another person chose other residents. Send again to replace that."
         fits = False
@@ -166,17 +168,17 @@ async def edit(visit: Visit) -> web.StreamResponse:
         form.errors, form.fault = {}, "Meanwhile the notice was published. It stays as it is; compose another."
     elif fits:
         if form.is_done and (not is_changed or composer.audience.text == now.text):
-            return _saved(visit, notice.notice_id)
+            return _saved(context, notice.notice_id)
         form.message.as_of.CopyFrom(notice.updated_at)
         if is_changed:
             composer.audience.write(form.message)
-        if await visit.send(UPDATE, form):
-            return _saved(visit, notice.notice_id)
-    return await _composer(visit, composer, 422)
+        if await send(context, UPDATE, form):
+            return _saved(context, notice.notice_id)
+    return await _composer(context, composer, 422)
 
 
-def _is_preview(visit: Visit) -> bool:
-    return visit.form.get("then") == "preview"
+def _is_preview(context: PageContext) -> bool:
+    return context.form.get("then") == "preview"
 
 
 def _fits(composer: Composer) -> bool:
@@ -185,20 +187,20 @@ def _fits(composer: Composer) -> bool:
     return not composer.audience.error
 
 
-def _saved(visit: Visit, notice_id: int) -> web.Response:
-    if visit.form.get("then") == "publish":
-        return visit.redirect(f"{PATH}/{notice_id}/publish")
-    return visit.redirect(f"{PATH}/{notice_id}", "Saved as a draft. Nobody has got it yet.")
+def _saved(context: PageContext, notice_id: int) -> web.Response:
+    if context.form.get("then") == "publish":
+        return context.redirect(f"{PATH}/{notice_id}/publish")
+    return context.redirect(f"{PATH}/{notice_id}", "Saved as a draft. Nobody has got it yet.")
 
 
-async def _preview_alone(visit: Visit, composer: Composer) -> web.Response:
-    """The composer with what was typed, without an act and without errors about what is missing."""
-    composer.form.read(visit.form)
+async def _preview_alone(context: PageContext, composer: Composer) -> web.Response:
+    """The composer with what was typed, without an action and without errors about what is missing."""
+    composer.form.read(context.form)
     composer.form.errors = {}
-    return await _composer(visit, composer)
+    return await _composer(context, composer)
 
 
-async def _composer(visit: Visit, composer: Composer, status: int = 200) -> web.Response:
+async def _composer(context: PageContext, composer: Composer, status: int = 200) -> web.Response:
     request = pb.PreviewNoticeRequest(property_id=composer.property_id)
     if composer.notice_id:
         request.notice_id = composer.notice_id
@@ -206,21 +208,21 @@ async def _composer(visit: Visit, composer: Composer, status: int = 200) -> web.
     for name in ("subject", "when", "body"):
         setattr(request, name, composer.form.values[name].replace("\0", ""))
     try:
-        preview = await visit.call(PREVIEW, request)
+        preview = await context.rpcs.call(PREVIEW, request)
     except Refusal as refusal:
         if refusal.status == 404 and not composer.audience.unit_ids:
             raise
         if not composer.form.has_errors:
             composer.form.refuse(refusal)
-        preview = await visit.call(PREVIEW, pb.PreviewNoticeRequest(property_id=composer.property_id))
-    words = visit.form.get("words", "").replace("\0", "").strip()[:WORDS_MAX]
+        preview = await context.rpcs.call(PREVIEW, pb.PreviewNoticeRequest(property_id=composer.property_id))
+    words = context.form.get("words", "").replace("\0", "").strip()[:WORDS_MAX]
     units_request = places_pb.SearchUnitsRequest(property_id=composer.property_id, limit=UNITS_SHOWN, words=words)
-    units = await visit.panel(UNITS, units_request)
-    return visit.render(
+    units = await context.rpcs.panel(UNITS, units_request)
+    return context.render(
         "notices/composer.html", status, here=HERE, composer=composer, form=composer.form, preview=preview.notice,
         chosen=preview.units, groups=_groups(units, preview.units),
         has_more=units.ok and (units.HasField("next_after_id") or bool(words)), words=words, found_units=units,
-        data=envelope(visit, preview.event_data, is_new=not composer.notice_id), audiences=AUDIENCES,
+        data=envelope(context, preview.event_data, is_new=not composer.notice_id), audiences=AUDIENCES,
     )  # fmt: skip
 
 
@@ -241,53 +243,55 @@ def _groups(units: Any, chosen: Sequence[pb.NoticeUnit]) -> Mapping[str, list[tu
 # Publish, discard, print
 
 
-async def show_publish(visit: Visit) -> web.StreamResponse:
-    return await _publish(visit)
+async def show_publish(context: PageContext) -> web.StreamResponse:
+    return await _publish(context)
 
 
-async def _publish(visit: Visit, status: int = 200, error: str = "") -> web.Response:
-    response = await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))
+async def _publish(context: PageContext, status: int = 200, error: str = "") -> web.Response:
+    response = await context.rpcs.call(GET, pb.GetNoticeRequest(notice_id=context.number("notice_id")))
     notice = response.notice
     if notice.HasField("published_at"):
-        return visit.redirect(f"{PATH}/{notice.notice_id}", "The notice is published.")
-    endpoints = await visit.include("/webhooks/panel", event=EVENT)
-    return visit.render(
-        "notices/publish.html", status, here=HERE, notice=notice, data=envelope(visit, response.event_data),
+        return context.redirect(f"{PATH}/{notice.notice_id}", "The notice is published.")
+    endpoints = await include(context, "/webhooks/panel", event=EVENT)
+    return context.render(
+        "notices/publish.html", status, here=HERE, notice=notice, data=envelope(context, response.event_data),
         endpoints=endpoints, error=error, as_of=notice.updated_at.ToJsonString(), count_of_units=len(response.units),
     )  # fmt: skip
 
 
-async def publish(visit: Visit) -> web.StreamResponse:
+async def publish(context: PageContext) -> web.StreamResponse:
     """Publishes what the person has read, and nothing that another one has changed since."""
-    request = pb.PublishNoticeRequest(notice_id=visit.number("notice_id"), idempotency_key=visit.act)
+    request = pb.PublishNoticeRequest(notice_id=context.number("notice_id"), idempotency_key=context.form_token)
     try:
-        request.as_of.FromJsonString(visit.form.get("as_of", "")[:40])
+        request.as_of.FromJsonString(context.form.get("as_of", "")[:40])
     except ValueError:
-        return await _publish(visit, 422, "Read the notice here, then publish it.")
+        return await _publish(context, 422, "Read the notice here, then publish it.")
     try:
-        await visit.call(PUBLISH, request)
+        await context.rpcs.call(PUBLISH, request)
     except Refusal as refusal:
         if refusal.status == 404:
             raise
         is_changed = refusal.field == "as_of"
         message = "Meanwhile another person changed it. Read what it says now, then publish it."
-        return await _publish(visit, 422, message if is_changed else refusal.message)
-    return visit.redirect(f"{PATH}/{request.notice_id}", "Published. Integrations get it with the next sweep.")
+        return await _publish(context, 422, message if is_changed else refusal.message)
+    return context.redirect(f"{PATH}/{request.notice_id}", "Published. Integrations get it with the next sweep.")
 
 
-async def discard(visit: Visit) -> web.StreamResponse:
-    notice_id = visit.number("notice_id")
+async def discard(context: PageContext) -> web.StreamResponse:
+    notice_id = context.number("notice_id")
     try:
-        done = await visit.call(DISCARD, pb.DiscardNoticeRequest(notice_id=notice_id, idempotency_key=visit.act))
+        done = await context.rpcs.call(
+            DISCARD, pb.DiscardNoticeRequest(notice_id=notice_id, idempotency_key=context.form_token)
+        )
     except Refusal as refusal:
         if refusal.status == 404:
             raise
-        return await notice_page(visit, refusal.status, refusal.message)
-    return visit.redirect(PATH, f"The draft “{done.notice.subject}” is discarded.")
+        return await notice_page(context, refusal.status, refusal.message)
+    return context.redirect(PATH, f"The draft “{done.notice.subject}” is discarded.")
 
 
-async def show_print(visit: Visit) -> web.StreamResponse:
+async def show_print(context: PageContext) -> web.StreamResponse:
     """A sheet for the lobby."""
-    response = await visit.call(GET, pb.GetNoticeRequest(notice_id=visit.number("notice_id")))
+    response = await context.rpcs.call(GET, pb.GetNoticeRequest(notice_id=context.number("notice_id")))
     names = [unit.name for unit in response.units]
-    return visit.render("notices/print.html", here=HERE, notice=response.notice, names=names)
+    return context.render("notices/print.html", here=HERE, notice=response.notice, names=names)

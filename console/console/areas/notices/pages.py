@@ -10,8 +10,9 @@ from aiohttp import web
 
 from console.kit import csv_files
 from console.kit.calls import together
+from console.kit.context import PageContext
 from console.kit.links import with_query
-from console.kit.visit import Visit
+from console.kit.panels import include
 from makeready.catalog.v1 import notices_pb2 as pb
 
 HERE = "Notices"
@@ -25,25 +26,25 @@ VIEWS = {"drafts": False, "published": True}
 _HEADER = ("id", "subject", "property", "for", "when", "published_at", "created_at", "body", "external_id")
 
 
-async def list_notices(visit: Visit) -> web.StreamResponse:
+async def list_notices(context: PageContext) -> web.StreamResponse:
     """Those that are being composed first, then what was published last."""
-    view, property_id = visit.query.get("view", ""), visit.query.get("property_id", "")
+    view, property_id = context.query.get("view", ""), context.query.get("property_id", "")
     filters = {"view": view if view in VIEWS else "", "property_id": property_id if _is_id(property_id) else ""}
-    request = pb.ListNoticesRequest(newest_first=True, limit=CSV_ROWS if "csv" in visit.query else SHOWN)
+    request = pb.ListNoticesRequest(newest_first=True, limit=CSV_ROWS if "csv" in context.query else SHOWN)
     if filters["view"]:
         request.published = VIEWS[view]
     if filters["property_id"]:
         request.property_id = int(property_id)
-    if after := visit.query.get("after", "")[:60]:
+    if after := context.query.get("after", "")[:60]:
         request.after = after
-    page, counts = await together(visit.call(LIST, request), visit.panel(COUNT, pb.CountNoticesRequest()))
-    if "csv" in visit.query:
+    page, counts = await together(context.rpcs.call(LIST, request), context.rpcs.panel(COUNT, pb.CountNoticesRequest()))
+    if "csv" in context.query:
         return _csv(page.notices)
     name = next((notice.property_name for notice in page.notices), filters["property_id"])
-    return visit.render(
+    return context.render(
         "notices/list.html", here=HERE, notices=page.notices, counts=counts, filters=filters,
         views=_views(filters, counts), property_name=name if filters["property_id"] else "",
-        without=with_query(PATH, {"view": filters["view"]}), later="after" in visit.query,
+        without=with_query(PATH, {"view": filters["view"]}), later="after" in context.query,
         next=with_query(PATH, {**filters, "after": page.next}) if page.HasField("next") else "",
         first=with_query(PATH, filters), csv_path=with_query(PATH, {**filters, "csv": 1}), csv_rows=CSV_ROWS,
         is_filtered=any(filters.values()),
@@ -71,30 +72,29 @@ def _csv(notices: Sequence[pb.Notice]) -> web.Response:
     return csv_files.answer("notices", _HEADER, values)
 
 
-async def show_notice(visit: Visit) -> web.StreamResponse:
-    return await notice_page(visit)
+async def show_notice(context: PageContext) -> web.StreamResponse:
+    return await notice_page(context)
 
 
-async def notice_page(visit: Visit, status: int = 200, error: str = "") -> web.Response:
-    """What residents read, beside what subscribers get. error: why an act was refused."""
-    notice_id = visit.number("notice_id")
+async def notice_page(context: PageContext, status: int = 200, error: str = "") -> web.Response:
+    """What residents read, beside what subscribers get. error: why an action was refused."""
+    notice_id = context.number("notice_id")
     response, events, history = await together(
-        visit.call(GET, pb.GetNoticeRequest(notice_id=notice_id)),
-        visit.include("/events/panel", kind="notice", id=notice_id),
-        visit.include("/audit/panel", kind="notice", id=notice_id),
+        context.rpcs.call(GET, pb.GetNoticeRequest(notice_id=notice_id)),
+        include(context, "/events/panel", kind="notice", id=notice_id),
+        include(context, "/audit/panel", kind="notice", id=notice_id),
     )
     is_published = response.notice.HasField("published_at")
-    return visit.render(
+    return context.render(
         "notices/notice.html", status, here=HERE, notice=response.notice, units=response.units,
         is_published=is_published,
-        data=pretty(response.event_data) if is_published else envelope(visit, response.event_data), events=events,
+        data=pretty(response.event_data) if is_published else envelope(context, response.event_data), events=events,
         history=history, error=error,
     )  # fmt: skip
 
 
-def envelope(visit: Visit, data: bytes, *, is_new: bool = False) -> str:
+def envelope(context: PageContext, data: bytes, *, is_new: bool = False) -> str:
     """The body of the event's delivery, with a line a value (spec 6.2)."""
-    assert visit.who is not None
     record = json.loads(data)
     if is_new:
         record["url"] = record["url"].removesuffix("0") + "…"
@@ -103,7 +103,7 @@ def envelope(visit: Visit, data: bytes, *, is_new: bool = False) -> str:
         "event_id": "made when it is published",
         "event": EVENT,
         "occurred_at": record["created_at"],
-        "company_id": visit.who.company_id,
+        "company_id": context.session.person.company_id,
         "data": record,
         "change": None,
     }
@@ -115,16 +115,16 @@ def pretty(data: bytes) -> str:
     return json.dumps(json.loads(data), ensure_ascii=False, indent=2)
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """The newest notices of a property."""
-    property_id = visit.query.get("property_id", "")
+    property_id = context.query.get("property_id", "")
     if not _is_id(property_id):
         raise web.HTTPNotFound
     request = pb.ListNoticesRequest(newest_first=True, limit=IN_PANEL, property_id=int(property_id))
-    page = await visit.call(LIST, request)
+    page = await context.rpcs.call(LIST, request)
     path = with_query(PATH, {"property_id": property_id})
     new = with_query(f"{PATH}/new", {"property_id": property_id})
-    return visit.render("notices/panel.html", notices=page.notices, path=path, new=new)
+    return context.render("notices/panel.html", notices=page.notices, path=path, new=new)
 
 
 def _is_id(text: str) -> bool:

@@ -8,8 +8,9 @@ from aiohttp import web
 
 from console.areas.people.pages import GET, HERE, PATH
 from console.kit import lists
+from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
-from console.kit.visit import Visit
+from console.kit.sending import send
 from makeready.identity.v1 import staff_commands_pb2 as pb
 
 ADD = "identity.StaffCommandsService/AddStaff"
@@ -24,41 +25,41 @@ FIELDS = (
 PARTS = (("", (("name",), ("title",), ("email",), ("external_id",))),)
 
 
-async def show_add(visit: Visit) -> web.StreamResponse:
-    return _new(visit, Form(pb.AddStaffRequest(), FIELDS))
+async def show_add(context: PageContext) -> web.StreamResponse:
+    return _new(context, Form(pb.AddStaffRequest(), FIELDS))
 
 
-async def add(visit: Visit) -> web.StreamResponse:
+async def add(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddStaffRequest(), FIELDS)
-    if form.read(visit.form) and (added := await visit.send(ADD, form)):
+    if form.read(context.form) and (added := await send(context, ADD, form)):
         invite = " They can be invited to sign in." if form.message.email else ""
-        return visit.redirect(f"{PATH}/{added.staff.staff_id}", f"{form.message.name} is added.{invite}")
-    return _new(visit, form, form.status)
+        return context.redirect(f"{PATH}/{added.staff.staff_id}", f"{form.message.name} is added.{invite}")
+    return _new(context, form, form.status)
 
 
-def _new(visit: Visit, form: Form, status: int = 200) -> web.Response:
-    return visit.render(
+def _new(context: PageContext, form: Form, status: int = 200) -> web.Response:
+    return context.render(
         "form.html", status, here=HERE, form=form, title="Add a member of staff", path=f"{PATH}/new", parts=PARTS,
         sub="Work can be assigned to them.", crumbs=[("Staff", PATH), ("Add", "")], words="Add them", back=PATH,
         suggestions={},
     )  # fmt: skip
 
 
-async def show_edit(visit: Visit) -> web.StreamResponse:
-    staff = await _staff(visit)
-    return _changed(visit, staff, _form(staff))
+async def show_edit(context: PageContext) -> web.StreamResponse:
+    staff = await _staff(context)
+    return _changed(context, staff, _form(staff))
 
 
-async def edit(visit: Visit) -> web.StreamResponse:
-    staff = await _staff(visit)
+async def edit(context: PageContext) -> web.StreamResponse:
+    staff = await _staff(context)
     form = _form(staff)
-    if form.read(visit.form) and (not form.changed or await visit.send(UPDATE, form)):
-        return visit.redirect(f"{PATH}/{staff.staff_id}", form.summary("The record is changed."))
-    return _changed(visit, staff, form, form.status)
+    if form.read(context.form) and (not form.changed or await send(context, UPDATE, form)):
+        return context.redirect(f"{PATH}/{staff.staff_id}", form.summary("The record is changed."))
+    return _changed(context, staff, form, form.status)
 
 
-async def _staff(visit: Visit) -> pb.Staff:
-    response: Any = await lists.record(visit.call(GET, pb.GetStaffRequest(staff_id=visit.number("staff_id"))))
+async def _staff(context: PageContext) -> pb.Staff:
+    response: Any = await lists.record(context.rpcs.call(GET, pb.GetStaffRequest(staff_id=context.number("staff_id"))))
     staff: pb.Staff = response.staff
     return staff
 
@@ -71,10 +72,10 @@ def _form(staff: pb.Staff) -> Edit:
     return Edit(request, FIELDS)
 
 
-def _changed(visit: Visit, staff: pb.Staff, form: Edit, status: int = 200) -> web.Response:
+def _changed(context: PageContext, staff: pb.Staff, form: Edit, status: int = 200) -> web.Response:
     record_path = f"{PATH}/{staff.staff_id}"
     sub = "The e-mail address is also the one that they sign in with." if staff.invited else ""
-    return visit.render(
+    return context.render(
         "form.html", status, here=HERE, form=form, title="Edit the record", path=f"{record_path}/edit", parts=PARTS,
         sub=sub, crumbs=[("Staff", PATH), (staff.name, record_path), ("Edit", "")], words="Save", back=record_path,
         suggestions={},

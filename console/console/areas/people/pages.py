@@ -9,8 +9,10 @@ from aiohttp import web
 from chassis.refusals import Refusal
 from console.kit import csv_files
 from console.kit.calls import together
+from console.kit.context import PageContext
 from console.kit.links import with_query
-from console.kit.visit import Visit, needs_confirmation, submit
+from console.kit.panels import include
+from console.kit.sending import needs_confirmation, submit
 from makeready.identity.v1 import administrators_pb2
 from makeready.identity.v1 import staff_commands_pb2 as pb
 
@@ -27,22 +29,22 @@ TEXT_MAX = 100
 STATES = (("", "Active"), ("ended", "Ended"), ("all", "All"))
 
 
-async def list_staff(visit: Visit) -> web.StreamResponse:
-    words = " ".join(visit.query.get("q", "").replace("\0", " ").split())[:TEXT_MAX]
-    state = visit.query.get("state", "")
+async def list_staff(context: PageContext) -> web.StreamResponse:
+    words = " ".join(context.query.get("q", "").replace("\0", " ").split())[:TEXT_MAX]
+    state = context.query.get("state", "")
     state = state if state in dict(STATES) else ""
-    as_file = "csv" in visit.query
+    as_file = "csv" in context.query
     request = pb.ListStaffRequest(limit=CSV_ROWS if as_file else SHOWN, words=words)
     if state != "all":
         request.active = state != "ended"
-    after = visit.query.get("after", "")
+    after = context.query.get("after", "")
     if after.isascii() and after.isdigit() and len(after) < 19:
         request.after_id = int(after)
-    page = await visit.call(LIST, request)
+    page = await context.rpcs.call(LIST, request)
     if as_file:
         return _csv(page.staff)
     filters = {"q": words, "state": state}
-    return visit.render(
+    return context.render(
         "people/list.html", here=HERE, people=page.staff, words=words, state=state, later=bool(request.after_id),
         states=[(name, with_query(PATH, {"q": words, "state": key}), key == state) for key, name in STATES],
         more=with_query(PATH, {**filters, "after": page.next_after_id}) if page.HasField("next_after_id") else "",
@@ -61,63 +63,65 @@ def _csv(people: Any) -> web.Response:
     return csv_files.answer("staff", header, rows)
 
 
-async def show(visit: Visit) -> web.StreamResponse:
-    return await _person(visit)
+async def show(context: PageContext) -> web.StreamResponse:
+    return await _person(context)
 
 
-async def _person(visit: Visit, status: int = 200, error: str = "", link: Any = None) -> web.Response:
-    number = visit.number("staff_id")
+async def _person(context: PageContext, status: int = 200, error: str = "", link: Any = None) -> web.Response:
+    number = context.number("staff_id")
     response, tickets, audit = await together(
-        visit.call(GET, pb.GetStaffRequest(staff_id=number)),
-        visit.include("/tickets/panel", assignee_id=number),
-        visit.include("/audit/panel", kind="staff", id=number),
+        context.rpcs.call(GET, pb.GetStaffRequest(staff_id=number)),
+        include(context, "/tickets/panel", assignee_id=number),
+        include(context, "/audit/panel", kind="staff", id=number),
     )
-    return visit.render(
+    return context.render(
         "people/person.html", status, here=HERE, person=response.staff, tickets=tickets, audit=audit, error=error,
         link=link, path=f"{PATH}/{number}",
     )  # fmt: skip
 
 
-async def search_hits(visit: Visit) -> web.StreamResponse:
+async def search_hits(context: PageContext) -> web.StreamResponse:
     """The panel of the search. An external id that is just one person's leads there."""
-    words = visit.query.get("q", "")
+    words = context.query.get("q", "")
     request = pb.ListStaffRequest(limit=FOUND + 1, words=words[:TEXT_MAX])
-    people = (await visit.call(LIST, request)).staff
+    people = (await context.rpcs.call(LIST, request)).staff
     exact = [person for person in people if words and words in (person.external_id, person.email)]
     if len(exact) == 1:
-        return visit.redirect(f"{PATH}/{exact[0].staff_id}")
+        return context.redirect(f"{PATH}/{exact[0].staff_id}")
     more = with_query(PATH, {"q": words, "state": "all"}) if len(people) > FOUND else ""
-    return visit.render("people/found.html", people=people[:FOUND], more=more)
+    return context.render("people/found.html", people=people[:FOUND], more=more)
 
 
-async def invite(visit: Visit) -> web.StreamResponse:
+async def invite(context: PageContext) -> web.StreamResponse:
     """Shows the invitation's link once."""
-    request = pb.InviteStaffRequest(staff_id=visit.number("staff_id"), idempotency_key=visit.act)
-    return await _with_link(visit, INVITE, request)
+    request = pb.InviteStaffRequest(staff_id=context.number("staff_id"), idempotency_key=context.form_token)
+    return await _with_link(context, INVITE, request)
 
 
-async def make_link(visit: Visit) -> web.StreamResponse:
+async def make_link(context: PageContext) -> web.StreamResponse:
     """Shows the link once."""
-    return await _with_link(visit, LINK, administrators_pb2.MakeLinkRequest(staff_id=visit.number("staff_id")))
+    return await _with_link(context, LINK, administrators_pb2.MakeLinkRequest(staff_id=context.number("staff_id")))
 
 
-async def _with_link(visit: Visit, rpc: str, request: Any) -> web.StreamResponse:
+async def _with_link(context: PageContext, rpc: str, request: Any) -> web.StreamResponse:
     try:
-        response = await visit.call(rpc, request)
+        response = await context.rpcs.call(rpc, request)
     except Refusal as refusal:
         if needs_confirmation(refusal) or refusal.status == 404:
             raise
-        return await _person(visit, refusal.status, refusal.message)
-    return await _person(visit, link=response.link)
+        return await _person(context, refusal.status, refusal.message)
+    return await _person(context, link=response.link)
 
 
-async def end(visit: Visit) -> web.StreamResponse:
-    request = pb.EndStaffRequest(staff_id=visit.number("staff_id"))
+async def end(context: PageContext) -> web.StreamResponse:
+    request = pb.EndStaffRequest(staff_id=context.number("staff_id"))
     path = f"{PATH}/{request.staff_id}"
-    return await submit(visit, END, request, path, "Ended. They are signed out everywhere; their work stays.", _person)
+    return await submit(
+        context, END, request, path, "Ended. They are signed out everywhere; their work stays.", _person
+    )
 
 
-async def reinstate(visit: Visit) -> web.StreamResponse:
-    request = pb.ReinstateStaffRequest(staff_id=visit.number("staff_id"))
+async def reinstate(context: PageContext) -> web.StreamResponse:
+    request = pb.ReinstateStaffRequest(staff_id=context.number("staff_id"))
     path = f"{PATH}/{request.staff_id}"
-    return await submit(visit, REINSTATE, request, path, "Taken back. They can sign in again.", _person)
+    return await submit(context, REINSTATE, request, path, "Taken back. They can sign in again.", _person)

@@ -8,34 +8,34 @@ from aiohttp import web
 
 from console.areas.people.pages import GET, LIST
 from console.kit import pickers
+from console.kit.browser_session import STAFF
+from console.kit.context import PageContext
 from console.kit.pickers import CHOSEN_NOW, Choice, Picker
-from console.kit.visit import STAFF, Visit
 from makeready.identity.v1 import staff_commands_pb2 as pb
 
 PATH = "/people/pick"
 RPCS = (LIST, GET)
 
 
-async def pick(visit: Visit) -> web.StreamResponse:
+async def pick(context: PageContext) -> web.StreamResponse:
     """Those who are active; oneself first."""
-    picker = pickers.read_picker(visit, PATH)
+    picker = pickers.read_picker(context, PATH)
 
     async def rows(words: str, limit: int) -> tuple[Sequence[pb.Staff], bool]:
-        page = await visit.call(LIST, pb.ListStaffRequest(active=True, limit=limit, words=words))
+        page = await context.rpcs.call(LIST, pb.ListStaffRequest(active=True, limit=limit, words=words))
         return page.staff, page.HasField("next_after_id")
 
     people, is_searched = await pickers.listed(rows, picker)
-    assert visit.who is not None
-    own_id = visit.who.person_id if visit.kind == STAFF else 0
+    own_id = context.session.person.person_id if context.session.kind == STAFF else 0
     ordered = sorted(people, key=lambda staff: (staff.staff_id != own_id, staff.name.casefold()))
     choices = [Choice(staff.staff_id, _words(staff, is_own=staff.staff_id == own_id)) for staff in ordered]
     if picker.chosen and all(choice.value != picker.chosen for choice in choices):
-        choices = [*await _chosen(visit, picker), *choices]
-    return pickers.answer(visit, picker, choices, is_searched=is_searched, none="No member of staff yet")
+        choices = [*await _chosen(context, picker), *choices]
+    return pickers.answer(context, picker, choices, is_searched=is_searched, none="No member of staff yet")
 
 
-async def _chosen(visit: Visit, picker: Picker) -> list[Choice]:
-    response = await pickers.record_or_none(visit.call(GET, pb.GetStaffRequest(staff_id=picker.chosen)))
+async def _chosen(context: PageContext, picker: Picker) -> list[Choice]:
+    response = await pickers.record_or_none(context.rpcs.call(GET, pb.GetStaffRequest(staff_id=picker.chosen)))
     if response is None:
         return []
     staff: pb.Staff = response.staff

@@ -21,8 +21,9 @@ from console.areas.places.places import (
 )
 from console.kit import charts, csv_files, links, lists
 from console.kit.calls import together
+from console.kit.context import PageContext
+from console.kit.panels import include
 from console.kit.times import count
-from console.kit.visit import Visit
 from makeready.catalog.v1 import place_search_pb2 as pb
 from makeready.catalog.v1 import places_pb2
 
@@ -40,39 +41,40 @@ WARRANTIES = {
 }
 
 
-async def list_assets(visit: Visit) -> web.StreamResponse:
-    property_id, unit_id = lists.number(visit, "property_id"), lists.number(visit, "unit_id")
-    after, status = lists.number(visit, "after"), lists.chosen(visit, "status", ASSET_STATUSES)
-    warranty = lists.chosen(visit, "warranty", WARRANTIES)
+async def list_assets(context: PageContext) -> web.StreamResponse:
+    property_id, unit_id = lists.number(context.query, "property_id"), lists.number(context.query, "unit_id")
+    after, status = lists.number(context.query, "after"), lists.chosen(context.query, "status", ASSET_STATUSES)
+    warranty = lists.chosen(context.query, "warranty", WARRANTIES)
     filters = {
         "status": status,
         "warranty": warranty,
-        "kind": visit.query.get("kind", "")[: lists.WORDS_MAX],
+        "kind": context.query.get("kind", "")[: lists.WORDS_MAX],
         "property_id": property_id,
         "unit_id": unit_id,
-        "q": lists.words(visit),
+        "q": lists.words(context.query),
     }
-    first, last = _period(warranty, visit.wall.now.date())
+    first, last = _period(warranty, context.wall.now.date())
 
     async def page(after_id: int, limit: int = lists.CSV_ROWS) -> tuple[Sequence[pb.AssetRow], int]:
         request = pb.SearchAssetsRequest(
-            words=lists.words(visit), property_id=property_id, unit_id=unit_id, status=[status] if status else [],
-            category=str(filters["kind"]), warranty_from=first, warranty_by=last, after_id=after_id, limit=limit,
+            words=lists.words(context.query), property_id=property_id, unit_id=unit_id,
+            status=[status] if status else [], category=str(filters["kind"]), warranty_from=first, warranty_by=last,
+            after_id=after_id, limit=limit,
         )  # fmt: skip
-        response = await visit.call(LIST, request)
+        response = await context.rpcs.call(LIST, request)
         return response.assets, response.next_after_id
 
-    if "csv" in visit.query:
+    if "csv" in context.query:
         return _csv(await lists.every(page))
     (rows, following), properties, counts = await together(
         page(after or 0, lists.PAGE_ROWS),
-        visit.panel(SEARCH_PROPERTIES, properties_request()),
-        visit.panel(COUNT, counts_request(visit)),
+        context.rpcs.panel(SEARCH_PROPERTIES, properties_request()),
+        context.rpcs.panel(COUNT, counts_request(context)),
     )
-    return visit.render(
+    return context.render(
         "places/assets.html", here=HERE, rows=rows, next=following, after=after, filters=filters, counts=counts,
         by_status=by_status(counts.assets, ASSET_STATUSES) if counts.ok else [], properties=properties,
-        warranties=WARRANTIES, today=visit.wall.now.date(), date=datetime.date.fromisoformat,
+        warranties=WARRANTIES, today=context.wall.now.date(), date=datetime.date.fromisoformat,
     )  # fmt: skip
 
 
@@ -105,15 +107,15 @@ def _csv(rows: Sequence[pb.AssetRow]) -> web.Response:
     return csv_files.answer("assets", header, table)
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """The assets of a property or of a unit."""
-    property_id, unit_id = lists.number(visit, "property_id"), lists.number(visit, "unit_id")
+    property_id, unit_id = lists.number(context.query, "property_id"), lists.number(context.query, "unit_id")
     if property_id is None and unit_id is None:
         raise web.HTTPNotFound
     request = pb.SearchAssetsRequest(property_id=property_id, unit_id=unit_id, limit=OF_PANEL)
-    asset_list = await visit.call(LIST, request)
+    asset_list = await context.rpcs.call(LIST, request)
     all_of = links.address(PATH, {"property_id": property_id, "unit_id": unit_id})
-    return visit.render("places/assets_panel.html", asset_list=asset_list, all_of=all_of)
+    return context.render("places/assets_panel.html", asset_list=asset_list, all_of=all_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +186,19 @@ def _apart(first: datetime.date, last: datetime.date) -> str:
     return count(months // 12, "year") if months >= 12 else count(max(months, 0), "month")
 
 
-async def show_asset(visit: Visit) -> web.StreamResponse:
-    asset_id = visit.number("asset_id")
-    asset = await fetched(visit, GET, places_pb2.GetAssetRequest(asset_id=asset_id))
+async def show_asset(context: PageContext) -> web.StreamResponse:
+    asset_id = context.number("asset_id")
+    asset = await fetched(context, GET, places_pb2.GetAssetRequest(asset_id=asset_id))
     tickets, upkeep, audit = await together(
-        visit.include("/tickets/panel", asset_id=asset_id),
-        visit.include("/pm-tasks/panel", asset_id=asset_id, property_id=asset["property"]["id"]),
-        visit.include("/audit/panel", kind="asset", id=asset_id),
+        include(context, "/tickets/panel", asset_id=asset_id),
+        include(context, "/pm-tasks/panel", asset_id=asset_id, property_id=asset["property"]["id"]),
+        include(context, "/audit/panel", kind="asset", id=asset_id),
     )
-    today = visit.wall.now.date()
+    today = context.wall.now.date()
     warranty, installed = _date(asset["warranty_expires_on"]), _date(asset["installed_on"])
     life = life_of(asset, today)
     span = charts.Span(life.today, life.warranty, f"{life.begin:%Y}", f"{life.end:%Y}") if life else None
-    return visit.render(
+    return context.render(
         "places/asset.html", here=HERE, asset=asset, tickets=tickets, upkeep=upkeep, audit=audit,
         life=life, span=span, words=_described(life, today) if life else "", today=today, warranty=warranty,
         installed=installed,

@@ -9,8 +9,9 @@ from aiohttp import web
 
 from console.areas.places.places import ASSET_STATUSES, fetched
 from console.kit import lists, pickers
+from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form, filled
-from console.kit.visit import Visit
+from console.kit.sending import send
 from makeready.catalog.v1 import place_commands_pb2 as pb
 from makeready.catalog.v1 import place_search_pb2, places_pb2
 
@@ -48,41 +49,43 @@ PROPERTY_PARTS = (
 )
 
 
-async def show_add_property(visit: Visit) -> web.StreamResponse:
-    return _new_property(visit, Form(pb.AddPropertyRequest(), PROPERTY_FIELDS))
+async def show_add_property(context: PageContext) -> web.StreamResponse:
+    return _new_property(context, Form(pb.AddPropertyRequest(), PROPERTY_FIELDS))
 
 
-async def add_property(visit: Visit) -> web.StreamResponse:
+async def add_property(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddPropertyRequest(), PROPERTY_FIELDS)
-    if form.read(visit.form) and (added := await visit.send(ADD_PROPERTY, form)):
+    if form.read(context.form) and (added := await send(context, ADD_PROPERTY, form)):
         message = f"“{form.message.name}” is added. Its units come next."
-        return visit.redirect(f"/properties/{added.document.entity_id}", message)
-    return _new_property(visit, form, form.status)
+        return context.redirect(f"/properties/{added.document.entity_id}", message)
+    return _new_property(context, form, form.status)
 
 
-def _new_property(visit: Visit, form: Form, status: int = 200) -> web.Response:
-    return visit.render(
+def _new_property(context: PageContext, form: Form, status: int = 200) -> web.Response:
+    return context.render(
         "form.html", status, here="Properties", form=form, title="Add a property", path="/properties/new",
         sub="A property is a site with its buildings and units.", crumbs=[("Properties", "/properties"), ("Add", "")],
         parts=PROPERTY_PARTS, words="Add the property", back="/properties", suggestions={},
     )  # fmt: skip
 
 
-async def show_edit_property(visit: Visit) -> web.StreamResponse:
-    record = await _property(visit)
-    return _changed_property(visit, record, _property_form(record))
+async def show_edit_property(context: PageContext) -> web.StreamResponse:
+    record = await _property(context)
+    return _changed_property(context, record, _property_form(record))
 
 
-async def edit_property(visit: Visit) -> web.StreamResponse:
-    record = await _property(visit)
+async def edit_property(context: PageContext) -> web.StreamResponse:
+    record = await _property(context)
     form = _property_form(record)
-    if form.read(visit.form) and (not form.changed or await visit.send(UPDATE_PROPERTY, form)):
-        return visit.redirect(f"/properties/{record['entity_id']}", form.summary("The property is changed."))
-    return _changed_property(visit, record, form, form.status)
+    if form.read(context.form) and (not form.changed or await send(context, UPDATE_PROPERTY, form)):
+        return context.redirect(f"/properties/{record['entity_id']}", form.summary("The property is changed."))
+    return _changed_property(context, record, form, form.status)
 
 
-async def _property(visit: Visit) -> Mapping[str, Any]:
-    return await fetched(visit, GET_PROPERTY, places_pb2.GetPropertyRequest(property_id=visit.number("property_id")))
+async def _property(context: PageContext) -> Mapping[str, Any]:
+    return await fetched(
+        context, GET_PROPERTY, places_pb2.GetPropertyRequest(property_id=context.number("property_id"))
+    )
 
 
 def _property_form(record: Mapping[str, Any]) -> Edit:
@@ -90,9 +93,9 @@ def _property_form(record: Mapping[str, Any]) -> Edit:
     return Edit(filled(request, {field.name: record[field.name] for field in PROPERTY_FIELDS}), PROPERTY_FIELDS)
 
 
-def _changed_property(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+def _changed_property(context: PageContext, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
     record_path = f"/properties/{record['entity_id']}"
-    return visit.render(
+    return context.render(
         "form.html", status, here="Properties", form=form, title="Edit the property", path=f"{record_path}/edit",
         sub="Whatever names the property shows the change.", parts=PROPERTY_PARTS, words="Save", back=record_path,
         suggestions={}, crumbs=[("Properties", "/properties"), (record["name"], record_path), ("Edit", "")],
@@ -121,60 +124,60 @@ UNIT_PARTS = (
 OF_PROPERTY = Field("property_id", "Property", kind="picker", required=True)
 
 
-async def show_add_unit(visit: Visit) -> web.StreamResponse:
+async def show_add_unit(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddUnitRequest(), (OF_PROPERTY, *UNIT_FIELDS))
-    form.preset(visit.query, "property_id")
-    return await _new_unit(visit, form)
+    form.preset(context.query, "property_id")
+    return await _new_unit(context, form)
 
 
-async def add_unit(visit: Visit) -> web.StreamResponse:
+async def add_unit(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddUnitRequest(), (OF_PROPERTY, *UNIT_FIELDS))
-    if form.read(visit.form) and (added := await visit.send(ADD_UNIT, form)):
+    if form.read(context.form) and (added := await send(context, ADD_UNIT, form)):
         path = f"/properties/{form.message.property_id}/units/{added.document.entity_id}"
-        return visit.redirect(path, f"“{form.message.name}” is added.")
-    return await _new_unit(visit, form, form.status)
+        return context.redirect(path, f"“{form.message.name}” is added.")
+    return await _new_unit(context, form, form.status)
 
 
-async def _new_unit(visit: Visit, form: Form, status: int = 200) -> web.Response:
-    await pickers.fill(visit, form)
+async def _new_unit(context: PageContext, form: Form, status: int = 200) -> web.Response:
+    await pickers.fill(context, form)
     property_id = form.message.property_id
-    return visit.render(
+    return context.render(
         "form.html", status, here="Units", form=form, title="Add a unit", path="/units/new",
         sub="A unit is a home or a suite. Its building, floor and floorplan are added with it if they are new.",
         crumbs=[("Units", "/units"), ("Add", "")], parts=[("", [("property_id",)]), *UNIT_PARTS], words="Add the unit",
         back=f"/properties/{property_id}" if property_id else "/units",
-        suggestions=await _names_in_use(visit, property_id),
+        suggestions=await _names_in_use(context, property_id),
     )  # fmt: skip
 
 
-async def _names_in_use(visit: Visit, property_id: int) -> dict[str, Sequence[str]]:
+async def _names_in_use(context: PageContext, property_id: int) -> dict[str, Sequence[str]]:
     """The names of buildings, floors and floorplans that the property has."""
     if not property_id:
         return {}
-    response = await visit.panel(PARTS, place_search_pb2.ListPlacesOfRequest(property_id=property_id))
+    response = await context.rpcs.panel(PARTS, place_search_pb2.ListPlacesOfRequest(property_id=property_id))
     if not response.ok:
         return {}
     several = {"building": response.buildings, "floor": response.floors, "floorplan": response.floorplans}
     return {name: list(dict.fromkeys(row.name for row in rows)) for name, rows in several.items()}
 
 
-async def show_edit_unit(visit: Visit) -> web.StreamResponse:
-    record = await _unit(visit)
-    return await _changed_unit(visit, record, _unit_form(record))
+async def show_edit_unit(context: PageContext) -> web.StreamResponse:
+    record = await _unit(context)
+    return await _changed_unit(context, record, _unit_form(record))
 
 
-async def edit_unit(visit: Visit) -> web.StreamResponse:
-    record = await _unit(visit)
+async def edit_unit(context: PageContext) -> web.StreamResponse:
+    record = await _unit(context)
     form = _unit_form(record)
-    if form.read(visit.form) and (not form.changed or await visit.send(UPDATE_UNIT, form)):
-        return visit.redirect(_unit_path(record), form.summary("The unit is changed."))
-    return await _changed_unit(visit, record, form, form.status)
+    if form.read(context.form) and (not form.changed or await send(context, UPDATE_UNIT, form)):
+        return context.redirect(_unit_path(record), form.summary("The unit is changed."))
+    return await _changed_unit(context, record, form, form.status)
 
 
-async def _unit(visit: Visit) -> Mapping[str, Any]:
+async def _unit(context: PageContext) -> Mapping[str, Any]:
     """The unit of the property in the address."""
-    record = await fetched(visit, GET_UNIT, places_pb2.GetUnitRequest(unit_id=visit.number("unit_id")))
-    if record["property"]["id"] != visit.number("property_id"):
+    record = await fetched(context, GET_UNIT, places_pb2.GetUnitRequest(unit_id=context.number("unit_id")))
+    if record["property"]["id"] != context.number("property_id"):
         raise web.HTTPNotFound
     return record
 
@@ -191,14 +194,14 @@ def _unit_form(record: Mapping[str, Any]) -> Edit:
     return Edit(filled(pb.UpdateUnitRequest(unit_id=record["entity_id"]), values), UNIT_FIELDS)
 
 
-async def _changed_unit(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+async def _changed_unit(context: PageContext, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
     place, record_path = record["property"], _unit_path(record)
-    return visit.render(
+    return context.render(
         "form.html", status, here="Units", form=form, title="Edit the unit", path=f"{record_path}/edit", words="Save",
         back=record_path, sub="It stays in its property. Its status is changed on the turn board.", parts=UNIT_PARTS,
         crumbs=[("Properties", "/properties"), (place["name"], f"/properties/{place['id']}"),
                 (record["name"], record_path), ("Edit", "")],
-        suggestions=await _names_in_use(visit, place["id"]),
+        suggestions=await _names_in_use(context, place["id"]),
     )  # fmt: skip
 
 
@@ -235,17 +238,17 @@ PLACE = ("unit_id", "location", "location_type")
 TWO_PLACES = "An asset is in one place: choose a unit, or write where else it is."
 
 
-async def show_add_asset(visit: Visit) -> web.StreamResponse:
+async def show_add_asset(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddAssetRequest(status=places_pb2.ASSET_STATUS_ACTIVE), ASSET_FIELDS)
-    form.preset(visit.query, "property_id", "unit_id")
-    return await _new_asset(visit, form)
+    form.preset(context.query, "property_id", "unit_id")
+    return await _new_asset(context, form)
 
 
-async def add_asset(visit: Visit) -> web.StreamResponse:
+async def add_asset(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddAssetRequest(), ASSET_FIELDS)
-    if form.read(visit.form) and _is_one_place(form) and (added := await visit.send(ADD_ASSET, form)):
-        return visit.redirect(f"/assets/{added.document.entity_id}", f"“{form.message.name}” is added.")
-    return await _new_asset(visit, form, form.status)
+    if form.read(context.form) and _is_one_place(form) and (added := await send(context, ADD_ASSET, form)):
+        return context.redirect(f"/assets/{added.document.entity_id}", f"“{form.message.name}” is added.")
+    return await _new_asset(context, form, form.status)
 
 
 def _is_one_place(form: Form) -> bool:
@@ -256,46 +259,46 @@ def _is_one_place(form: Form) -> bool:
     return not form.errors
 
 
-async def _new_asset(visit: Visit, form: Form, status: int = 200) -> web.Response:
-    await pickers.fill(visit, form)
-    return visit.render(
-        "form.html", status, here="Assets", form=form, title="Add an asset", path="/assets/new", back=_back(visit),
+async def _new_asset(context: PageContext, form: Form, status: int = 200) -> web.Response:
+    await pickers.fill(context, form)
+    return context.render(
+        "form.html", status, here="Assets", form=form, title="Add an asset", path="/assets/new", back=_back(context),
         sub="An asset is equipment that the company maintains, such as a boiler.", parts=ASSET_PARTS,
         crumbs=[("Assets", "/assets"), ("Add", "")], words="Add the asset", suggestions={},
     )  # fmt: skip
 
 
-def _back(visit: Visit) -> str:
-    property_id = lists.number(visit, "property_id")
+def _back(context: PageContext) -> str:
+    property_id = lists.number(context.query, "property_id")
     return f"/properties/{property_id}" if property_id else "/assets"
 
 
-async def show_edit_asset(visit: Visit) -> web.StreamResponse:
-    record = await _asset(visit)
-    return await _changed_asset(visit, record, _asset_form(record))
+async def show_edit_asset(context: PageContext) -> web.StreamResponse:
+    record = await _asset(context)
+    return await _changed_asset(context, record, _asset_form(record))
 
 
-async def edit_asset(visit: Visit) -> web.StreamResponse:
-    record = await _asset(visit)
+async def edit_asset(context: PageContext) -> web.StreamResponse:
+    record = await _asset(context)
     form = _asset_form(record)
-    if form.read(visit.form) and _is_moved(form) and (not form.changed or await visit.send(UPDATE_ASSET, form)):
-        return visit.redirect(f"/assets/{record['entity_id']}", form.summary("The asset is changed."))
-    return await _changed_asset(visit, record, form, form.status)
+    if form.read(context.form) and _is_moved(form) and (not form.changed or await send(context, UPDATE_ASSET, form)):
+        return context.redirect(f"/assets/{record['entity_id']}", form.summary("The asset is changed."))
+    return await _changed_asset(context, record, form, form.status)
 
 
-async def set_asset_status(visit: Visit) -> web.StreamResponse:
+async def set_asset_status(context: PageContext) -> web.StreamResponse:
     """The short form on the asset's page."""
-    record = await _asset(visit)
+    record = await _asset(context)
     form = Form(pb.UpdateAssetRequest(asset_id=record["entity_id"]), [STATUS])
-    if form.read(visit.form) and await visit.send(UPDATE_ASSET, form):
-        return visit.redirect(f"/assets/{record['entity_id']}", f"Its status is {form.values['status']}.")
+    if form.read(context.form) and await send(context, UPDATE_ASSET, form):
+        return context.redirect(f"/assets/{record['entity_id']}", f"Its status is {form.values['status']}.")
     whole = _asset_form(record)
     whole.fault = form.errors.get("status", form.fault)
-    return await _changed_asset(visit, record, whole, form.status)
+    return await _changed_asset(context, record, whole, form.status)
 
 
-async def _asset(visit: Visit) -> Mapping[str, Any]:
-    return await fetched(visit, GET_ASSET, places_pb2.GetAssetRequest(asset_id=visit.number("asset_id")))
+async def _asset(context: PageContext) -> Mapping[str, Any]:
+    return await fetched(context, GET_ASSET, places_pb2.GetAssetRequest(asset_id=context.number("asset_id")))
 
 
 def _asset_form(record: Mapping[str, Any]) -> Edit:
@@ -331,10 +334,12 @@ def _is_moved(form: Edit) -> bool:
     return True
 
 
-async def _changed_asset(visit: Visit, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
-    await pickers.fill(visit, form)
+async def _changed_asset(
+    context: PageContext, record: Mapping[str, Any], form: Edit, status: int = 200
+) -> web.Response:
+    await pickers.fill(context, form)
     record_path = f"/assets/{record['entity_id']}"
-    return visit.render(
+    return context.render(
         "form.html", status, here="Assets", form=form, title="Edit the asset", path=f"{record_path}/edit", words="Save",
         sub="One that is no longer in use has the status Retired; its history stays.", parts=ASSET_PARTS,
         back=record_path, crumbs=[("Assets", "/assets"), (record["name"], record_path), ("Edit", "")], suggestions={},

@@ -9,8 +9,8 @@ from aiohttp import web
 
 from console.areas.places.places import SEARCH_PROPERTIES, document
 from console.kit import pickers
+from console.kit.context import PageContext
 from console.kit.pickers import CHOSEN_NOW, FOUND_MAX, Choice, Picker
-from console.kit.visit import Visit
 from makeready.catalog.v1 import place_search_pb2 as pb
 from makeready.catalog.v1 import places_pb2
 
@@ -25,37 +25,37 @@ NONE = {"property": "No property yet", "unit": "It has no unit", "asset": "No as
 RETIRED = "Retired"
 
 
-async def pick(visit: Visit) -> web.StreamResponse:
-    picker = pickers.read_picker(visit, PATH)
+async def pick(context: PageContext) -> web.StreamResponse:
+    picker = pickers.read_picker(context, PATH)
     find = {"property": _properties, "unit": _units, "asset": _assets}[picker.kind.noun]
-    choices, is_searched = ([], False) if picker.missing_above else await find(visit, picker)
+    choices, is_searched = ([], False) if picker.missing_above else await find(context, picker)
     if picker.chosen and all(choice.value != picker.chosen for choice in choices):
-        choices = [*await _chosen(visit, picker), *choices]
-    return pickers.answer(visit, picker, choices, is_searched=is_searched, none=NONE[picker.kind.noun])
+        choices = [*await _chosen(context, picker), *choices]
+    return pickers.answer(context, picker, choices, is_searched=is_searched, none=NONE[picker.kind.noun])
 
 
-async def _properties(visit: Visit, picker: Picker) -> tuple[list[Choice], bool]:
+async def _properties(context: PageContext, picker: Picker) -> tuple[list[Choice], bool]:
     async def rows(words: str, limit: int) -> tuple[Sequence[Any], bool]:
         request = pb.SearchPropertiesRequest(words=words, limit=limit)
-        page = await visit.call(SEARCH_PROPERTIES, request)
+        page = await context.rpcs.call(SEARCH_PROPERTIES, request)
         return page.properties, page.HasField("next_after_id")
 
     several, is_searched = await pickers.listed(rows, picker)
     return [Choice(row.property_id, ", ".join(filter(None, (row.name, row.city)))) for row in several], is_searched
 
 
-async def _units(visit: Visit, picker: Picker) -> tuple[list[Choice], bool]:
+async def _units(context: PageContext, picker: Picker) -> tuple[list[Choice], bool]:
     property_id = picker.within["property_id"] or None
 
     async def rows(words: str, limit: int) -> tuple[Sequence[Any], bool]:
-        page = await visit.call(UNITS, pb.SearchUnitsRequest(words=words, property_id=property_id, limit=limit))
+        page = await context.rpcs.call(UNITS, pb.SearchUnitsRequest(words=words, property_id=property_id, limit=limit))
         return page.units, page.HasField("next_after_id")
 
     several, is_searched = await pickers.listed(rows, picker)
     return [Choice(row.unit_id, row.name if property_id else _at(row)) for row in several], is_searched
 
 
-async def _assets(visit: Visit, picker: Picker) -> tuple[list[Choice], bool]:
+async def _assets(context: PageContext, picker: Picker) -> tuple[list[Choice], bool]:
     """Those of the unit first, then the others of the property; retired ones are no choice."""
     property_id, unit_id = (picker.within[name] or None for name in picker.kind.above)
 
@@ -64,12 +64,12 @@ async def _assets(visit: Visit, picker: Picker) -> tuple[list[Choice], bool]:
         request = pb.SearchAssetsRequest(
             words=words, property_id=property_id, unit_id=None if property_id else unit_id, limit=limit
         )
-        page = await visit.call(ASSETS, request)
+        page = await context.rpcs.call(ASSETS, request)
         return page.assets, page.HasField("next_after_id")
 
     several, is_searched = await pickers.listed(rows, picker)
     if unit_id and property_id and is_searched and not picker.words:
-        several = (await visit.call(ASSETS, pb.SearchAssetsRequest(unit_id=unit_id, limit=FOUND_MAX))).assets
+        several = (await context.rpcs.call(ASSETS, pb.SearchAssetsRequest(unit_id=unit_id, limit=FOUND_MAX))).assets
     working = [row for row in several if row.status != RETIRED]
     if not unit_id:
         return [Choice(row.asset_id, _at(row)) for row in working], is_searched
@@ -84,7 +84,7 @@ def _at(row: Any) -> str:
     return ", ".join(filter(None, (row.name, unit, row.property.name)))
 
 
-async def _chosen(visit: Visit, picker: Picker) -> list[Choice]:
+async def _chosen(context: PageContext, picker: Picker) -> list[Choice]:
     """The chosen record although the list does not have it; not one that is of another property, or of nobody."""
     number, noun = picker.chosen, picker.kind.noun
     rpc, request = {
@@ -92,7 +92,7 @@ async def _chosen(visit: Visit, picker: Picker) -> list[Choice]:
         "unit": (UNIT, places_pb2.GetUnitRequest(unit_id=number)),
         "asset": (ASSET, places_pb2.GetAssetRequest(asset_id=number)),
     }[noun]
-    response = await pickers.record_or_none(visit.call(rpc, request))
+    response = await pickers.record_or_none(context.rpcs.call(rpc, request))
     if response is None:
         return []
     record = document(response)

@@ -10,8 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
+from console.kit.context import PageContext
 from console.kit.lists import record, words
-from console.kit.visit import Visit
 from makeready.catalog.v1 import place_search_pb2 as pb
 
 SEARCH = "catalog.PlaceSearchService/SearchPlaces"
@@ -30,9 +30,9 @@ def document(response: Any) -> Mapping[str, Any]:
     return record
 
 
-async def fetched(visit: Visit, rpc: str, request: Any) -> Mapping[str, Any]:
+async def fetched(context: PageContext, rpc: str, request: Any) -> Mapping[str, Any]:
     """The record of this page; another company's is as none."""
-    return document(await record(visit.call(rpc, request)))
+    return document(await record(context.rpcs.call(rpc, request)))
 
 
 def instant_of(text: str) -> datetime.datetime:
@@ -40,8 +40,8 @@ def instant_of(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text)
 
 
-def counts_request(visit: Visit) -> pb.CountPlacesRequest:
-    today = visit.wall.now.date()
+def counts_request(context: PageContext) -> pb.CountPlacesRequest:
+    today = context.wall.now.date()
     by = today + datetime.timedelta(days=WARRANTY_SOON_DAYS)
     return pb.CountPlacesRequest(warranty_from=today.isoformat(), warranty_by=by.isoformat())
 
@@ -80,14 +80,14 @@ def levels_of(units: Sequence[pb.UnitRow], parts: pb.ListPlacesOfResponse) -> li
     return [levels[key] for key in sorted(levels)]
 
 
-async def search_hits(visit: Visit) -> web.StreamResponse:
+async def search_hits(context: PageContext) -> web.StreamResponse:
     """What a search finds of properties, units, assets and meters. A number or an id that only one has opens it."""
-    text = words(visit)
-    hits = await visit.call(SEARCH, pb.SearchPlacesRequest(words=text)) if text else pb.SearchPlacesResponse()
+    text = words(context.query)
+    hits = await context.rpcs.call(SEARCH, pb.SearchPlacesRequest(words=text)) if text else pb.SearchPlacesResponse()
     several = (*hits.properties, *hits.units, *hits.assets, *hits.meters)
     if len(hits.exact) == 1 and len(several) == 1:
-        return visit.redirect(_path(hits))
-    return visit.render("places/found.html", hits=hits, words=text)
+        return context.redirect(_path(hits))
+    return context.render("places/found.html", hits=hits, words=text)
 
 
 def _path(hits: pb.SearchPlacesResponse) -> str:

@@ -20,7 +20,8 @@ from console.areas.places.places import (
 )
 from console.kit import csv_files, lists
 from console.kit.calls import together
-from console.kit.visit import Visit
+from console.kit.context import PageContext
+from console.kit.panels import include
 from makeready.catalog.v1 import meter_search_pb2 as meters_pb
 from makeready.catalog.v1 import place_search_pb2 as pb
 from makeready.catalog.v1 import places_pb2
@@ -40,30 +41,34 @@ NEAR_IDS, NEAR_UNITS = 60, 120
 """Of a property, a unit's page shows so many units at most: those whose ids follow from so much before its own."""
 
 
-async def list_units(visit: Visit) -> web.StreamResponse:
-    property_id, after = lists.number(visit, "property_id"), lists.number(visit, "after")
-    status = lists.chosen(visit, "status", (*UNIT_STATUSES, "vacant", "unknown"))
-    filters = {"status": status, "property_id": property_id, "q": lists.words(visit)}
+async def list_units(context: PageContext) -> web.StreamResponse:
+    property_id, after = lists.number(context.query, "property_id"), lists.number(context.query, "after")
+    status = lists.chosen(context.query, "status", (*UNIT_STATUSES, "vacant", "unknown"))
+    filters = {"status": status, "property_id": property_id, "q": lists.words(context.query)}
     statuses = {"": [], "vacant": ["Vacant Not Ready", "Vacant Ready"], "unknown": [""]}.get(status, [status])
 
     async def page(after_id: int, limit: int = lists.CSV_ROWS) -> tuple[Sequence[pb.UnitRow], int]:
         request = pb.SearchUnitsRequest(
-            words=lists.words(visit), property_id=property_id, unit_status=statuses, after_id=after_id, limit=limit
+            words=lists.words(context.query),
+            property_id=property_id,
+            unit_status=statuses,
+            after_id=after_id,
+            limit=limit,
         )
-        response = await visit.call(LIST, request)
+        response = await context.rpcs.call(LIST, request)
         return response.units, response.next_after_id
 
-    if "csv" in visit.query:
+    if "csv" in context.query:
         return _csv(await lists.every(page))
     (rows, following), properties, counts = await together(
         page(after or 0, lists.PAGE_ROWS),
-        visit.panel(SEARCH_PROPERTIES, properties_request()),
-        visit.panel(COUNT, counts_request(visit)),
+        context.rpcs.panel(SEARCH_PROPERTIES, properties_request()),
+        context.rpcs.panel(COUNT, counts_request(context)),
     )
-    return visit.render(
+    return context.render(
         "places/units.html", here=HERE, rows=rows, next=following, after=after, filters=filters, chosen_status=status,
         properties=properties, counts=by_status(counts.units, UNIT_STATUSES) if counts.ok else [],
-        today=visit.wall.now.date().isoformat(), date=datetime.date.fromisoformat,
+        today=context.wall.now.date().isoformat(), date=datetime.date.fromisoformat,
     )  # fmt: skip
 
 
@@ -88,41 +93,44 @@ def _csv(rows: Sequence[pb.UnitRow]) -> web.Response:
 PLANS = ("/inspections/panel", "/pm-tasks/panel")
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """The units of a property."""
-    property_id = lists.number(visit, "property_id")
+    property_id = lists.number(context.query, "property_id")
     if property_id is None:
         raise web.HTTPNotFound
-    page = await visit.call(LIST, pb.SearchUnitsRequest(property_id=property_id, limit=OF_PANEL))
-    return visit.render("places/units_panel.html", page=page, property_id=property_id)
+    page = await context.rpcs.call(LIST, pb.SearchUnitsRequest(property_id=property_id, limit=OF_PANEL))
+    return context.render("places/units_panel.html", page=page, property_id=property_id)
 
 
-async def show_unit(visit: Visit) -> web.StreamResponse:
+async def show_unit(context: PageContext) -> web.StreamResponse:
     """The property's unit status view at a unit, which a unit's `url` opens (spec 2.5), and all about this unit. A unit
     of another property has no page here."""
-    property_id, unit_id = visit.number("property_id"), visit.number("unit_id")
+    property_id, unit_id = context.number("property_id"), context.number("unit_id")
     panels = ("/board/panel", "/tickets/panel", "/inspections/panel", "/pm-tasks/panel")
-    unit = await fetched(visit, GET, places_pb2.GetUnitRequest(unit_id=unit_id))
+    unit = await fetched(context, GET, places_pb2.GetUnitRequest(unit_id=unit_id))
     if unit["property"]["id"] != property_id:
         raise web.HTTPNotFound
     request = pb.SearchUnitsRequest(property_id=property_id, after_id=max(0, unit_id - NEAR_IDS), limit=NEAR_UNITS)
     summary, near, parts, assets, meters, *others = await together(
-        visit.panel(SUMMARIZE, pb.SummarizePropertyRequest(property_id=property_id)),
-        visit.panel(LIST, request),
-        visit.panel(PARTS, pb.ListPlacesOfRequest(property_id=property_id)),
-        visit.panel(ASSETS, pb.SearchAssetsRequest(unit_id=unit_id, limit=OF_UNIT)),
-        visit.panel(METERS, meters_pb.SearchMetersRequest(unit_id=unit_id, limit=OF_UNIT)),
-        *(visit.include(path, unit_id=unit_id, property_id=property_id if path in PLANS else None) for path in panels),
-        visit.include("/audit/panel", kind="unit", id=unit_id),
+        context.rpcs.panel(SUMMARIZE, pb.SummarizePropertyRequest(property_id=property_id)),
+        context.rpcs.panel(LIST, request),
+        context.rpcs.panel(PARTS, pb.ListPlacesOfRequest(property_id=property_id)),
+        context.rpcs.panel(ASSETS, pb.SearchAssetsRequest(unit_id=unit_id, limit=OF_UNIT)),
+        context.rpcs.panel(METERS, meters_pb.SearchMetersRequest(unit_id=unit_id, limit=OF_UNIT)),
+        *(
+            include(context, path, unit_id=unit_id, property_id=property_id if path in PLANS else None)
+            for path in panels
+        ),
+        include(context, "/audit/panel", kind="unit", id=unit_id),
     )
     board, tickets, inspections, upkeep, audit = others
     ready = unit["projected_ready_on"]
     levels = levels_of(near.units, parts.value) if near.ok and parts.ok else []
     own_level = next((level for level in levels if any(row.unit_id == unit_id for row in level.units)), None)
-    return visit.render(
+    return context.render(
         "places/unit.html", here=HERE, unit=unit, assets=assets, meters=meters, board=board, tickets=tickets,
         inspections=inspections, upkeep=upkeep, audit=audit, created=instant_of(unit["created_at"]),
         counts=by_status(summary.units, UNIT_STATUSES) if summary.ok else [], near=near if parts.ok else parts,
         levels=levels, own_level=own_level, ready=datetime.date.fromisoformat(ready) if ready else None,
-        today=visit.wall.now.date(),
+        today=context.wall.now.date(),
     )  # fmt: skip

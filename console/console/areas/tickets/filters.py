@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from console.kit.visit import STAFF, Visit
+from console.kit.browser_session import STAFF
+from console.kit.context import PageContext
 from makeready.common.v1 import maintenance_pb2, options_pb2
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 from makeready.tickets.v1 import tickets_pb2
@@ -35,7 +36,7 @@ SOURCES = {
 }
 TEXT_MAX = 200
 _IDS = {"property": "property_id", "unit": "unit_id", "asset": "asset_id"}
-_HANDS = {"assignee": ("assignee_id", "has_assignee"), "vendor": ("vendor_id", "has_vendor")}
+_ASSIGNMENT = {"assignee": ("assignee_id", "has_assignee"), "vendor": ("vendor_id", "has_vendor")}
 
 
 def labels(enum: Any) -> dict[str, int]:
@@ -78,12 +79,11 @@ class TicketSearch:
         return f"{PATH}?{urlencode(kept)}" if kept else PATH
 
 
-def read(visit: Visit) -> TicketSearch:
-    """The filters of this visit's address."""
-    assert visit.who is not None
-    query = visit.request.query
+def read(context: PageContext) -> TicketSearch:
+    """The filters of this context's address."""
+    query = context.request.query
     view = query.get("view", "open")
-    if view not in VIEWS or (view == "mine" and visit.kind != STAFF):
+    if view not in VIEWS or (view == "mine" and context.session.kind != STAFF):
         view = "open"
     _, order, group = VIEWS[view]
     search = TicketSearch(pb.SearchTicketsRequest(), view, order, group)
@@ -100,7 +100,7 @@ def read(visit: Visit) -> TicketSearch:
     search.request.order = _ORDER_NUMBERS[search.order]
     _read_choices(search, query)
     _read_ids(search, query)
-    _read_days(search, query, visit.wall.now)
+    _read_days(search, query, context.wall.now)
     words = query.get("q", "").strip()[:TEXT_MAX]
     if words:
         search.query.append(("q", words))
@@ -108,7 +108,7 @@ def read(visit: Visit) -> TicketSearch:
             search.request.words = words
         else:
             search.errors.append("Words are letters or digits.")
-    _read_view(search, visit.who.person_id)
+    _read_view(search, context.session.person.person_id)
     return search
 
 
@@ -133,7 +133,7 @@ def _read_ids(search: TicketSearch, query: Any) -> None:
         if (number := _number(query.get(name, ""))) is not None:
             setattr(search.request, field_name, number)
             search.query.append((name, str(number)))
-    for name, (field_name, has) in _HANDS.items():
+    for name, (field_name, has) in _ASSIGNMENT.items():
         value = query.get(name, "")
         if value == "none":
             setattr(search.request, has, False)
@@ -232,7 +232,7 @@ def _of_names(search: TicketSearch, name: str, title: str, names: Mapping[int, s
         words_by_value.setdefault(chosen, f"{name} {chosen}")
     ordered = sorted(words_by_value.items(), key=lambda pair: pair[1].casefold())
     choices = [(value, words, value == chosen) for value, words in ordered]
-    if name in _HANDS:
+    if name in _ASSIGNMENT:
         choices.insert(0, ("none", "Nobody" if name == "assignee" else "None", chosen == "none"))
     words = next((words for value, words, is_chosen in choices if is_chosen), "")
     return Chip(name, title, words, "one", choices, search.path(name))

@@ -10,12 +10,12 @@ from aiohttp import web
 
 from chassis.refusals import Refusal
 from console.areas.tickets import filters
-from console.areas.tickets.acts import HERE, MORE, PLACES, WHAT, path_of
+from console.areas.tickets.actions import HERE, MORE, PLACES, WHAT, path_of
 from console.kit import pickers
 from console.kit.calls import Panel, together
+from console.kit.context import PageContext
 from console.kit.filters import number
 from console.kit.forms import Field, Form
-from console.kit.visit import Visit
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from makeready.tickets.v1 import ticket_views_pb2 as views
 
@@ -38,52 +38,52 @@ def _form() -> Form:
     return Form(request, (*WHERE, WHO, *WHAT, *MORE))
 
 
-async def show_new(visit: Visit) -> web.StreamResponse:
+async def show_new(context: PageContext) -> web.StreamResponse:
     form = _form()
-    form.preset(visit.query, *PRESET)
-    await _complete(visit, form)
-    return await _page(visit, form)
+    form.preset(context.query, *PRESET)
+    await _complete(context, form)
+    return await _page(context, form)
 
 
-async def _complete(visit: Visit, form: Form) -> None:
+async def _complete(context: PageContext, form: Form) -> None:
     """An address may name a unit or an asset alone: the property follows."""
     ids = {name: int(form.values[name]) for name in ("unit_id", "asset_id") if form.values[name]}
     if form.values["property_id"] or not ids:
         return
-    place = await visit.panel(PLACE, views.GetTicketPlaceRequest(**ids))
+    place = await context.rpcs.panel(PLACE, views.GetTicketPlaceRequest(**ids))
     if place.ok:
         form.preset({"property_id": str(place.property_id)}, "property_id")
 
 
-async def _page(visit: Visit, form: Form, status: int = 200) -> web.StreamResponse:
-    _, alike = await together(pickers.fill(visit, form), _alike(visit, form.values))
-    return visit.render(
+async def _page(context: PageContext, form: Form, status: int = 200) -> web.StreamResponse:
+    _, alike = await together(pickers.fill(context, form), _alike(context, form.values))
+    return context.render(
         "tickets/new.html", status, here=HERE, form=form, where=[field.name for field in WHERE],
         what_fields=[field.name for field in WHAT], more=[field.name for field in MORE],
         **_alike_values(form.values, alike),
     )  # fmt: skip
 
 
-async def open_ticket(visit: Visit) -> web.StreamResponse:
+async def open_ticket(context: PageContext) -> web.StreamResponse:
     form = _form()
-    if not form.read(visit.form):
-        return await _page(visit, form, form.status)
-    form.message.idempotency_key = visit.act
+    if not form.read(context.form):
+        return await _page(context, form, form.status)
+    form.message.idempotency_key = context.form_token
     try:
-        opened = await visit.call(OPEN, form.message)
+        opened = await context.rpcs.call(OPEN, form.message)
     except Refusal as refusal:
         if refusal.status not in (400, 404, 409, 422):
             raise
         form.refuse(refusal)
-        return await _page(visit, form, 422)
-    return visit.redirect(path_of(opened.document.entity_id), "The ticket is open.")
+        return await _page(context, form, 422)
+    return context.redirect(path_of(opened.document.entity_id), "The ticket is open.")
 
 
-async def alike(visit: Visit) -> web.StreamResponse:
+async def alike(context: PageContext) -> web.StreamResponse:
     """The open tickets where the new one would be: those that are like it first."""
     names = ("property_id", "unit_id", "asset_id", "title", "category")
-    values = {name: visit.query.get(name, "")[:200] for name in names}
-    return visit.render("tickets/alike.html", **_alike_values(values, await _alike(visit, values)))
+    values = {name: context.query.get(name, "")[:200] for name in names}
+    return context.render("tickets/alike.html", **_alike_values(values, await _alike(context, values)))
 
 
 def _alike_values(values: Any, open_tickets: Panel[Sequence[views.TicketSummary]]) -> dict[str, Any]:
@@ -98,14 +98,14 @@ def _alike_values(values: Any, open_tickets: Panel[Sequence[views.TicketSummary]
     }
 
 
-async def _alike(visit: Visit, values: Any) -> Panel[Sequence[views.TicketSummary]]:
+async def _alike(context: PageContext, values: Any) -> Panel[Sequence[views.TicketSummary]]:
     """The open tickets of the unit and of the asset."""
     searches = []
     for name in ("unit_id", "asset_id"):
         if record_id := number(values.get(name) or ""):
             request = views.SearchTicketsRequest(statuses=filters.OPEN, limit=FOUND_MAX)
             setattr(request, name, record_id)
-            searches.append(visit.panel(SEARCH, request))
+            searches.append(context.rpcs.panel(SEARCH, request))
     answers = await together(*searches)
     if missing := next((answer for answer in answers if not answer.ok), None):
         return Panel(None, missing.reason)

@@ -8,15 +8,17 @@ from typing import Any
 
 from aiohttp import web
 
-from console.areas.tickets import acts, filters
+from console.areas.tickets import actions, filters
 from console.areas.tickets.photos import shown_photos
 from console.areas.tickets.words import FIELDS, REASONS, VALUES, number_of, ordinal
 from console.kit import csv_files, links
+from console.kit.browser_session import STAFF
 from console.kit.calls import Panel, together
+from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
+from console.kit.panels import include
 from console.kit.times import count
-from console.kit.visit import STAFF, Visit
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 
 HERE = "Tickets"
@@ -79,19 +81,21 @@ def _group_of(ticket: pb.TicketSummary, by: str) -> str:
     return {"status": ticket.status, "property": ticket.property_name}.get(by, "")
 
 
-async def list_tickets(visit: Visit) -> web.StreamResponse:
-    search = filters.read(visit)
-    if "csv" in visit.query:
-        return await _csv(visit, search)
+async def list_tickets(context: PageContext) -> web.StreamResponse:
+    search = filters.read(context)
+    if "csv" in context.query:
+        return await _csv(context, search)
     search.request.limit = SHOWN
     for name in ("after", "before"):
-        if cursor := visit.query.get(name, ""):
+        if cursor := context.query.get(name, ""):
             setattr(search.request, name, cursor)
             break
-    page, counts = await together(visit.call(SEARCH, search.request), visit.panel(COUNT, pb.CountTicketsRequest()))
-    return visit.render(
+    page, counts = await together(
+        context.rpcs.call(SEARCH, search.request), context.rpcs.panel(COUNT, pb.CountTicketsRequest())
+    )
+    return context.render(
         "tickets/list.html", here=HERE, search=search, page=page, counts=counts,
-        groups=grouped(page.tickets, search.group), tabs=_tabs(visit, search, counts),
+        groups=grouped(page.tickets, search.group), tabs=_tabs(context, search, counts),
         chips=filters.chips(search, counts.value, page.tickets), others=filters.others(search), orders=filters.ORDERS,
         group_words=filters.GROUPS, is_closed=is_closed,
     )  # fmt: skip
@@ -102,24 +106,23 @@ def is_closed(ticket: pb.TicketSummary) -> bool:
 
 
 def _tabs(
-    visit: Visit, search: filters.TicketSearch, counts: Panel[pb.CountTicketsResponse]
+    context: PageContext, search: filters.TicketSearch, counts: Panel[pb.CountTicketsResponse]
 ) -> list[tuple[str, str, bool]]:
     """The words, the path and whether it is this one. Filters go along, the order and the groups do not."""
-    assert visit.who is not None
     numbers: dict[str, int] = {}
     if counts.ok:
-        mine = next((row.tickets for row in counts.by_assignee if row.id == visit.who.person_id), 0)
+        mine = next((row.tickets for row in counts.by_assignee if row.id == context.session.person.person_id), 0)
         numbers = {"open": counts.open, "mine": mine, "waiting": counts.stale + counts.soon_stale}
     tabs = []
     for view, (words, _, _) in filters.VIEWS.items():
-        if view != "mine" or visit.kind == STAFF:
+        if view != "mine" or context.session.kind == STAFF:
             number = f" {numbers[view]:,}" if view in numbers else ""
             path = search.path("status", "order", "group", view="" if view == "open" else view)
             tabs.append((words + number, path, view == search.view))
     return tabs
 
 
-async def _csv(visit: Visit, search: filters.TicketSearch) -> web.Response:
+async def _csv(context: PageContext, search: filters.TicketSearch) -> web.Response:
     header = (
         "id", "number", "title", "status", "priority", "category", "property", "unit", "asset", "assignee", "vendor",
         "opened_at", "closed_at", "quiet_since", "stale_from", "source", "external_id",
@@ -127,7 +130,7 @@ async def _csv(visit: Visit, search: filters.TicketSearch) -> web.Response:
     search.request.limit = CSV_PAGE
     rows: list[Sequence[object]] = []
     for _ in range(CSV_PAGES):
-        page = await visit.call(SEARCH, search.request)
+        page = await context.rpcs.call(SEARCH, search.request)
         for ticket in page.tickets:
             stamps = [_iso(ticket, name) for name in ("created_at", "closed_at", "quiet_since", "stale_from")]
             number = ticket.ticket_number if ticket.HasField("ticket_number") else ""
@@ -146,34 +149,33 @@ def _iso(message: Any, name: str) -> str:
     return getattr(message, name).ToJsonString() if message.HasField(name) else ""
 
 
-async def show_ticket(visit: Visit) -> web.StreamResponse:
-    return await _ticket_page(visit, acts.Acts.of(visit.number("ticket_id")))
+async def show_ticket(context: PageContext) -> web.StreamResponse:
+    return await _ticket_page(context, actions.TicketForms.of(context.number("ticket_id")))
 
 
-async def comment(visit: Visit) -> web.StreamResponse:
-    forms = acts.Acts.of(visit.number("ticket_id"))
-    return await acts.comment(visit, forms) or await _ticket_page(visit, forms, 422)
+async def comment(context: PageContext) -> web.StreamResponse:
+    forms = actions.TicketForms.of(context.number("ticket_id"))
+    return await actions.comment(context, forms) or await _ticket_page(context, forms, 422)
 
 
-async def move(visit: Visit) -> web.StreamResponse:
-    forms = acts.Acts.of(visit.number("ticket_id"))
-    return await acts.move(visit, forms) or await _ticket_page(visit, forms, 422)
+async def move(context: PageContext) -> web.StreamResponse:
+    forms = actions.TicketForms.of(context.number("ticket_id"))
+    return await actions.move(context, forms) or await _ticket_page(context, forms, 422)
 
 
-def _is_mine(visit: Visit, ticket: pb.TicketSummary) -> bool:
-    assert visit.who is not None
-    return visit.kind == STAFF and ticket.assignee_id == visit.who.person_id
+def _is_mine(context: PageContext, ticket: pb.TicketSummary) -> bool:
+    return context.session.kind == STAFF and ticket.assignee_id == context.session.person.person_id
 
 
-async def _ticket_page(visit: Visit, forms: acts.Acts, status: int = 200) -> web.StreamResponse:
-    """status: 422 if an act was refused; the forms say why."""
-    ticket_id = visit.number("ticket_id")
-    narrowed = visit.query.get("show", "")
+async def _ticket_page(context: PageContext, forms: actions.TicketForms, status: int = 200) -> web.StreamResponse:
+    """status: 422 if an action was refused; the forms say why."""
+    ticket_id = context.number("ticket_id")
+    narrowed = context.query.get("show", "")
     narrowed = narrowed if narrowed in NARROWED else ""
     request = pb.ListTicketTimelineRequest(ticket_id=ticket_id, kinds=NARROWED.get(narrowed, ()), limit=TIMELINE_ROWS)
-    request.after = visit.query.get("after", "")[:80]
+    request.after = context.query.get("after", "")[:80]
     details, timeline = await together(
-        visit.call(GET, pb.GetTicketDetailsRequest(ticket_id=ticket_id)), visit.panel(TIMELINE, request)
+        context.rpcs.call(GET, pb.GetTicketDetailsRequest(ticket_id=ticket_id)), context.rpcs.panel(TIMELINE, request)
     )
     ticket = details.ticket
     entries = list(reversed(timeline.entries)) if timeline.ok else []
@@ -181,24 +183,24 @@ async def _ticket_page(visit: Visit, forms: acts.Acts, status: int = 200) -> web
     if details.HasField("created_by_administrator_id"):
         actors.append(f"administrator:{details.created_by_administrator_id}")
     names, of_unit, of_asset, board, vendor, events, audit = await together(
-        names_of(visit, actors),
-        _others(visit, "unit_id", ticket),
-        _others(visit, "asset_id", ticket),
-        visit.include("/board/panel", unit_id=_optional(ticket, "unit_id")) if ticket.unit_id else _nothing(),
-        visit.include("/vendors/panel", vendor_id=ticket.vendor_id) if ticket.vendor_id else _nothing(),
-        visit.include("/events/panel", kind="ticket", id=ticket_id),
-        visit.include("/audit/panel", kind="ticket", id=ticket_id),
+        names_of(context.rpcs, actors),
+        _others(context, "unit_id", ticket),
+        _others(context, "asset_id", ticket),
+        include(context, "/board/panel", unit_id=_optional(ticket, "unit_id")) if ticket.unit_id else _nothing(),
+        include(context, "/vendors/panel", vendor_id=ticket.vendor_id) if ticket.vendor_id else _nothing(),
+        include(context, "/events/panel", kind="ticket", id=ticket_id),
+        include(context, "/audit/panel", kind="ticket", id=ticket_id),
     )
-    return visit.render(
+    return context.render(
         "tickets/ticket.html", status, here=HERE, details=details, ticket=ticket, timeline=timeline, entries=entries,
         narrowed=narrowed, names=names, of_unit=of_unit, of_asset=of_asset, panels=[board, vendor],
         history=[events, audit],
-        closed=is_closed(ticket), unit_path=unit_path(visit, ticket), sources=filters.SOURCES, kinds=_KINDS,
-        shown_photos=shown_photos(visit, details), is_elsewhere=links.of_another_site,
-        host=links.host_of, older=_older(visit, timeline),
+        closed=is_closed(ticket), unit_path=unit_path(context, ticket), sources=filters.SOURCES, kinds=_KINDS,
+        shown_photos=shown_photos(context, details), is_elsewhere=links.of_another_site,
+        host=links.host_of, older=_older(context, timeline),
         reason=REASONS.get(details.cancellation_reason_code, details.cancellation_reason_code), reasons=REASONS,
-        ordinal=ordinal, fields=FIELDS, values=VALUES, acts=forms, moves=acts.MOVES.get(ticket.status, ()),
-        number=number_of(ticket), is_mine=_is_mine(visit, ticket),
+        ordinal=ordinal, fields=FIELDS, values=VALUES, forms=forms, moves=actions.MOVES.get(ticket.status, ()),
+        number=number_of(ticket), is_mine=_is_mine(context, ticket),
     )  # fmt: skip
 
 
@@ -219,49 +221,49 @@ def _optional(message: Any, name: str) -> Any:
     return getattr(message, name) if message.HasField(name) else None
 
 
-async def _others(visit: Visit, name: str, ticket: pb.TicketSummary) -> Panel[Sequence[pb.TicketSummary]]:
+async def _others(context: PageContext, name: str, ticket: pb.TicketSummary) -> Panel[Sequence[pb.TicketSummary]]:
     """Other tickets of the unit or the asset, the newest first."""
     if not ticket.HasField(name):  # type: ignore[arg-type]
         return Panel(())
     request = pb.SearchTicketsRequest(limit=OTHER_ROWS + 1, **{name: getattr(ticket, name)})
-    page = await visit.panel(SEARCH, request)
+    page = await context.rpcs.panel(SEARCH, request)
     if not page.ok:
         return page
     return Panel([other for other in page.tickets if other.ticket_id != ticket.ticket_id][:OTHER_ROWS])
 
 
-def _older(visit: Visit, timeline: Panel[pb.ListTicketTimelineResponse]) -> str:
+def _older(context: PageContext, timeline: Panel[pb.ListTicketTimelineResponse]) -> str:
     """The page of this ticket with the timeline's earlier entries."""
     if not timeline.ok or not timeline.HasField("next"):
         return ""
-    values = {"show": visit.query.get("show", ""), "after": timeline.next}
-    return links.with_query(acts.path_of(visit.number("ticket_id")), values)
+    values = {"show": context.query.get("show", ""), "after": timeline.next}
+    return links.with_query(actions.path_of(context.number("ticket_id")), values)
 
 
-def unit_path(visit: Visit, ticket: Any) -> str:
+def unit_path(context: PageContext, ticket: Any) -> str:
     """The page of the ticket's unit; empty if there is none."""
-    pages = {page.path for page in visit.site.pages if page.method == "GET" and visit.kind in page.kinds}
+    pages = {page.path for page in context.site.pages if page.method == "GET" and context.session.kind in page.kinds}
     if "/properties/{property_id}/units/{unit_id}" not in pages or not ticket.unit_id:
         return ""
     return f"/properties/{ticket.property_id}/units/{ticket.unit_id}"
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """The tickets of a property, unit, asset, vendor, inspection or member of staff."""
-    inspection = visit.query.get("inspection_id", "")
+    inspection = context.query.get("inspection_id", "")
     if inspection:
         of_inspection = pb.ListTicketsOfInspectionRequest(inspection_id=_id(inspection))
-        page = (await visit.call(OF_INSPECTION, of_inspection)).tickets
-        return visit.render("tickets/of_inspection.html", rows=page, is_closed=is_closed)
-    name = next((name for name in _OF if visit.query.get(name)), "")
+        page = (await context.rpcs.call(OF_INSPECTION, of_inspection)).tickets
+        return context.render("tickets/of_inspection.html", rows=page, is_closed=is_closed)
+    name = next((name for name in _OF if context.query.get(name)), "")
     if not name:
         raise web.HTTPNotFound
-    number = _id(visit.query[name])
+    number = _id(context.query[name])
     request = pb.SearchTicketsRequest(limit=PART_ROWS, statuses=filters.OPEN, order=pb.TICKET_ORDER_PRIORITY)
     setattr(request, name, number)
-    page = await visit.call(SEARCH, request)
+    page = await context.rpcs.call(SEARCH, request)
     place = {_OF[name]: number}
-    return visit.render(
+    return context.render(
         "tickets/panel.html", tickets=page.tickets, has_more=page.HasField("next"), name=name, number=number,
         open_path=links.with_query(PATH, place), all_path=links.with_query(PATH, {"view": "all", **place}),
     )  # fmt: skip
@@ -278,18 +280,18 @@ def _first(page: Panel[pb.SearchTicketsResponse]) -> pb.TicketSummary | None:
     return page.tickets[0] if page.ok and page.tickets else None
 
 
-async def home(visit: Visit) -> web.StreamResponse:
+async def home(context: PageContext) -> web.StreamResponse:
     """The first page's counts of tickets, and the open ones by age."""
     emergency = filters.CHOICES["priority"][1]["Emergency"]
     urgent = [filters.CHOICES["priority"][1]["High"], emergency]
     first = pb.SearchTicketsRequest(limit=1, statuses=filters.OPEN, order=pb.TICKET_ORDER_PRIORITY)
     counts, burning, waiting, lonely = await together(
-        visit.call(COUNT, pb.CountTicketsRequest()),
-        visit.panel(SEARCH, _with(first, priorities=[emergency])),
-        visit.panel(SEARCH, _with(first, stale=True, order=pb.TICKET_ORDER_STALE)),
-        visit.panel(SEARCH, _with(first, priorities=urgent, has_assignee=False, has_vendor=False)),
+        context.rpcs.call(COUNT, pb.CountTicketsRequest()),
+        context.rpcs.panel(SEARCH, _with(first, priorities=[emergency])),
+        context.rpcs.panel(SEARCH, _with(first, stale=True, order=pb.TICKET_ORDER_STALE)),
+        context.rpcs.panel(SEARCH, _with(first, priorities=urgent, has_assignee=False, has_vendor=False)),
     )
-    return visit.render(
+    return context.render(
         "tickets/home.html", counts=counts, burning=_first(burning), waiting=_first(waiting), lonely=_first(lonely),
         ages=_ages(counts.by_age),
     )  # fmt: skip
@@ -313,9 +315,9 @@ def _ages(counts: Iterable[pb.TicketCount]) -> list[tuple[str, int, str, str]]:
     return rows
 
 
-async def search_hits(visit: Visit) -> web.StreamResponse:
+async def search_hits(context: PageContext) -> web.StreamResponse:
     """Tickets by number, words and external id. The only one with a number or an external id opens at once."""
-    text = visit.query.get("q", "").strip()[: filters.TEXT_MAX]
+    text = context.query.get("q", "").strip()[: filters.TEXT_MAX]
     number = text.removeprefix("#").strip()
     searches: dict[str, Mapping[str, Any]] = {}
     if number.isascii() and number.isdigit() and len(number) < 10:
@@ -325,17 +327,20 @@ async def search_hits(visit: Visit) -> web.StreamResponse:
     if any(sign.isalnum() for sign in text):
         searches["words"] = {"words": text}
     answers = await together(
-        *(visit.call(SEARCH, pb.SearchTicketsRequest(limit=FOUND_ROWS, **values)) for values in searches.values())
+        *(
+            context.rpcs.call(SEARCH, pb.SearchTicketsRequest(limit=FOUND_ROWS, **values))
+            for values in searches.values()
+        )
     )
     by = dict(zip(searches, answers, strict=True))
     exact = {ticket.ticket_id: ticket for name in ("external", "number") if name in by for ticket in by[name].tickets}
     if len(exact) == 1:
-        return visit.redirect(f"{PATH}/{next(iter(exact))}")
+        return context.redirect(f"{PATH}/{next(iter(exact))}")
     hits = dict(exact)
     if "words" in by:
         hits |= {ticket.ticket_id: ticket for ticket in by["words"].tickets if ticket.ticket_id not in exact}
     tickets = list(hits.values())[:FOUND_ROWS]
-    return visit.render(
+    return context.render(
         "tickets/found.html", tickets=tickets, text=text, is_closed=is_closed,
         all_path=links.with_query(PATH, {"view": "all", "q": text}), count=count,
     )  # fmt: skip

@@ -7,7 +7,7 @@ import datetime
 from aiohttp import web
 
 from console.kit import filters
-from console.kit.visit import Visit
+from console.kit.context import PageContext
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 
 TEXTS = "tickets.TicketViewsService/ListTicketTexts"
@@ -15,21 +15,23 @@ TEXTS_ROWS = 200
 _TEXT_FIELDS = {"title": "Title", "description": "Description", "preferred_access_time": "When to come"}
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """What a unit's tickets say in free text, as inputs `ticket_texts` of another area's form; since, until: the first
     and the last day of their opening; marked: the names of those that are marked, with blanks between."""
-    unit_id = filters.number(visit.query.get("unit_id", ""))
+    unit_id = filters.number(context.query.get("unit_id", ""))
     if unit_id is None:
         raise web.HTTPNotFound
     request = pb.ListTicketTextsRequest(unit_id=unit_id, limit=TEXTS_ROWS)
-    days = {name: _date(visit.query.get(name, "")) for name in ("since", "until")}
+    days = {name: _date(context.query.get(name, "")) for name in ("since", "until")}
     if days["since"]:
-        request.opened_from.FromDatetime(_midnight(visit, days["since"]))
+        request.opened_from.FromDatetime(_midnight(context, days["since"]))
     if days["until"]:
-        request.opened_to.FromDatetime(_midnight(visit, days["until"] + datetime.timedelta(days=1)))
-    page = await visit.call(TEXTS, request)
-    marked = set(visit.query.get("marked", "").split())
-    return visit.render("tickets/texts.html", page=page, marked=marked, fields=_TEXT_FIELDS, days=days, unit_id=unit_id)
+        request.opened_to.FromDatetime(_midnight(context, days["until"] + datetime.timedelta(days=1)))
+    page = await context.rpcs.call(TEXTS, request)
+    marked = set(context.query.get("marked", "").split())
+    return context.render(
+        "tickets/texts.html", page=page, marked=marked, fields=_TEXT_FIELDS, days=days, unit_id=unit_id
+    )
 
 
 def _date(text: str) -> datetime.date | None:
@@ -43,5 +45,5 @@ def _date(text: str) -> datetime.date | None:
     return day
 
 
-def _midnight(visit: Visit, day: datetime.date) -> datetime.datetime:
-    return datetime.datetime.combine(day, datetime.time(), visit.wall.zone)
+def _midnight(context: PageContext, day: datetime.date) -> datetime.datetime:
+    return datetime.datetime.combine(day, datetime.time(), context.wall.zone)

@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from console.kit import csv_files, links, times
 from console.kit.calls import together
-from console.kit.visit import Visit
+from console.kit.context import PageContext
+from console.kit.panels import include
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
 
 HERE = "Upkeep"
@@ -50,8 +51,8 @@ def grouped(tasks: Iterable[pb.PmTask], today: datetime.date) -> list[Group]:
 class Due:
     """Words for due dates, by the company's clock."""
 
-    def __init__(self, visit: Visit) -> None:
-        self.today = visit.wall.now.date()
+    def __init__(self, context: PageContext) -> None:
+        self.today = context.wall.now.date()
 
     def day(self, date: str) -> Markup:
         """ "Fri 20 Nov", or "1 March 2027" in another year, in a `time` element."""
@@ -79,16 +80,16 @@ def period(task: pb.PmTask) -> str:
     return ""
 
 
-def _request(visit: Visit, view: str) -> tuple[pb.ListPmTasksRequest, dict[str, str]]:
+def _request(context: PageContext, view: str) -> tuple[pb.ListPmTasksRequest, dict[str, str]]:
     """The list that the address asks for, and its filters as they stand there."""
     request = pb.ListPmTasksRequest(order=pb.PM_TASK_ORDER_DUE, limit=SHOWN, open=view != "closed")
     query: dict[str, str] = {} if view == "open" else {"view": view}
     for name, field in PLACES.items():
-        text = visit.query.get(name, "")
+        text = context.query.get(name, "")
         if text.isascii() and text.isdigit() and 0 < len(text) < 19:
             setattr(request, field, int(text))
             query[name] = text
-    today = visit.wall.now.date()
+    today = context.wall.now.date()
     day = datetime.timedelta(days=1)
     if view == "overdue":
         request.due_to = (today - day).isoformat()
@@ -99,19 +100,19 @@ def _request(visit: Visit, view: str) -> tuple[pb.ListPmTasksRequest, dict[str, 
     return request, query
 
 
-async def list_tasks(visit: Visit) -> web.StreamResponse:
-    view = visit.query.get("view", "open")
+async def list_tasks(context: PageContext) -> web.StreamResponse:
+    view = context.query.get("view", "open")
     view = view if view in VIEWS else "open"
-    request, query = _request(visit, view)
-    if "csv" in visit.query:
+    request, query = _request(context, view)
+    if "csv" in context.query:
         request.limit = CSV_ROWS
-        return _csv((await visit.call(LIST, request)).tasks)
+        return _csv((await context.rpcs.call(LIST, request)).tasks)
     for name in ("after", "before"):
-        if cursor := visit.query.get(name, ""):
+        if cursor := context.query.get(name, ""):
             setattr(request, name, cursor)
             break
-    page, counts = await together(visit.call(LIST, request), visit.panel(COUNT, pb.CountPmTasksRequest()))
-    due = Due(visit)
+    page, counts = await together(context.rpcs.call(LIST, request), context.rpcs.panel(COUNT, pb.CountPmTasksRequest()))
+    due = Due(context)
     numbers = {}
     if counts.ok:
         numbers = {"overdue": counts.overdue, "week": counts.this_week, "later": counts.later}
@@ -127,19 +128,19 @@ async def list_tasks(visit: Visit) -> web.StreamResponse:
     chips = [
         (f"{name.capitalize()} {names.get(name) or value}", _without(query, name)) for name, value in places.items()
     ]
-    return visit.render(
+    return context.render(
         "upkeep/list.html", here=HERE, view=view, page=page, counts=counts, groups=groups, tabs=tabs, due=due,
         period=period, chips=chips, unit_path=unit_path,
         next=links.with_query(PATH, {**query, "after": page.next}) if page.HasField("next") else "",
         previous=links.with_query(PATH, {**query, "before": page.previous}) if page.HasField("previous") else "",
         csv_path=links.with_query(PATH, {**query, "csv": 1}), is_filtered=bool(places),
-        plan=_plan_path(visit, {PLACES[name]: value for name, value in places.items()}),
+        plan=_plan_path(context, {PLACES[name]: value for name, value in places.items()}),
     )  # fmt: skip
 
 
-def _plan_path(visit: Visit, values: Mapping[str, object]) -> str:
+def _plan_path(context: PageContext, values: Mapping[str, object]) -> str:
     """The form of a new task with these values; empty for one who may not open it."""
-    return links.with_query(f"{PATH}/new", values) if visit.opens(f"{PATH}/new") else ""
+    return links.with_query(f"{PATH}/new", values) if context.navigation.opens(f"{PATH}/new") else ""
 
 
 def _without(query: dict[str, str], name: str) -> str:
@@ -159,24 +160,24 @@ def _csv(tasks: Iterable[pb.PmTask]) -> web.Response:
     )  # fmt: skip
 
 
-async def show_task(visit: Visit) -> web.StreamResponse:
-    return await page(visit)
+async def show_task(context: PageContext) -> web.StreamResponse:
+    return await page(context)
 
 
-async def page(visit: Visit, status: int = 200, *, error: str = "") -> web.Response:
-    """One task. error: why an act was refused."""
-    task_id = visit.number("pm_task_id")
-    response = await visit.call(GET, pb.GetPmTaskRequest(pm_task_id=task_id))
+async def page(context: PageContext, status: int = 200, *, error: str = "") -> web.Response:
+    """One task. error: why an action was refused."""
+    task_id = context.number("pm_task_id")
+    response = await context.rpcs.call(GET, pb.GetPmTaskRequest(pm_task_id=task_id))
     task = response.task
     tickets, events, audit = await together(
-        visit.include("/tickets/panel", asset_id=task.asset_id) if task.HasField("asset_id") else _nothing(),
-        visit.include("/events/panel", kind="pm_task", id=task_id),
-        visit.include("/audit/panel", kind="pm_task", id=task_id),
+        include(context, "/tickets/panel", asset_id=task.asset_id) if task.HasField("asset_id") else _nothing(),
+        include(context, "/events/panel", kind="pm_task", id=task_id),
+        include(context, "/audit/panel", kind="pm_task", id=task_id),
     )
-    return visit.render(
+    return context.render(
         "upkeep/task.html", status, here=HERE, error=error, response=response, task=task,
         chain=[*response.earlier, task, *response.later],
-        due=Due(visit), period=period(task), panels=[tickets, events, audit], unit_path=unit_path(visit, task),
+        due=Due(context), period=period(task), panels=[tickets, events, audit], unit_path=unit_path(context, task),
     )  # fmt: skip
 
 
@@ -184,33 +185,33 @@ async def _nothing() -> str:
     return ""
 
 
-def unit_path(visit: Visit, task: pb.PmTask) -> str:
+def unit_path(context: PageContext, task: pb.PmTask) -> str:
     """The page of the task's unit; empty if there is none."""
-    pages = {page.path for page in visit.site.pages if page.method == "GET" and visit.kind in page.kinds}
+    pages = {page.path for page in context.site.pages if page.method == "GET" and context.session.kind in page.kinds}
     if "/properties/{property_id}/units/{unit_id}" not in pages or not task.unit_id:
         return ""
     return f"/properties/{task.property_id}/units/{task.unit_id}"
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """The open tasks of a property, unit or asset."""
     # The narrowest place counts; the others are for the form of a new task.
     narrowest = reversed(PLACES.items())
-    name, field = next(((name, field) for name, field in narrowest if visit.query.get(field)), ("", ""))
-    text = visit.query.get(field, "")
+    name, field = next(((name, field) for name, field in narrowest if context.query.get(field)), ("", ""))
+    text = context.query.get(field, "")
     if not (text.isascii() and text.isdigit() and 0 < len(text) < 19):
         raise web.HTTPNotFound
     request = pb.ListPmTasksRequest(order=pb.PM_TASK_ORDER_DUE, limit=PART_ROWS, open=True)
     setattr(request, field, int(text))
-    page = await visit.call(LIST, request)
-    return visit.render(
-        "upkeep/panel.html", tasks=page.tasks, has_more=page.HasField("next"), name=name, due=Due(visit),
+    page = await context.rpcs.call(LIST, request)
+    return context.render(
+        "upkeep/panel.html", tasks=page.tasks, has_more=page.HasField("next"), name=name, due=Due(context),
         period=period, path=links.with_query(PATH, {name: text}),
-        plan=_plan_path(visit, {key: visit.query.get(key) for key in PLACES.values()}),
+        plan=_plan_path(context, {key: context.query.get(key) for key in PLACES.values()}),
     )  # fmt: skip
 
 
-async def home(visit: Visit) -> web.StreamResponse:
+async def home(context: PageContext) -> web.StreamResponse:
     """The first page's count of tasks that are overdue."""
-    counts = await visit.call(COUNT, pb.CountPmTasksRequest())
-    return visit.render("upkeep/home.html", counts=counts, due=Due(visit))
+    counts = await context.rpcs.call(COUNT, pb.CountPmTasksRequest())
+    return context.render("upkeep/home.html", counts=counts, due=Due(context))

@@ -11,8 +11,9 @@ from aiohttp import web
 
 from console.kit import csv_files, links, names
 from console.kit.calls import together
+from console.kit.context import PageContext
 from console.kit.links import with_query
-from console.kit.visit import Visit
+from console.kit.panels import include
 from makeready.catalog.v1 import vendor_details_pb2 as pb
 
 HERE = "Vendors"
@@ -112,16 +113,16 @@ def row_of(vendor: pb.VendorDetails, today: datetime.date) -> Row:
     return Row(vendor, state, until, (until - today).days if until else None, reason)
 
 
-def _today(visit: Visit) -> datetime.date:
-    return visit.wall.now.date()
+def _today(context: PageContext) -> datetime.date:
+    return context.wall.now.date()
 
 
-def _read_filters(visit: Visit) -> tuple[dict[str, str], pb.SearchVendorsRequest, Sequence[str]]:
+def _read_filters(context: PageContext) -> tuple[dict[str, str], pb.SearchVendorsRequest, Sequence[str]]:
     """The filters of the address, their request, and the errors in them."""
-    filters = {name: visit.query.get(name, "").strip()[:TEXT_MAX] for name in ("view", "q", "state", "until")}
+    filters = {name: context.query.get(name, "").strip()[:TEXT_MAX] for name in ("view", "q", "state", "until")}
     if filters["view"] not in VIEWS:
         filters["view"] = ""
-    view, today = filters["view"] or "working", _today(visit)
+    view, today = filters["view"] or "working", _today(context)
     request, errors = pb.SearchVendorsRequest(words=filters["q"].replace("\0", "")), []
     if view in ("working", "hold", "insurance", "missing"):
         request.is_active = True
@@ -144,20 +145,20 @@ def _read_filters(visit: Visit) -> tuple[dict[str, str], pb.SearchVendorsRequest
     return filters, request, errors
 
 
-async def list_vendors(visit: Visit) -> web.StreamResponse:
-    filters, request, errors = _read_filters(visit)
-    request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
-    if after := visit.query.get("after", "")[:40]:
+async def list_vendors(context: PageContext) -> web.StreamResponse:
+    filters, request, errors = _read_filters(context)
+    request.limit = CSV_ROWS if "csv" in context.query else SHOWN
+    if after := context.query.get("after", "")[:40]:
         request.after = after
     page, counts = await together(
-        visit.call(SEARCH, request), visit.panel(COUNT, pb.CountVendorsRequest(days=SOON_DAYS))
+        context.rpcs.call(SEARCH, request), context.rpcs.panel(COUNT, pb.CountVendorsRequest(days=SOON_DAYS))
     )
-    rows = [row_of(vendor, _today(visit)) for vendor in page.vendors]
-    if "csv" in visit.query:
+    rows = [row_of(vendor, _today(context)) for vendor in page.vendors]
+    if "csv" in context.query:
         return _csv(rows)
-    return visit.render(
+    return context.render(
         "vendors/list.html", here=HERE, rows=rows, counts=counts, filters=filters, errors=errors, states=STATES,
-        words=WORDS, views=_views(filters, counts), is_filtered=any(filters.values()), later="after" in visit.query,
+        words=WORDS, views=_views(filters, counts), is_filtered=any(filters.values()), later="after" in context.query,
         next=with_query(PATH, {**filters, "after": page.next}) if page.HasField("next") else "",
         first=with_query(PATH, filters), csv_path=with_query(PATH, {**filters, "csv": 1}), csv_rows=CSV_ROWS,
     )  # fmt: skip
@@ -201,17 +202,17 @@ def _csv(rows: Sequence[Row]) -> web.Response:
     return csv_files.answer("vendors", _HEADER, values)
 
 
-async def show_vendor(visit: Visit) -> web.StreamResponse:
-    vendor_id = visit.number("vendor_id")
+async def show_vendor(context: PageContext) -> web.StreamResponse:
+    vendor_id = context.number("vendor_id")
     response, tickets, events, history = await together(
-        visit.call(GET, pb.GetVendorDetailsRequest(vendor_id=vendor_id)),
-        visit.include("/tickets/panel", vendor_id=vendor_id),
-        visit.include("/events/panel", kind="vendor", id=vendor_id),
-        visit.include("/audit/panel", kind="vendor", id=vendor_id),
+        context.rpcs.call(GET, pb.GetVendorDetailsRequest(vendor_id=vendor_id)),
+        include(context, "/tickets/panel", vendor_id=vendor_id),
+        include(context, "/events/panel", kind="vendor", id=vendor_id),
+        include(context, "/audit/panel", kind="vendor", id=vendor_id),
     )
-    by = await names.names_of(visit, [response.held_by])
-    return visit.render(
-        "vendors/vendor.html", here=HERE, row=row_of(response.vendor, _today(visit)), held_by=_held_by(response, by),
+    by = await names.names_of(context.rpcs, [response.held_by])
+    return context.render(
+        "vendors/vendor.html", here=HERE, row=row_of(response.vendor, _today(context)), held_by=_held_by(response, by),
         tickets=tickets, events=events, history=history,
     )  # fmt: skip
 
@@ -225,49 +226,49 @@ def _held_by(response: pb.GetVendorDetailsResponse, by: names.Names) -> str:
     return "the operator" if response.held_by == "operator" else "the hourly check of insurance"
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
+async def panel(context: PageContext) -> web.StreamResponse:
     """The vendor of a ticket: whether it may have work."""
-    vendor_id = _number(visit, "vendor_id")
-    response = await visit.call(GET, pb.GetVendorDetailsRequest(vendor_id=vendor_id))
-    return visit.render("vendors/panel.html", row=row_of(response.vendor, _today(visit)))
+    vendor_id = _number(context, "vendor_id")
+    response = await context.rpcs.call(GET, pb.GetVendorDetailsRequest(vendor_id=vendor_id))
+    return context.render("vendors/panel.html", row=row_of(response.vendor, _today(context)))
 
 
-async def home(visit: Visit) -> web.StreamResponse:
+async def home(context: PageContext) -> web.StreamResponse:
     """Vendors on hold, and insurance that ends soon."""
     soon = pb.SearchVendorsRequest(
-        is_active=True, limit=IN_PANEL, insured_until=str(_today(visit) + datetime.timedelta(days=SOON_DAYS))
+        is_active=True, limit=IN_PANEL, insured_until=str(_today(context) + datetime.timedelta(days=SOON_DAYS))
     )
     counts, held, ending = await together(
-        visit.call(COUNT, pb.CountVendorsRequest(days=SOON_DAYS)),
-        visit.call(SEARCH, pb.SearchVendorsRequest(on_hold=True, limit=2)),
-        visit.call(SEARCH, soon),
+        context.rpcs.call(COUNT, pb.CountVendorsRequest(days=SOON_DAYS)),
+        context.rpcs.call(SEARCH, pb.SearchVendorsRequest(on_hold=True, limit=2)),
+        context.rpcs.call(SEARCH, soon),
     )
-    today = _today(visit)
-    return visit.render(
+    today = _today(context)
+    return context.render(
         "vendors/home.html", counts=counts, held=[row_of(vendor, today) for vendor in held.vendors],
         ending=[row_of(vendor, today) for vendor in ending.vendors], soon_days=SOON_DAYS,
     )  # fmt: skip
 
 
-async def search_hits(visit: Visit) -> web.StreamResponse:
+async def search_hits(context: PageContext) -> web.StreamResponse:
     """The vendors that a search finds by words; one that alone has the words as its external id is opened."""
-    words = visit.query.get("q", "")[:TEXT_MAX].replace("\0", "").strip()
+    words = context.query.get("q", "")[:TEXT_MAX].replace("\0", "").strip()
     if not words:
-        return visit.render("vendors/found.html", rows=[], words="", more="")
+        return context.render("vendors/found.html", rows=[], words="", more="")
     exact, by_words = await together(
-        visit.call(SEARCH, pb.SearchVendorsRequest(external_id=words, limit=1)),
-        visit.call(SEARCH, pb.SearchVendorsRequest(words=words, limit=IN_PANEL)),
+        context.rpcs.call(SEARCH, pb.SearchVendorsRequest(external_id=words, limit=1)),
+        context.rpcs.call(SEARCH, pb.SearchVendorsRequest(words=words, limit=IN_PANEL)),
     )
     if exact.vendors:
-        return visit.redirect(f"{PATH}/{exact.vendors[0].vendor_id}")
-    rows = [row_of(vendor, _today(visit)) for vendor in by_words.vendors]
+        return context.redirect(f"{PATH}/{exact.vendors[0].vendor_id}")
+    rows = [row_of(vendor, _today(context)) for vendor in by_words.vendors]
     more = with_query(PATH, {"view": "all", "q": words}) if by_words.HasField("next") else ""
-    return visit.render("vendors/found.html", rows=rows, words=words, more=more)
+    return context.render("vendors/found.html", rows=rows, words=words, more=more)
 
 
-def _number(visit: Visit, name: str) -> int:
+def _number(context: PageContext, name: str) -> int:
     """An id in a panel's query. Raises HTTPNotFound."""
-    text = visit.query.get(name, "")
+    text = context.query.get(name, "")
     if not (text.isascii() and text.isdigit() and 0 < len(text) < 19):
         raise web.HTTPNotFound
     return int(text)

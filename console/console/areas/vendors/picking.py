@@ -8,8 +8,8 @@ from aiohttp import web
 
 from console.areas.vendors.pages import GET, SEARCH
 from console.kit import pickers
+from console.kit.context import PageContext
 from console.kit.pickers import CHOSEN_NOW, Choice, Picker
-from console.kit.visit import Visit
 from makeready.catalog.v1 import vendor_details_pb2 as pb
 
 PATH = "/vendors/pick"
@@ -17,12 +17,12 @@ RPCS = (SEARCH, GET)
 HELD = "On hold"
 
 
-async def pick(visit: Visit) -> web.StreamResponse:
+async def pick(context: PageContext) -> web.StreamResponse:
     """Those that the company works with; those on hold stand last, with the reason."""
-    picker = pickers.read_picker(visit, PATH)
+    picker = pickers.read_picker(context, PATH)
 
     async def rows(words: str, limit: int) -> tuple[Sequence[pb.VendorDetails], bool]:
-        page = await visit.call(SEARCH, pb.SearchVendorsRequest(is_active=True, limit=limit, words=words))
+        page = await context.rpcs.call(SEARCH, pb.SearchVendorsRequest(is_active=True, limit=limit, words=words))
         return page.vendors, page.HasField("next")
 
     vendors, is_searched = await pickers.listed(rows, picker)
@@ -30,12 +30,12 @@ async def pick(visit: Visit) -> web.StreamResponse:
     ordered = sorted(vendors, key=lambda vendor: (vendor.on_hold, vendor.name.casefold()))
     choices = [Choice(vendor.vendor_id, _words(vendor), _group(vendor) if is_grouped else "") for vendor in ordered]
     if picker.chosen and all(choice.value != picker.chosen for choice in choices):
-        choices = [*await _chosen(visit, picker), *choices]
-    return pickers.answer(visit, picker, choices, is_searched=is_searched, none="No vendor yet")
+        choices = [*await _chosen(context, picker), *choices]
+    return pickers.answer(context, picker, choices, is_searched=is_searched, none="No vendor yet")
 
 
-async def _chosen(visit: Visit, picker: Picker) -> list[Choice]:
-    response = await pickers.record_or_none(visit.call(GET, pb.GetVendorDetailsRequest(vendor_id=picker.chosen)))
+async def _chosen(context: PageContext, picker: Picker) -> list[Choice]:
+    response = await pickers.record_or_none(context.rpcs.call(GET, pb.GetVendorDetailsRequest(vendor_id=picker.chosen)))
     if response is None:
         return []
     vendor: pb.VendorDetails = response.vendor

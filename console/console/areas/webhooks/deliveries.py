@@ -1,4 +1,4 @@
-"""The deliveries of an endpoint: the table, the page of one, and the acts on them."""
+"""The deliveries of an endpoint: the table, the page of one, and the actions on them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from chassis.refusals import Refusal
 from console.kit import attempt_words, body_text, csv_files, filters, links
 from console.kit.attempt_words import PARKED, STATES, SUCCEEDED, WAITING
 from console.kit.calls import Panel, together
+from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
 from console.kit.times import apart, count
-from console.kit.visit import Visit
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
 HERE = "Webhooks"
@@ -47,7 +47,7 @@ class Table:
     page: Panel[pb.ListDeliveriesResponse]
     undelivered: pb.Undelivered | None
     here: str
-    """The address of this page, to come back to after an act."""
+    """The address of this page, to come back to after an action."""
     older: str
     csv_path: str
     is_later: bool
@@ -76,7 +76,7 @@ def state_in(text: str) -> str:
 
 
 async def first_page(
-    visit: Visit, sub_id: int, state: str, undelivered: pb.Undelivered | None = None
+    context: PageContext, sub_id: int, state: str, undelivered: pb.Undelivered | None = None
 ) -> Mapping[str, Any]:
     """The values of `webhooks/deliveries_table.html`: the newest deliveries of an endpoint, as a part of its page.
 
@@ -84,7 +84,7 @@ async def first_page(
     """
     request = pb.ListDeliveriesRequest(sub_id=sub_id, limit=SHOWN, without_excerpts=True)
     request.state = _number_of(state_in(state))
-    page = await visit.panel(LIST, request)
+    page = await context.rpcs.panel(LIST, request)
     here = links.with_query(f"/webhooks/{sub_id}", {"state": state_in(state)})
     return {"table": _table(sub_id, state_in(state), dict.fromkeys(FILTERS, ""), (), page, here, undelivered)}
 
@@ -113,31 +113,31 @@ def _table(
     )  # fmt: skip
 
 
-async def list_deliveries(visit: Visit) -> web.StreamResponse:
+async def list_deliveries(context: PageContext) -> web.StreamResponse:
     """The table with its filters, as a page of its own."""
-    sub_id, state = visit.number("sub_id"), state_in(visit.query.get("state", ""))
-    chosen = filters.texts(visit.query, FILTERS)
-    request, errors = _request(sub_id, state, chosen, visit)
-    request.limit = CSV_ROWS if "csv" in visit.query else SHOWN
+    sub_id, state = context.number("sub_id"), state_in(context.query.get("state", ""))
+    chosen = filters.texts(context.query, FILTERS)
+    request, errors = _request(sub_id, state, chosen, context)
+    request.limit = CSV_ROWS if "csv" in context.query else SHOWN
     page, subscription = await together(
-        visit.call(LIST, request), visit.call(SUBSCRIPTION, pb.GetSubscriptionRequest(sub_id=sub_id))
+        context.rpcs.call(LIST, request), context.rpcs.call(SUBSCRIPTION, pb.GetSubscriptionRequest(sub_id=sub_id))
     )
-    if "csv" in visit.query:
+    if "csv" in context.query:
         return _csv(sub_id, page)
     details = subscription.subscription
     table = _table(
-        sub_id, state, chosen, errors, Panel(page), visit.request.rel_url.raw_path_qs, details.undelivered,
+        sub_id, state, chosen, errors, Panel(page), context.request.rel_url.raw_path_qs, details.undelivered,
         is_later=bool(request.before_event_id),
     )  # fmt: skip
-    return visit.render("webhooks/deliveries.html", here=HERE, subscription=details, table=table)
+    return context.render("webhooks/deliveries.html", here=HERE, subscription=details, table=table)
 
 
 def _request(
-    sub_id: int, state: str, chosen: Mapping[str, str], visit: Visit
+    sub_id: int, state: str, chosen: Mapping[str, str], context: PageContext
 ) -> tuple[pb.ListDeliveriesRequest, Sequence[str]]:
     """The filters as a request, and what of them could not be read."""
     request = pb.ListDeliveriesRequest(sub_id=sub_id, state=_number_of(state), without_excerpts=True)
-    errors = list(filters.period(chosen, visit.wall.zone, request.since, request.until))
+    errors = list(filters.period(chosen, context.wall.zone, request.since, request.until))
     if chosen["event"]:
         request.event = chosen["event"]
     record = filters.number(chosen["id"])
@@ -145,7 +145,7 @@ def _request(
         request.entity_type, request.entity_id = chosen["kind"], record
     elif chosen["kind"] or chosen["id"]:
         errors.append("A record is its kind and its id, for example ticket and 41.")
-    before = visit.query.get("before", "")
+    before = context.query.get("before", "")
     if filters.is_event_id(before):
         request.before_event_id = before
     return request, errors
@@ -298,10 +298,10 @@ def path_of(sub_id: int, event_id: str) -> str:
     return f"/webhooks/{sub_id}/deliveries/{event_id}"
 
 
-async def show_delivery(visit: Visit) -> web.StreamResponse:
+async def show_delivery(context: PageContext) -> web.StreamResponse:
     """The page of a delivery; a row of the table for htmx; its body alone as a file."""
-    response, subscription = await together(visit.call(GET, _get_request(visit)), _subscription(visit))
-    if "body" in visit.query:
+    response, subscription = await together(context.rpcs.call(GET, _get_request(context)), _subscription(context))
+    if "body" in context.query:
         name = f"{response.delivery.event_id}.json"
         return web.Response(
             body=response.body,
@@ -309,27 +309,30 @@ async def show_delivery(visit: Visit) -> web.StreamResponse:
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
     view = _view(
-        visit, response, subscription, await names_of(visit, [attempt.actor for attempt in response.delivery.attempts])
+        context,
+        response,
+        subscription,
+        await names_of(context.rpcs, [attempt.actor for attempt in response.delivery.attempts]),
     )
-    if visit.is_part:
-        return visit.render("webhooks/delivery_row.html", view=view)
-    return visit.render("webhooks/delivery.html", here=HERE, view=view)
+    if context.is_part:
+        return context.render("webhooks/delivery_row.html", view=view)
+    return context.render("webhooks/delivery.html", here=HERE, view=view)
 
 
-def _get_request(visit: Visit) -> pb.GetDeliveryRequest:
-    return pb.GetDeliveryRequest(sub_id=visit.number("sub_id"), event_id=visit.request.match_info["event_id"])
+def _get_request(context: PageContext) -> pb.GetDeliveryRequest:
+    return pb.GetDeliveryRequest(sub_id=context.number("sub_id"), event_id=context.request.match_info["event_id"])
 
 
-async def _subscription(visit: Visit) -> Panel[pb.SubscriptionDetails]:
-    response = await visit.panel(SUBSCRIPTION, pb.GetSubscriptionRequest(sub_id=visit.number("sub_id")))
+async def _subscription(context: PageContext) -> Panel[pb.SubscriptionDetails]:
+    response = await context.rpcs.panel(SUBSCRIPTION, pb.GetSubscriptionRequest(sub_id=context.number("sub_id")))
     return Panel(response.subscription) if response.ok else response
 
 
 def _view(
-    visit: Visit, response: pb.GetDeliveryResponse, subscription: Panel[pb.SubscriptionDetails], names: Names
+    context: PageContext, response: pb.GetDeliveryResponse, subscription: Panel[pb.SubscriptionDetails], names: Names
 ) -> DeliveryView:
     delivery, body = response.delivery, response.body.decode(errors="replace")
-    number = filters.number(visit.query.get("attempt", ""))
+    number = filters.number(context.query.get("attempt", ""))
     last = delivery.attempts[-1] if delivery.attempts else None
     attempt = next((attempt for attempt in delivery.attempts if attempt.number == number), last)
     headers = [(header.name, header.value) for header in attempt.request_headers] if attempt else []
@@ -339,7 +342,7 @@ def _view(
     }
     fresh = [*((name, value) for name, value in headers if name not in signatures), *signatures.items()]
     state = attempt_words.state_of(delivery)
-    acts = {PARKED: "retry", WAITING: "attempt", SUCCEEDED: "resend"}
+    actions = {PARKED: "retry", WAITING: "attempt", SUCCEEDED: "resend"}
     path = delivery.destination_url.partition("://")[2].partition("/")[2]
     return DeliveryView(
         delivery=delivery,
@@ -354,7 +357,7 @@ def _view(
         request_id=response.request_id,
         curl=body_text.curl(delivery.destination_url, fresh, body) if response.fresh_signature and headers else "",
         subscription=subscription,
-        can_act="" if delivery.event == TEST_EVENT else acts.get(state, ""),
+        can_act="" if delivery.event == TEST_EVENT else actions.get(state, ""),
         held=attempt_words.HELD.get(delivery.held_by, ""),
     )
 
@@ -362,32 +365,32 @@ def _view(
 # Acts
 
 
-async def retry(visit: Visit) -> web.StreamResponse:
-    return await _act(visit, RETRY, pb.RetryDeliveryRequest)
+async def retry(context: PageContext) -> web.StreamResponse:
+    return await _act(context, RETRY, pb.RetryDeliveryRequest)
 
 
-async def attempt_now(visit: Visit) -> web.StreamResponse:
-    return await _act(visit, ATTEMPT_NOW, pb.AttemptNowRequest)
+async def attempt_now(context: PageContext) -> web.StreamResponse:
+    return await _act(context, ATTEMPT_NOW, pb.AttemptNowRequest)
 
 
-async def resend(visit: Visit) -> web.StreamResponse:
-    return await _act(visit, RESEND, pb.ResendRequest)
+async def resend(context: PageContext) -> web.StreamResponse:
+    return await _act(context, RESEND, pb.ResendRequest)
 
 
-async def _act(visit: Visit, rpc: str, request: Any) -> web.StreamResponse:
+async def _act(context: PageContext, rpc: str, request: Any) -> web.StreamResponse:
     """Makes one attempt, and leads back with the receiver's answer."""
-    delivery = _get_request(visit)
-    back = visit.form.get("next", "")
+    delivery = _get_request(context)
+    back = context.form.get("next", "")
     path = links.own_path(back) if back else path_of(delivery.sub_id, delivery.event_id)
     try:
-        done = await visit.call(
-            rpc, request(sub_id=delivery.sub_id, event_id=delivery.event_id, idempotency_key=visit.act)
+        done = await context.rpcs.call(
+            rpc, request(sub_id=delivery.sub_id, event_id=delivery.event_id, idempotency_key=context.form_token)
         )
     except Refusal as refusal:
         if refusal.status == 404:
             raise
-        return visit.redirect(path, f"Nothing was sent. {refusal.message}")
-    return visit.redirect(path, attempt_sentence(done.delivery))
+        return context.redirect(path, f"Nothing was sent. {refusal.message}")
+    return context.redirect(path, attempt_sentence(done.delivery))
 
 
 def attempt_sentence(delivery: pb.Delivery) -> str:
@@ -407,23 +410,23 @@ def attempt_sentence(delivery: pb.Delivery) -> str:
     return f"{name} did not arrive: {words}. {consequence}".strip()
 
 
-async def retry_selected(visit: Visit) -> web.StreamResponse:
+async def retry_selected(context: PageContext) -> web.StreamResponse:
     """Makes the selected parked deliveries due; the next sweep attempts them."""
-    sub_id = visit.number("sub_id")
-    back = links.own_path(visit.form.get("next", "") or f"/webhooks/{sub_id}/deliveries?state={PARKED}")
-    event_ids = [event_id for event_id in visit.form.getall("event_id", []) if filters.is_event_id(event_id)][
+    sub_id = context.number("sub_id")
+    back = links.own_path(context.form.get("next", "") or f"/webhooks/{sub_id}/deliveries?state={PARKED}")
+    event_ids = [event_id for event_id in context.form.getall("event_id", []) if filters.is_event_id(event_id)][
         :SELECTED_MAX
     ]
     if not event_ids:
-        return visit.redirect(back, "Nothing was retried: select deliveries first.")
-    request = pb.RetryParkedRequest(sub_id=sub_id, idempotency_key=visit.act, event_ids=event_ids)
+        return context.redirect(back, "Nothing was retried: select deliveries first.")
+    request = pb.RetryParkedRequest(sub_id=sub_id, idempotency_key=context.form_token, event_ids=event_ids)
     try:
-        done = await visit.call(RETRY_PARKED, request)
+        done = await context.rpcs.call(RETRY_PARKED, request)
     except Refusal as refusal:
         if refusal.status == 404:
             raise
-        return visit.redirect(back, f"Nothing was retried. {refusal.message}")
-    return visit.redirect(
+        return context.redirect(back, f"Nothing was retried. {refusal.message}")
+    return context.redirect(
         back,
         f"{count(done.deliveries, 'delivery')} {'is' if done.deliveries == 1 else 'are'} due: the next sweep sends"
         f" {'it' if done.deliveries == 1 else 'them'}."

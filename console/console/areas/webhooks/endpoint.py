@@ -15,11 +15,11 @@ from console.areas.webhooks import deliveries, words
 from console.areas.webhooks.pages import HERE
 from console.kit import charts
 from console.kit.calls import Panel, together
+from console.kit.context import PageContext
 from console.kit.links import with_query
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
 from console.kit.times import Wall, clock, day
-from console.kit.visit import Visit
 from makeready.common.v1 import audit_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
@@ -47,61 +47,61 @@ class Chart:
     failed: int
 
 
-async def show_endpoint(visit: Visit) -> web.StreamResponse:
-    return await page(visit)
+async def show_endpoint(context: PageContext) -> web.StreamResponse:
+    return await page(context)
 
 
-async def page(visit: Visit, status: int = 200, **more: Any) -> web.Response:
-    """more: what an act adds, as `tested` or `error`."""
-    sub_id = visit.number("sub_id")
+async def page(context: PageContext, status: int = 200, **more: Any) -> web.Response:
+    """more: what an action adds, as `tested` or `error`."""
+    sub_id = context.number("sub_id")
     path = f"/webhooks/{sub_id}"
-    period = visit.query.get("period", "24h")
+    period = context.query.get("period", "24h")
     period = period if period in PERIODS else "24h"
-    state = deliveries.state_in(visit.query.get("state", ""))
+    state = deliveries.state_in(context.query.get("state", ""))
     parked = pb.CountDeliveriesRequest(sub_id=sub_id, state=pb.DELIVERY_STATE_PARKED)
     audit = audit_pb2.ListAuditRequest(subject=SUBJECT, subject_id=sub_id, limit=RECENT_CHANGES)
     response, today, longer, kept, changes, first = await together(
-        visit.call(GET, pb.GetSubscriptionRequest(sub_id=sub_id)),
-        visit.panel(STATS, pb.GetDeliveryStatsRequest(sub_id=sub_id, step=pb.STATS_STEP_HOUR)),
-        _longer(visit, sub_id, period),
-        visit.panel(COUNT, parked),
-        visit.panel(AUDIT, audit, service=SERVICE),
-        deliveries.first_page(visit, sub_id, state),
+        context.rpcs.call(GET, pb.GetSubscriptionRequest(sub_id=sub_id)),
+        context.rpcs.panel(STATS, pb.GetDeliveryStatsRequest(sub_id=sub_id, step=pb.STATS_STEP_HOUR)),
+        _longer(context, sub_id, period),
+        context.rpcs.panel(COUNT, parked),
+        context.rpcs.panel(AUDIT, audit, service=SERVICE),
+        deliveries.first_page(context, sub_id, state),
     )
     subscription = response.subscription
     stats = today if longer is None else longer
     entries = changes.entries if changes.ok else []
     names = await names_of(
-        visit, [subscription.created_by, subscription.paused_by, *(entry.actor for entry in entries)]
+        context.rpcs, [subscription.created_by, subscription.paused_by, *(entry.actor for entry in entries)]
     )
-    return visit.render(
+    return context.render(
         "webhooks/endpoint.html", status, here=HERE, subscription=subscription, path=path, names=names, words=words,
-        next_sweep_at=response.next_sweep_at, day=today, chart=_chart(stats, period, visit.wall), stats=stats,
+        next_sweep_at=response.next_sweep_at, day=today, chart=_chart(stats, period, context.wall), stats=stats,
         periods=[(label, with_query(path, {"period": key, "state": state}) + "#attempts", key == period)
                  for key, label in (("24h", "24 hours"), ("3d", "3 days"), ("30d", "30 days"))],
-        trouble=_trouble(visit, subscription, today, stats, kept, names), changes=changes,
-        parked_of=_parked_of(kept, visit.wall),
+        trouble=_trouble(context, subscription, today, stats, kept, names), changes=changes,
+        parked_of=_parked_of(kept, context.wall),
         entries=[(entry, words.change_of(entry)) for entry in entries], is_whole_history=len(entries) < RECENT_CHANGES,
         table=dataclasses.replace(first["table"], undelivered=subscription.undelivered), **more,
     )  # fmt: skip
 
 
-async def _longer(visit: Visit, sub_id: int, period: str) -> Panel[pb.GetDeliveryStatsResponse] | None:
+async def _longer(context: PageContext, sub_id: int, period: str) -> Panel[pb.GetDeliveryStatsResponse] | None:
     """The statistics of a period that is longer than a day."""
     if period == "24h":
         return None
     request = pb.GetDeliveryStatsRequest(sub_id=sub_id, step=pb.STATS_STEP_HOUR)
-    since = visit.wall.now - datetime.timedelta(hours=PERIODS[period] - 1)
+    since = context.wall.now - datetime.timedelta(hours=PERIODS[period] - 1)
     if period == "30d":  # whole days of the company's clock
-        first = visit.wall.now.date() - datetime.timedelta(days=29)
-        since = datetime.datetime.combine(first, datetime.time(), visit.wall.zone)
+        first = context.wall.now.date() - datetime.timedelta(days=29)
+        since = datetime.datetime.combine(first, datetime.time(), context.wall.zone)
     request.since.FromDatetime(since)
-    request.until.FromDatetime(visit.wall.now)
-    return await visit.panel(STATS, request)
+    request.until.FromDatetime(context.wall.now)
+    return await context.rpcs.panel(STATS, request)
 
 
 def _trouble(
-    visit: Visit,
+    context: PageContext,
     subscription: pb.SubscriptionDetails,
     today: Panel[pb.GetDeliveryStatsResponse],
     stats: Panel[pb.GetDeliveryStatsResponse],
@@ -110,9 +110,9 @@ def _trouble(
 ) -> words.Trouble | None:
     failure = words.most_frequent(today.value) or words.most_frequent(stats.value)
     is_known = kept.value is not None and kept.value.HasField("first_expires_at")
-    until = _day(kept.value.first_expires_at, visit.wall) if is_known and kept.value is not None else ""
+    until = _day(kept.value.first_expires_at, context.wall) if is_known and kept.value is not None else ""
     paused_by = names[subscription.paused_by].name if subscription.paused_by else ""
-    return words.trouble(subscription, failure, until, paused_by, visit.wall)
+    return words.trouble(subscription, failure, until, paused_by, context.wall)
 
 
 def _day(stamp: Timestamp, wall: Wall) -> str:

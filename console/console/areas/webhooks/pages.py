@@ -1,4 +1,4 @@
-"""The list of webhook subscriptions. Their pages are in `endpoint`, the acts on them in `acts`."""
+"""The list of webhook subscriptions. Their pages are in `endpoint`, the actions on them in `actions`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from aiohttp import web
 
 from console.areas.webhooks import words
 from console.kit import csv_files, filters
+from console.kit.context import PageContext
 from console.kit.links import with_query
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
-from console.kit.visit import Visit
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
 HERE = "Webhooks"
@@ -23,17 +23,17 @@ CSV_HEADER = (
 )  # fmt: skip
 
 
-async def list_subscriptions(visit: Visit) -> web.StreamResponse:
-    wants_csv = "csv" in visit.query
+async def list_subscriptions(context: PageContext) -> web.StreamResponse:
+    wants_csv = "csv" in context.query
     request = pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS if wants_csv else SHOWN)
-    if after := filters.number(visit.query.get("after", "")):
+    if after := filters.number(context.query.get("after", "")):
         request.after_id = after
-    page = await visit.call(LIST, request)
+    page = await context.rpcs.call(LIST, request)
     if wants_csv:
         return _csv(page.subscriptions)
-    names = await names_of(visit, [subscription.paused_by for subscription in page.subscriptions])
+    names = await names_of(context.rpcs, [subscription.paused_by for subscription in page.subscriptions])
     more = with_query(PATH, {"after": page.next_after_id}) if page.HasField("next_after_id") else ""
-    return visit.render(
+    return context.render(
         "webhooks/list.html", here=HERE, subscriptions=page.subscriptions, more=more, names=names, words=words,
         later=request.HasField("after_id"), csv_path=with_query(PATH, {"after": request.after_id, "csv": 1}),
     )  # fmt: skip
@@ -73,11 +73,11 @@ def _iso(message: pb.SubscriptionDetails | pb.Undelivered, name: str) -> str:
     return stamp.ToJsonString() if stamp.seconds else ""
 
 
-async def panel(visit: Visit) -> web.StreamResponse:
-    """The endpoints that get an event: those that an act is about to tell."""
-    event = visit.query.get("event", "")
+async def panel(context: PageContext) -> web.StreamResponse:
+    """The endpoints that get an event: those that an action is about to tell."""
+    event = context.query.get("event", "")
     if event not in dict(words.EVENTS):
         raise web.HTTPNotFound
-    page = await visit.call(LIST, pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS))
+    page = await context.rpcs.call(LIST, pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS))
     endpoints = [subscription for subscription in page.subscriptions if event in subscription.events]
-    return visit.render("webhooks/panel.html", event=event, endpoints=endpoints, words=words)
+    return context.render("webhooks/panel.html", event=event, endpoints=endpoints, words=words)

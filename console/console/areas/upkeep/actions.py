@@ -9,8 +9,9 @@ from aiohttp import web
 from chassis.refusals import Refusal
 from console.areas.upkeep.pages import GET, HERE, PATH, Due, page
 from console.kit import pickers
+from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
-from console.kit.visit import Visit, needs_confirmation
+from console.kit.sending import needs_confirmation, send
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
 
 ADD = "tickets.PmTasksService/AddPmTask"
@@ -45,9 +46,9 @@ def _edit_form(task: Any) -> Edit:
     return Edit(request, _FIELDS)
 
 
-def _read(visit: Visit, form: Form) -> bool:
+def _read(context: PageContext, form: Form) -> bool:
     """Also checks what does not go together, in the words of the form."""
-    fits = form.read(visit.form)
+    fits = form.read(context.form)
     if all(form.values[name] for name in _PERIOD):
         form.errors.setdefault("repeat_days", "It repeats by months or by days: empty one of the two.")
     if form.values["unit_id"] and form.values["area"]:
@@ -57,75 +58,75 @@ def _read(visit: Visit, form: Form) -> bool:
     return fits and not form.errors
 
 
-async def _does(visit: Visit, form: Form, rpc: str) -> Any:
+async def _does(context: PageContext, form: Form, rpc: str) -> Any:
     """Reads the form and sends it. Returns the task; None if the form is to be shown again."""
-    answer = await visit.send(rpc, form) if _read(visit, form) else None
+    answer = await send(context, rpc, form) if _read(context, form) else None
     return None if answer is None else answer.task
 
 
-async def show_new(visit: Visit) -> web.StreamResponse:
+async def show_new(context: PageContext) -> web.StreamResponse:
     form = _new_form()
-    form.preset(visit.query, *_PRESET)
-    return await _new(visit, form)
+    form.preset(context.query, *_PRESET)
+    return await _new(context, form)
 
 
-async def _new(visit: Visit, form: Form, status: int = 200) -> web.Response:
-    return visit.render("upkeep/new.html", status, here=HERE, form=await pickers.fill(visit, form))
+async def _new(context: PageContext, form: Form, status: int = 200) -> web.Response:
+    return context.render("upkeep/new.html", status, here=HERE, form=await pickers.fill(context, form))
 
 
-async def add(visit: Visit) -> web.StreamResponse:
+async def add(context: PageContext) -> web.StreamResponse:
     form = _new_form()
-    task = await _does(visit, form, ADD)
+    task = await _does(context, form, ADD)
     if task is None:
-        return await _new(visit, form, form.status)
-    return visit.redirect(f"{PATH}/{task.pm_task_id}", "The task is planned.")
+        return await _new(context, form, form.status)
+    return context.redirect(f"{PATH}/{task.pm_task_id}", "The task is planned.")
 
 
-async def _task(visit: Visit) -> pb.PmTask:
-    response = await visit.call(GET, pb.GetPmTaskRequest(pm_task_id=visit.number("pm_task_id")))
+async def _task(context: PageContext) -> pb.PmTask:
+    response = await context.rpcs.call(GET, pb.GetPmTaskRequest(pm_task_id=context.number("pm_task_id")))
     task: pb.PmTask = response.task
     return task
 
 
-async def show_edit(visit: Visit) -> web.StreamResponse:
-    task = await _task(visit)
+async def show_edit(context: PageContext) -> web.StreamResponse:
+    task = await _task(context)
     if task.status != "Open":
-        return visit.redirect(f"{PATH}/{task.pm_task_id}", f"The task is {task.status.lower()}; it stays as it is.")
-    return await _edit(visit, task, _edit_form(task))
+        return context.redirect(f"{PATH}/{task.pm_task_id}", f"The task is {task.status.lower()}; it stays as it is.")
+    return await _edit(context, task, _edit_form(task))
 
 
-async def _edit(visit: Visit, task: pb.PmTask, form: Form, status: int = 200) -> web.Response:
-    form = await pickers.fill(visit, form, property_id=task.property_id)
-    return visit.render("upkeep/edit.html", status, here=HERE, task=task, form=form)
+async def _edit(context: PageContext, task: pb.PmTask, form: Form, status: int = 200) -> web.Response:
+    form = await pickers.fill(context, form, property_id=task.property_id)
+    return context.render("upkeep/edit.html", status, here=HERE, task=task, form=form)
 
 
-async def edit(visit: Visit) -> web.StreamResponse:
-    task = await _task(visit)
+async def edit(context: PageContext) -> web.StreamResponse:
+    task = await _task(context)
     form = _edit_form(task)
-    if await _does(visit, form, UPDATE) is None:
-        return await _edit(visit, task, form, form.status)
-    return visit.redirect(f"{PATH}/{task.pm_task_id}", form.summary("The task is changed."))
+    if await _does(context, form, UPDATE) is None:
+        return await _edit(context, task, form, form.status)
+    return context.redirect(f"{PATH}/{task.pm_task_id}", form.summary("The task is changed."))
 
 
-async def complete(visit: Visit) -> web.StreamResponse:
-    request = pb.CompletePmTaskRequest(pm_task_id=visit.number("pm_task_id"), idempotency_key=visit.act)
-    return await _closes(visit, COMPLETE, request, "completed")
+async def complete(context: PageContext) -> web.StreamResponse:
+    request = pb.CompletePmTaskRequest(pm_task_id=context.number("pm_task_id"), idempotency_key=context.form_token)
+    return await _closes(context, COMPLETE, request, "completed")
 
 
-async def cancel(visit: Visit) -> web.StreamResponse:
-    request = pb.CancelPmTaskRequest(pm_task_id=visit.number("pm_task_id"), idempotency_key=visit.act)
-    return await _closes(visit, CANCEL, request, "cancelled")
+async def cancel(context: PageContext) -> web.StreamResponse:
+    request = pb.CancelPmTaskRequest(pm_task_id=context.number("pm_task_id"), idempotency_key=context.form_token)
+    return await _closes(context, CANCEL, request, "cancelled")
 
 
-async def _closes(visit: Visit, rpc: str, request: Any, done: str) -> web.StreamResponse:
+async def _closes(context: PageContext, rpc: str, request: Any, done: str) -> web.StreamResponse:
     try:
-        task = (await visit.call(rpc, request)).task
+        task = (await context.rpcs.call(rpc, request)).task
     except Refusal as refusal:
         if refusal.status == web.HTTPNotFound.status_code or needs_confirmation(refusal):
             raise
-        return await page(visit, refusal.status, error=refusal.message)
+        return await page(context, refusal.status, error=refusal.message)
     message = f"The task is {done}."
     if task.HasField("next_pm_task_id"):
-        following = (await visit.call(GET, pb.GetPmTaskRequest(pm_task_id=task.next_pm_task_id))).task
-        message += f" The next one is due {Due(visit).late(following.due_date)}, on {following.due_date}."
-    return visit.redirect(f"{PATH}/{request.pm_task_id}", message)
+        following = (await context.rpcs.call(GET, pb.GetPmTaskRequest(pm_task_id=task.next_pm_task_id))).task
+        message += f" The next one is due {Due(context).late(following.due_date)}, on {following.due_date}."
+    return context.redirect(f"{PATH}/{request.pm_task_id}", message)

@@ -14,8 +14,8 @@ from console.areas.tickets import filters
 from console.areas.tickets.words import REASON_CHOICES, number_of
 from console.kit import links, pickers
 from console.kit.calls import together
+from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
-from console.kit.visit import Visit
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from makeready.tickets.v1 import ticket_views_pb2 as views
 
@@ -42,12 +42,12 @@ MOVES: Mapping[str, Sequence[tuple[str, str, str]]] = {
 }
 AUTHORS = (("staff", "myself"), ("vendor", "the vendor"), ("resident", "the resident"))
 _SEEN = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
-_HANDS = (("assignee_id", "from_assignee_id", "assignee_name"), ("vendor_id", "from_vendor_id", "vendor_name"))
+_ASSIGNMENT = (("assignee_id", "from_assignee_id", "assignee_name"), ("vendor_id", "from_vendor_id", "vendor_name"))
 
 
 @dataclass
-class Acts:
-    """The forms on a ticket's page. opened: which of those that are closed at first stands open; fault: why an act
+class TicketForms:
+    """The forms on a ticket's page. opened: which of those that are closed at first stands open; fault: why an action
     without inputs was refused."""
 
     comment: Form
@@ -57,7 +57,7 @@ class Acts:
     fault: str = ""
 
     @classmethod
-    def of(cls, ticket_id: int) -> Acts:
+    def of(cls, ticket_id: int) -> TicketForms:
         note = Field(
             "note", "What was done", "5 words or more. It stays with the ticket.", "area", required=True,
             more={"data-words": NOTE_WORDS, "rows": "3"},
@@ -75,51 +75,51 @@ class Acts:
         )  # fmt: skip
 
 
-def path_of(ticket_id: int, act: str = "") -> str:
-    return f"{filters.PATH}/{ticket_id}/{act}" if act else f"{filters.PATH}/{ticket_id}"
+def path_of(ticket_id: int, action: str = "") -> str:
+    return f"{filters.PATH}/{ticket_id}/{action}" if action else f"{filters.PATH}/{ticket_id}"
 
 
-async def comment(visit: Visit, acts: Acts) -> web.StreamResponse | None:
+async def comment(context: PageContext, forms: TicketForms) -> web.StreamResponse | None:
     """None if the page is to be shown again, with what is wrong."""
-    form = acts.comment
-    if not form.read(visit.form):
+    form = forms.comment
+    if not form.read(context.form):
         return None
-    form.message.idempotency_key = visit.act
+    form.message.idempotency_key = context.form_token
     try:
-        await visit.call(COMMENT, form.message)
+        await context.rpcs.call(COMMENT, form.message)
     except Refusal as refusal:
         _refused(form, refusal)
         return None
-    return visit.redirect(path_of(form.message.ticket_id) + "#say", "The comment is there.")
+    return context.redirect(path_of(form.message.ticket_id) + "#say", "The comment is there.")
 
 
-async def move(visit: Visit, acts: Acts) -> web.StreamResponse | None:
+async def move(context: PageContext, forms: TicketForms) -> web.StreamResponse | None:
     """As `comment`, for another status."""
-    target = visit.form.get("status", "")
-    form = {COMPLETED: acts.complete, CANCELLED: acts.cancel}.get(target)
-    acts.opened = target if form is not None else ""
+    target = context.form.get("status", "")
+    form = {COMPLETED: forms.complete, CANCELLED: forms.cancel}.get(target)
+    forms.opened = target if form is not None else ""
     if target not in STATUSES:
-        acts.fault = "Choose a status."
+        forms.fault = "Choose a status."
         return None
-    if form is not None and not form.read(visit.form):
+    if form is not None and not form.read(context.form):
         return None
-    request = form.message if form is not None else pb.SetTicketStatusRequest(ticket_id=visit.number("ticket_id"))
-    request.idempotency_key, request.status = visit.act, STATUSES[target]
-    seen = visit.form.get("from_status", "")
+    request = form.message if form is not None else pb.SetTicketStatusRequest(ticket_id=context.number("ticket_id"))
+    request.idempotency_key, request.status = context.form_token, STATUSES[target]
+    seen = context.form.get("from_status", "")
     if seen in STATUSES:
         request.from_status = STATUSES[seen]
     try:
-        await visit.call(STATUS, request)
+        await context.rpcs.call(STATUS, request)
     except Refusal as refusal:
         if form is not None:
             _refused(form, refusal)
         elif refusal.status in (400, 409, 422):
-            acts.fault = refusal.message
+            forms.fault = refusal.message
         else:
             raise
         return None
     words = {COMPLETED: "It is completed.", CANCELLED: "It is cancelled.", "Open": "It is open again."}
-    return visit.redirect(path_of(request.ticket_id), words.get(target, f"It is {target.lower()} now."))
+    return context.redirect(path_of(request.ticket_id), words.get(target, f"It is {target.lower()} now."))
 
 
 def _refused(form: Form, refusal: Refusal) -> None:
@@ -129,22 +129,21 @@ def _refused(form: Form, refusal: Refusal) -> None:
     form.refuse(refusal)
 
 
-async def take(visit: Visit) -> web.StreamResponse:
+async def take(context: PageContext) -> web.StreamResponse:
     """Staff take a ticket for themselves."""
-    assert visit.who is not None
-    ticket_id = visit.number("ticket_id")
-    seen = visit.form.get("from_assignee_id", "")
+    ticket_id = context.number("ticket_id")
+    seen = context.form.get("from_assignee_id", "")
     request = pb.AssignTicketRequest(
-        idempotency_key=visit.act, ticket_id=ticket_id, assignee_id=visit.who.person_id,
+        idempotency_key=context.form_token, ticket_id=ticket_id, assignee_id=context.session.person.person_id,
         from_assignee_id=int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 19 else None,
     )  # fmt: skip
     try:
-        await visit.call(ASSIGN, request)
+        await context.rpcs.call(ASSIGN, request)
     except Refusal as refusal:
         if refusal.status != 422:
             raise
-        return visit.redirect(path_of(ticket_id, "assign"), refusal.message)
-    return visit.redirect(path_of(ticket_id), "It is yours now.")
+        return context.redirect(path_of(ticket_id, "assign"), refusal.message)
+    return context.redirect(path_of(ticket_id), "It is yours now.")
 
 
 # One ticket's assignment
@@ -156,9 +155,9 @@ HANDS = (
 )
 
 
-async def show_assign(visit: Visit) -> web.StreamResponse:
-    details = await _details(visit)
-    return await _assign_page(visit, details.ticket, _assignment(details.ticket))
+async def show_assign(context: PageContext) -> web.StreamResponse:
+    details = await _details(context)
+    return await _assign_page(context, details.ticket, _assignment(details.ticket))
 
 
 def _assignment(ticket: views.TicketSummary) -> Edit:
@@ -170,42 +169,44 @@ def _assignment(ticket: views.TicketSummary) -> Edit:
     return Edit(now, HANDS)
 
 
-async def _assign_page(visit: Visit, ticket: views.TicketSummary, form: Edit, status: int = 200) -> web.StreamResponse:
-    await pickers.fill(visit, form)
-    return visit.render("tickets/assign.html", status, here=HERE, ticket=ticket, form=form, number=number_of(ticket))
+async def _assign_page(
+    context: PageContext, ticket: views.TicketSummary, form: Edit, status: int = 200
+) -> web.StreamResponse:
+    await pickers.fill(context, form)
+    return context.render("tickets/assign.html", status, here=HERE, ticket=ticket, form=form, number=number_of(ticket))
 
 
-async def assign(visit: Visit) -> web.StreamResponse:
-    ticket = (await _details(visit)).ticket
+async def assign(context: PageContext) -> web.StreamResponse:
+    ticket = (await _details(context)).ticket
     form = _assignment(ticket)
-    is_read = form.read(visit.form)
-    for name, _, name_field in _HANDS:
+    is_read = form.read(context.form)
+    for name, _, name_field in _ASSIGNMENT:
         if form.errors.get(name, "").startswith("Meanwhile"):
             now = getattr(ticket, name_field) or ("nobody" if name == "assignee_id" else "no vendor")
             form.errors[name] = f"Meanwhile {now} has it. Send again to replace that."
     if not is_read:
-        return await _assign_page(visit, ticket, form, form.status)
+        return await _assign_page(context, ticket, form, form.status)
     if form.is_done:
-        return visit.redirect(path_of(ticket.ticket_id), form.summary("The assignment is changed."))
-    form.message.idempotency_key = visit.act
-    for name, seen_field, _ in _HANDS:
+        return context.redirect(path_of(ticket.ticket_id), form.summary("The assignment is changed."))
+    form.message.idempotency_key = context.form_token
+    for name, seen_field, _ in _ASSIGNMENT:
         if name in form.changed:
             setattr(form.message, seen_field, _optional(ticket, name) or 0)
     try:
-        await visit.call(ASSIGN, form.message)
+        await context.rpcs.call(ASSIGN, form.message)
     except Refusal as refusal:
         _refused(form, refusal)
-        return await _assign_page(visit, ticket, form, 422)
-    return visit.redirect(path_of(ticket.ticket_id), "The assignment is changed.")
+        return await _assign_page(context, ticket, form, 422)
+    return context.redirect(path_of(ticket.ticket_id), "The assignment is changed.")
 
 
 def _optional(message: Any, name: str) -> Any:
     return getattr(message, name) if message.HasField(name) else None
 
 
-async def _details(visit: Visit) -> views.GetTicketDetailsResponse:
-    request = views.GetTicketDetailsRequest(ticket_id=visit.number("ticket_id"))
-    details: views.GetTicketDetailsResponse = await visit.call(GET, request)
+async def _details(context: PageContext) -> views.GetTicketDetailsResponse:
+    request = views.GetTicketDetailsRequest(ticket_id=context.number("ticket_id"))
+    details: views.GetTicketDetailsResponse = await context.rpcs.call(GET, request)
     return details
 
 
@@ -223,7 +224,7 @@ MORE = (
     Field("room_instance", "Which of several such rooms", more=TEXTS["room"]),
     Field("subcategory", "Narrower kind of work", "In your company's own words.", more=TEXTS["subcategory"]),
     Field("permission_to_enter", "Staff may enter when nobody is at home"),
-    Field("preferred_access_time", "Best time for a visit", "In words.", more=TEXTS["room"]),
+    Field("preferred_access_time", "Best time for a context", "In words.", more=TEXTS["room"]),
 )
 PLACES = (
     Field("unit_id", "Unit", "None for work elsewhere on the property.", kind="picker"),
@@ -231,9 +232,9 @@ PLACES = (
 )
 
 
-async def show_edit(visit: Visit) -> web.StreamResponse:
-    details = await _details(visit)
-    return await _edit_page(visit, details, _correction(details))
+async def show_edit(context: PageContext) -> web.StreamResponse:
+    details = await _details(context)
+    return await _edit_page(context, details, _correction(details))
 
 
 def _correction(details: views.GetTicketDetailsResponse) -> Edit:
@@ -249,32 +250,32 @@ def _correction(details: views.GetTicketDetailsResponse) -> Edit:
 
 
 async def _edit_page(
-    visit: Visit, details: views.GetTicketDetailsResponse, form: Edit, status: int = 200
+    context: PageContext, details: views.GetTicketDetailsResponse, form: Edit, status: int = 200
 ) -> web.StreamResponse:
     ticket = details.ticket
-    await pickers.fill(visit, form, property_id=ticket.property_id)
-    return visit.render(
+    await pickers.fill(context, form, property_id=ticket.property_id)
+    return context.render(
         "tickets/edit.html", status, here=HERE, ticket=ticket, form=form, number=number_of(ticket),
         what_fields=[field.name for field in WHAT], places=[field.name for field in PLACES],
         more=[field.name for field in MORE],
     )  # fmt: skip
 
 
-async def edit(visit: Visit) -> web.StreamResponse:
-    details = await _details(visit)
+async def edit(context: PageContext) -> web.StreamResponse:
+    details = await _details(context)
     form = _correction(details)
-    if not form.read(visit.form):
-        return await _edit_page(visit, details, form, form.status)
+    if not form.read(context.form):
+        return await _edit_page(context, details, form, form.status)
     ticket_id = details.ticket.ticket_id
     if form.is_done:
-        return visit.redirect(path_of(ticket_id), form.summary("The ticket is changed."))
-    form.message.idempotency_key, form.message.version = visit.act, details.document.version
+        return context.redirect(path_of(ticket_id), form.summary("The ticket is changed."))
+    form.message.idempotency_key, form.message.version = context.form_token, details.document.version
     try:
-        await visit.call(UPDATE, form.message)
+        await context.rpcs.call(UPDATE, form.message)
     except Refusal as refusal:
         _refused(form, refusal)
-        return await _edit_page(visit, details, form, 422)
-    return visit.redirect(path_of(ticket_id), "The ticket is changed.")
+        return await _edit_page(context, details, form, 422)
+    return context.redirect(path_of(ticket_id), "The ticket is changed.")
 
 
 # Several tickets
@@ -296,67 +297,69 @@ def _several_form() -> Form:
     return Form(pb.AssignTicketRequest(), (*HANDS, clear))
 
 
-async def _chosen(visit: Visit, texts: Sequence[str]) -> Chosen:
+async def _chosen(context: PageContext, texts: Sequence[str]) -> Chosen:
     ids = list(dict.fromkeys(int(text) for text in texts if text.isascii() and text.isdigit() and 0 < len(text) < 19))
     ids = [ticket_id for ticket_id in ids if ticket_id][:SEVERAL_MAX]
     if not ids:
         return Chosen([], {})
-    response = await visit.call(SEVERAL, views.BatchGetTicketsRequest(ticket_ids=ids))
+    response = await context.rpcs.call(SEVERAL, views.BatchGetTicketsRequest(ticket_ids=ids))
     assignments = {ticket.ticket_id: (ticket.assignee_id, ticket.vendor_id) for ticket in response.tickets}
     return Chosen(response.tickets, assignments)
 
 
-async def show_assign_several(visit: Visit) -> web.StreamResponse:
-    chosen = await _chosen(visit, visit.request.query.getall("ticket", []))
-    return await _several_page(visit, chosen, _several_form(), links.own_path(visit.query.get("back", "")))
+async def show_assign_several(context: PageContext) -> web.StreamResponse:
+    chosen = await _chosen(context, context.request.query.getall("ticket", []))
+    return await _several_page(context, chosen, _several_form(), links.own_path(context.query.get("back", "")))
 
 
-async def _several_page(visit: Visit, chosen: Chosen, form: Form, back: str, status: int = 200) -> web.StreamResponse:
-    await pickers.fill(visit, form)
+async def _several_page(
+    context: PageContext, chosen: Chosen, form: Form, back: str, status: int = 200
+) -> web.StreamResponse:
+    await pickers.fill(context, form)
     back = back if back.startswith(filters.PATH) else filters.PATH
-    return visit.render("tickets/assign_several.html", status, here=HERE, chosen=chosen, form=form, back=back)
+    return context.render("tickets/assign_several.html", status, here=HERE, chosen=chosen, form=form, back=back)
 
 
-async def assign_several(visit: Visit) -> web.StreamResponse:
-    """Assigns each ticket by an act of its own: sent again, it does what is left to do."""
-    back = links.own_path(visit.form.get("back", ""))
-    chosen = await _chosen(visit, visit.form.getall("ticket", []))
+async def assign_several(context: PageContext) -> web.StreamResponse:
+    """Assigns each ticket by an action of its own: sent again, it does what is left to do."""
+    back = links.own_path(context.form.get("back", ""))
+    chosen = await _chosen(context, context.form.getall("ticket", []))
     seen = {}
     for ticket in chosen.tickets:
-        match = _SEEN.fullmatch(visit.form.get(f"seen.{ticket.ticket_id}", ""))
+        match = _SEEN.fullmatch(context.form.get(f"seen.{ticket.ticket_id}", ""))
         seen[ticket.ticket_id] = (int(match[1]), int(match[2])) if match else chosen.seen[ticket.ticket_id]
     chosen.seen = seen
     form = _several_form()
-    if not form.read(visit.form):
-        return await _several_page(visit, chosen, form, back, form.status)
+    if not form.read(context.form):
+        return await _several_page(context, chosen, form, back, form.status)
     if not chosen.tickets:
         form.fault = "Choose at least one ticket."
     elif not form.message.clear and not form.message.assignee_id and not form.message.vendor_id:
         form.fault = "Choose a member of staff or a vendor, or what is taken away."
     if form.fault:
-        return await _several_page(visit, chosen, form, back, 422)
+        return await _several_page(context, chosen, form, back, 422)
     for start in range(0, len(chosen.tickets), AT_ONCE):
         part = chosen.tickets[start : start + AT_ONCE]
-        await together(*(_assign_one(visit, chosen, form, ticket.ticket_id) for ticket in part))
+        await together(*(_assign_one(context, chosen, form, ticket.ticket_id) for ticket in part))
     done = len(chosen.tickets) - len(chosen.errors)
     if not chosen.errors:
-        return visit.redirect(
+        return context.redirect(
             back if back.startswith(filters.PATH) else filters.PATH,
             f"{done:,} tickets are assigned." if done != 1 else "The ticket is assigned.",
         )
     form.fault = f"{done:,} of {len(chosen.tickets):,} are assigned. The others stand here with the reason."
-    unassigned = await _chosen(visit, [str(ticket_id) for ticket_id in chosen.errors])
+    unassigned = await _chosen(context, [str(ticket_id) for ticket_id in chosen.errors])
     unassigned.errors = chosen.errors
-    return await _several_page(visit, unassigned, form, back, 422)
+    return await _several_page(context, unassigned, form, back, 422)
 
 
-async def _assign_one(visit: Visit, chosen: Chosen, form: Form, ticket_id: int) -> None:
+async def _assign_one(context: PageContext, chosen: Chosen, form: Form, ticket_id: int) -> None:
     request = pb.AssignTicketRequest()
     request.CopyFrom(form.message)
-    request.idempotency_key, request.ticket_id = f"{visit.act}.{ticket_id}", ticket_id
+    request.idempotency_key, request.ticket_id = f"{context.form_token}.{ticket_id}", ticket_id
     request.from_assignee_id, request.from_vendor_id = chosen.seen[ticket_id]
     try:
-        await visit.call(ASSIGN, request)
+        await context.rpcs.call(ASSIGN, request)
     except Refusal as refusal:
         if refusal.status not in (400, 404, 409, 422):
             raise

@@ -1,4 +1,4 @@
-"""The acts on webhook subscriptions, each with the page that asks for it."""
+"""The actions on webhook subscriptions, each with the page that asks for it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from console.areas.webhooks import endpoint, receiver, words
 from console.areas.webhooks.endpoint import COUNT, GET
 from console.areas.webhooks.pages import HERE, PATH
 from console.kit.calls import together
+from console.kit.context import PageContext
 from console.kit.forms import Field, Form
 from console.kit.links import with_query
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
+from console.kit.sending import needs_confirmation
 from console.kit.times import count
-from console.kit.visit import Visit, needs_confirmation
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
 ADD = "webhooks.AdministrationService/AddSubscription"
@@ -40,9 +41,9 @@ REASON_MAX = {"maxlength": "500"}
 LAST_SECOND = 253402300799  # of the year 9999
 
 
-async def _subscription(visit: Visit) -> pb.GetSubscriptionResponse:
-    response: pb.GetSubscriptionResponse = await visit.call(
-        GET, pb.GetSubscriptionRequest(sub_id=visit.number("sub_id"))
+async def _subscription(context: PageContext) -> pb.GetSubscriptionResponse:
+    response: pb.GetSubscriptionResponse = await context.rpcs.call(
+        GET, pb.GetSubscriptionRequest(sub_id=context.number("sub_id"))
     )
     return response
 
@@ -70,32 +71,32 @@ def _fields() -> Sequence[Field]:
     )
 
 
-async def show_create(visit: Visit) -> web.StreamResponse:
-    return visit.render("webhooks/create.html", here=HERE, form=Form(pb.AddSubscriptionRequest(), _fields()))
+async def show_create(context: PageContext) -> web.StreamResponse:
+    return context.render("webhooks/create.html", here=HERE, form=Form(pb.AddSubscriptionRequest(), _fields()))
 
 
-async def create(visit: Visit) -> web.StreamResponse:
+async def create(context: PageContext) -> web.StreamResponse:
     """Shows the secret once."""
     form = Form(pb.AddSubscriptionRequest(), _fields())
-    if form.read(visit.form):
-        form.message.idempotency_key = visit.act
+    if form.read(context.form):
+        form.message.idempotency_key = context.form_token
         try:
-            created = await visit.call(ADD, form.message)
+            created = await context.rpcs.call(ADD, form.message)
         except Refusal as refusal:
             if not _is_shown(refusal):
                 raise
             form.refuse(refusal)
         else:
-            return visit.render(
+            return context.render(
                 "webhooks/secret.html", here=HERE, subscription=created.subscription, secret=created.secret,
                 is_new=True, words=words, snippets=receiver.SNIPPETS,
             )  # fmt: skip
-    return visit.render("webhooks/create.html", 422, here=HERE, form=form)
+    return context.render("webhooks/create.html", 422, here=HERE, form=form)
 
 
-async def show_change(visit: Visit) -> web.StreamResponse:
-    subscription = (await _subscription(visit)).subscription
-    return visit.render(
+async def show_change(context: PageContext) -> web.StreamResponse:
+    subscription = (await _subscription(context)).subscription
+    return context.render(
         "webhooks/change.html", here=HERE, subscription=subscription, form=_change_form(subscription), words=words
     )
 
@@ -107,40 +108,40 @@ def _change_form(subscription: pb.SubscriptionDetails) -> Form:
     return Form(request, _fields())
 
 
-async def change(visit: Visit) -> web.StreamResponse:
-    subscription = (await _subscription(visit)).subscription
+async def change(context: PageContext) -> web.StreamResponse:
+    subscription = (await _subscription(context)).subscription
     form = _change_form(subscription)
-    if form.read(visit.form):
+    if form.read(context.form):
         request = form.message
-        request.idempotency_key = visit.act
+        request.idempotency_key = context.form_token
         if (
             request.destination_url == subscription.destination_url
         ):  # a name that does not resolve now is no reason to refuse
             request.ClearField("destination_url")
         try:
-            await visit.call(CHANGE, request)
+            await context.rpcs.call(CHANGE, request)
         except Refusal as refusal:
             if not _is_shown(refusal):
                 raise
             form.refuse(refusal)
         else:
-            return visit.redirect(_path(subscription.sub_id), "The endpoint is changed.")
-    return visit.render("webhooks/change.html", 422, here=HERE, subscription=subscription, form=form, words=words)
+            return context.redirect(_path(subscription.sub_id), "The endpoint is changed.")
+    return context.render("webhooks/change.html", 422, here=HERE, subscription=subscription, form=form, words=words)
 
 
 # Delete
 
 
-async def show_delete(visit: Visit) -> web.StreamResponse:
-    return await _delete(visit)
+async def show_delete(context: PageContext) -> web.StreamResponse:
+    return await _delete(context)
 
 
-async def _delete(visit: Visit, status: int = 200, error: str = "") -> web.Response:
-    sub_id = visit.number("sub_id")
+async def _delete(context: PageContext, status: int = 200, error: str = "") -> web.Response:
+    sub_id = context.number("sub_id")
     response, counted = await together(
-        _subscription(visit), visit.panel(COUNT, pb.CountDeliveriesRequest(sub_id=sub_id))
+        _subscription(context), context.rpcs.panel(COUNT, pb.CountDeliveriesRequest(sub_id=sub_id))
     )
-    return visit.render(
+    return context.render(
         "webhooks/delete.html",
         status,
         here=HERE,
@@ -151,16 +152,18 @@ async def _delete(visit: Visit, status: int = 200, error: str = "") -> web.Respo
     )
 
 
-async def delete(visit: Visit) -> web.StreamResponse:
+async def delete(context: PageContext) -> web.StreamResponse:
     """Wants the host typed."""
-    subscription = (await _subscription(visit)).subscription
+    subscription = (await _subscription(context)).subscription
     host = words.host_of(subscription.destination_url)
-    if visit.form.get("host", "").strip().lower() != host.lower():
-        return await _delete(visit, 422, "Type the host as it stands here, to delete the endpoint.")
-    done = await visit.call(REMOVE, pb.RemoveSubscriptionRequest(sub_id=subscription.sub_id, idempotency_key=visit.act))
+    if context.form.get("host", "").strip().lower() != host.lower():
+        return await _delete(context, 422, "Type the host as it stands here, to delete the endpoint.")
+    done = await context.rpcs.call(
+        REMOVE, pb.RemoveSubscriptionRequest(sub_id=subscription.sub_id, idempotency_key=context.form_token)
+    )
     went = count(done.deliveries, "delivery")
     lost = f", {done.undelivered:,} of which had not arrived" if done.undelivered else ""
-    return visit.redirect(PATH, f"The endpoint {host} is deleted, with {went}{lost}.")
+    return context.redirect(PATH, f"The endpoint {host} is deleted, with {went}{lost}.")
 
 
 # Pause and resume
@@ -174,63 +177,67 @@ def _pause_form(sub_id: int, reason: str = "") -> Form:
     return Form(request, [Field("reason", "Reason", hint, kind="area", more=REASON_MAX)])
 
 
-async def show_pause(visit: Visit) -> web.StreamResponse:
-    subscription = (await _subscription(visit)).subscription
-    return visit.render(
+async def show_pause(context: PageContext) -> web.StreamResponse:
+    subscription = (await _subscription(context)).subscription
+    return context.render(
         "webhooks/pause.html", here=HERE, subscription=subscription, form=_pause_form(subscription.sub_id), words=words
     )
 
 
-async def pause(visit: Visit) -> web.StreamResponse:
-    sub_id = visit.number("sub_id")
+async def pause(context: PageContext) -> web.StreamResponse:
+    sub_id = context.number("sub_id")
     form = _pause_form(sub_id)
-    refused = not form.read(visit.form)
+    refused = not form.read(context.form)
     if not refused:
-        form.message.idempotency_key = visit.act
+        form.message.idempotency_key = context.form_token
         try:
-            await visit.call(PAUSE, form.message)
+            await context.rpcs.call(PAUSE, form.message)
         except Refusal as refusal:
             if not _is_shown(refusal):
                 raise
             form.refuse(refusal)
             refused = True
     if refused:
-        subscription = (await _subscription(visit)).subscription
-        return visit.render("webhooks/pause.html", 422, here=HERE, subscription=subscription, form=form, words=words)
-    goes_on = visit.form.get("then") == "rotate"
+        subscription = (await _subscription(context)).subscription
+        return context.render("webhooks/pause.html", 422, here=HERE, subscription=subscription, form=form, words=words)
+    goes_on = context.form.get("then") == "rotate"
     message = "The endpoint is paused. Deliveries wait until you resume it."
-    return visit.redirect(_path(sub_id, "/rotate" if goes_on else ""), message)
+    return context.redirect(_path(sub_id, "/rotate" if goes_on else ""), message)
 
 
-async def resume(visit: Visit) -> web.StreamResponse:
-    sub_id = visit.number("sub_id")
-    await visit.call(RESUME, pb.ResumeSubscriptionRequest(sub_id=sub_id, idempotency_key=visit.act))
-    return visit.redirect(_path(sub_id), "The endpoint is resumed. What is due goes with the next sweep.")
+async def resume(context: PageContext) -> web.StreamResponse:
+    sub_id = context.number("sub_id")
+    await context.rpcs.call(RESUME, pb.ResumeSubscriptionRequest(sub_id=sub_id, idempotency_key=context.form_token))
+    return context.redirect(_path(sub_id), "The endpoint is resumed. What is due goes with the next sweep.")
 
 
 # The secret
 
 
-async def show_rotate(visit: Visit) -> web.StreamResponse:
-    return await _rotate(visit)
+async def show_rotate(context: PageContext) -> web.StreamResponse:
+    return await _rotate(context)
 
 
-async def _rotate(visit: Visit, status: int = 200, error: str = "") -> web.Response:
-    subscription = (await _subscription(visit)).subscription
-    return visit.render("webhooks/rotate.html", status, here=HERE, subscription=subscription, error=error, words=words)
+async def _rotate(context: PageContext, status: int = 200, error: str = "") -> web.Response:
+    subscription = (await _subscription(context)).subscription
+    return context.render(
+        "webhooks/rotate.html", status, here=HERE, subscription=subscription, error=error, words=words
+    )
 
 
-async def rotate(visit: Visit) -> web.StreamResponse:
+async def rotate(context: PageContext) -> web.StreamResponse:
     """Shows the new secret once."""
-    sub_id = visit.number("sub_id")
+    sub_id = context.number("sub_id")
     try:
-        done = await visit.call(ROTATE, pb.RotateSecretRequest(sub_id=sub_id, idempotency_key=visit.act))
+        done = await context.rpcs.call(
+            ROTATE, pb.RotateSecretRequest(sub_id=sub_id, idempotency_key=context.form_token)
+        )
     except Refusal as refusal:
         if not _is_shown(refusal):
             raise
-        return await _rotate(visit, refusal.status, refusal.message)
-    subscription = (await _subscription(visit)).subscription
-    return visit.render(
+        return await _rotate(context, refusal.status, refusal.message)
+    subscription = (await _subscription(context)).subscription
+    return context.render(
         "webhooks/secret.html", here=HERE, subscription=subscription, secret=done.secret, is_new=False, words=words,
         snippets=receiver.SNIPPETS,
     )  # fmt: skip
@@ -239,62 +246,64 @@ async def rotate(visit: Visit) -> web.StreamResponse:
 # Test and check
 
 
-async def test(visit: Visit) -> web.StreamResponse:
+async def test(context: PageContext) -> web.StreamResponse:
     """Shows how it ended on the endpoint's page."""
-    request = pb.SendTestRequest(sub_id=visit.number("sub_id"), idempotency_key=visit.act)
+    request = pb.SendTestRequest(sub_id=context.number("sub_id"), idempotency_key=context.form_token)
     try:
-        done = await visit.call(TEST, request, deadline_seconds=TEST_SECONDS)
+        done = await context.rpcs.call(TEST, request, deadline_seconds=TEST_SECONDS)
     except Refusal as refusal:
         if not _is_shown(refusal):
             raise
-        return await endpoint.page(visit, refusal.status, error=refusal.message)
-    return await endpoint.page(visit, tested=done.delivery)
+        return await endpoint.page(context, refusal.status, error=refusal.message)
+    return await endpoint.page(context, tested=done.delivery)
 
 
-async def show_check(visit: Visit) -> web.StreamResponse:
-    return await _check(visit)
+async def show_check(context: PageContext) -> web.StreamResponse:
+    return await _check(context)
 
 
-async def _check(visit: Visit, status: int = 200, **more: Any) -> web.Response:
-    subscription = (await _subscription(visit)).subscription
+async def _check(context: PageContext, status: int = 200, **more: Any) -> web.Response:
+    subscription = (await _subscription(context)).subscription
     values = {"signature": "", "body": "", "errors": {}, "verdict": None, "was_cut": False, "event_id": ""} | more
-    return visit.render("webhooks/signature.html", status, here=HERE, subscription=subscription, words=words, **values)
+    return context.render(
+        "webhooks/signature.html", status, here=HERE, subscription=subscription, words=words, **values
+    )
 
 
-async def check(visit: Visit) -> web.StreamResponse:
+async def check(context: PageContext) -> web.StreamResponse:
     """Nothing of it is stored: what was sent goes back into the form alone."""
-    signature, sent = visit.form.get("signature", "").strip(), visit.form.get("body", "")
+    signature, sent = context.form.get("signature", "").strip(), context.form.get("body", "")
     # Browsers send the line breaks of a form as CR LF, and people copy one more at the end.
     text = sent.replace("\r\n", "\n")
     body = text.rstrip("\n")
     more: dict[str, Any] = {"signature": signature, "body": text}
     if not signature:
-        return await _check(visit, 422, **more, errors={"signature": "The header is missing."})
-    request = pb.CheckSignatureRequest(sub_id=visit.number("sub_id"), signature=signature, body=body.encode())
+        return await _check(context, 422, **more, errors={"signature": "The header is missing."})
+    request = pb.CheckSignatureRequest(sub_id=context.number("sub_id"), signature=signature, body=body.encode())
     try:
-        answer = await visit.call(CHECK, request)
+        answer = await context.rpcs.call(CHECK, request)
     except Refusal as refusal:
         if not _is_shown(refusal):
             raise
-        return await _check(visit, 422, **more, errors={refusal.field or "body": refusal.message})
+        return await _check(context, 422, **more, errors={refusal.field or "body": refusal.message})
     return await _check(
-        visit, **more, verdict=words.verdict(answer), was_cut=len(body) < len(text), event_id=answer.event_id
+        context, **more, verdict=words.verdict(answer), was_cut=len(body) < len(text), event_id=answer.event_id
     )
 
 
 # Retry of what is parked
 
 
-def _period(visit: Visit, values: Any) -> tuple[pb.CountDeliveriesRequest, dict[str, str], dict[str, str]]:
+def _period(context: PageContext, values: Any) -> tuple[pb.CountDeliveriesRequest, dict[str, str], dict[str, str]]:
     """The parked deliveries that the fields `from`, `to` and `event` name, the fields, and their errors."""
-    request = pb.CountDeliveriesRequest(sub_id=visit.number("sub_id"), state=pb.DELIVERY_STATE_PARKED)
+    request = pb.CountDeliveriesRequest(sub_id=context.number("sub_id"), state=pb.DELIVERY_STATE_PARKED)
     chosen = {name: str(values.get(name, "")).strip()[:40] for name in ("from", "to", "event")}
     errors = {}
     for name, stamp, days in (("from", request.since, 0), ("to", request.until, 1)):
         if chosen[name]:
             try:
                 date = datetime.date.fromisoformat(chosen[name]) + datetime.timedelta(days=days)
-                stamp.FromDatetime(datetime.datetime.combine(date, datetime.time(), visit.wall.zone))
+                stamp.FromDatetime(datetime.datetime.combine(date, datetime.time(), context.wall.zone))
             except (ValueError, OverflowError):
                 errors[name] = "A day is like 2026-11-22."
     if chosen["event"] in dict(words.EVENTS):
@@ -304,24 +313,24 @@ def _period(visit: Visit, values: Any) -> tuple[pb.CountDeliveriesRequest, dict[
     return request, chosen, errors
 
 
-async def show_retry(visit: Visit) -> web.StreamResponse:
-    return await _retry(visit)
+async def show_retry(context: PageContext) -> web.StreamResponse:
+    return await _retry(context)
 
 
-async def _retry(visit: Visit, status: int = 200, error: str = "") -> web.Response:
-    request, chosen, errors = _period(visit, visit.form if visit.form else visit.query)
-    since = _instant(visit.query.get("retried", ""))
+async def _retry(context: PageContext, status: int = 200, error: str = "") -> web.Response:
+    request, chosen, errors = _period(context, context.form if context.form else context.query)
+    since = _instant(context.query.get("retried", ""))
     progress = pb.GetRetryProgressRequest(sub_id=request.sub_id, since=since)
-    work = [_subscription(visit), visit.panel(COUNT, request)]
-    response, counted, *optional = await together(*work, *([visit.panel(PROGRESS, progress)] if since else []))
+    work = [_subscription(context), context.rpcs.panel(COUNT, request)]
+    response, counted, *optional = await together(*work, *([context.rpcs.panel(PROGRESS, progress)] if since else []))
     subscription = response.subscription
-    names = await names_of(visit, [subscription.paused_by])
+    names = await names_of(context.rpcs, [subscription.paused_by])
     here = _path(subscription.sub_id, "/retry")
-    return visit.render(
+    return context.render(
         "webhooks/retry.html", status, here=HERE, subscription=subscription, words=words, chosen=chosen, errors=errors,
         error=error, counted=counted, since=since, progress=optional[0] if optional else None,
         next_sweep_at=response.next_sweep_at, path=here,
-        again=with_query(here, {**chosen, "retried": visit.query.get("retried", "")}), names=names,
+        again=with_query(here, {**chosen, "retried": context.query.get("retried", "")}), names=names,
     )  # fmt: skip
 
 
@@ -332,21 +341,21 @@ def _instant(text: str) -> Timestamp | None:
     return Timestamp(seconds=int(text))
 
 
-async def retry(visit: Visit) -> web.StreamResponse:
-    counted, chosen, errors = _period(visit, visit.form)
+async def retry(context: PageContext) -> web.StreamResponse:
+    counted, chosen, errors = _period(context, context.form)
     if errors:
-        return await _retry(visit, 422)
-    request = pb.RetryParkedRequest(sub_id=counted.sub_id, idempotency_key=visit.act, event=counted.event)
+        return await _retry(context, 422)
+    request = pb.RetryParkedRequest(sub_id=counted.sub_id, idempotency_key=context.form_token, event=counted.event)
     if counted.HasField("since"):
         request.since.CopyFrom(counted.since)
     if counted.HasField("until"):
         request.until.CopyFrom(counted.until)
     try:
-        done = await visit.call(RETRY, request, deadline_seconds=RETRY_SECONDS)
+        done = await context.rpcs.call(RETRY, request, deadline_seconds=RETRY_SECONDS)
     except Refusal as refusal:
         if not _is_shown(refusal):
             raise
-        return await _retry(visit, refusal.status, refusal.message)
+        return await _retry(context, refusal.status, refusal.message)
     # The second click of a double click may have found nothing left: the progress is that of the first.
     retried = {**chosen, "retried": done.retried_at.seconds}
-    return visit.redirect(with_query(_path(counted.sub_id, "/retry"), retried))
+    return context.redirect(with_query(_path(counted.sub_id, "/retry"), retried))

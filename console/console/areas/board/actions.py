@@ -1,0 +1,205 @@
+"""What people do on the turn board: they move a unit, set its ready date, add, change and end tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.areas.board import cards, residencies, rows
+from console.areas.board.pages import HERE, PATH, TASK, UNIT, render, today
+from console.areas.board.plans import DATE, TASK_MAX, Plan, plan_of
+from console.kit import links
+from console.kit.context import PageContext
+from console.kit.forms import Edit, Field, Form
+from console.kit.sending import send
+from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
+
+MOVE = "occupancy.TurnBoardService/SetUnitStatus"
+SCHEDULE = "occupancy.TurnBoardService/ScheduleTurn"
+ADD_TASK = "occupancy.TurnTasksService/AddTask"
+UPDATE_TASK = "occupancy.TurnTasksService/UpdateTask"
+COMPLETE_TASK = "occupancy.TurnTasksService/CompleteTask"
+CANCEL_TASK = "occupancy.TurnTasksService/CancelTask"
+PLANS = (UNIT, MOVE, SCHEDULE, ADD_TASK, COMPLETE_TASK)
+
+
+def next_path(context: PageContext, default: str) -> str:
+    """Where an action leads: the page that its form was on."""
+    text = context.form.get("next") or context.query.get("next") or ""
+    path = links.own_path(text)
+    return path if text and path != "/" else default
+
+
+async def show_card(context: PageContext) -> web.StreamResponse:
+    response = await context.rpcs.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=context.number("unit_id")))
+    return _card(context, response, plan_of(response.unit))
+
+
+def _card(context: PageContext, response: Any, plan: Plan, status: int = 200) -> web.Response:
+    days = today(context)
+    return render(
+        context, "card", status, here=HERE, response=response, unit=response.unit, plan=plan,
+        card=cards.card_of(response.unit, days, context.wall.zone), next=next_path(context, PATH),
+        row=rows.row_of(response), lets=rows.can_be_let(response), party_name=residencies.party_name,
+    )  # fmt: skip
+
+
+async def save_card(context: PageContext) -> web.StreamResponse:
+    """Does each thing that the form asks for, one after the other.
+
+    Each has a key of its own, made of the form's, so that the form sent twice does each once. What is refused stands
+    beside its field; the rest is done.
+    """
+    unit_id = context.number("unit_id")
+    request = turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)
+    response = await context.rpcs.call(UNIT, request)
+    plan = plan_of(response.unit)
+    read = [form.read(context.form) for form in plan.forms]
+    turn_id = int(context.form.get("turn_id", "")) if _is_id(context.form.get("turn_id", "")) else 0
+    for task_id in dict.fromkeys(filter(_is_id, context.form.getall("done", []))):
+        await _complete(context, plan, int(task_id))
+    if read[2]:
+        await _add_task(context, plan, turn_id)
+    if read[1]:
+        await _schedule(context, plan, turn_id)
+    if read[0]:
+        await _move(context, plan, unit_id)
+    if plan.has_errors:
+        fresh = await context.rpcs.call(UNIT, request) if plan.done else response
+        return _card(context, fresh, plan, 422)
+    name = response.unit.name
+    message = f"{name}: {', '.join(plan.done)}." if plan.done else f"{name} stays as it is."
+    return context.redirect(next_path(context, f"/board/units/{unit_id}"), message)
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < len(text) < 19 and int(text) > 0
+
+
+async def _complete(context: PageContext, plan: Plan, task_id: int) -> None:
+    request = turn_tasks_pb2.CompleteTaskRequest(idempotency_key=f"{context.form_token}.{task_id}", task_id=task_id)
+    try:
+        task = (await context.rpcs.call(COMPLETE_TASK, request)).task
+    except Refusal as refusal:
+        plan.fault = refusal.message
+    else:
+        plan.done.append(f"task “{task.task_type}” is completed")
+
+
+async def _add_task(context: PageContext, plan: Plan, turn_id: int) -> None:
+    form = plan.task
+    if not (form.values["task_type"] or form.values["scheduled_date"]):
+        return
+    if not form.values["task_type"]:
+        form.errors["task_type"] = "Say what is to be done on that day."
+        return
+    form.message.turn_id = turn_id
+    if await send(context, ADD_TASK, form, "t"):
+        plan.done.append(f"task “{form.message.task_type}” is added")
+        form.values |= {"task_type": "", "scheduled_date": ""}
+
+
+async def _schedule(context: PageContext, plan: Plan, turn_id: int) -> None:
+    form, seen = plan.schedule, context.form.get("seen_ready_on", "")
+    if not turn_id or form.values["projected_ready_on"] == seen:
+        return
+    form.message.turn_id = turn_id
+    form.message.expected_ready_on = seen
+    if not form.values["projected_ready_on"]:
+        form.message.clear.append("projected_ready_on")
+    if await send(context, SCHEDULE, form, "d"):
+        ready_on = cards.date_of(form.values["projected_ready_on"])
+        plan.done.append(f"ready on {today(context).words(ready_on)}" if ready_on else "the ready date is cleared")
+
+
+async def _move(context: PageContext, plan: Plan, unit_id: int) -> None:
+    form, seen = plan.move, context.form.get("seen_status", "")
+    if form.values["unit_status"] in ("", seen):
+        return
+    form.message.unit_id = unit_id
+    form.message.expected_unit_status = seen
+    if await send(context, MOVE, form, "s"):
+        plan.done.append(f"it is {form.message.unit_status} now")
+
+
+def _change_form(task: turn_tasks_pb2.TurnTask) -> Edit:
+    message = turn_tasks_pb2.UpdateTaskRequest(
+        task_id=task.task_id, task_type=task.task_type, scheduled_date=task.scheduled_date or None
+    )
+    return Edit(
+        message,
+        [
+            Field("task_type", "Task", required=True, more=TASK_MAX),
+            Field("scheduled_date", "Scheduled on", "Empty: no date. A task that is open the morning after is late.",
+                  kind=DATE),
+        ],
+    )  # fmt: skip
+
+
+async def _task_of(context: PageContext) -> turn_tasks_pb2.PlacedTask:
+    request = turn_tasks_pb2.GetTaskRequest(task_id=context.number("task_id"))
+    task: turn_tasks_pb2.PlacedTask = (await context.rpcs.call(TASK, request)).task
+    return task
+
+
+async def show_change(context: PageContext) -> web.StreamResponse:
+    placed = await _task_of(context)
+    form = _change_form(placed.task)
+    if placed.task.status != "Open":
+        form.fault = f"The task is {placed.task.status.lower()}; only an open one can change."
+    return _change(context, placed, form)
+
+
+def _change(context: PageContext, placed: turn_tasks_pb2.PlacedTask, form: Form, status: int = 200) -> web.Response:
+    return render(
+        context,
+        "change_task",
+        status,
+        here=HERE,
+        placed=placed,
+        task=placed.task,
+        form=form,
+        next=next_path(context, ""),
+    )
+
+
+async def change_task(context: PageContext) -> web.StreamResponse:
+    placed = await _task_of(context)
+    form, path = _change_form(placed.task), f"/turn-tasks/{placed.task.task_id}"
+    if form.read(context.form):
+        form.message.idempotency_key = context.form_token
+        try:
+            if form.changed:
+                await context.rpcs.call(UPDATE_TASK, form.message)
+            return context.redirect(next_path(context, path), f"Task “{form.values['task_type']}” is changed.")
+        except Refusal as refusal:
+            if refusal.status == web.HTTPNotFound.status_code:
+                raise
+            form.refuse(refusal)
+    return _change(context, placed, form, 422)
+
+
+async def complete_task(context: PageContext) -> web.StreamResponse:
+    request = turn_tasks_pb2.CompleteTaskRequest(idempotency_key=context.form_token, task_id=context.number("task_id"))
+    return await _end(context, COMPLETE_TASK, request, "completed")
+
+
+async def cancel_task(context: PageContext) -> web.StreamResponse:
+    request = turn_tasks_pb2.CancelTaskRequest(idempotency_key=context.form_token, task_id=context.number("task_id"))
+    return await _end(context, CANCEL_TASK, request, "cancelled")
+
+
+async def _end(context: PageContext, rpc: str, request: Any, word: str) -> web.StreamResponse:
+    """Ends a task. A refusal says how it has ended meanwhile: on its page."""
+    try:
+        task = (await context.rpcs.call(rpc, request)).task
+    except Refusal as refusal:
+        if refusal.status == web.HTTPNotFound.status_code:
+            raise
+        placed = await _task_of(context)
+        return render(
+            context, "task", 422, here=HERE, placed=placed, task=placed.task, others=(), error=refusal.message
+        )
+    return context.redirect(next_path(context, f"/turn-tasks/{request.task_id}"), f"Task “{task.task_type}” is {word}.")

@@ -1,0 +1,180 @@
+"""The page context: what a page's function is called with, for one request of one person to one page."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import jinja2
+from aiohttp import web
+from markupsafe import Markup
+from multidict import MultiDict, MultiDictProxy
+
+from console.files import Files
+from console.kit import calls, flash, form_tokens, links, live
+from console.kit.browser_session import BrowserSession
+from console.kit.live_regions import LiveRegions
+from console.kit.navigation import Navigation
+from console.kit.rpcs import PageRpcs
+from console.kit.sessions import Sessions
+from console.kit.statics import Statics
+from console.kit.times import Wall
+from console.kit.uploads import Uploads
+
+COOKIE_YEAR = 365 * 86400
+THEME_COOKIE = "__Host-makeready-theme"
+THEMES = ("auto", "light", "dark")
+
+Render = Callable[["PageContext"], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One line of pages.py.
+
+    kinds: who may open it; rpcs: all that it may call, as `webhooks.DeliveriesService/ListDeliveries`; menu: its group
+    and its word in the menu, with an icon; empty: it stands in none. due: it opens although a second factor is due.
+    panel: the name of a part of other pages, "Tickets", that they show by `panels.include`; empty: it is a whole page.
+    uploads: its form brings files, which the page reads from `context.uploads`, and has so many bytes at most.
+    """
+
+    method: str
+    path: str
+    run: Render
+    kinds: frozenset[str]
+    rpcs: tuple[str, ...] = ()
+    menu: tuple[str, str, str] | None = None
+    due: bool = False
+    panel: str = ""
+    uploads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What all pages share."""
+
+    url: str
+    api_url: str
+    sessions: Sessions
+    calls: calls.Calls
+    templates: jinja2.Environment
+    statics: Statics
+    pages: Sequence[Page]
+    now: Callable[[], datetime.datetime]
+    live: live.Live
+    files: Files
+
+
+@dataclass
+class PageContext:
+    """The request, what came with it, and what answers it. `page` is None for an address that no page has."""
+
+    request: web.Request
+    site: Site
+    page: Page | None
+    request_id: str
+    session: BrowserSession
+    form: MultiDictProxy[str] = field(default_factory=lambda: MultiDictProxy(MultiDict()))
+    uploads: Uploads = field(default_factory=Uploads)
+    cookies: dict[str, tuple[str, int | None]] = field(default_factory=dict)
+    """To set with the response: the value, "" to delete it, and its age in seconds, None until the browser closes."""
+    panel_query: Mapping[str, str] | None = None
+    """The query of a panel that another page includes; None for the page that the browser asked for."""
+    live_regions: LiveRegions = field(default_factory=LiveRegions)
+
+    # The request
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.request.query if self.panel_query is None else self.panel_query
+
+    @property
+    def address(self) -> str:
+        """The path of this page or panel with its query."""
+        if self.panel_query is None or self.page is None:
+            return self.request.rel_url.raw_path_qs
+        return links.with_query(self.page.path, self.panel_query)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the answer becomes a part of a page: another page includes this panel, or htmx fetches it anew."""
+        return self.panel_query is not None or self.request.headers.get("HX-Request-Type") == "partial"
+
+    def number(self, name: str) -> int:
+        """A number in the path. Raises HTTPNotFound for one that no record can have."""
+        value = int(self.request.match_info[name])
+        if not 0 < value < 2**63:
+            raise web.HTTPNotFound
+        return value
+
+    @property
+    def form_token(self) -> str:
+        """The token of the form that was sent, which is the idempotency key of its action."""
+        return str(self.form[form_tokens.FIELD])
+
+    @property
+    def theme(self) -> str:
+        """How the person wants pages: one of THEMES."""
+        theme = self.request.cookies.get(THEME_COOKIE, "")
+        return theme if theme in THEMES else "auto"
+
+    # What the page is made of
+
+    @functools.cached_property
+    def wall(self) -> Wall:
+        """The company's wall clock now."""
+        return Wall(self.session.who.timezone if self.session.who else "UTC", self.site.now())
+
+    @property
+    def rpcs(self) -> PageRpcs:
+        if self.page is None:
+            return PageRpcs(self.site.calls, self.session, (), calls.CALL_SECONDS)
+        usual = calls.CALL_SECONDS if self.page.method == "GET" else calls.ACTION_SECONDS
+        seconds = calls.PANEL_SECONDS if self.page.panel else usual
+        return PageRpcs(self.site.calls, self.session, self.page.rpcs, seconds)
+
+    @property
+    def navigation(self) -> Navigation:
+        return Navigation(self.site.pages, self.session.kind)
+
+    def new_form_token(self, path: str) -> str:
+        """The value of the hidden field of a form that is sent to this path."""
+        return form_tokens.new_token(self.session.secret, path.partition("?")[0])
+
+    def live_region(self, region: str, *topics: str) -> Markup:
+        """The attributes of an element that fetches itself anew when a record changes. What a person types in it, and
+        the focus, stay: `<section {{ context.live_region("ticket", "ticket-41", "turn") }}>`.
+
+        region: its id, once in a page. topics: `KIND-ID` for a record, `KIND` for all of a kind; the kinds are those of
+        the audit log. A page that answers a form is not live: it has no address.
+        """
+        assert self.page is not None
+        if self.page.method != "GET":
+            return Markup('id="{}"').format(region)
+        self.site.live.look(self.session.person.company_id)
+        return self.live_regions.attributes(region, topics, self.address, is_panel=bool(self.page.panel))
+
+    # The answer
+
+    def render(self, template: str, status: int = 200, **values: object) -> web.Response:
+        """A page: `template` is `AREA/NAME.html`, from the folder `templates` of the area."""
+        text = self.site.templates.get_template(template).render(
+            context=self, who=self.session.who, wall=self.wall, flash=self._flash(), site=self.site, status=status,
+            **values,
+        )  # fmt: skip
+        return web.Response(text=text, content_type="text/html", status=status)
+
+    def redirect(self, path: str, message: str = "") -> web.Response:
+        """To another page after an action (303). message: one sentence that the next page shows once."""
+        if message:
+            self.cookies[flash.COOKIE] = flash.sealed(message, self.session.secret), flash.SECONDS
+        return web.Response(status=303, headers={"Location": path})
+
+    def _flash(self) -> str:
+        """The message that the page before left for this one."""
+        if flash.COOKIE not in self.request.cookies:
+            return ""
+        self.cookies.setdefault(flash.COOKIE, ("", 0))
+        return flash.unsealed(self.request.cookies[flash.COOKIE], self.session.secret)

@@ -1,0 +1,81 @@
+"""Where a person may go: the menu, the shortcuts of a phone, the pages of records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from console.kit import links
+from console.kit.browser_session import STAFF
+
+# The words of the menu in their order. An area's pages stand together in pages.py, and may be of several groups.
+MENU = (
+    "Home",
+    *("Tickets", "Turn board", "Inspections", "Upkeep", "Notices"),
+    *("Properties", "Units", "Assets", "Meters", "Vendors", "Staff"),
+    *("API keys", "Webhooks", "Events", "Imports"),
+    *("Settings", "Administrators", "Audit log"),
+)
+SHORTCUTS = ("/", "/tickets", "/board")
+# Where a shortcut leads a member of staff to their own part: its words and its path.
+STAFF_SHORTCUTS = {"/tickets": ("My work", "/tickets?view=mine")}
+
+
+class Line(Protocol):
+    """What a line of pages.py says of who may go there. menu: its group, its word and its icon."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def kinds(self) -> Collection[str]: ...
+    @property
+    def menu(self) -> tuple[str, str, str] | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of the menu."""
+
+    path: str
+    group: str
+    words: str
+    icon: str
+
+
+@dataclass(frozen=True, slots=True)
+class Navigation:
+    """Where a person of this kind may go."""
+
+    lines: Sequence[Line]
+    kind: str
+
+    @property
+    def menu(self) -> Mapping[str, Sequence[Entry]]:
+        """The entries by group, in the order of MENU."""
+        groups: dict[str, list[Entry]] = {}
+        entries = [Entry(line.path, *line.menu) for line in self.lines if line.menu and self.kind in line.kinds]
+        for entry in sorted(entries, key=lambda entry: MENU.index(entry.words)):
+            groups.setdefault(entry.group, []).append(entry)
+        return groups
+
+    @property
+    def shortcuts(self) -> Sequence[tuple[Entry, str, str]]:
+        """The entries at the bottom of a phone, besides the search, each with its words and its path."""
+        entries = [entry for group in self.menu.values() for entry in group]
+        chosen = [entry for entry in entries if entry.path in SHORTCUTS] or entries[:1]
+        of_staff = STAFF_SHORTCUTS if self.kind == STAFF else {}
+        return [(entry, *of_staff.get(entry.path, (entry.words, entry.path))) for entry in chosen]
+
+    def opens(self, path: str) -> bool:
+        """Whether the person may open the page with this path, as pages.py spells it: a link elsewhere asks first."""
+        return path in self._paths()
+
+    def path_of(self, kind: str, record_id: int) -> str:
+        """The path of a record's page that the person may open; empty if there is none."""
+        return links.of_record(kind, record_id, self._paths())
+
+    def _paths(self) -> Collection[str]:
+        return {line.path for line in self.lines if line.method == "GET" and self.kind in line.kinds}

@@ -1,0 +1,42 @@
+"""The cookies of sessions: what a sign-in and a sign-out tell the browser."""
+
+from __future__ import annotations
+
+from console.kit.context import PageContext
+from console.kit.serving import REQUEST
+from makeready.identity.v1 import sessions_pb2
+
+SESSION_COOKIE = "__Host-makeready"
+VISITOR_COOKIE = "__Host-makeready-visitor"
+"""Before the sign-in, the secret that its forms are bound to."""
+KNOWN_COOKIE = "__Host-makeready-known"
+"""Who has signed in with this browser before, for the gateway: it then makes them wait for no failures of others."""
+KNOWN_SECONDS, KNOWN_CHARACTERS_MAX = 90 * 86400, 600
+
+
+def client_of(context: PageContext) -> sessions_pb2.Client:
+    """The browser, for the gateway's list of sessions and its delays."""
+    mark = context.request.cookies.get(KNOWN_COOKIE, "")
+    return sessions_pb2.Client(
+        address=context.request[REQUEST].address,
+        user_agent=context.request.headers.get("User-Agent", "")[:400],
+        known=mark if len(mark) <= KNOWN_CHARACTERS_MAX and mark.isascii() else "",
+    )
+
+
+def begin(context: PageContext, new: sessions_pb2.NewSession) -> None:
+    """The browser has this session from now on."""
+    context.site.sessions.forget(context.session.text)
+    context.session.text, context.session.who = new.text, new.session
+    age = max(0, int(new.session.ends_at.seconds - context.site.now().timestamp()))
+    context.cookies[SESSION_COOKIE] = new.text, age
+    context.cookies[VISITOR_COOKIE] = "", 0
+    if new.known:
+        context.cookies[KNOWN_COOKIE] = new.known, KNOWN_SECONDS
+
+
+def end(context: PageContext) -> None:
+    """The browser has no session any more."""
+    context.site.sessions.forget(context.session.text)
+    context.session.text, context.session.who = "", None
+    context.cookies[SESSION_COOKIE] = "", 0
