@@ -74,7 +74,6 @@ TO_SPLIT: frozenset[str] = frozenset(
         "cli/makeready_cli/commands/webhooks/subscriptions.py add",
         "importing/importing/mapping_file.py _Loader",
         "importing/importing/run.py Import.__init__",
-        "svc-webhooks/svc_webhooks/dispatch/queries/recording.py _record_attempts",
     }
 )
 SOURCES = {".py", ".html", ".css", ".js", ".ts", ".sql", ".proto", ".mako", ".sh"}

@@ -3,7 +3,6 @@
 import hmac
 import json
 import re
-from typing import Any
 
 from svc_webhooks.dispatch.signature import service_signature
 
@@ -45,7 +44,7 @@ def verdict_of(signature: str, body: bytes, stored: bytes | None, secret: str, n
     return RESERIALIZED if _json(body) == _json(stored) else OTHER_BODY
 
 
-def _json(body: bytes) -> Any:
+def _json(body: bytes) -> object:
     """None if it is no JSON."""
     try:
         return json.loads(body)

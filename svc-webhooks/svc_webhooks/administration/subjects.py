@@ -32,12 +32,12 @@ def _name(event: str, data: dict[str, Any]) -> str:
     return _text(data.get("subject") or data.get("name"))
 
 
-def _numbered(number: Any, title: Any) -> str:
+def _numbered(number: object, title: object) -> str:
     """ "#28 No hot water"; the title alone of a record that has no number."""
     return f"#{number} {_text(title)}".strip() if isinstance(number, int) else _text(title)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A text, or the name of an object that has one."""
     if isinstance(value, dict):
         value = value.get("name")

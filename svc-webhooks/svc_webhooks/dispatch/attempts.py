@@ -14,6 +14,7 @@ from chassis.db.database import Database, DatabaseUnavailable
 from chassis.runtime.failpoints import failpoint
 from svc_webhooks.dispatch.hosts import Admission
 from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.queries.recording import Attempt
 from svc_webhooks.dispatch.recorder import GATHER_SECONDS, Recorder
 from svc_webhooks.dispatch.sender import Claimed, Sender
 from svc_webhooks.http_client.client import DEADLINE_SECONDS
@@ -71,7 +72,7 @@ class Attempts:
         actor: str = "",
         *,
         since: datetime.datetime | None = None,
-    ) -> rules.Attempt | None:
+    ) -> Attempt | None:
         """Sends and records a claimed delivery. None if it was not sent, or if it was deleted or claimed anew
         meanwhile.
 
@@ -104,9 +105,7 @@ class Attempts:
                 attempt = None
         return attempt
 
-    async def make_now(
-        self, claimed: Claimed, now: datetime.datetime, cause: str, actor: str = ""
-    ) -> rules.Attempt | None:
+    async def make_now(self, claimed: Claimed, now: datetime.datetime, cause: str, actor: str = "") -> Attempt | None:
         """`make` outside a sweep."""
         admission = self.hosts.admission(self.name_of(claimed.delivery.destination_url), claimed.delivery.company_id)
         timer = asyncio.get_running_loop().call_later(SLOW_AFTER_SECONDS, admission.give_back)

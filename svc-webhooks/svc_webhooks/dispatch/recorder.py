@@ -12,7 +12,8 @@ from chassis.db.database import Connection, Database, DatabaseUnavailable
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.dispatch.queries import recording as queries
 from svc_webhooks.dispatch.queries.hosts import answers_stored
-from svc_webhooks.rules.deliveries import PARKED, TEST, Attempt
+from svc_webhooks.dispatch.queries.recording import Attempt
+from svc_webhooks.rules.deliveries import PARKED, TEST
 from svc_webhooks.rules.subscriptions import HEALTHY, KIND, SubscriptionHealth, after_failure, after_success
 
 ATTEMPTS_AT_ONCE = 500
@@ -78,7 +79,7 @@ class Recorder:
             return
         for waiting in batch:
             if not waiting.recorded.done():
-                waiting.recorded.set_result((waiting.attempt.event_id, waiting.attempt.subscription_id) in recorded)
+                waiting.recorded.set_result(waiting.attempt.key in recorded)
 
     async def _record_patiently(self, batch: Sequence[_Waiting]) -> set[tuple[object, int]]:
         """Retries through a restart of the database, because an attempt that is not recorded is sent again."""
@@ -93,14 +94,14 @@ class Recorder:
                 continue
             if tries > 1:
                 # The first try may have committed although its answer was lost; then this one finds nothing to record.
-                return {(waiting.attempt.event_id, waiting.attempt.subscription_id) for waiting in batch}
+                return {waiting.attempt.key for waiting in batch}
             return recorded
         raise AssertionError("not reached")
 
     async def _record(self, batch: Sequence[_Waiting]) -> set[tuple[object, int]]:
         attempts = [waiting.attempt for waiting in batch]
         ids = sorted({attempt.subscription_id for attempt in attempts})
-        any_failed = any(attempt.error for attempt in attempts)
+        any_failed = any(attempt.outcome.error for attempt in attempts)
         async with self._database.transaction(BY_INDEX) as connection:
             before = await queries.healths_for_update(connection, ids) if any_failed else {}
             recorded = await queries.attempts_recorded(connection, attempts)
@@ -109,7 +110,7 @@ class Recorder:
                 before = await queries.healths_for_update(connection, ids)
             after = await _with_delivering_sweeps(connection, before, attempts) if any_failed else dict(before)
             for attempt in attempts:
-                if attempt.subscription_id in after and (attempt.event_id, attempt.subscription_id) in recorded:
+                if attempt.subscription_id in after and attempt.key in recorded:
                     after[attempt.subscription_id] = _after(after[attempt.subscription_id], attempt)
             changed = {sub_id: health for sub_id, health in after.items() if health != before[sub_id]}
             if changed:
@@ -131,7 +132,7 @@ async def _with_delivering_sweeps(
     sweeps = {
         (attempt.subscription_id, attempt.sweep)
         for attempt in attempts
-        if attempt.error
+        if attempt.outcome.error
         and attempt.sweep is not None
         and (health := healths.get(attempt.subscription_id)) is not None
         and (health.health == HEALTHY and health.delivering_sweep != attempt.sweep.now)
@@ -144,9 +145,9 @@ async def _with_delivering_sweeps(
 
 
 def _after(health: SubscriptionHealth, attempt: Attempt) -> SubscriptionHealth:
-    if attempt.cause == TEST or attempt.is_internal_fault:
+    if attempt.cause == TEST or attempt.outcome.is_internal_fault:
         return health
     sweep = attempt.sweep.now if attempt.sweep else None
-    if not attempt.error:
+    if not attempt.outcome.error:
         return after_success(health, sweep)
-    return after_failure(health, parked=attempt.state == PARKED, sweep=sweep)
+    return after_failure(health, parked=attempt.after.state == PARKED, sweep=sweep)

@@ -23,6 +23,7 @@ from chassis.schedule.instants import Clock, slot_of
 from makeready.common.v1.status_pb2 import DeliveriesBacklog
 from svc_webhooks.dispatch.attempts import CLAIM_SECONDS, Attempts
 from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.queries.recording import Attempt
 from svc_webhooks.dispatch.sender import Claimed
 from svc_webhooks.dispatch.sweep import Counts, Sweep, end_tasks
 from svc_webhooks.rules import deliveries as rules
@@ -52,7 +53,7 @@ class Scheduler:
         self._consumer = consumer
         self._clock = clock
         self._sweeps: dict[asyncio.Task[Counts], Sweep] = {}
-        self._retries: set[asyncio.Task[rules.Attempt | None]] = set()
+        self._retries: set[asyncio.Task[Attempt | None]] = set()
         self._of_slots: Sweep | None = None
         self._rest: Sweep | None = None  # the requested sweep that goes on with what waits for receivers
         self._asked_for = asyncio.Lock()

@@ -19,6 +19,7 @@ from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import Clock
 from svc_webhooks.dispatch.hosts import Admission, Hosts
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims
+from svc_webhooks.dispatch.queries.recording import Attempt
 from svc_webhooks.dispatch.signature import request_headers, signature_headers, traceparent_of
 from svc_webhooks.http_client.client import HttpClient, Outcome
 from svc_webhooks.rules import deliveries as rules
@@ -70,7 +71,7 @@ class Sender:
         cause: str,
         actor: str,
         admission: Admission,
-    ) -> rules.Attempt | None:
+    ) -> Attempt | None:
         """None if its receiver has no room, or if the claim is so old that it could run out during the attempt
         and another dispatcher send it too. actor: who requested it; empty if the ladder did."""
         delivery = claimed.delivery
@@ -86,7 +87,7 @@ class Sender:
         cause: str,
         actor: str,
         admission: Admission,
-    ) -> rules.Attempt | None:
+    ) -> Attempt | None:
         delivery = claimed.delivery
         if not await admission.opens():
             return None
@@ -100,44 +101,11 @@ class Sender:
         failpoint("delivery-sent")
         ATTEMPTS.labels(outcome.error or "none").inc()
         SECONDS.observe(outcome.duration_milliseconds / 1000)
-        # An internal fault leaves the delivery to its replay; so does an extra attempt that fails.
-        is_of_replay = delivery.replay_id is not None and (
-            outcome.succeeded or (cause == rules.REPLAY and not outcome.is_internal_fault)
+        after = rules.after(
+            delivery, cause, now, ladder, succeeded=outcome.succeeded, is_internal_fault=outcome.is_internal_fault
         )
-        if cause == rules.REPLAY and not outcome.is_internal_fault:
-            after = rules.after_replay(delivery.rung, delivery.resumes_at, succeeded=outcome.succeeded)
-        elif cause in (rules.MANUAL, rules.RESEND, rules.TEST):
-            after = rules.after_extra_attempt(cause, delivery.rung, delivery.due_at, succeeded=outcome.succeeded)
-        else:
-            after = rules.after_attempt(
-                delivery.rung, now, ladder, succeeded=outcome.succeeded, is_internal_fault=outcome.is_internal_fault
-            )
-        return rules.Attempt(
-            event_id=delivery.event_id,
-            subscription_id=delivery.subscription_id,
-            fence=delivery.fence,
-            state_before=delivery.state,
-            number=delivery.attempts + 1,
-            rung=after.rung,
-            state=after.state,
-            due_at=after.due_at,
-            cause=cause,
-            actor=actor,
-            started_at=started_at,
-            duration_milliseconds=outcome.duration_milliseconds,
-            connect_milliseconds=outcome.connect_milliseconds,
-            tls_milliseconds=outcome.tls_milliseconds,
-            first_byte_milliseconds=outcome.first_byte_milliseconds,
-            address=outcome.address,
-            status=outcome.status,
-            error=outcome.error,
-            response_excerpt=outcome.excerpt,
-            is_internal_fault=outcome.is_internal_fault,
-            replay_id=delivery.replay_id if is_of_replay else None,
-            replay_after=None if is_of_replay else delivery.replay_id,
-            resumes_after=None if is_of_replay else delivery.resumes_at,
-            answered=admission.answered() if outcome.succeeded else (),
-        )
+        answered = admission.answered() if outcome.succeeded else ()
+        return Attempt(delivery, cause, actor, started_at, outcome, after, answered)
 
     def _open(self, row: ClaimedDelivery) -> str | None:
         try:

@@ -17,7 +17,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -324,9 +324,9 @@ class Sweep:
             if attempt is None:
                 return bool(admission.refused_by)
             self.counts.attempted += 1
-            self.counts.succeeded += attempt.state == rules.SUCCEEDED
-            self.counts.failed += bool(attempt.error)
-            self.counts.parked += attempt.state == rules.PARKED
+            self.counts.succeeded += attempt.after.state == rules.SUCCEEDED
+            self.counts.failed += bool(attempt.outcome.error)
+            self.counts.parked += attempt.after.state == rules.PARKED
         except Unavailable as fault:
             self._fault = fault
         except Exception:
@@ -396,7 +396,7 @@ class Sweep:
             pass
 
 
-async def end_tasks(tasks: Collection[asyncio.Task[Any]]) -> None:
+async def end_tasks(tasks: Collection[asyncio.Task[object]]) -> None:
     """Gives tasks a moment to end by themselves, then cancels them."""
     if tasks:
         _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS)

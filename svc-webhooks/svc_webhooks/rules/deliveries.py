@@ -1,8 +1,7 @@
 """When an attempt is due, and how it changes its delivery. Pure."""
 
 import datetime
-import uuid
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 # Only a test fails: any other delivery waits for its next attempt, or is parked.
 WAITING, SUCCEEDED, PARKED, FAILED = DELIVERY_STATES = ("waiting", "succeeded", "parked", "failed")
@@ -44,12 +43,50 @@ def next_due(slot: datetime.datetime, rung: int, ladder: Ladder) -> datetime.dat
     return slot + ladder[rung - 1] - before
 
 
+class BeforeAttempt(Protocol):
+    """What decides the delivery after an attempt: its state before. resumes_at: when it is due after its replay."""
+
+    @property
+    def rung(self) -> int: ...
+    @property
+    def due_at(self) -> datetime.datetime | None: ...
+    @property
+    def replay_id(self) -> int | None: ...
+    @property
+    def resumes_at(self) -> datetime.datetime | None: ...
+
+
 class AfterAttempt(NamedTuple):
-    """The delivery after an attempt. due_at: None unless it waits."""
+    """The delivery after an attempt. due_at: None unless it waits. replay_id: the replay for which it still waits."""
 
     rung: int
     state: str
     due_at: datetime.datetime | None
+    replay_id: int | None = None
+    resumes_at: datetime.datetime | None = None
+
+
+def after(
+    before: BeforeAttempt,
+    cause: str,
+    slot: datetime.datetime,
+    ladder: Ladder,
+    *,
+    succeeded: bool,
+    is_internal_fault: bool,
+) -> AfterAttempt:
+    """The delivery after an attempt of any cause. It still waits for its replay after an internal fault, and after an
+    extra attempt that failed."""
+    is_of_replay = cause == REPLAY and not is_internal_fault
+    if is_of_replay:
+        decided = after_replay(before.rung, before.resumes_at, succeeded=succeeded)
+    elif cause in (MANUAL, RESEND, TEST):
+        decided = after_extra_attempt(cause, before.rung, before.due_at, succeeded=succeeded)
+    else:
+        decided = after_attempt(before.rung, slot, ladder, succeeded=succeeded, is_internal_fault=is_internal_fault)
+    if before.replay_id is None or succeeded or is_of_replay:
+        return decided
+    return decided._replace(replay_id=before.replay_id, resumes_at=before.resumes_at)
 
 
 def after_attempt(
@@ -94,33 +131,3 @@ class SweepOfAttempt(NamedTuple):
 
     now: datetime.datetime
     since: datetime.datetime
-
-
-class Attempt(NamedTuple):
-    """An attempt and the state of its delivery after it."""
-
-    event_id: uuid.UUID
-    subscription_id: int
-    fence: int
-    state_before: str
-    number: int
-    rung: int
-    state: str
-    due_at: datetime.datetime | None
-    cause: str
-    actor: str  # the person or process that requested it; empty if the ladder did
-    started_at: datetime.datetime
-    duration_milliseconds: int
-    connect_milliseconds: int | None
-    tls_milliseconds: int | None
-    first_byte_milliseconds: int | None
-    address: str | None
-    status: int | None
-    error: str
-    response_excerpt: bytes
-    is_internal_fault: bool  # not stored; an internal fault leaves the subscription's health as it is
-    replay_id: int | None = None  # the replay that it was made for
-    replay_after: int | None = None  # the replay for which the delivery goes on waiting, after an internal fault
-    resumes_after: datetime.datetime | None = None  # likewise
-    answered: tuple[str, ...] = ()  # receivers whose first 2xx this is: see hosts.py
-    sweep: SweepOfAttempt | None = None  # not stored; None if a person requested the attempt

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, Integer, LargeBinary, Text, func, select, update
+from sqlalchemy import BigInteger, Integer, LargeBinary, Text, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
-from chassis.db.rows import array_rows, columns_of_tuples
-from chassis.db.statements import Query, param
+from chassis.db.rows import columns_of_tuples
+from chassis.db.statements import Query, Statement, param, sql
 from svc_webhooks.tables.subscriptions import subscription
 
 
@@ -78,38 +79,35 @@ class Written(NamedTuple):
     old_key_id: str
 
 
-def _reseal() -> Query[Written]:
-    rows = array_rows(
-        "rows",
-        {"id": BigInteger, "old_key_id": Text, "old_sealed": LargeBinary, "key_id": Text, "sealed": LargeBinary},
-    )
-    resealed = select(*rows.c).cte("resealed")  # it is used twice
-    # All statements lock subscriptions in the order of ids.
-    locked = (
-        select(subscription.c.id)
-        .where(subscription.c.id.in_(select(resealed.c.id)))
-        .order_by(subscription.c.id)
-        .with_for_update(key_share=True)
-        .cte("locked")
-    )
-    # A secret that was rotated since it was read stays as it is.
-    return Query(
-        Written,
-        update(subscription)
-        .where(
-            subscription.c.id == locked.c.id,
-            subscription.c.id == resealed.c.id,
-            subscription.c.secret_key_id == resealed.c.old_key_id,
-            subscription.c.secret_sealed == resealed.c.old_sealed,
+# All statements lock subscriptions in the order of ids. A secret that was rotated since it was read stays as it is.
+_RESEAL = Statement(
+    sql(
+        """
+        WITH resealed AS (
+            SELECT * FROM unnest(:id, :old_key_id, :old_sealed, :key_id, :sealed)
+                AS row(id, old_key_id, old_sealed, key_id, sealed)
+        ),
+        locked AS (
+            SELECT id FROM subscription WHERE id IN (SELECT id FROM resealed) ORDER BY id FOR NO KEY UPDATE
         )
-        .values(secret_key_id=resealed.c.key_id, secret_sealed=resealed.c.sealed)
-        .returning(subscription.c.id, subscription.c.company_id, resealed.c.old_key_id),
+        UPDATE subscription SET secret_key_id = resealed.key_id, secret_sealed = resealed.sealed
+        FROM locked, resealed
+        WHERE subscription.id = locked.id
+          AND subscription.id = resealed.id
+          AND subscription.secret_key_id = resealed.old_key_id
+          AND subscription.secret_sealed = resealed.old_sealed
+        RETURNING subscription.id, subscription.company_id, resealed.old_key_id
+        """,
+        id=ARRAY(BigInteger),
+        old_key_id=ARRAY(Text),
+        old_sealed=ARRAY(LargeBinary),
+        key_id=ARRAY(Text),
+        sealed=ARRAY(LargeBinary),
     )
-
-
-_RESEAL = _reseal()
+)
 
 
 async def secrets_resealed(connection: Connection, resealed: Sequence[Resealed]) -> list[Written]:
     """Writes the secrets that have not changed since they were read, and returns them."""
-    return await _RESEAL.rows(connection, **columns_of_tuples(resealed))
+    rows = await connection.rows(_RESEAL, **columns_of_tuples(resealed))
+    return [Written(*row) for row in rows]

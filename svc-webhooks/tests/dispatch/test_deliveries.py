@@ -17,8 +17,10 @@ from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
+from svc_webhooks.dispatch.queries.recording import Attempt
 from svc_webhooks.dispatch.recorder import Recorder
 from svc_webhooks.events.partitions import Partitions
+from svc_webhooks.http_client.client import Outcome
 from svc_webhooks.rules import deliveries as rules
 from testkit.processes import free_port
 
@@ -550,29 +552,9 @@ async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
     assert not await recorder.record(_failed(holder), client.company_id)  # the same attempt again
 
 
-def _failed(claimed: ClaimedDelivery) -> rules.Attempt:
-    return rules.Attempt(
-        event_id=claimed.event_id,
-        subscription_id=claimed.subscription_id,
-        fence=claimed.fence,
-        state_before=claimed.state,
-        number=claimed.attempts + 1,
-        rung=claimed.rung + 1,
-        state="waiting",
-        due_at=now() + HOUR,
-        cause=rules.BY_SWEEP,
-        actor="",
-        started_at=now(),
-        duration_milliseconds=1,
-        connect_milliseconds=None,
-        tls_milliseconds=None,
-        first_byte_milliseconds=None,
-        address=None,
-        status=500,
-        error="status",
-        response_excerpt=b"",
-        is_internal_fault=False,
-    )
+def _failed(claimed: ClaimedDelivery) -> Attempt:
+    after = rules.AfterAttempt(claimed.rung + 1, rules.WAITING, now() + HOUR)
+    return Attempt(claimed, rules.BY_SWEEP, "", now(), Outcome(500, "status", b"", 1), after)
 
 
 async def test_a_sweep_that_no_ladder_could_follow_is_refused(client: Client) -> None:

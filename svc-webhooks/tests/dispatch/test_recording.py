@@ -3,12 +3,13 @@
 import asyncio
 import datetime
 from collections.abc import Sequence
-from typing import Any
 
 from chassis.db.database import Change, Database
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
+from svc_webhooks.dispatch.queries.recording import Attempt
 from svc_webhooks.dispatch.recorder import Recorder
+from svc_webhooks.http_client.client import Outcome
 from svc_webhooks.rules import deliveries as rules
 
 from ..dispatcher import happened, now, subscribed
@@ -18,32 +19,13 @@ URL = "https://receiver.test/hook"
 HOUR = datetime.timedelta(hours=1)
 
 
-def ended(claimed: ClaimedDelivery, status: int, **more: Any) -> rules.Attempt:
+def ended(claimed: ClaimedDelivery, status: int, sweep: rules.SweepOfAttempt | None = None) -> Attempt:
     """The attempt of a claimed delivery to which the receiver responded with this status."""
     well = status == 200
-    attempt = rules.Attempt(
-        event_id=claimed.event_id,
-        subscription_id=claimed.subscription_id,
-        fence=claimed.fence,
-        state_before=claimed.state,
-        number=claimed.attempts + 1,
-        rung=claimed.rung + 1,
-        state=rules.SUCCEEDED if well else rules.WAITING,
-        due_at=None if well else now() + HOUR,
-        cause=rules.BY_SWEEP,
-        actor="",
-        started_at=now(),
-        duration_milliseconds=1,
-        connect_milliseconds=None,
-        tls_milliseconds=None,
-        first_byte_milliseconds=None,
-        address=None,
-        status=status,
-        error="" if well else "status",
-        response_excerpt=b"",
-        is_internal_fault=False,
-    )
-    return attempt._replace(**more)
+    state, due_at = (rules.SUCCEEDED, None) if well else (rules.WAITING, now() + HOUR)
+    after = rules.AfterAttempt(claimed.rung + 1, state, due_at)
+    outcome = Outcome(status, "" if well else "status", b"", 1)
+    return Attempt(claimed, rules.BY_SWEEP, "", now(), outcome, after, sweep=sweep)
 
 
 async def claimed(database: Database, client: Client, many: int) -> Sequence[ClaimedDelivery]:
@@ -137,7 +119,7 @@ async def test_a_batch_makes_one_hint_a_subscription(client: Client, database: D
 async def test_an_attempt_that_cannot_be_recorded_keeps_no_other_from_it(client: Client, database: Database) -> None:
     first, second, third = await claimed(database, client, 3)
     recorder = Recorder(database)
-    impossible = ended(second, 200, number=1 << 31)
+    impossible = ended(second._replace(attempts=(1 << 31) - 1), 200)
     outcomes = await asyncio.gather(
         recorder.record(ended(first, 200), client.company_id),
         recorder.record(impossible, client.company_id),

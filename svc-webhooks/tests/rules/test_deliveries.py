@@ -1,7 +1,9 @@
 """When an attempt is due."""
 
 import datetime
+from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,3 +73,84 @@ def test_a_slot_is_a_multiple_of_the_period_and_not_in_the_future(instant: datet
 @given(instants)
 def test_what_happened_within_the_second_of_a_sweep_is_due(occurred_at: datetime.datetime) -> None:
     assert rules.first_due(occurred_at) <= occurred_at.replace(microsecond=0)
+
+
+class Delivery(NamedTuple):
+    """What decides the delivery after an attempt."""
+
+    rung: int = 2
+    due_at: datetime.datetime | None = NOON + HOUR
+    replay_id: int | None = None
+    resumes_at: datetime.datetime | None = None
+
+
+OF_A_REPLAY = Delivery(replay_id=5, resumes_at=NOON + 3 * HOUR)
+# The cause, the delivery before, the outcome, the delivery after.
+AFTER: dict[str, tuple[str, Delivery, str, rules.AfterAttempt]] = {
+    "an attempt of a sweep climbs": (
+        rules.BY_SWEEP,
+        Delivery(),
+        "failed",
+        rules.AfterAttempt(3, rules.WAITING, NOON + 2 * HOUR),
+    ),
+    "a success ends it": (rules.BY_SWEEP, Delivery(), "succeeded", rules.AfterAttempt(3, rules.SUCCEEDED, None)),
+    "the last rung parks": (rules.BY_SWEEP, Delivery(rung=5), "failed", rules.AfterAttempt(6, rules.PARKED, None)),
+    "a fault of ours uses no rung": (
+        rules.BY_RETRY,
+        Delivery(),
+        "fault",
+        rules.AfterAttempt(2, rules.WAITING, rules.due_after(NOON)),
+    ),
+    "an extra attempt leaves its date": (
+        rules.MANUAL,
+        Delivery(),
+        "failed",
+        rules.AfterAttempt(2, rules.WAITING, NOON + HOUR),
+    ),
+    "what has arrived stays so": (
+        rules.RESEND,
+        Delivery(due_at=None),
+        "failed",
+        rules.AfterAttempt(2, rules.SUCCEEDED, None),
+    ),
+    "a test fails": (rules.TEST, Delivery(due_at=None), "failed", rules.AfterAttempt(2, rules.FAILED, None)),
+    "a replay goes back to the ladder": (
+        rules.REPLAY,
+        OF_A_REPLAY,
+        "failed",
+        rules.AfterAttempt(2, rules.WAITING, NOON + 3 * HOUR),
+    ),
+    "a replay of what did not wait parks": (
+        rules.REPLAY,
+        OF_A_REPLAY._replace(resumes_at=None),
+        "failed",
+        rules.AfterAttempt(2, rules.PARKED, None),
+    ),
+    "a replay arrives": (rules.REPLAY, OF_A_REPLAY, "succeeded", rules.AfterAttempt(2, rules.SUCCEEDED, None)),
+    "a fault of ours leaves it to its replay": (
+        rules.REPLAY,
+        OF_A_REPLAY,
+        "fault",
+        rules.AfterAttempt(2, rules.WAITING, rules.due_after(NOON), 5, NOON + 3 * HOUR),
+    ),
+    "an extra attempt that fails leaves it to its replay": (
+        rules.MANUAL,
+        OF_A_REPLAY,
+        "failed",
+        rules.AfterAttempt(2, rules.WAITING, NOON + HOUR, 5, NOON + 3 * HOUR),
+    ),
+    "an extra attempt that arrives ends its replay": (
+        rules.MANUAL,
+        OF_A_REPLAY,
+        "succeeded",
+        rules.AfterAttempt(2, rules.SUCCEEDED, None),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_an_attempt_decides_its_delivery(name: str) -> None:
+    cause, before, outcome, expected = AFTER[name]
+    succeeded, is_internal_fault = outcome == "succeeded", outcome == "fault"
+    after = rules.after(before, cause, NOON, LADDER, succeeded=succeeded, is_internal_fault=is_internal_fault)
+    assert after == expected

@@ -13,7 +13,6 @@ from sqlalchemy import (
     ColumnElement,
     Integer,
     LargeBinary,
-    Select,
     Text,
     and_,
     func,
@@ -30,7 +29,7 @@ from sqlalchemy.sql.selectable import FromClause
 
 from chassis.db.database import Database
 from chassis.db.rows import array_rows
-from chassis.db.statements import Query, Statement, param
+from chassis.db.statements import Query, Selection, Statement, param
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.schema import Uuid, company
@@ -108,7 +107,7 @@ def _in_state(state: str) -> ColumnElement[bool]:
     return text(f"delivery.state = '{state}'")  # type: ignore[return-value]
 
 
-def _shown(deliveries: FromClause) -> Select[Any]:
+def _shown(deliveries: FromClause) -> Selection:
     """Deliveries joined with the columns rendered next to them; leaves out those of deleted subscriptions."""
     return (
         select(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,6 +25,7 @@ from svc_webhooks.administration.service.dependencies import SUBJECT, Dependenci
 from svc_webhooks.rules.subscriptions import (
     ADMINISTRATOR,
     PAUSED,
+    EventKey,
     SubscriptionHealth,
     check_count,
     event_set,
@@ -271,7 +273,7 @@ class SubscriptionRpcs:
         return self._dependencies.opened(sub_id, stored_secret)
 
 
-def _checked_fields(destination_url: str, events: Any) -> tuple[SubscriptionCreate, Any]:
+def _checked_fields(destination_url: str, events: Iterable[str]) -> tuple[SubscriptionCreate, list[EventKey]]:
     """The checked fields of a subscription, with the same refusals as those of the API."""
     fields = bodies.check(SubscriptionCreate, {"destination_url": destination_url, "events": list(events)})
     return fields, event_set(fields.events)

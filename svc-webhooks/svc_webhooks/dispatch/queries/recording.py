@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -12,103 +13,138 @@ from sqlalchemy import (
     LargeBinary,
     SmallInteger,
     Text,
-    case,
-    cast,
     exists,
     func,
-    literal_column,
-    null,
     select,
     text,
     type_coerce,
-    update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import NullType
 
 from chassis.db.database import Connection
-from chassis.db.rows import array_rows, columns_of_tuples
-from chassis.db.statements import Statement, param
-from svc_webhooks.by_index import same_delivery
-from svc_webhooks.rules.deliveries import TEST, Attempt, SweepOfAttempt
+from chassis.db.rows import array_rows
+from chassis.db.statements import Statement, param, sql
+from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
+from svc_webhooks.http_client.client import Outcome
+from svc_webhooks.rules.deliveries import TEST, AfterAttempt, SweepOfAttempt
 from svc_webhooks.rules.subscriptions import SubscriptionHealth
 from svc_webhooks.schema import Instant, Uuid
-from svc_webhooks.tables.deliveries import attempt, delivery
+from svc_webhooks.tables.deliveries import attempt
 from svc_webhooks.tables.subscriptions import subscription
 
 
-def _record_attempts() -> Statement:
-    new_attempt = array_rows(
-        "new_attempt",
-        {
-            "event_id": Uuid,
-            "subscription_id": BigInteger,
-            "fence": BigInteger,
-            "state_before": Text,
-            "number": Integer,
-            "rung": SmallInteger,
-            "state": Text,
-            "due_at": Instant,
-            "cause": Text,
-            "actor": Text,
-            "started_at": Instant,
-            "duration_milliseconds": Integer,
-            "connect_milliseconds": Integer,
-            "tls_milliseconds": Integer,
-            "first_byte_milliseconds": Integer,
-            "address": Text,
-            "status": SmallInteger,
-            "error": Text,
-            "response_excerpt": LargeBinary,
-            "replay_id": BigInteger,
-            "replay_after": BigInteger,
-            "resumes_after": Instant,
-        },
-    )
-    # This and the delete of a subscription wait for each other, so no attempt outlives its subscription.
-    alive = (
-        select(subscription.c.id, subscription.c.failures_in_a_row)
-        .where(subscription.c.id == func.any(param("subscription_id", ARRAY(BigInteger))))
-        .with_for_update(read=True, key_share=True)
-        .cte("alive")
-    )
-    columns = (
-        "event_id", "subscription_id", "number", "cause", "actor", "started_at", "duration_milliseconds",
-        "connect_milliseconds", "tls_milliseconds", "first_byte_milliseconds", "address", "status", "error",
-        "response_excerpt", "replay_id", "state", "due_at",
-    )  # fmt: skip
-    moved = (
-        update(delivery)
-        .where(
-            alive.c.id == new_attempt.c.subscription_id,
-            same_delivery(delivery, new_attempt),
-            delivery.c.fence == new_attempt.c.fence,
-            delivery.c.attempts == new_attempt.c.number - literal_column("1"),
-            delivery.c.state == new_attempt.c.state_before,
-        )
-        .values(
-            state=new_attempt.c.state,
-            due_at=new_attempt.c.due_at,
-            attempts=new_attempt.c.number,
-            rung=new_attempt.c.rung,
-            leased_until=null(),
-            settled_at=case((text("new_attempt.state <> 'waiting'"), func.coalesce(delivery.c.settled_at, func.now()))),
-            requested_by=null(),
-            replay_id=new_attempt.c.replay_after,
-            resumes_at=new_attempt.c.resumes_after,
-        )
-        .returning(
-            *(new_attempt.c[name] for name in columns),
-            (alive.c.failures_in_a_row > literal_column("0")).label("has_failures"),
-        )
-        .cte("moved")
-    )
-    record = insert(attempt).from_select(columns, select(*(moved.c[name] for name in columns)), include_defaults=False)
-    returned = (moved.c.event_id, moved.c.subscription_id, moved.c.has_failures)
-    return Statement(select(*returned).add_cte(record.cte("recorded")))
+class Attempt(NamedTuple):
+    """An attempt that was made, and its delivery after it.
+
+    actor: the person or process that requested it; empty if the ladder did. answered: receivers whose first 2xx this
+    is, see hosts.py. sweep: that made it; None if a person requested the attempt.
+    """
+
+    delivery: ClaimedDelivery
+    cause: str
+    actor: str
+    started_at: datetime.datetime
+    outcome: Outcome
+    after: AfterAttempt
+    answered: tuple[str, ...] = ()
+    sweep: SweepOfAttempt | None = None
+
+    @property
+    def subscription_id(self) -> int:
+        return self.delivery.subscription_id
+
+    @property
+    def key(self) -> tuple[uuid.UUID, int]:
+        """The delivery's: event and subscription."""
+        return self.delivery.event_id, self.delivery.subscription_id
+
+    @property
+    def replay_id(self) -> int | None:
+        """The replay that it was made for."""
+        return self.delivery.replay_id if self.after.replay_id is None else None
 
 
-_RECORD_ATTEMPTS = _record_attempts()
+# `alive` and the delete of a subscription wait for each other, so no attempt outlives its subscription. The delivery is
+# found as `same_delivery` says.
+_RECORD_ATTEMPTS = Statement(
+    sql(
+        """
+        WITH alive AS (
+            SELECT id, failures_in_a_row FROM subscription WHERE id = ANY(:subscription_id) FOR KEY SHARE
+        ),
+        moved AS (
+            UPDATE delivery SET
+                state = new_attempt.state,
+                due_at = new_attempt.due_at,
+                attempts = new_attempt.number,
+                rung = new_attempt.rung,
+                leased_until = NULL,
+                settled_at = CASE WHEN new_attempt.state <> 'waiting' THEN coalesce(delivery.settled_at, now()) END,
+                requested_by = NULL,
+                replay_id = new_attempt.replay_after,
+                resumes_at = new_attempt.resumes_after
+            FROM alive, unnest(
+                :event_id, :subscription_id, :fence, :state_before, :number, :rung, :state, :due_at, :cause, :actor,
+                :started_at, :duration_milliseconds, :connect_milliseconds, :tls_milliseconds,
+                :first_byte_milliseconds, :address, :status, :error, :response_excerpt, :replay_id, :replay_after,
+                :resumes_after
+            ) AS new_attempt(
+                event_id, subscription_id, fence, state_before, number, rung, state, due_at, cause, actor,
+                started_at, duration_milliseconds, connect_milliseconds, tls_milliseconds,
+                first_byte_milliseconds, address, status, error, response_excerpt, replay_id, replay_after,
+                resumes_after
+            )
+            WHERE alive.id = new_attempt.subscription_id
+              AND delivery.event_id >= new_attempt.event_id
+              AND (delivery.event_id, delivery.subscription_id) >= (new_attempt.event_id, new_attempt.subscription_id)
+              AND (delivery.subscription_id, delivery.event_id) >= (new_attempt.subscription_id, new_attempt.event_id)
+              AND delivery.event_id <= new_attempt.event_id
+              AND (delivery.event_id, delivery.subscription_id) <= (new_attempt.event_id, new_attempt.subscription_id)
+              AND (delivery.subscription_id, delivery.event_id) <= (new_attempt.subscription_id, new_attempt.event_id)
+              AND delivery.fence = new_attempt.fence
+              AND delivery.attempts = new_attempt.number - 1
+              AND delivery.state = new_attempt.state_before
+            RETURNING new_attempt.*, alive.failures_in_a_row > 0 AS has_failures
+        ),
+        recorded AS (
+            INSERT INTO attempt (
+                event_id, subscription_id, number, cause, actor, started_at, duration_milliseconds,
+                connect_milliseconds, tls_milliseconds, first_byte_milliseconds, address, status, error,
+                response_excerpt, replay_id, state, due_at
+            )
+            SELECT
+                event_id, subscription_id, number, cause, actor, started_at, duration_milliseconds,
+                connect_milliseconds, tls_milliseconds, first_byte_milliseconds, address, status, error,
+                response_excerpt, replay_id, state, due_at
+            FROM moved
+        )
+        SELECT event_id, subscription_id, has_failures FROM moved
+        """,
+        event_id=ARRAY(Uuid),
+        subscription_id=ARRAY(BigInteger),
+        fence=ARRAY(BigInteger),
+        state_before=ARRAY(Text),
+        number=ARRAY(Integer),
+        rung=ARRAY(SmallInteger),
+        state=ARRAY(Text),
+        due_at=ARRAY(Instant),
+        cause=ARRAY(Text),
+        actor=ARRAY(Text),
+        started_at=ARRAY(Instant),
+        duration_milliseconds=ARRAY(Integer),
+        connect_milliseconds=ARRAY(Integer),
+        tls_milliseconds=ARRAY(Integer),
+        first_byte_milliseconds=ARRAY(Integer),
+        address=ARRAY(Text),
+        status=ARRAY(SmallInteger),
+        error=ARRAY(Text),
+        response_excerpt=ARRAY(LargeBinary),
+        replay_id=ARRAY(BigInteger),
+        replay_after=ARRAY(BigInteger),
+        resumes_after=ARRAY(Instant),
+    )
+)
 _HEALTHS = Statement(
     select(
         subscription.c.id,
@@ -121,44 +157,41 @@ _HEALTHS = Statement(
     .order_by(subscription.c.id)
     .with_for_update(key_share=True)
 )
-# The sweeps as one text a row: unnest would flatten an array of arrays.
-_moved = array_rows(
-    "moved",
-    {
-        "id": BigInteger,
-        "health": Text,
-        "failures_in_a_row": Integer,
-        "failed_sweeps": Text,
-        "delivering_sweep": Instant,
-    },
-)
+# The sweeps are one text a row: unnest would flatten an array of arrays. If the count of failures has not grown, a
+# success interrupted it within these attempts, and the row of failures began anew.
 _SAVE_HEALTHS = Statement(
-    update(subscription)
-    .where(subscription.c.id >= _moved.c.id, subscription.c.id <= _moved.c.id)
-    .values(
-        health=_moved.c.health,
-        failures_in_a_row=_moved.c.failures_in_a_row,
-        failed_sweeps=cast(_moved.c.failed_sweeps, ARRAY(Instant)),
-        delivering_sweep=_moved.c.delivering_sweep,
-        # If the count of failures has not grown, a success interrupted it within these attempts: the row began anew.
-        failing_since=case(
-            (_moved.c.failures_in_a_row == literal_column("0"), null()),
-            (
-                _moved.c.failures_in_a_row > subscription.c.failures_in_a_row,
-                func.coalesce(subscription.c.failing_since, func.now()),
-            ),
-            else_=func.now(),
-        ),
+    sql(
+        """
+        UPDATE subscription SET
+            health = moved.health,
+            failures_in_a_row = moved.failures_in_a_row,
+            failing_since = CASE
+                WHEN moved.failures_in_a_row = 0 THEN NULL
+                WHEN moved.failures_in_a_row > subscription.failures_in_a_row
+                    THEN coalesce(subscription.failing_since, now())
+                ELSE now()
+            END,
+            failed_sweeps = CAST(moved.failed_sweeps AS timestamptz[]),
+            delivering_sweep = moved.delivering_sweep
+        FROM unnest(:id, :health, :failures_in_a_row, :failed_sweeps, :delivering_sweep)
+            AS moved(id, health, failures_in_a_row, failed_sweeps, delivering_sweep)
+        WHERE subscription.id >= moved.id AND subscription.id <= moved.id
+        """,
+        id=ARRAY(BigInteger),
+        health=ARRAY(Text),
+        failures_in_a_row=ARRAY(Integer),
+        failed_sweeps=ARRAY(Text),
+        delivering_sweep=ARRAY(Instant),
     )
 )
 
 
-_asked = array_rows("asked", {"subscription_id": BigInteger, "now": Instant, "since": Instant})
+_sweep_made = array_rows("sweep_made", {"subscription_id": BigInteger, "now": Instant, "since": Instant})
 _DELIVERING_SWEEPS = Statement(
-    select(_asked.c.subscription_id, _asked.c.now).where(
+    select(_sweep_made.c.subscription_id, _sweep_made.c.now).where(
         exists().where(
-            attempt.c.subscription_id == _asked.c.subscription_id,
-            attempt.c.started_at >= _asked.c.since,
+            attempt.c.subscription_id == _sweep_made.c.subscription_id,
+            attempt.c.started_at >= _sweep_made.c.since,
             attempt.c.error == text("''"),
             attempt.c.cause != text(f"'{TEST}'"),
         )
@@ -169,9 +202,34 @@ _DELIVERING_SWEEPS = Statement(
 async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt]) -> dict[tuple[uuid.UUID, int], bool]:
     """Records the attempts that the fences allow. Returns by (event_id, subscription_id) whether the subscription has
     failures."""
-    columns = columns_of_tuples(attempts)
-    del columns["is_internal_fault"], columns["answered"], columns["sweep"]
-    rows = await connection.rows(_RECORD_ATTEMPTS, **columns)
+    deliveries = [attempt.delivery for attempt in attempts]
+    outcomes = [attempt.outcome for attempt in attempts]
+    afters = [attempt.after for attempt in attempts]
+    rows = await connection.rows(
+        _RECORD_ATTEMPTS,
+        event_id=[delivery.event_id for delivery in deliveries],
+        subscription_id=[delivery.subscription_id for delivery in deliveries],
+        fence=[delivery.fence for delivery in deliveries],
+        state_before=[delivery.state for delivery in deliveries],
+        number=[delivery.attempts + 1 for delivery in deliveries],
+        rung=[after.rung for after in afters],
+        state=[after.state for after in afters],
+        due_at=[after.due_at for after in afters],
+        cause=[attempt.cause for attempt in attempts],
+        actor=[attempt.actor for attempt in attempts],
+        started_at=[attempt.started_at for attempt in attempts],
+        duration_milliseconds=[outcome.duration_milliseconds for outcome in outcomes],
+        connect_milliseconds=[outcome.connect_milliseconds for outcome in outcomes],
+        tls_milliseconds=[outcome.tls_milliseconds for outcome in outcomes],
+        first_byte_milliseconds=[outcome.first_byte_milliseconds for outcome in outcomes],
+        address=[outcome.address for outcome in outcomes],
+        status=[outcome.status for outcome in outcomes],
+        error=[outcome.error for outcome in outcomes],
+        response_excerpt=[outcome.excerpt for outcome in outcomes],
+        replay_id=[attempt.replay_id for attempt in attempts],
+        replay_after=[after.replay_id for after in afters],
+        resumes_after=[after.resumes_at for after in afters],
+    )
     return {(row["event_id"], row["subscription_id"]): row["has_failures"] for row in rows}
 
 

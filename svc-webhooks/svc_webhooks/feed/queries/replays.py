@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Integer,
-    Select,
     Text,
     and_,
     case,
@@ -29,7 +28,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.types import NullType
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Query, Statement, param
+from chassis.db.statements import Query, Selection, Statement, param
 from chassis.writes.idempotency import Claim, IdempotentInsert, Ledger
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.rules.deliveries import ALL, ONLY_FAILED, ONLY_PARKED
@@ -91,8 +90,8 @@ _of_state = {
     ONLY_PARKED: text("delivery.state = 'parked'"),
     ONLY_FAILED: text("(delivery.state = 'parked' OR delivery.state = 'waiting' AND delivery.attempts > 0)"),
 }
-_some: Select[Any] = select(literal_column("1").label("one")).select_from(feed_entry).where(_in_range)
-COUNT = Statement(select(func.count()).select_from(_some.limit(param("rows", Integer)).subquery("some")))
+_in_reach: Selection = select(literal_column("1").label("one")).select_from(feed_entry).where(_in_range)
+COUNT = Statement(select(func.count()).select_from(_in_reach.limit(param("rows", Integer)).subquery("in_reach")))
 COUNTS_IN_STATE: dict[str, Statement] = {
     state: Statement(select(func.count()).select_from(feed_entry.join(delivery, _its)).where(_in_range, having))
     for state, having in _of_state.items()
