@@ -13,10 +13,9 @@ from __future__ import annotations
 import asyncio
 import datetime
 import functools
-from collections import Counter, OrderedDict, deque
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
 import structlog
@@ -24,11 +23,12 @@ import structlog
 from chassis.db.database import Database
 from chassis.refusals import Unavailable
 from svc_webhooks.dispatch.attempts import SLOW_AFTER_SECONDS, Attempts
+from svc_webhooks.dispatch.capacity import Capacity, Running
 from svc_webhooks.dispatch.hosts import Admission
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.sender import Claimed
+from svc_webhooks.dispatch.subscribers import Subscriber, Subscribers
 from svc_webhooks.http_client.client import DEADLINE_SECONDS
-from svc_webhooks.http_client.shares import Shares, total_where_one_party_gets
 from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.rules.subscriptions import HEALTHY
 
@@ -60,60 +60,11 @@ class Counts:
     waiting_for_host: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class _Subscriber:
-    """A subscription in a sweep. Its `host` is a `HttpClient.name_of`. It is `slow` if its attempts last longer than
-    SLOW_AFTER_SECONDS, as far as is known. It `waits_for` the receiver that had no room."""
-
-    id: int
-    company_id: int
-    host: str
-    slow: bool
-    under_way: int = 0
-    overdue: int = 0
-    waits_for: str = ""
-
-
-@dataclass(slots=True, eq=False)
-class _Running:
-    """A running attempt. It is `slow` if it counts among those of slow subscriptions, and `overdue` if it lasts longer
-    than SLOW_AFTER_SECONDS."""
-
-    subscriber: _Subscriber
-    admission: Admission
-    began: float
-    slow: bool
-    overdue: bool = False
-    ended: bool = False
-
-    @property
-    def counts(self) -> bool:
-        """A prompt subscription's attempt counts until it is overdue, a slow one's until it ends."""
-        return not self.ended and (self.slow or not self.overdue)
-
-
 class _Admitted(NamedTuple):
     """Admissions for deliveries of one subscription. They count among those of slow subscriptions if `slow`."""
 
     slow: bool
     admissions: list[Admission]
-
-
-_OfCompanies = OrderedDict[int, OrderedDict[int, _Subscriber]]  # by company, by subscription, in their turns
-
-
-def _put(queue: _OfCompanies, subscriber: _Subscriber) -> None:
-    queue.setdefault(subscriber.company_id, OrderedDict())[subscriber.id] = subscriber
-
-
-def _drop(queue: _OfCompanies, subscriber: _Subscriber) -> bool:
-    """Whether it was there."""
-    of_company = queue.get(subscriber.company_id)
-    if of_company is None or of_company.pop(subscriber.id, None) is None:
-        return False
-    if not of_company:
-        del queue[subscriber.company_id]
-    return True
 
 
 class Sweep:
@@ -129,16 +80,9 @@ class Sweep:
         self._database = database
         self._attempts = attempts
         self._hosts = attempts.hosts
-        self._subscribers: dict[int, _Subscriber] = {}
-        # Subscriptions that may have more due deliveries: prompt ones, slow ones.
-        self._queues: tuple[_OfCompanies, _OfCompanies] = (OrderedDict(), OrderedDict())
-        # Subscriptions that have more due deliveries, by the receiver that had no room.
-        self._aside: dict[str, _OfCompanies] = {}
-        maxima = (PROMPT_ATTEMPTS_MAX, SLOW_ATTEMPTS_MAX)
-        self._shares_by_speed = tuple(Shares(total_where_one_party_gets(many)) for many in maxima)
-        self._shares_of_all = Shares(total_where_one_party_gets(UNDER_WAY_MAX))
-        self._begun: deque[_Running] = deque()
-        self._under_way: dict[asyncio.Task[bool], _Running] = {}
+        self._subscribers = Subscribers(attempts.hosts)
+        self._capacity = Capacity(PROMPT_ATTEMPTS_MAX, SLOW_ATTEMPTS_MAX, UNDER_WAY_MAX)
+        self._under_way: dict[asyncio.Task[bool], Running] = {}
         self._changed = asyncio.Event()
         self._stopped = False
         self._fault: Exception | None = None
@@ -156,18 +100,18 @@ class Sweep:
         while True:
             self._changed.clear()
             self._release_overdue()
-            self._let_in()
+            self._subscribers.let_in()
             if taken := self._admit():
                 await self._claim(taken)
                 await asyncio.sleep(CLAIM_PAUSE_SECONDS)
                 continue
-            if not self._aside or not self._only_new_receivers_left():
+            if not self._subscribers.full_receivers or not self._only_new_receivers_left():
                 since = None
             else:
                 since = since or clock()
                 if not self._under_way or clock() - since > NEW_SECONDS_MAX:
                     break
-            if not self._under_way and (self._stopped or not self._aside):
+            if not self._under_way and (self._stopped or not self._subscribers.full_receivers):
                 break
             await self.change()
         if self._fault is not None:
@@ -177,11 +121,7 @@ class Sweep:
     @property
     def aside(self) -> list[int]:
         """The subscriptions with due deliveries that wait for room at their receiver."""
-        return (
-            []
-            if self._stopped
-            else [sub_id for companies in self._aside.values() for ids in companies.values() for sub_id in ids]
-        )
+        return [] if self._stopped else self._subscribers.aside
 
     async def look(self) -> None:
         """Queues every subscription with a due delivery."""
@@ -191,12 +131,7 @@ class Sweep:
             hosts = [self._attempts.name_of(row.destination_url) for row in rows]
             await self._hosts.learn(hosts)
             for row, host in zip(rows, hosts, strict=True):
-                subscriber = self._subscribers.get(row.id)
-                if subscriber is None:
-                    subscriber = _Subscriber(row.id, row.company_id, host, row.health != HEALTHY)
-                    self._subscribers[row.id] = subscriber
-                if not subscriber.waits_for:
-                    _put(self._queues[subscriber.slow], subscriber)
+                self._subscribers.add(row.id, row.company_id, host, slow=row.health != HEALTHY)
             self._changed.set()
             if len(rows) < LISTED_AT_ONCE:
                 break
@@ -216,27 +151,10 @@ class Sweep:
     def _only_new_receivers_left(self) -> bool:
         """Whether all that is left is at receivers that have never answered, or waits for room there."""
         return (
-            not any(self._queues)
-            and all(map(self._hosts.is_new, self._aside))
+            not self._subscribers.are_queued
+            and all(map(self._hosts.is_new, self._subscribers.full_receivers))
             and all(running.admission.is_at_new_receiver for running in self._under_way.values())
         )
-
-    def _let_in(self) -> None:
-        """Queues subscriptions whose receiver has room again, as many as fit."""
-        for key, companies in list(self._aside.items()):
-            for company_id, of_company in list(companies.items()):
-                room = self._hosts.room(key, company_id)
-                for subscriber in list(islice(of_company.values(), room)):
-                    subscriber.waits_for = ""
-                    _drop(companies, subscriber)
-                    _put(self._queues[subscriber.slow], subscriber)
-            if not companies:
-                del self._aside[key]
-
-    def _set_aside(self, subscriber: _Subscriber, key: str) -> None:
-        _drop(self._queues[subscriber.slow], subscriber)
-        subscriber.waits_for = key
-        _put(self._aside.setdefault(key, OrderedDict()), subscriber)
 
     def _admit(self) -> dict[int, _Admitted]:
         """The deliveries of each subscription that can be sent at once, by their admissions. Companies take turns, and
@@ -245,47 +163,36 @@ class Sweep:
         if self._stopped:
             return taken
         for slow, attempts_max in ((False, PROMPT_ATTEMPTS_MAX), (True, SLOW_ATTEMPTS_MAX)):
-            queue = self._queues[slow]
-            turns = deque(
-                (company_id, iter(list(of_company.values())), len(of_company))
-                for company_id, of_company in queue.items()
-            )
+            turns = self._subscribers.turns(slow=slow)
             share_of_company = attempts_max // max(1, len(turns))
-            while turns and self._shares_of_all.held < self._shares_of_all.capacity:
+            while turns and not self._capacity.is_full:
                 company_id, subscribers, many = turns.popleft()
                 share = min(OF_A_SUBSCRIPTION_MAX, max(OF_A_SUBSCRIPTION_MIN, share_of_company // many))
-                if self._admit_next(company_id, subscribers, share, slow=slow, taken=taken):
+                if admitted := self._admit_next(company_id, subscribers, share, slow=slow):
+                    sub_id, admissions = admitted
+                    taken[sub_id] = _Admitted(slow, admissions)
                     turns.append((company_id, subscribers, many))
         return taken
 
     def _admit_next(
-        self,
-        company_id: int,
-        subscribers: Iterator[_Subscriber],
-        share: int,
-        *,
-        slow: bool,
-        taken: dict[int, _Admitted],
-    ) -> bool:
-        """Admits deliveries of the company's next subscription. False if the company gets no more."""
-        room = min(self._shares_of_all.room(company_id), self._shares_by_speed[slow].room(company_id))
+        self, company_id: int, subscribers: Iterator[Subscriber], share: int, *, slow: bool
+    ) -> tuple[int, list[Admission]] | None:
+        """Admits deliveries of the company's next subscription. None if the company gets no more."""
+        room = self._capacity.room(company_id, slow=slow)
         if room <= 0:
-            return False
+            return None
         for subscriber in subscribers:
             rows = min(share - subscriber.under_way, room)
             if rows <= 0:
                 continue
             admissions = self._hosts.admissions(subscriber.host, company_id, rows)
             if isinstance(admissions, str):
-                self._set_aside(subscriber, admissions)
+                self._subscribers.set_aside(subscriber, admissions)
                 continue
-            taken[subscriber.id] = _Admitted(slow, admissions)
-            self._shares_of_all.take(company_id, len(admissions))
-            self._shares_by_speed[slow].take(company_id, len(admissions))
-            self._queues[slow].move_to_end(company_id)
-            self._queues[slow][company_id].move_to_end(subscriber.id)
-            return True
-        return False
+            self._capacity.take(company_id, len(admissions), slow=slow)
+            self._subscribers.go_last(subscriber)
+            return subscriber.id, admissions
+        return None
 
     async def _claim(self, taken: dict[int, _Admitted]) -> None:
         """Claims deliveries and sends them at once: see `Sender.attempt`."""
@@ -297,22 +204,20 @@ class Sweep:
             self._fault, self._stopped = fault, True  # raised when the running attempts have ended
         counts = Counter(attempt.delivery.subscription_id for attempt in claimed)
         began = asyncio.get_running_loop().time()
-        running_by_id: dict[int, list[_Running]] = {}
+        running_by_id: dict[int, list[Running]] = {}
         for sub_id, (slow, admissions) in taken.items():
             subscriber = self._subscribers[sub_id]
             used, unused = admissions[: counts[sub_id]], admissions[counts[sub_id] :]
             subscriber.under_way += len(used)
-            running_by_id[sub_id] = [_Running(subscriber, admission, began, slow) for admission in used]
+            running_by_id[sub_id] = [Running(subscriber, admission, began, slow) for admission in used]
             if unused:
-                self._shares_of_all.give_back(subscriber.company_id, len(unused))
-                self._shares_by_speed[slow].give_back(subscriber.company_id, len(unused))
+                self._capacity.give_back(subscriber.company_id, len(unused), slow=slow)
                 for admission in unused:
                     admission.end()
-                _drop(self._queues[subscriber.slow], subscriber)
-                self._forget(subscriber)
+                self._subscribers.take_out(subscriber)
         for attempt in claimed:
             running = running_by_id[attempt.delivery.subscription_id].pop()
-            self._begun.append(running)
+            self._capacity.begin(running)
             task = asyncio.create_task(self._deliver(attempt, running.admission))
             self._under_way[task] = running
             task.add_done_callback(functools.partial(self._end, running))
@@ -337,57 +242,27 @@ class Sweep:
     def _release_overdue(self) -> None:
         """Marks attempts that last longer than SLOW_AFTER_SECONDS as overdue, which frees prompt subscriptions'
         capacity."""
-        limit = asyncio.get_running_loop().time() - SLOW_AFTER_SECONDS
-        while self._begun and (self._begun[0].ended or self._begun[0].began < limit):
-            running = self._begun.popleft()
-            if running.ended:
-                continue
-            running.overdue = True
+        for running in self._capacity.become_overdue(SLOW_AFTER_SECONDS):
             running.subscriber.overdue += 1
-            if not running.counts:
-                self._shares_by_speed[running.slow].give_back(running.subscriber.company_id)
             running.admission.give_back()
-            self._requeue(running.subscriber, slow=True)
+            self._subscribers.requeue(running.subscriber, slow=True)
 
-    def _end(self, running: _Running, attempt: asyncio.Task[bool]) -> None:
+    def _end(self, running: Running, attempt: asyncio.Task[bool]) -> None:
         del self._under_way[attempt]
         subscriber = running.subscriber
-        self._shares_of_all.give_back(subscriber.company_id)
-        if running.counts:
-            self._shares_by_speed[running.slow].give_back(subscriber.company_id)
-        running.ended = True
+        self._capacity.end(running)
         subscriber.under_way -= 1
         subscriber.overdue -= running.overdue
-        self._requeue(subscriber, slow=running.overdue or subscriber.overdue > 0)
+        self._subscribers.requeue(subscriber, slow=running.overdue or subscriber.overdue > 0)
         if not attempt.cancelled() and attempt.result() and not subscriber.waits_for:
-            self._set_aside(subscriber, running.admission.refused_by[0])
-        self._forget(subscriber)
+            self._subscribers.set_aside(subscriber, running.admission.refused_by[0])
+        self._subscribers.forget(subscriber)
         self._changed.set()
-
-    def _requeue(self, subscriber: _Subscriber, *, slow: bool) -> None:
-        """A subscription that becomes slow, or prompt again, goes to the end of the other queue."""
-        if subscriber.slow != slow:
-            was_queued = _drop(self._queues[subscriber.slow], subscriber)
-            subscriber.slow = slow
-            if was_queued:
-                _put(self._queues[slow], subscriber)
-
-    def _forget(self, subscriber: _Subscriber) -> None:
-        if (
-            not subscriber.under_way
-            and not subscriber.waits_for
-            and subscriber.id not in self._queues[subscriber.slow].get(subscriber.company_id, ())
-        ):
-            self._subscribers.pop(subscriber.id, None)
 
     async def change(self) -> None:
         """Waits until an attempt ends or is overdue, or a receiver may have room again."""
-        while self._begun and self._begun[0].ended:
-            self._begun.popleft()
-        seconds = None
-        if self._begun:
-            seconds = max(0.0, self._begun[0].began + SLOW_AFTER_SECONDS - asyncio.get_running_loop().time()) + 0.001
-        if self._aside:  # room comes free in other sweeps too, and with time
+        seconds = self._capacity.next_overdue(SLOW_AFTER_SECONDS)
+        if self._subscribers.full_receivers:  # room comes free in other sweeps too, and with time
             seconds = min(seconds or LOOK_FOR_ROOM_SECONDS, LOOK_FOR_ROOM_SECONDS)
         try:
             async with asyncio.timeout(seconds):
