@@ -67,11 +67,6 @@ TO_SPLIT: frozenset[str] = frozenset(
         "chassis/chassis/lists/updated_since.py ids_changed",
         "chassis/chassis/writes/coalescing.py CoalescingWrite.__init__",
         "chassis/chassis/writes/editing.py RecordEditor.__init__",
-        "cli/makeready_cli/commands/companies.py add",
-        "cli/makeready_cli/commands/keys.py add",
-        "cli/makeready_cli/commands/secrets.py add",
-        "cli/makeready_cli/commands/webhooks/deliveries.py add",
-        "cli/makeready_cli/commands/webhooks/subscriptions.py add",
         "importing/importing/mapping_file.py _Loader",
         "importing/importing/run.py Import.__init__",
     }

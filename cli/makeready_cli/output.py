@@ -43,6 +43,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], when_empty: 
     return "\n".join(lines)
 
 
+def records_table(records: Iterable[Mapping[str, Any]], columns: Mapping[str, str], when_empty: str) -> str:
+    """A table of records. columns: the key of each column's values, by its header."""
+    return table(list(columns), ([record[key] for key in columns.values()] for record in records), when_empty)
+
+
 def _columns(text: str) -> int:
     """How many columns of a terminal the text takes: two for a wide sign of East Asia, none for an accent on a sign."""
     if text.isascii():

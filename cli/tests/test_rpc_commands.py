@@ -81,11 +81,11 @@ def words_of(command: argparse.ArgumentParser, whole: bool) -> list[str]:
     for action in command._actions:
         if isinstance(action, argparse._HelpAction | argparse._StoreTrueAction) or action.dest == CLEAR:
             continue
-        if action.dest == "actor" and not action.required:
+        if action.dest == "on_behalf_of" and not action.required:
             continue
         if not (whole or action.required):
             continue
-        if action.dest == "actor":
+        if action.dest == "on_behalf_of":
             value = "ada@example.com"
         else:
             value = "7" if action.dest == COMPANY else given(fields[action.dest])
@@ -148,6 +148,10 @@ def test_a_refused_actor_sees_which_kinds_are_allowed() -> None:
     assert actor_of(parsed(*record, "--as", "ada@example.com")) == ("ada@example.com", 0)
     assert actor_of(parsed(*record)) is None
     assert actor_of(parsed("company", "list")) is None
+    # A filter by actor is not the actor.
+    filtered = parsed("audit", "list", "1", "--actor", "administrator:7", "--as", "staff:3")
+    assert (actor_of(filtered), filtered.actor) == (("", 3), "administrator:7")
+    assert actor_of(parsed("audit", "list", "1", "--actor", "administrator:7")) is None
 
 
 def test_what_a_contract_says_about_a_field_is_the_help_of_its_argument() -> None:
@@ -155,9 +159,11 @@ def test_what_a_contract_says_about_a_field_is_the_help_of_its_argument() -> Non
     used: set[str] = set()
     for command in LEAVES:
         one: RpcCommand | None = command.get_default("rpc_command")
-        if one is None:
-            continue
         arguments = {action.dest: action for action in command._actions}
+        if one is None:  # more than one RPC: it takes some of their fields
+            texts = {(action.dest, action.help) for action in command._actions}
+            used |= {field.full_name for field in every_field() if (field.name, described(field)[0]) in texts}
+            continue
         for name, field in one.fields.items():
             phrase, is_positional = described(field)
             if name in arguments and (phrase or is_positional):

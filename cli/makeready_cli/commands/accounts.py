@@ -18,36 +18,29 @@ _RPCS = pb.DESCRIPTOR.services_by_name["AccountsService"].methods_by_name
 def add(commands: Commands) -> None:
     add_commands(
         group(commands, "account", "see and change how a person signs in"),
-        RpcCommand("show", "gateway", _RPCS["GetAccount"], "show the account, without its secrets"),
+        RpcCommand("show", _RPCS["GetAccount"], "show the account, without its secrets"),
         RpcCommand(
             "change-password",
-            "gateway",
             _RPCS["ChangePassword"],
             "set the password from the first line of standard input, and end all sessions",
             hidden=("password",),
             run=change_password,
         ),
-        RpcCommand("remove-passkey", "gateway", _RPCS["RemovePasskey"], "remove a passkey"),
-        RpcCommand("enrol-totp", "gateway", _RPCS["EnrolTotp"], "print a new secret for an authenticator app"),
+        RpcCommand("remove-passkey", _RPCS["RemovePasskey"], "remove a passkey"),
+        RpcCommand("enrol-totp", _RPCS["EnrolTotp"], "print a new secret for an authenticator app"),
         RpcCommand(
-            "confirm-totp",
-            "gateway",
-            _RPCS["ConfirmTotp"],
-            "put the new secret to use, and print recovery codes",
-            answer=_codes,
+            "confirm-totp", _RPCS["ConfirmTotp"], "put the new secret to use, and print recovery codes", answer=_codes
         ),
-        RpcCommand("remove-totp", "gateway", _RPCS["RemoveTotp"], "remove the authenticator app"),
+        RpcCommand("remove-totp", _RPCS["RemoveTotp"], "remove the authenticator app"),
         RpcCommand(
             "recovery-codes",
-            "gateway",
             _RPCS["MakeRecoveryCodes"],
             "replace the recovery codes, and print the new ones",
             answer=_codes,
         ),
-        RpcCommand("sessions", "gateway", _RPCS["ListSessions"], "list the sessions"),
+        RpcCommand("sessions", _RPCS["ListSessions"], "list the sessions"),
         RpcCommand(
             "end-session",
-            "gateway",
             _RPCS["EndSession"],
             "end one session, or all",
             settings={"others": {"flag": "--all", "action": argparse.BooleanOptionalAction}},

@@ -39,20 +39,17 @@ def add(commands: Commands) -> None:
     adding.set_defaults(run=create_administrator)
     add_commands(
         verbs,
-        RpcCommand("list", "gateway", _RPCS["ListAdministrators"], "list a company's administrators"),
+        RpcCommand("list", _RPCS["ListAdministrators"], "list a company's administrators"),
         RpcCommand(
             "invite",
-            "gateway",
             _RPCS["InviteAdministrator"],
             "create an administrator, and print the link that sets the password",
             answer=linked,
         ),
         make_link("make a link with which an administrator sets a password"),
-        RpcCommand("update", "gateway", _RPCS["UpdateAdministrator"], "change an administrator"),
-        RpcCommand(
-            "deactivate", "gateway", _RPCS["DeactivateAdministrator"], "end an administrator and their sessions"
-        ),
-        RpcCommand("reactivate", "gateway", _RPCS["ReactivateAdministrator"], "let an administrator sign in again"),
+        RpcCommand("update", _RPCS["UpdateAdministrator"], "change an administrator"),
+        RpcCommand("deactivate", _RPCS["DeactivateAdministrator"], "end an administrator and their sessions"),
+        RpcCommand("reactivate", _RPCS["ReactivateAdministrator"], "let an administrator sign in again"),
     )
 
 

@@ -13,11 +13,11 @@ from makeready.identity.v1 import actors_pb2
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company
 from makeready_cli.errors import printable
-from makeready_cli.output import Answer, instant, table
-from makeready_cli.parsers import Commands, command, group
-from makeready_cli.rpc.actor import add_actor
+from makeready_cli.output import Answer, table
+from makeready_cli.parsers import Commands, group
+from makeready_cli.rpc.arguments import request_of
 from makeready_cli.rpc.command import RpcCommand, add_commands
-from makeready_cli.rpc.rendering import cell
+from makeready_cli.rpc.rendering import cell, record_of
 
 PAGE_MAX = 200
 ACTORS_MAX = 500
@@ -28,40 +28,28 @@ _LIST = pb.DESCRIPTOR.services_by_name["AuditService"].methods_by_name["ListAudi
 
 
 def add(commands: Commands) -> None:
-    verbs = group(commands, "audit", "look up who did what")
-    listing = command(
-        verbs,
+    listing = RpcCommand(
         "list",
+        _LIST,
         "list what people did to a company's records",
-        description="Lists who did what to which record, and what it was before and after: the newest first, from the "
+        "Lists who did what to which record, and what it was before and after: the newest first, from the "
         "logs of all services.",
+        settings={
+            "subject": {"metavar": "KIND", "type": types.text_argument, "required": False},
+            "actor": {"type": types.text_argument},
+            "request_id": {"type": types.text_argument},
+            "limit": {"type": types.rows, "required": False, "default": 50, "help": "how many at most (default 50)"},
+        },
+        hidden=("before_id",),
+        run=list_entries,
     )
-    listing.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
-    listing.add_argument(
-        "--subject", metavar="KIND", type=types.text_argument, help="only about this kind, such as ticket"
-    )
-    listing.add_argument(
-        "--subject-id", metavar="ID", type=types.record_id, help="only about the record of that kind with this id"
-    )
-    listing.add_argument(
-        "--actor", metavar="ACTOR", type=types.text_argument, help="only what this actor did, such as administrator:7"
-    )
-    listing.add_argument(
-        "--request-id", metavar="ID", type=types.text_argument, help="only what the request with this id did"
-    )
-    listing.add_argument("--since", metavar="TIME", type=types.instant, help="only at or after this instant")
-    listing.add_argument("--until", metavar="TIME", type=types.instant, help="only before this instant")
-    listing.add_argument("--limit", metavar="N", type=types.rows, default=50, help="how many at most (default 50)")
-    add_actor(listing, _LIST)
-    listing.set_defaults(run=list_entries)
     names = RpcCommand(
         "actors",
-        "gateway",
         _ACTORS,
         "name actors of the log, such as administrator:1 or caller:3",
         settings={"actors": {"flag": "--actor", "metavar": "ACTOR", "required": True}},
     )
-    add_commands(verbs, names)
+    add_commands(group(commands, "audit", "look up who did what"), listing, names)
 
 
 async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Answer:
@@ -109,14 +97,7 @@ async def _keys_of_deactivated(
 
 async def _entries(operator: Operator, arguments: argparse.Namespace, service: str) -> list[dict[str, Any]]:
     """The newest entries of one service, up to the limit for all services together."""
-    request = pb.ListAuditRequest(
-        subject=arguments.subject or "", actor=arguments.actor, request_id=arguments.request_id
-    )
-    for name in ("since", "until"):
-        if (instant_given := getattr(arguments, name)) is not None:
-            getattr(request, name).FromDatetime(instant_given)
-    if arguments.subject_id is not None:
-        request.subject_id = arguments.subject_id
+    request = request_of(_LIST, arguments)
     found: list[dict[str, Any]] = []
     while len(found) < arguments.limit:
         request.limit = min(PAGE_MAX, arguments.limit - len(found))
@@ -129,18 +110,8 @@ async def _entries(operator: Operator, arguments: argparse.Namespace, service: s
 
 
 def _shown(entry: pb.AuditEntry, service: str) -> dict[str, Any]:
-    return {
-        "service": service,
-        "id": entry.id,
-        "recorded_at": instant(entry.recorded_at),
-        "actor": entry.actor,
-        "action": entry.action,
-        "subject": entry.subject,
-        "subject_id": entry.subject_id,
-        "before": json.loads(entry.before),
-        "after": json.loads(entry.after),
-        "request_id": entry.request_id,
-    }
+    values = {"before": json.loads(entry.before), "after": json.loads(entry.after)}
+    return {"service": service} | record_of(entry) | values
 
 
 def _age(entry: dict[str, Any]) -> tuple[str, str, int]:

@@ -20,9 +20,18 @@ from makeready_cli.errors import CommandError, UsageError, printable
 from makeready_cli.output import Answer, instant, table
 from makeready_cli.parsers import Commands, command, group
 from makeready_cli.rpc.actor import add_actor
+from makeready_cli.rpc.arguments import add_option, request_of
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
 _RPCS = pb.DESCRIPTOR.services_by_name["CompaniesService"].methods_by_name
+_TICKETS = tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"].methods_by_name
+# The company's own settings, with what differs from their fields.
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "name": {"type": types.text_argument},
+    "external_id": {"metavar": "NAME"},
+    "timezone": {"metavar": "TZ"},
+    "second_factor_required": {},
+}
 
 
 def add(commands: Commands) -> None:
@@ -30,7 +39,6 @@ def add(commands: Commands) -> None:
 
     create = RpcCommand(
         "create",
-        "gateway",
         _RPCS["CreateCompany"],
         "create a company",
         company=False,
@@ -43,33 +51,40 @@ def add(commands: Commands) -> None:
     )
     add_commands(verbs, create)
 
+    _add_update(verbs)
+    _add_ensure(verbs)
+    listing = RpcCommand("list", _RPCS["ListCompanies"], "list all companies", company=False, answer=_listed)
+    showing = command(verbs, "show", "show a company's settings")
+    showing.add_argument("company_id", metavar="ID", type=types.record_id)
+    add_actor(showing, _RPCS["GetCompany"])
+    showing.set_defaults(run=show)
+    counting = RpcCommand(
+        "stale-tickets",
+        _TICKETS["CountStaleTickets"],
+        "count the tickets that a threshold would make stale, before it is set",
+        settings={"stale_after_hours": {"flag": "--ticket-stale-after-hours", "type": types.hours}},
+        answer=_counted,
+    )
+    add_commands(verbs, listing, counting)
+
+
+def _add_update(verbs: Commands) -> None:
     updating = command(verbs, "update", "change a company's settings; those not named stay")
     updating.add_argument("company_id", metavar="ID", type=types.record_id)
-    updating.add_argument("--name", metavar="NAME", type=types.text_argument, help="the company's name")
-    updating.add_argument(
-        "--external-id", metavar="NAME", help="the company's name in files from now on; it keeps it for good"
-    )
     active = updating.add_mutually_exclusive_group()
     active.add_argument("--active", dest="active", action="store_true", default=None, help="open the API to its keys")
     active.add_argument("--inactive", dest="active", action="store_false", help="answer its keys with 403")
-    updating.add_argument("--timezone", metavar="TZ", help="IANA name, such as America/Toronto")
-    updating.add_argument(
-        "--second-factor-required",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="administrators without a second factor can only add one",
-    )
+    for name, overrides in _SETTINGS.items():
+        add_option(updating, _RPCS["UpdateCompany"].input_type.fields_by_name[name], overrides)
     photo = updating.add_mutually_exclusive_group()
+    needs_photo: dict[str, Any] = {"dest": "photo_required_to_complete", "default": None}
     photo.add_argument(
-        "--photo-required",
-        dest="photo_required",
-        action="store_true",
-        default=None,
-        help="a ticket needs a photo before it can be completed",
+        "--photo-required", **needs_photo, action="store_true", help="a ticket needs a photo before it can be completed"
     )
-    photo.add_argument("--no-photo-required", dest="photo_required", action="store_false", help="it needs none")
+    photo.add_argument("--no-photo-required", **needs_photo, action="store_false", help="it needs none")
     updating.add_argument(
         "--ticket-stale-after-hours",
+        dest="stale_after_hours",
         metavar="N",
         type=types.hours,
         help="how long a resident's ticket may be quiet before it counts as stale",
@@ -77,6 +92,8 @@ def add(commands: Commands) -> None:
     add_actor(updating, _RPCS["UpdateCompany"])
     updating.set_defaults(run=update)
 
+
+def _add_ensure(verbs: Commands) -> None:
     ensuring = command(
         verbs,
         "ensure",
@@ -97,21 +114,6 @@ def add(commands: Commands) -> None:
     )
     ensuring.set_defaults(run=ensure)
 
-    listing = RpcCommand("list", "gateway", _RPCS["ListCompanies"], "list all companies", company=False, answer=_listed)
-    showing = command(verbs, "show", "show a company's settings")
-    showing.add_argument("company_id", metavar="ID", type=types.record_id)
-    add_actor(showing, _RPCS["GetCompany"])
-    showing.set_defaults(run=show)
-    counting = RpcCommand(
-        "stale-tickets",
-        "svc-tickets",
-        tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"].methods_by_name["CountStaleTickets"],
-        "count the tickets that a threshold would make stale, before it is set",
-        settings={"stale_after_hours": {"flag": "--ticket-stale-after-hours", "type": types.hours}},
-        answer=_counted,
-    )
-    add_commands(verbs, listing, counting)
-
 
 def _created(created: pb.CreateCompanyResponse, _arguments: argparse.Namespace) -> Answer:
     company_id = created.company.id
@@ -120,22 +122,8 @@ def _created(created: pb.CreateCompanyResponse, _arguments: argparse.Namespace) 
 
 async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
     """Sends each setting to the context that owns it."""
-    company = pb.UpdateCompanyRequest(company_id=arguments.company_id)
-    if arguments.active is not None:
-        company.active = arguments.active
-    if arguments.name is not None:
-        company.name = arguments.name
-    if arguments.timezone is not None:
-        company.timezone = arguments.timezone
-    if arguments.external_id is not None:
-        company.external_id = arguments.external_id
-    if arguments.second_factor_required is not None:
-        company.second_factor_required = arguments.second_factor_required
-    policy = tickets_pb2.UpdateTicketPolicyRequest()
-    if arguments.photo_required is not None:
-        policy.photo_required_to_complete = arguments.photo_required
-    if arguments.ticket_stale_after_hours is not None:
-        policy.stale_after_hours = arguments.ticket_stale_after_hours
+    company: pb.UpdateCompanyRequest = request_of(_RPCS["UpdateCompany"], arguments)
+    policy: tickets_pb2.UpdateTicketPolicyRequest = request_of(_TICKETS["UpdateTicketPolicy"], arguments)
     has_policy = bool(policy.ListFields())
     if not has_policy and len(company.ListFields()) == 1:
         raise UsageError("name at least one setting to change")
@@ -205,10 +193,7 @@ async def show(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 
 def _policy(policy: tickets_pb2.GetTicketPolicyResponse | tickets_pb2.UpdateTicketPolicyResponse) -> dict[str, Any]:
-    return {
-        "photo_required": policy.photo_required_to_complete,
-        "ticket_stale_after_hours": policy.stale_after_hours,
-    }
+    return {"photo_required": policy.photo_required_to_complete, "ticket_stale_after_hours": policy.stale_after_hours}
 
 
 def _settings(value: dict[str, Any]) -> Answer:

@@ -8,24 +8,33 @@ from typing import Any
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1 import key_usage_pb2
 from makeready_cli import argument_types as types
-from makeready_cli.output import Answer, instant, labels, table
+from makeready_cli.output import Answer, labels, records_table, table
 from makeready_cli.parsers import Commands, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
+from makeready_cli.rpc.rendering import picked
 
 _RPCS = pb.DESCRIPTOR.services_by_name["KeysService"].methods_by_name
 _USAGE = key_usage_pb2.DESCRIPTOR.services_by_name["KeyUsageService"].methods_by_name
 SCOPES = labels(pb.Scope.DESCRIPTOR)
 OVERLAP_DAYS = 7
+_KEY = (
+    "key_id=id company_id name prefix scope created_at revoked_at administrator=administrator_email? "
+    "administrator_active expires_at replaced_by? replaces? last_used_at last_used_address? last_used_for?"
+)
 
 
 def add(commands: Commands) -> None:
+    verbs = group(commands, "key", "mint, rotate, take over, revoke and list API keys, and see their usage")
+    add_commands(verbs, *_acts(), *_reads())
+
+
+def _acts() -> tuple[RpcCommand, ...]:
     administrator = {"flag": "--administrator", "metavar": "EMAIL", "required": False}
     one_or_all: dict[str, Any] = {"key_id": {"nargs": "?"}, "of_email": {"flag": "--of", "metavar": "EMAIL"}}
-    add_commands(
-        group(commands, "key", "mint, rotate, take over, revoke and list API keys, and see their usage"),
+    overlap = {"metavar": "DAYS", "type": types.whole_number, "required": False, "default": OVERLAP_DAYS}
+    return (
         RpcCommand(
             "mint",
-            "gateway",
             _RPCS["MintKey"],
             "mint a key; it is printed this once",
             settings={"administrator_email": administrator, "name": {"metavar": "N", "required": False}},
@@ -33,23 +42,14 @@ def add(commands: Commands) -> None:
         ),
         RpcCommand(
             "rotate",
-            "gateway",
             _RPCS["RotateKey"],
             "mint a key like another one, which ends after an overlap; the new one is printed this once",
             company=False,
-            settings={
-                "overlap_days": {
-                    "metavar": "DAYS",
-                    "type": types.whole_number,
-                    "required": False,
-                    "default": OVERLAP_DAYS,
-                }
-            },
+            settings={"overlap_days": overlap},
             answer=_rotated,
         ),
         RpcCommand(
             "revoke",
-            "gateway",
             _RPCS["RevokeKeys"],
             "revoke a key, or all working ones of an administrator, within a second everywhere",
             company=False,
@@ -59,7 +59,6 @@ def add(commands: Commands) -> None:
         ),
         RpcCommand(
             "take-over",
-            "gateway",
             _RPCS["TakeOverKeys"],
             "record another administrator for keys of a deactivated one; the keys go on unchanged",
             company=False,
@@ -67,17 +66,14 @@ def add(commands: Commands) -> None:
             hidden=("of_administrator_id",),
             answer=_taken_over,
         ),
-        RpcCommand(
-            "show",
-            "gateway",
-            _RPCS["GetKey"],
-            "show one key and its last use",
-            company=False,
-            answer=_one,
-        ),
+    )
+
+
+def _reads() -> tuple[RpcCommand, ...]:
+    return (
+        RpcCommand("show", _RPCS["GetKey"], "show one key and its last use", company=False, answer=_key),
         RpcCommand(
             "list",
-            "gateway",
             _RPCS["ListKeys"],
             "list a company's keys, without the keys themselves",
             settings={"active_only": {"action": "store_true"}},
@@ -87,7 +83,6 @@ def add(commands: Commands) -> None:
         ),
         RpcCommand(
             "usage",
-            "gateway",
             _USAGE["ListKeyUsage"],
             "count requests by hour, for all keys together or for each of some",
             settings={
@@ -99,7 +94,6 @@ def add(commands: Commands) -> None:
         ),
         RpcCommand(
             "refused",
-            "gateway",
             _USAGE["ListRefusedRequests"],
             "list refused requests of the last 7 days, the newest first",
             settings={"requested_from": {"flag": "--from"}, "requested_to": {"flag": "--to"}},
@@ -113,31 +107,26 @@ def _minted(minted: pb.MintKeyResponse, _arguments: argparse.Namespace) -> Answe
 
 
 def _rotated(rotated: pb.RotateKeyResponse, _arguments: argparse.Namespace) -> Answer:
-    new, old = _shown(rotated.new_key), _shown(rotated.old_key)
+    new, old = _record(rotated.new_key), _record(rotated.old_key)
     end = f"ends on {old['expires_at']}" if old["revoked_at"] is None else f"is revoked since {old['revoked_at']}"
     text = f"Key {new['key_id']} minted, shown only now: {rotated.key}\nKey {old['key_id']} {end}."
     return Answer({"key_id": new["key_id"], "key": rotated.key, "new_key": new, "old_key": old}, text)
 
 
-def _one(found: pb.GetKeyResponse, _arguments: argparse.Namespace) -> Answer:
-    key = _shown(found.key)
+def _key(response: pb.GetKeyResponse, _arguments: argparse.Namespace) -> Answer:
+    key = _record(response.key)
     return Answer(key, table(("FIELD", "VALUE"), list(key.items()), ""))
 
 
 def _counted(counted: key_usage_pb2.ListKeyUsageResponse, _arguments: argparse.Namespace) -> Answer:
-    names = ("succeeded", "refused", "rate_limited", "failed")
-    hours = [
-        {"key_id": one.key_id or None, "hour": instant(one.hour)} | {name: getattr(one, name) for name in names}
-        for one in counted.hours
-    ]
+    hours = [picked(hour, "key_id? hour succeeded refused rate_limited failed") for hour in counted.hours]
     headers = ("KEY", "HOUR", "SUCCEEDED", "REFUSED", "RATE LIMITED", "FAILED")
     text = table(headers, [list(hour.values()) for hour in hours], "No requests.")
-    ends = {"counted_from": instant(counted.counted_from), "counted_to": instant(counted.counted_to)}
-    return Answer({"hours": hours} | ends, text)
+    return Answer({"hours": hours} | picked(counted, "counted_from counted_to"), text)
 
 
 def _revoked(revoked: pb.RevokeKeysResponse, arguments: argparse.Namespace) -> Answer:
-    keys = [_shown(key) for key in revoked.keys]
+    keys = [_record(key) for key in revoked.keys]
     lines = [f"Key {key['key_id']} is revoked since {key['revoked_at']}." for key in keys]
     # One key is answered alone, as it was before there was --of.
     value = keys[0] if arguments.key_id is not None else {"keys": keys}
@@ -145,27 +134,20 @@ def _revoked(revoked: pb.RevokeKeysResponse, arguments: argparse.Namespace) -> A
 
 
 def _taken_over(taken_over: pb.TakeOverKeysResponse, _arguments: argparse.Namespace) -> Answer:
-    keys = [_shown(key) for key in taken_over.keys]
+    keys = [_record(key) for key in taken_over.keys]
     lines = [f"Key {key['key_id']} is now {key['administrator']}'s." for key in keys]
     return Answer({"keys": keys}, "\n".join(lines) or "No key of theirs works.")
 
 
 def _listed(listed: pb.ListKeysResponse, _arguments: argparse.Namespace) -> Answer:
-    found = [_shown(key) for key in listed.keys]
-    headers = ("ID", "NAME", "PREFIX", "SCOPE", "CREATED", "REVOKED", "ADMINISTRATOR", "EXPIRES", "LAST USED")
-    names = (
-        "key_id",
-        "name",
-        "prefix",
-        "scope",
-        "created_at",
-        "revoked_at",
-        "administrator",
-        "expires_at",
-        "last_used_at",
-    )
-    rows = [[_administrator(key) if name == "administrator" else key[name] for name in names] for key in found]
-    return Answer({"keys": found}, table(headers, rows, "No keys."))
+    keys = [_record(key) for key in listed.keys]
+    columns = {
+        **{"ID": "key_id", "NAME": "name", "PREFIX": "prefix", "SCOPE": "scope", "CREATED": "created_at"},
+        **{"REVOKED": "revoked_at", "ADMINISTRATOR": "administrator", "EXPIRES": "expires_at"},
+        "LAST USED": "last_used_at",
+    }
+    rows = (key | {"administrator": _administrator(key)} for key in keys)
+    return Answer({"keys": keys}, records_table(rows, columns, "No keys."))
 
 
 def _administrator(key: dict[str, Any]) -> str | None:
@@ -173,21 +155,5 @@ def _administrator(key: dict[str, Any]) -> str | None:
     return f"{email} (deactivated)" if key["administrator_active"] is False else email
 
 
-def _shown(key: pb.Key) -> dict[str, Any]:
-    return {
-        "key_id": key.id,
-        "company_id": key.company_id,
-        "name": key.name,
-        "prefix": key.prefix,
-        "scope": SCOPES.get(key.scope, "unknown"),
-        "created_at": instant(key.created_at),
-        "revoked_at": instant(key.revoked_at) if key.HasField("revoked_at") else None,
-        "administrator": key.administrator_email or None,
-        "administrator_active": key.administrator_active if key.HasField("administrator_active") else None,
-        "expires_at": instant(key.expires_at) if key.HasField("expires_at") else None,
-        "replaced_by": key.replaced_by or None,
-        "replaces": key.replaces or None,
-        "last_used_at": instant(key.last_used_at) if key.HasField("last_used_at") else None,
-        "last_used_address": key.last_used_address or None,
-        "last_used_for": key.last_used_for or None,
-    }
+def _record(key: pb.Key) -> dict[str, Any]:
+    return picked(key, _KEY)

@@ -26,7 +26,6 @@ def make_link(brief: str) -> RpcCommand:
     """`link EMAIL`: no two people sign in with one e-mail, so it needs no company."""
     return RpcCommand(
         "link",
-        "gateway",
         _LINK,
         brief,
         company=False,

@@ -15,16 +15,14 @@ def add(commands: Commands) -> None:
         group(commands, "pm", "schedule preventive maintenance and record the work"),
         RpcCommand(
             "add",
-            _TICKETS,
             _DESK["AddPmTask"],
             "add a task",
             description="Adds an open task. The morning after its due date pm.stale fires for it, once, unless it is "
             "completed or cancelled by then.",
         ),
-        RpcCommand("update", _TICKETS, _DESK["UpdatePmTask"], "change an open task"),
+        RpcCommand("update", _DESK["UpdatePmTask"], "change an open task"),
         RpcCommand(
             "complete",
-            _TICKETS,
             _DESK["CompletePmTask"],
             "say that a task is done",
             description="Completes an open task. One that repeats gets a successor, which is due one period "
@@ -32,15 +30,9 @@ def add(commands: Commands) -> None:
         ),
         RpcCommand(
             "cancel",
-            _TICKETS,
             _DESK["CancelPmTask"],
             "say that a task won't be done",
             description="Cancels an open task. A repeating task then has no successor.",
         ),
-        RpcCommand(
-            "list",
-            _TICKETS,
-            _DESK["ListPmTasks"],
-            "list tasks",
-        ),
+        RpcCommand("list", _DESK["ListPmTasks"], "list tasks"),
     )

@@ -15,7 +15,6 @@ _CATALOG = "svc-catalog"
 _SEARCH = meter_search_pb2.DESCRIPTOR.services_by_name["MeterSearchService"].methods_by_name
 METERS = Listing(
     "meter",
-    _CATALOG,
     _SEARCH["SearchMeters"],
     "meters",
     "meter_id",
@@ -39,11 +38,11 @@ def add(commands: Commands) -> None:
         group(commands, "meter", "list, show, add and change utility meters"),
         METERS.list,
         METERS.show(meters_pb2.DESCRIPTOR.services_by_name["MetersService"].methods_by_name["GetMeter"]),
-        RpcCommand("add", _CATALOG, _DESK["AddMeter"], "add a meter to a property or a unit"),
-        RpcCommand("update", _CATALOG, _DESK["UpdateMeter"], "change a meter"),
+        RpcCommand("add", _DESK["AddMeter"], "add a meter to a property or a unit"),
+        RpcCommand("update", _DESK["UpdateMeter"], "change a meter"),
     )
     add_commands(
         group(commands, "reading", "record and correct readings of meters"),
-        RpcCommand("record", _CATALOG, _DESK["RecordReading"], "record a meter's reading"),
-        RpcCommand("correct", _CATALOG, _DESK["CorrectReading"], "correct a reading"),
+        RpcCommand("record", _DESK["RecordReading"], "record a meter's reading"),
+        RpcCommand("correct", _DESK["CorrectReading"], "correct a reading"),
     )

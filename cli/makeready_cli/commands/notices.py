@@ -13,14 +13,9 @@ _CATALOG = "svc-catalog"
 def add(commands: Commands) -> None:
     add_commands(
         group(commands, "notice", "notices to residents"),
-        RpcCommand("compose", _CATALOG, _RPCS["ComposeNotice"], "compose a notice"),
-        RpcCommand("update", _CATALOG, _RPCS["UpdateNotice"], "change a notice that is not published"),
-        RpcCommand(
-            "publish",
-            _CATALOG,
-            _RPCS["PublishNotice"],
-            "publish a notice, which then stays as it is",
-        ),
-        RpcCommand("discard", _CATALOG, _RPCS["DiscardNotice"], "delete a notice that is not published"),
-        RpcCommand("list", _CATALOG, _RPCS["ListNotices"], "list the company's notices"),
+        RpcCommand("compose", _RPCS["ComposeNotice"], "compose a notice"),
+        RpcCommand("update", _RPCS["UpdateNotice"], "change a notice that is not published"),
+        RpcCommand("publish", _RPCS["PublishNotice"], "publish a notice, which then stays as it is"),
+        RpcCommand("discard", _RPCS["DiscardNotice"], "delete a notice that is not published"),
+        RpcCommand("list", _RPCS["ListNotices"], "list the company's notices"),
     )

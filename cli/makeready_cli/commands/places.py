@@ -16,7 +16,6 @@ _CATALOG = "svc-catalog"
 
 PROPERTIES = Listing(
     "property",
-    _CATALOG,
     _SEARCH["SearchProperties"],
     "properties",
     "property_id",
@@ -25,7 +24,6 @@ PROPERTIES = Listing(
 )
 UNITS = Listing(
     "unit",
-    _CATALOG,
     _SEARCH["SearchUnits"],
     "units",
     "unit_id",
@@ -42,7 +40,6 @@ UNITS = Listing(
 )
 ASSETS = Listing(
     "asset",
-    _CATALOG,
     _SEARCH["SearchAssets"],
     "assets",
     "asset_id",
@@ -65,20 +62,20 @@ def add(commands: Commands) -> None:
         group(commands, "property", "list, show, add and change properties"),
         PROPERTIES.list,
         PROPERTIES.show(_RECORDS["PropertiesService"].methods_by_name["GetProperty"]),
-        RpcCommand("add", _CATALOG, _DESK["AddProperty"], "add a property"),
-        RpcCommand("update", _CATALOG, _DESK["UpdateProperty"], "change a property"),
+        RpcCommand("add", _DESK["AddProperty"], "add a property"),
+        RpcCommand("update", _DESK["UpdateProperty"], "change a property"),
     )
     add_commands(
         group(commands, "unit", "list, show, add and change units"),
         UNITS.list,
         UNITS.show(_RECORDS["UnitsService"].methods_by_name["GetUnit"]),
-        RpcCommand("add", _CATALOG, _DESK["AddUnit"], "add a unit to a property"),
-        RpcCommand("update", _CATALOG, _DESK["UpdateUnit"], "change a unit"),
+        RpcCommand("add", _DESK["AddUnit"], "add a unit to a property"),
+        RpcCommand("update", _DESK["UpdateUnit"], "change a unit"),
     )
     add_commands(
         group(commands, "asset", "list, show, add and change assets"),
         ASSETS.list,
         ASSETS.show(_RECORDS["AssetsService"].methods_by_name["GetAsset"]),
-        RpcCommand("add", _CATALOG, _DESK["AddAsset"], "add an asset to a property"),
-        RpcCommand("update", _CATALOG, _DESK["UpdateAsset"], "change an asset"),
+        RpcCommand("add", _DESK["AddAsset"], "add an asset to a property"),
+        RpcCommand("update", _DESK["UpdateAsset"], "change an asset"),
     )

@@ -19,8 +19,13 @@ NAMESPACE = "makeready"
 
 def add(commands: Commands) -> None:
     verbs = group(commands, "secrets", "make, rotate and hand over the secrets of an installation on Kubernetes")
+    _add_init(verbs)
+    _add_rotate(verbs)
+    _add_manifests(verbs)
 
-    init_parser = _verb(
+
+def _add_init(verbs: Commands) -> None:
+    parser = _verb(
         verbs,
         "init",
         "make the secrets that a folder lacks",
@@ -28,35 +33,35 @@ def add(commands: Commands) -> None:
         "that kustomize reads. What the folder has stays as it is, so a second run needs no options and adds only what "
         "is missing. --nats-servers alone changes what is there: the servers in the URLs of NATS. It prints no secret.",
     )
-    init_parser.add_argument(
-        "--database-host", metavar="HOST[:PORT]", help="of the PostgreSQL server, or of its pooler"
-    )
-    init_parser.add_argument(
+    parser.add_argument("--database-host", metavar="HOST[:PORT]", help="of the PostgreSQL server, or of its pooler")
+    parser.add_argument(
         "--database-direct-host", metavar="HOST[:PORT]", help="of the PostgreSQL server, if the other is a pooler's"
     )
-    init_parser.add_argument("--database-ca", type=Path, metavar="FILE", help="certificates that vouch for it, in PEM")
-    init_parser.add_argument(
+    parser.add_argument("--database-ca", type=Path, metavar="FILE", help="certificates that vouch for it, in PEM")
+    parser.add_argument(
         "--database-prefix",
         metavar="PREFIX",
         default="",
         help="of the names of databases and roles, so that installations can share a server",
     )
-    init_parser.add_argument(
+    parser.add_argument(
         "--role-connections",
         metavar="N",
         type=int,
         help=f"the connection limit of each service's role (default {making.CONNECTIONS}, or as it is)",
     )
-    init_parser.add_argument(
+    parser.add_argument(
         "--nats-servers",
         metavar="N",
         type=int,
         choices=tuple(making.PLACES),
         help="1, or 3 with the component nats-ha; changes URLs that the folder has (default 1, or as they are)",
     )
-    init_parser.set_defaults(run=init)
+    parser.set_defaults(run=init)
 
-    rotate_parser = _verb(
+
+def _add_rotate(verbs: Commands) -> None:
+    parser = _verb(
         verbs,
         "rotate",
         "take the next step of a rotation",
@@ -64,30 +69,28 @@ def add(commands: Commands) -> None:
         "next key is added, is used, and with --drop-old the old one goes. No request is refused meanwhile. Passwords "
         "take one step. It prints no secret. deploy/README.md has the order.",
     )
-    rotate_parser.add_argument(
-        "name", metavar="NAME", choices=rotation.names(), help=f"one of: {', '.join(rotation.names())}"
-    )
-    rotate_parser.add_argument("--drop-old", action="store_true", help="the last step: the old key goes")
-    rotate_parser.add_argument(
+    parser.add_argument("name", metavar="NAME", choices=rotation.names(), help=f"one of: {', '.join(rotation.names())}")
+    parser.add_argument("--drop-old", action="store_true", help="the last step: the old key goes")
+    parser.add_argument(
         "--at-once", action="store_true", help="all steps, for a key that was stolen; what it made is refused at once"
     )
-    rotate_parser.set_defaults(run=rotate)
+    parser.set_defaults(run=rotate)
 
-    manifests_parser = _verb(
+
+def _add_manifests(verbs: Commands) -> None:
+    parser = _verb(
         verbs,
         "manifests",
         "print Secrets of Kubernetes, or write them to a file",
         "Prints all Secrets, and the ConfigMap with the public keys, as manifests: for `kubectl apply -f -`, or for a "
         "tool that seals or encrypts them. With --name, the keys and values of one Secret as JSON: for a secret store.",
     )
-    manifests_parser.add_argument("--name", metavar="SECRET", help="one Secret alone, as a JSON object")
-    manifests_parser.add_argument(
+    parser.add_argument("--name", metavar="SECRET", help="one Secret alone, as a JSON object")
+    parser.add_argument(
         "--namespace", metavar="NAME", default=NAMESPACE, help=f"of the manifests (default {NAMESPACE})"
     )
-    manifests_parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="a new file, which only its owner can read"
-    )
-    manifests_parser.set_defaults(run=hand_over)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="a new file, which only its owner can read")
+    parser.set_defaults(run=hand_over)
 
 
 def _verb(verbs: Commands, name: str, brief: str, description: str) -> Parser:

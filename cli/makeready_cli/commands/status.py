@@ -80,10 +80,7 @@ async def status(operator: Operator, _arguments: argparse.Namespace) -> Answer:
         for name, one in processes.items()
     ]
     runner = f"{'running' if value['alive'] else 'NOT RUNNING'}, process {system.pid}"
-    lines = [
-        f"API {system.base_url} · administrators {system.admin_url} · {runner}",
-        table(headers, rows, ""),
-    ]
+    lines = [f"API {system.base_url} · administrators {system.admin_url} · {runner}", table(headers, rows, "")]
     if deliveries is not None:
         lines.append(
             f"Deliveries: {deliveries['due']} due, {deliveries['waiting']} waiting for a later attempt, "

@@ -31,7 +31,6 @@ def add(commands: Commands) -> None:
         verbs,
         RpcCommand(
             "webhooks",
-            "svc-webhooks",
             webhooks_pb2.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name["SweepDeliveries"],
             "attempt every delivery that is due",
             description="Waits until every event committed before the call is stored, attempts every delivery that is "

@@ -14,7 +14,6 @@ _SERVICE = "svc-occupancy"
 VERBS = (
     RpcCommand(
         "board",
-        _SERVICE,
         _BOARD["ListBoard"],
         "show where units stand",
         description="Lists units by id: status, current turn with its dates, who moves in next and when, and how many "
@@ -22,7 +21,6 @@ VERBS = (
     ),
     RpcCommand(
         "unit-status",
-        _SERVICE,
         _BOARD["SetUnitStatus"],
         "say what state a unit is in",
         description="Fires turn.status_changed where the status changes and the unit has a turn. Occupied needs a "
@@ -30,7 +28,6 @@ VERBS = (
     ),
     RpcCommand(
         "schedule",
-        _SERVICE,
         _BOARD["ScheduleTurn"],
         "say when a turn's unit will be ready",
         description="Fires turn.schedule_changed where the date moves. The turn must be active, and have a "
@@ -38,7 +35,6 @@ VERBS = (
     ),
     RpcCommand(
         "notice",
-        _SERVICE,
         _RESIDENCIES["AddNotice"],
         "record that a unit's resident leaves",
         description="As a notice over the API, with its events: of the current resident, or of the next one once that "
@@ -46,7 +42,6 @@ VERBS = (
     ),
     RpcCommand(
         "move-in",
-        _SERVICE,
         _RESIDENCIES["AddMoveIn"],
         "record a new resident's tenancy of a unit",
         description="As a move-in over the API, with its events: a date after today is planned, and changes nothing "
@@ -56,7 +51,6 @@ VERBS = (
     ),
     RpcCommand(
         "change-move-in",
-        _SERVICE,
         _RESIDENCIES["ChangeMoveIn"],
         "move the date of a planned move-in",
         description="A turn that began by itself on its date is planned again if the new date is later than today: "
@@ -64,7 +58,6 @@ VERBS = (
     ),
     RpcCommand(
         "cancel",
-        _SERVICE,
         _BOARD["CancelTurn"],
         "cancel an active turn: the residency did not take place",
         description="The turn's open tasks are cancelled. A planned turn changes nothing else. Of a current one, a "
@@ -73,27 +66,16 @@ VERBS = (
     ),
     RpcCommand(
         "cancel-notice",
-        _SERVICE,
         _BOARD["CancelNotice"],
         "take back a notice: the resident stays",
         description="The dates of the unit's current turn go, the unit is Occupied, and the turn's open tasks are "
         "cancelled. Refused while another resident's move-in is planned.",
     ),
-    RpcCommand(
-        "add-task",
-        _SERVICE,
-        _TASKS["AddTask"],
-        "add a make-ready task to an active turn",
-    ),
-    RpcCommand(
-        "update-task",
-        _SERVICE,
-        _TASKS["UpdateTask"],
-        "change an open task",
-    ),
-    RpcCommand("complete-task", _SERVICE, _TASKS["CompleteTask"], "complete an open task"),
-    RpcCommand("cancel-task", _SERVICE, _TASKS["CancelTask"], "cancel an open task"),
-    RpcCommand("tasks", _SERVICE, _TASKS["ListTasks"], "list a turn's tasks"),
+    RpcCommand("add-task", _TASKS["AddTask"], "add a make-ready task to an active turn"),
+    RpcCommand("update-task", _TASKS["UpdateTask"], "change an open task"),
+    RpcCommand("complete-task", _TASKS["CompleteTask"], "complete an open task"),
+    RpcCommand("cancel-task", _TASKS["CancelTask"], "cancel an open task"),
+    RpcCommand("tasks", _TASKS["ListTasks"], "list a turn's tasks"),
 )
 
 

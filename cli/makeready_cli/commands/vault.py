@@ -17,7 +17,6 @@ def add(commands: Commands) -> None:
         group(commands, "vault", "keep signing secrets under the key that encrypts"),
         RpcCommand(
             "reseal",
-            "svc-webhooks",
             pb.DESCRIPTOR.services_by_name["VaultService"].methods_by_name["ResealSecrets"],
             "encrypt every signing secret under the first key of WEBHOOKS_VAULT_KEYS",
             description="Encrypts anew whatever another key of the ring has encrypted, while deliveries go on, and "
@@ -32,12 +31,7 @@ def add(commands: Commands) -> None:
 
 def _resealed(done: pb.ResealSecretsResponse, _arguments: argparse.Namespace) -> Answer:
     needed = sorted(done.keys_needed)
-    value = {
-        "key_id": done.key_id,
-        "resealed": done.resealed,
-        "unopened": done.unopened,
-        "keys_needed": needed,
-    }
+    value = {"key_id": done.key_id, "resealed": done.resealed, "unopened": done.unopened, "keys_needed": needed}
     said = [f"{done.resealed} secrets encrypted anew under key {done.key_id}."]
     if done.unopened:
         said.append(f"{done.unopened} can be opened by no key of the ring; their deliveries wait.")

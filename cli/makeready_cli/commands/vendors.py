@@ -15,7 +15,6 @@ _CATALOG = "svc-catalog"
 _DETAILS = vendor_details_pb2.DESCRIPTOR.services_by_name["VendorDetailsService"].methods_by_name
 LISTING = Listing(
     "vendor",
-    _CATALOG,
     _DETAILS["SearchVendors"],
     "vendors",
     "vendor_id",
@@ -38,22 +37,16 @@ def add(commands: Commands) -> None:
         group(commands, "vendor", "list, show, add and change vendors, hold and release them"),
         LISTING.list,
         LISTING.show(_DETAILS["GetVendorDetails"], "vendor"),
-        RpcCommand("add", _CATALOG, _DESK["AddVendor"], "add a vendor"),
-        RpcCommand("update", _CATALOG, _DESK["UpdateVendor"], "change a vendor"),
-        RpcCommand(
-            "hold",
-            _CATALOG,
-            _DESK["HoldVendor"],
-            "place a vendor on hold: no new work goes to it",
-        ),
-        RpcCommand("release", _CATALOG, _DESK["ReleaseVendor"], "end a vendor's hold"),
+        RpcCommand("add", _DESK["AddVendor"], "add a vendor"),
+        RpcCommand("update", _DESK["UpdateVendor"], "change a vendor"),
+        RpcCommand("hold", _DESK["HoldVendor"], "place a vendor on hold: no new work goes to it"),
+        RpcCommand("release", _DESK["ReleaseVendor"], "end a vendor's hold"),
         RpcCommand(
             "insurance",
-            _CATALOG,
             _DESK["RecordInsurance"],
             "record until when a vendor is insured",
             description="Records until when a vendor is insured. After that, an hourly check decides whether it is "
             "compliant, and places it on hold when the insurance lapses; insurance that is valid ends such a hold.",
         ),
-        RpcCommand("holds", _CATALOG, _DESK["ListVendorHolds"], "list the vendors that are on hold"),
+        RpcCommand("holds", _DESK["ListVendorHolds"], "list the vendors that are on hold"),
     )

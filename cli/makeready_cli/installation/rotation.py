@@ -16,12 +16,7 @@ from pathlib import Path
 from chassis.auth.identity import make_key, make_keys
 from makeready_cli.errors import CommandError
 from makeready_cli.installation.folder import ISSUERS, RING_FILE, RINGS, WITH_DATABASES, lines, text, values, write
-from makeready_cli.installation.making import (
-    connections_of,
-    new_key,
-    new_password,
-    write_databases_sql,
-)
+from makeready_cli.installation.making import connections_of, new_key, new_password, write_databases_sql
 
 ADDED, USED, DROPPED, CHANGED = "added", "used", "dropped", "changed"
 IDENTITY = "identity-"

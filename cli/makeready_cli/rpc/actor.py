@@ -11,6 +11,7 @@ from makeready_cli import argument_types as types
 from makeready_cli.errors import CommandError
 from makeready_cli.parsers import Parser
 
+_AS = "on_behalf_of"  # no field of a request has this name
 # The kinds of actors, for sentences.
 _KINDS = {
     options_pb2.KIND_OPERATOR: "the operator",
@@ -28,7 +29,7 @@ def add_actor(parser: Parser, rpc: MethodDescriptor) -> None:
     is_needed = options_pb2.KIND_OPERATOR not in _allowed(rpc)
     parser.add_argument(
         "--as",
-        dest="actor",
+        dest=_AS,
         metavar="WHO",
         type=types.actor,
         required=is_needed,
@@ -39,7 +40,7 @@ def add_actor(parser: Parser, rpc: MethodDescriptor) -> None:
 def actor_of(arguments: argparse.Namespace) -> tuple[str, int] | None:
     """The (email, staff id) that `--as` names, one of them empty; None for the operator. Raises CommandError if the
     actor may not call the RPC."""
-    actor: tuple[str, int] | None = getattr(arguments, "actor", None)
+    actor: tuple[str, int] | None = getattr(arguments, _AS, None)
     if actor is None:
         return None
     rpc: MethodDescriptor = arguments.rpc

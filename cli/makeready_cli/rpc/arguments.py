@@ -25,10 +25,7 @@ _METAVARS = {"_id": "ID", "_ids": "ID", "_on": "DATE", "_date": "DATE", "_url": 
 
 
 def add_fields(
-    parser: Parser,
-    rpc: MethodDescriptor,
-    settings: Mapping[str, Mapping[str, Any]],
-    hidden: tuple[str, ...] = (),
+    parser: Parser, rpc: MethodDescriptor, settings: Mapping[str, Mapping[str, Any]], hidden: tuple[str, ...] = ()
 ) -> None:
     """Adds an argument for each field, as the options `help` and `positional` of the contract describe it. settings:
     overrides for `add_argument` by field, with `flag` for another spelling of the option; hidden: fields without an
@@ -40,7 +37,7 @@ def add_fields(
             parser.add_argument(name, **words | dict(settings.get(name, {})))
     for name, field in fields.items():
         if name not in (IDEMPOTENCY_KEY, COMPANY, CLEAR, *hidden) and not _is_positional(field):
-            _add_option(parser, field, dict(settings.get(name, {})))
+            add_option(parser, field, settings.get(name, {}))
     if CLEAR in fields:
         parser.add_argument(
             "--clear",
@@ -70,7 +67,9 @@ def _field_name(text: str) -> str:
     return text.removeprefix("--").replace("-", "_")
 
 
-def _add_option(parser: Parser, one: FieldDescriptor, instead: dict[str, Any]) -> None:
+def add_option(parser: Parser, one: FieldDescriptor, instead: Mapping[str, Any]) -> None:
+    """Adds an option for a field. instead: overrides, see `add_fields`."""
+    instead = dict(instead)
     flag = instead.pop("flag", "--" + one.name.replace("_", "-"))
     settings: dict[str, Any] = {"dest": one.name}
     phrases = [phrase] if (phrase := _help(one)) else []

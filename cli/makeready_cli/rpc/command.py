@@ -31,6 +31,15 @@ ATTEMPTS = 2
 PAUSE_SECONDS = 0.5
 _NEXT = "next_"
 
+# By the context in the name of a contract's package.
+_SERVERS = {
+    "identity": "gateway",
+    "catalog": "svc-catalog",
+    "occupancy": "svc-occupancy",
+    "tickets": "svc-tickets",
+    "webhooks": "svc-webhooks",
+}
+
 Run = Callable[[Operator, argparse.Namespace], Awaitable[Answer]]
 
 
@@ -40,7 +49,6 @@ class RpcCommand:
     is (`positional` and `help` of options.proto)."""
 
     name: str
-    service: str
     rpc: MethodDescriptor
     brief: str
     description: str = ""
@@ -59,6 +67,11 @@ class RpcCommand:
     """Makes the answer from the response. Without it the response itself is the answer."""
     run: Run | None = None
     """Does all of the command's work, for commands that are more than one RPC."""
+
+    @property
+    def service(self) -> str:
+        """The process that serves the RPC."""
+        return _SERVERS[self.rpc.containing_service.full_name.split(".")[1]]
 
     @property
     def fields(self) -> Mapping[str, Any]:

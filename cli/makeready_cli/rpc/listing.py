@@ -34,7 +34,6 @@ class Listing:
     field that finds the rows with an external_id, or with words."""
 
     noun: str
-    service: str
     rpc: MethodDescriptor
     rows: str
     id: str
@@ -68,7 +67,6 @@ class Listing:
 
         command = RpcCommand(
             "list",
-            self.service,
             self.rpc,
             f"list {self.rows}, with filters",
             hidden=self.hidden,
@@ -122,7 +120,6 @@ class Listing:
 
         command = RpcCommand(
             "show",
-            self.service,
             rpc,
             f"show {'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}",
             description=f"Shows {'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}. {hint}".strip(),

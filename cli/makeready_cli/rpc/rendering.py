@@ -31,6 +31,22 @@ def record_of(message: Message) -> dict[str, Any]:
     return {name: _field_value(one, message, getattr(message, name)) for name, one in fields.items()}
 
 
+def picked(message: Message, columns: str) -> dict[str, Any]:
+    """Fields of a message as `record_of` has them, in the order of columns, which a space separates: `name`,
+    `name=field` for a field of another name, and `name?` where an empty text or 0 is null. An enum's value that this
+    release does not know is "unknown"."""
+    fields: Mapping[str, Any] = message.DESCRIPTOR.fields_by_name
+    record: dict[str, Any] = {}
+    for column in columns.split():
+        name, _, field_name = column.rstrip("?").partition("=")
+        field = fields[field_name or name]
+        value = _field_value(field, message, getattr(message, field.name))
+        if value is None and field.enum_type is not None:
+            value = "unknown"
+        record[name] = None if column.endswith("?") and value in ("", 0) else value
+    return record
+
+
 def _field_value(one: FieldDescriptor, message: Message, value: Any) -> Any:
     if one.is_repeated:
         return [_item_value(one, item) for item in value]

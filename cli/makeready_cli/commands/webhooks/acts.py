@@ -6,18 +6,17 @@ import argparse
 from pathlib import Path
 
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator
 from makeready_cli.commands.webhooks import rendering as shapes
 from makeready_cli.errors import CommandError, printable
 from makeready_cli.output import Answer, instant, labels
-from makeready_cli.parsers import Commands, command
-from makeready_cli.rpc.actor import add_actor
+from makeready_cli.parsers import Commands
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
 SERVICE = "svc-webhooks"
 ATTEMPT_SECONDS = 60.0  # the attempt's own deadline, and that of another dispatcher's attempt that may be under way
 _RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
+_BODY = {"flag": "--body-file", "metavar": "FILE", "type": Path, "help": "the body as it was received"}
 _VERDICTS = labels(pb.SignatureVerdict.DESCRIPTOR)
 _SENTENCES = {
     "genuine": "Genuine: the secret signed these bytes.",
@@ -34,7 +33,6 @@ def add(verbs: Commands) -> None:
         verbs,
         RpcCommand(
             "attempt-now",
-            SERVICE,
             _RPCS["AttemptNow"],
             "attempt a waiting delivery before it is due",
             description="Attempts a waiting delivery once, now. If the attempt fails, the delivery waits as before: "
@@ -45,7 +43,6 @@ def add(verbs: Commands) -> None:
         ),
         RpcCommand(
             "resend",
-            SERVICE,
             _RPCS["Resend"],
             "send a delivery again that has succeeded",
             description="Sends a delivery once more that has succeeded, with the same event_id. It stays succeeded, "
@@ -56,7 +53,6 @@ def add(verbs: Commands) -> None:
         ),
         RpcCommand(
             "test",
-            SERVICE,
             _RPCS["SendTest"],
             "send the event webhook.test to a destination",
             description="Sends the event `webhook.test` once, signed like all others. It changes no health and is not "
@@ -65,32 +61,30 @@ def add(verbs: Commands) -> None:
             deadline_seconds=ATTEMPT_SECONDS,
             answer=_answer,
         ),
+        RpcCommand(
+            "check-signature",
+            _RPCS["CheckSignature"],
+            "check a Service-Signature header against a body",
+            "Says whether the subscription's secret signed this body, and if not, why. Nothing is stored.",
+            company=False,
+            settings={"signature": {"metavar": "HEADER"}, "body": _BODY},
+            run=check_signature,
+        ),
     )
-    checking = command(
-        verbs,
-        "check-signature",
-        "check a Service-Signature header against a body",
-        description="Says whether the subscription's secret signed this body, and if not, why. Nothing is stored.",
-    )
-    checking.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
-    checking.add_argument("--signature", metavar="HEADER", required=True, help="the value of Service-Signature")
-    checking.add_argument("--body-file", metavar="FILE", type=Path, required=True, help="the body as it was received")
-    add_actor(checking, _RPCS["CheckSignature"])
-    checking.set_defaults(run=check_signature)
 
 
 def _answer(
     answer: pb.AttemptNowResponse | pb.ResendResponse | pb.SendTestResponse, _arguments: argparse.Namespace
 ) -> Answer:
     one = answer.delivery
-    return Answer(shapes.delivery(one), f"{one.event_id}:{one.sub_id}  {shapes.attempted(one)}")
+    return Answer(shapes.delivery_record(one), f"{one.event_id}:{one.sub_id}  {shapes.attempted(one)}")
 
 
 async def check_signature(operator: Operator, arguments: argparse.Namespace) -> Answer:
     try:
-        body = arguments.body_file.read_bytes()
+        body = arguments.body.read_bytes()
     except OSError as error:
-        raise CommandError(f"{printable(str(arguments.body_file))}: {error.strerror}.") from None
+        raise CommandError(f"{printable(str(arguments.body))}: {error.strerror}.") from None
     request = pb.CheckSignatureRequest(sub_id=arguments.sub_id, signature=arguments.signature, body=body)
     found = await operator.call(SERVICE, request, pb.CheckSignatureResponse)
     verdict = _VERDICTS.get(found.verdict, "unknown")

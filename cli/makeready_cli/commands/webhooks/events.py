@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready_cli.commands.webhooks import rendering as shapes
@@ -13,6 +12,7 @@ from makeready_cli.errors import printable
 from makeready_cli.output import Answer, instant, labels, table
 from makeready_cli.parsers import Commands
 from makeready_cli.rpc.command import RpcCommand, add_commands
+from makeready_cli.rpc.rendering import picked
 
 SERVICE = "svc-webhooks"
 _RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
@@ -25,7 +25,6 @@ HEADERS = ("#", "STARTED (UTC)", "CAUSE", "CONN", "TLS", "FIRST", "TOTAL MS", "O
 def add(verbs: Commands) -> None:
     telling = RpcCommand(
         "event",
-        "svc-webhooks",
         pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name["GetEvent"],
         "show everything about one event",
         description="Tells what happened and when, and for each subscription that the event was meant for, every "
@@ -36,21 +35,13 @@ def add(verbs: Commands) -> None:
         answer=_answer,
     )
     listing = RpcCommand(
-        "events",
-        SERVICE,
-        _RPCS["ListEvents"],
-        "list a company's events of 30 days, newest first",
-        answer=_events,
+        "events", _RPCS["ListEvents"], "list a company's events of 30 days, newest first", answer=_events
     )
     of_record = RpcCommand(
-        "deliveries-of",
-        SERVICE,
-        _DELIVERIES["ListDeliveriesOf"],
-        "list the deliveries of a record's events, newest first",
+        "deliveries-of", _DELIVERIES["ListDeliveriesOf"], "list the deliveries of a record's events, newest first"
     )
     whole = RpcCommand(
         "delivery",
-        SERVICE,
         _DELIVERIES["GetDelivery"],
         "show one delivery with its requests",
         description="Shows each attempt with the request's headers and the answer, and the body that was sent.",
@@ -61,16 +52,8 @@ def add(verbs: Commands) -> None:
 
 
 def _answer(found: pb.GetEventResponse, arguments: argparse.Namespace) -> Answer:
-    value: dict[str, Any] = {
-        "event_id": found.event_id,
-        "event": found.event,
-        "company_id": found.company_id,
-        "entity_id": found.entity_id or None,
-        "occurred_at": instant(found.occurred_at),
-        "stored_at": instant(found.stored_at),
-        "request_id": found.request_id or None,
-        "deliveries": [shapes.delivery(one) for one in found.deliveries],
-    }
+    value = picked(found, "event_id event company_id entity_id? occurred_at stored_at request_id?")
+    value["deliveries"] = [shapes.delivery_record(one) for one in found.deliveries]
     lines = [
         f"{found.event} of company {found.company_id}" + (f", record {found.entity_id}" if found.entity_id else ""),
         f"  event     {found.event_id}",
@@ -92,18 +75,9 @@ def _events(found: pb.ListEventsResponse, _arguments: argparse.Namespace) -> Ans
     following = found.next_before_event_id if found.HasField("next_before_event_id") else None
     value = {
         "events": [
-            {
-                "event_id": one.event_id,
-                "event": one.event,
-                "entity_type": one.entity_type or None,
-                "entity_id": one.entity_id or None,
-                "occurred_at": instant(one.occurred_at),
-                "request_id": one.request_id or None,
-                "outcome": _OUTCOMES.get(one.outcome),
-                "waiting": one.waiting,
-                "succeeded": one.succeeded,
-                "parked": one.parked,
-            }
+            picked(
+                one, "event_id event entity_type? entity_id? occurred_at request_id? outcome waiting succeeded parked"
+            )
             for one in found.events
         ],
         "next_before": following,
@@ -124,7 +98,7 @@ def _events(found: pb.ListEventsResponse, _arguments: argparse.Namespace) -> Ans
 
 
 def _whole(found: pb.GetDeliveryResponse, _arguments: argparse.Namespace) -> Answer:
-    value = shapes.delivery(found.delivery) | {
+    value = shapes.delivery_record(found.delivery) | {
         "request_id": found.request_id or None,
         "body": found.body.decode(errors="replace"),
         "fresh_signature": found.fresh_signature or None,

@@ -10,50 +10,20 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready_cli.errors import printable
-from makeready_cli.output import instant, labels
+from makeready_cli.output import labels
+from makeready_cli.rpc.rendering import picked
 
 STATES = labels(pb.DeliveryState.DESCRIPTOR)
-STATE_NUMBERS = {state: number for number, state in STATES.items()}
 CAUSES = labels(pb.AttemptCause.DESCRIPTOR)
+_DELIVERY = "event_id sub_id event destination_url state held_by? occurred_at due_at expires_at entity_type? entity_id?"
+_ATTEMPT = (
+    "number cause actor? started_at duration_milliseconds connect_milliseconds tls_milliseconds "
+    "first_byte_milliseconds address? status error? response_excerpt state due_at"
+)
 
 
-def delivery(found: pb.Delivery) -> dict[str, Any]:
-    return {
-        "event_id": found.event_id,
-        "sub_id": found.sub_id,
-        "event": found.event,
-        "destination_url": found.destination_url,
-        "state": STATES.get(found.state, "unknown"),
-        "held_by": found.held_by or None,
-        "occurred_at": instant(found.occurred_at),
-        "due_at": instant(found.due_at) if found.HasField("due_at") else None,
-        "expires_at": instant(found.expires_at),
-        "entity_type": found.entity_type or None,
-        "entity_id": found.entity_id or None,
-        "attempts": [_attempt(attempt) for attempt in found.attempts],
-    }
-
-
-def _attempt(found: pb.Attempt) -> dict[str, Any]:
-    def given(name: str) -> int | None:
-        return getattr(found, name) if found.HasField(name) else None  # type: ignore[arg-type]
-
-    return {
-        "number": found.number,
-        "cause": CAUSES.get(found.cause, "unknown"),
-        "actor": found.actor or None,
-        "started_at": instant(found.started_at),
-        "duration_milliseconds": found.duration_milliseconds,
-        "connect_milliseconds": given("connect_milliseconds"),
-        "tls_milliseconds": given("tls_milliseconds"),
-        "first_byte_milliseconds": given("first_byte_milliseconds"),
-        "address": found.address or None,
-        "status": given("status"),
-        "error": found.error or None,
-        "response_excerpt": found.response_excerpt,
-        "state": STATES.get(found.state, "unknown"),
-        "due_at": instant(found.due_at) if found.HasField("due_at") else None,
-    }
+def delivery_record(delivery: pb.Delivery) -> dict[str, Any]:
+    return picked(delivery, _DELIVERY) | {"attempts": [picked(attempt, _ATTEMPT) for attempt in delivery.attempts]}
 
 
 def minute(found: Timestamp) -> str:

@@ -25,7 +25,6 @@ def add_listing(commands: Commands) -> None:
     """Adds `list`."""
     listing = RpcCommand(
         "list",
-        _SERVICE,
         _LIST,
         "list a company's subscriptions, without their secrets",
         hidden=("after_id", "limit"),
@@ -36,37 +35,37 @@ def add_listing(commands: Commands) -> None:
 
 def add(commands: Commands) -> None:
     """Adds the commands about one subscription."""
-    add_commands(
-        commands,
+    add_commands(commands, *_reads(), *_acts())
+
+
+def _reads() -> tuple[RpcCommand, ...]:
+    return (
         RpcCommand(
             "show",
-            _SERVICE,
             _RPCS["GetSubscription"],
             "show a subscription, who made and paused it, and what waits",
             company=False,
         ),
         RpcCommand(
             "overview",
-            _SERVICE,
             _RPCS["ListSubscriptionDetails"],
             "list a company's subscriptions with what waits and what is parked",
         ),
         RpcCommand(
             "undelivered",
-            _SERVICE,
             _DELIVERIES["CountUndelivered"],
             "count a company's waiting and parked deliveries by subscription",
         ),
         RpcCommand(
-            "stats",
-            _SERVICE,
-            _DELIVERIES["GetDeliveryStats"],
-            "count a subscription's attempts by hour or day",
-            company=False,
+            "stats", _DELIVERIES["GetDeliveryStats"], "count a subscription's attempts by hour or day", company=False
         ),
+    )
+
+
+def _acts() -> tuple[RpcCommand, ...]:
+    return (
         RpcCommand(
             "create",
-            _SERVICE,
             _RPCS["AddSubscription"],
             "create a subscription and print its secret once",
             settings={"events": {"flag": "--event", "metavar": "KEY"}},
@@ -74,7 +73,6 @@ def add(commands: Commands) -> None:
         ),
         RpcCommand(
             "change",
-            _SERVICE,
             _RPCS["UpdateSubscription"],
             "change a subscription's destination or events",
             settings={"events": {"flag": "--event", "metavar": "KEY"}},
@@ -82,7 +80,6 @@ def add(commands: Commands) -> None:
         ),
         RpcCommand(
             "delete",
-            _SERVICE,
             _RPCS["RemoveSubscription"],
             "delete a subscription and its deliveries",
             description="Deletes a subscription with all its deliveries, delivered or not, and says how many go.",
@@ -90,7 +87,6 @@ def add(commands: Commands) -> None:
         ),
         RpcCommand(
             "pause",
-            _SERVICE,
             _RPCS["PauseSubscription"],
             "hold a subscription's deliveries back",
             description="Holds a subscription's deliveries back. Events go on being stored for it; retries stand "
@@ -101,7 +97,6 @@ def add(commands: Commands) -> None:
         ),
         RpcCommand(
             "resume",
-            _SERVICE,
             _RPCS["ResumeSubscription"],
             "make a subscription healthy again",
             description="Makes a subscription healthy again, whatever it was. What became due meanwhile goes with the "
@@ -111,7 +106,6 @@ def add(commands: Commands) -> None:
         ),
         RpcCommand(
             "rotate-secret",
-            _SERVICE,
             _RPCS["RotateSecret"],
             "give a subscription a new signing secret",
             description="Makes a new signing secret and prints it once. The old one stops working at once, without an "
