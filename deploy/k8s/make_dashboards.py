@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 FOLDER = Path(__file__).parent / "components/monitoring/dashboards"
 COLUMNS, WIDTH, HEIGHT = 2, 12, 8
@@ -262,7 +262,7 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
 }
 
 
-def dashboard(name: str) -> dict[str, Any]:
+def dashboard(name: str) -> dict[str, object]:
     """Grafana's model of a dashboard."""
     title, panels = DASHBOARDS[name]
     source = {"type": "prometheus", "uid": "${source}"}
@@ -307,7 +307,7 @@ def dashboard(name: str) -> dict[str, Any]:
     }
 
 
-def _variable(name: str, query: str) -> dict[str, Any]:
+def _variable(name: str, query: str) -> dict[str, object]:
     return {
         "name": name,
         "label": name.capitalize(),

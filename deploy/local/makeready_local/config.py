@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from chassis.runtime import settings as service_settings
@@ -65,6 +65,7 @@ def read(environment: Mapping[str, str]) -> Settings:
     demo = environment.get("MAKEREADY_DEMO") or "1"
     if demo not in ("0", "1"):
         raise SettingsError("MAKEREADY_DEMO must be 0 or 1")
+    nats = _nats(environment)
     return Settings(
         state_dir=_folder(environment, "MAKEREADY_STATE_DIR", ".state"),
         api_host=host,
@@ -84,8 +85,10 @@ def read(environment: Mapping[str, str]) -> Settings:
             "MAKEREADY_DATABASE_ROLE_CONNECTIONS",
             4 * _connections(environment, "MAKEREADY_DATABASE_CONNECTIONS", 10),
         ),
+        nats_url=nats.url,
         nats_users=_nats_users(environment),
-        **_nats(environment),
+        nats_replicas=nats.replicas,
+        nats_tls=nats.tls,
         demo=demo == "1",
     )
 
@@ -98,20 +101,27 @@ def _console_url(environment: Mapping[str, str]) -> str | None:
     return url
 
 
-def _nats(environment: Mapping[str, str]) -> dict[str, Any]:
+class _Nats(NamedTuple):
     """The settings of a given NATS, which the services have too."""
+
+    url: str | None = None
+    replicas: int | None = None
+    tls: ssl.SSLContext | None = None
+
+
+def _nats(environment: Mapping[str, str]) -> _Nats:
     if not environment.get("MAKEREADY_NATS_URL"):
         for name in ("REPLICAS", "CA_FILE", "CERT_FILE", "KEY_FILE"):
             if environment.get(f"MAKEREADY_NATS_{name}"):
                 raise SettingsError(f"MAKEREADY_NATS_{name} is for the servers at MAKEREADY_NATS_URL, which is not set")
-        return {"nats_url": None, "nats_replicas": None, "nats_tls": None}
+        return _Nats()
     service_environment = service_settings.Environment(environment)
     try:
-        return {
-            "nats_url": service_settings.nats_url(service_environment),
-            "nats_replicas": service_settings.nats_replicas(service_environment),
-            "nats_tls": service_environment.nats_tls(),
-        }
+        return _Nats(
+            service_settings.nats_url(service_environment),
+            service_settings.nats_replicas(service_environment),
+            service_environment.nats_tls(),
+        )
     except service_settings.SettingsError as error:
         raise SettingsError(str(error)) from None
 

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
@@ -102,7 +102,7 @@ async def _make_service_database(
         await connection.close()
 
 
-async def _statements(connection: "asyncpg.Connection[Any]", url: str, statements: Sequence[str]) -> None:
+async def _statements(connection: "asyncpg.Connection[asyncpg.Record]", url: str, statements: Sequence[str]) -> None:
     try:
         for statement in statements:
             await connection.execute(statement)
@@ -153,7 +153,7 @@ async def _execute(url: str, *statements: str) -> None:
         await connection.close()
 
 
-async def _connect(url: str) -> "asyncpg.Connection[Any]":
+async def _connect(url: str) -> "asyncpg.Connection[asyncpg.Record]":
     try:
         return await asyncpg.connect(url, timeout=20)
     except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
@@ -166,7 +166,7 @@ def _place(url: str) -> str:
     return f"{parts.hostname}:{parts.port or 5432}"
 
 
-def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
+def _run(work: Coroutine[object, None, Answer]) -> Answer:
     """Runs it in a thread of its own: the caller may be inside an event loop."""
     outcome: list[Answer] = []
     failure: list[BaseException] = []

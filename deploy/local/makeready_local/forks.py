@@ -16,8 +16,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from chassis.runtime.pdeathsig import die_with, name_process
 
@@ -34,6 +34,17 @@ MODULES = (
 )
 _WARM = b"warm\n"
 _CHUNK_BYTES = 65_536
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A program to fork, as it travels to the process that forks: one line of JSON."""
+
+    name: str
+    program: list[str]
+    """A module and its words, as after `python -m`."""
+    environment: dict[str, str]
+    folder: str
 
 
 class Forked:
@@ -94,14 +105,10 @@ class Forks:
     ) -> Forked:
         """program: a module and its words, as after `python -m`; environment: by default this process's own; log: the
         descriptor of an open file. Raises OSError."""
-        job = {
-            "name": name,
-            "program": list(program),
-            "environment": dict(os.environ if environment is None else environment),
-            "folder": os.fspath(folder),
-        }
+        variables = dict(os.environ if environment is None else environment)
+        job = _Job(name, list(program), variables, os.fspath(folder))
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        line = json.dumps(job).encode() + b"\n"
+        line = json.dumps(asdict(job)).encode() + b"\n"
         with theirs:
             sent = socket.send_fds(self._channel, [line], [theirs.fileno(), log])
             self._channel.sendall(line[sent:])
@@ -150,7 +157,7 @@ def _serve(channel: socket.socket) -> None:
                 line += channel.recv(_CHUNK_BYTES)
             parent, pid = os.getpid(), os.fork()
             if pid == 0:
-                _become(json.loads(line), descriptors[1], parent)
+                _become(_Job(**json.loads(line)), descriptors[1], parent)
             os.close(descriptors[1])
             connection, handle = socket.socket(fileno=descriptors[0]), os.pidfd_open(pid)
             running[handle] = pid, connection
@@ -158,7 +165,7 @@ def _serve(channel: socket.socket) -> None:
                 socket.send_fds(connection, [str(pid).encode()], [handle])
 
 
-def _become(job: dict[str, Any], log: int, parent: int) -> None:
+def _become(job: _Job, log: int, parent: int) -> None:
     """Runs the job's program in this process as `python -m` would. Raises SystemExit or the program's error."""
     os.setsid()
     os.dup2(log, 1)
@@ -166,12 +173,12 @@ def _become(job: dict[str, Any], log: int, parent: int) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     _close_all_but(2)
     die_with(parent, signal.SIGKILL)
-    name_process(job["name"])
+    name_process(job.name)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.chdir(job["folder"])
+    os.chdir(job.folder)
     os.environ.clear()
-    os.environ.update(job["environment"])
-    sys.argv = job["program"]
+    os.environ.update(job.environment)
+    sys.argv = job.program
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
     sys.exit(0)
 

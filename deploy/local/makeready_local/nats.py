@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from makeready_cli.streams import CONSOLE, GATEWAY, SERVICES
@@ -30,7 +29,7 @@ class Nats:
         *,
         log: Path,
         users: Mapping[str, str] | None = None,
-        more: Mapping[str, Any] | None = None,
+        more: Mapping[str, object] | None = None,
     ) -> None:
         """`directory` is for its settings and streams; its parent folder must exist. password: the operator's. users:
         the passwords of the services' users and of the console's; by default the operator's. more: further settings of
@@ -103,7 +102,7 @@ class Nats:
             time.sleep(0.01)
 
 
-def authorization(password: str, users: Mapping[str, str]) -> dict[str, Any]:
+def authorization(password: str, users: Mapping[str, str]) -> dict[str, object]:
     """The users of a NATS server, as its settings spell them. The operator's user may do everything; for the others see
     `permissions`."""
     services = [
@@ -113,7 +112,7 @@ def authorization(password: str, users: Mapping[str, str]) -> dict[str, Any]:
     return {"users": [{"user": OPERATOR, "password": password}, *services]}
 
 
-def permissions(service: str) -> dict[str, Any]:
+def permissions(service: str) -> dict[str, object]:
     """A service publishes its own events and hints, fetches and acknowledges its own consumer's messages, and listens
     to its own inbox. The gateway listens to hints too, for requests that wait. The console listens to hints, and
     publishes nothing."""

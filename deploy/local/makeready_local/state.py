@@ -11,6 +11,9 @@ from typing import Any
 
 from makeready_local.children import LOG_BYTES_MAX, LocalError, earlier_log
 
+# A JSON object, as a file of the folder or an answer of the API has it.
+JsonObject = dict[str, Any]
+
 
 class State:
     """The folder and its files."""
@@ -57,7 +60,7 @@ class State:
             path.replace(earlier_log(path))
         return path
 
-    def read(self, name: str) -> dict[str, Any]:
+    def read(self, name: str) -> JsonObject:
         """The object in a file; empty if the file is missing. Raises LocalError if it is damaged."""
         path = self.folder / name
         try:
@@ -70,7 +73,7 @@ class State:
             raise LocalError(f"{path} does not hold an object")
         return value
 
-    def write(self, name: str, value: dict[str, Any]) -> None:
+    def write(self, name: str, value: JsonObject) -> None:
         """Writes an object atomically, readable by its owner only."""
         part = self.folder / f"{name}.part"
         part.unlink(missing_ok=True)

@@ -234,7 +234,7 @@ class Keys:
         async with self._database.session("gateway-listener", connect_seconds=2) as connection:
             lost = asyncio.Event()
 
-            def on_end(_connection: Any) -> None:
+            def on_end(_connection: object) -> None:
                 lost.set()
                 self._distrust()
 
@@ -267,7 +267,7 @@ class Keys:
         self._epoch += 1
         self._reading.clear()
 
-    def _on_notice(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
+    def _on_notice(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         kind, _, number = str(payload).partition(" ")
         self._forget_reads()
         for cached in self._known.values():

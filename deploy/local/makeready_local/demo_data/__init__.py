@@ -8,7 +8,6 @@ import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import urljoin
 
 from makeready_local.children import LocalError
@@ -16,8 +15,9 @@ from makeready_local.config import Settings
 from makeready_local.demo_data import acts, story
 from makeready_local.demo_data.commands import CommandError, Commands
 from makeready_local.demo_data.over_the_api import Api
+from makeready_local.demo_data.units import Row
 from makeready_local.demo_data.work import PARTS, Work
-from makeready_local.state import State
+from makeready_local.state import JsonObject, State
 
 COMPANY = "Makeready Demo"
 EMAIL = "demo.administrator@example.com"
@@ -47,7 +47,8 @@ def load(state: State, settings: Settings, say: Callable[[str], None], check: Ca
     if is_new or recorded.get("version") != version or parts or "staff" not in done:
         say("Loading the demo company ..." if is_new else "Bringing the demo company up to date ...")
         # An earlier version of the demo began some day; its people work today.
-        recorded = {"day": day.isoformat(), "parts": [], "work_day": story.today().isoformat()} | recorded
+        begun: JsonObject = {"day": day.isoformat(), "parts": [], "work_day": story.today().isoformat()}
+        recorded = begun | recorded
         imported = recorded.pop("version", "")
         state.write(STORY, recorded)
         with Commands(state, check) as commands:
@@ -76,7 +77,7 @@ def load(state: State, settings: Settings, say: Callable[[str], None], check: Ca
     state.remove(PROGRESS)
 
 
-def _make_company(state: State, commands: Commands) -> dict[str, Any]:
+def _make_company(state: State, commands: Commands) -> JsonObject:
     """Makes the company, its administrator and its keys if they are missing. Returns the content of demo.json."""
     progress = state.read(PROGRESS)
 
@@ -109,9 +110,7 @@ def _make_company(state: State, commands: Commands) -> dict[str, Any]:
     }
 
 
-def _administrator(
-    company: str, progress: dict[str, Any], keep: Callable[[str, object], None], commands: Commands
-) -> str:
+def _administrator(company: str, progress: JsonObject, keep: Callable[[str, object], None], commands: Commands) -> str:
     """Makes the administrator and returns the email. If an earlier demo in this database has the plain email, the
     administrator gets one that names the company."""
     for email in (EMAIL, EMAIL.replace("@", f".{company}@")):
@@ -161,7 +160,7 @@ def _staff(state: State, commands: Commands, company: str, email: str) -> list[d
     return people
 
 
-def _import(state: State, commands: Commands, company: str, rows: dict[str, list[story.Row]]) -> list[str]:
+def _import(state: State, commands: Commands, company: str, rows: dict[str, list[Row]]) -> list[str]:
     """Imports every kind; returns one line for each kind with rejected rows."""
     folder = state.folder / "demo"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -178,7 +177,7 @@ def _import(state: State, commands: Commands, company: str, rows: dict[str, list
     return rejected
 
 
-def is_of_another_database(done: dict[str, Any], settings: Settings) -> bool:
+def is_of_another_database(done: JsonObject, settings: Settings) -> bool:
     """Whether the gateway does not know the demo's key: the settings name other servers than at the load."""
     request = urllib.request.Request(  # noqa: S310
         f"{settings.local_api_url}/whoami",
@@ -194,7 +193,7 @@ def is_of_another_database(done: dict[str, Any], settings: Settings) -> bool:
     return False
 
 
-def _without_addresses(done: dict[str, Any]) -> dict[str, Any]:
+def _without_addresses(done: JsonObject) -> JsonObject:
     return {name: value for name, value in done.items() if name not in ("base_url", "admin_url")}
 
 

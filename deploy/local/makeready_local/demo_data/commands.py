@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from makeready_local.children import PDEATHSIG, LocalError, last_line
-from makeready_local.state import State
+from makeready_local.state import JsonObject, State
 
 COMMAND_SECONDS = 120
 CHECK_SECONDS = 0.2
@@ -54,7 +54,7 @@ class Commands:
         # Killing it is safe: between commands nothing runs, and within one an import counts as interrupted.
         self._end()
 
-    def run(self, *words: str, standard_input: str = "") -> dict[str, Any]:
+    def run(self, *words: str, standard_input: str = "") -> JsonObject:
         """The command's answer. Raises CommandError if it failed, and LocalError if a service has ended."""
         assert self._process.stdin is not None
         try:

@@ -8,13 +8,12 @@ import io
 import json
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from typing import Any
 
 from makeready_cli import program
 from makeready_cli.parsers import Parser
 
 
-def answer(tree: Parser, words: list[str], standard_input: str) -> dict[str, Any]:
+def answer(tree: Parser, words: list[str], standard_input: str) -> dict[str, object]:
     """Runs one command."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     sys.stdin = io.StringIO(standard_input)

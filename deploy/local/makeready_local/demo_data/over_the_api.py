@@ -10,9 +10,10 @@ from typing import Any
 from makeready_local.children import LocalError
 from makeready_local.demo_data import residents
 from makeready_local.demo_data.receivers import DOWN, REPORTS, WORKING
+from makeready_local.state import JsonObject
 
 # By the external_id of the unit.
-_TICKETS: tuple[tuple[str, dict[str, Any]], ...] = (
+_TICKETS: tuple[tuple[str, dict[str, str]], ...] = (
     (
         "P-500-0903",
         {
@@ -61,7 +62,7 @@ class Api:
                     ids_by_external_id[external_id] = record["entity_id"]
         return ids_by_external_id
 
-    def _rows(self, name: str) -> Iterator[dict[str, Any]]:
+    def _rows(self, name: str) -> Iterator[JsonObject]:
         cursor = ""
         while True:
             page = self._call("GET", f"/{name}?limit=200{cursor}", "read")

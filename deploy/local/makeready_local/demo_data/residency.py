@@ -3,11 +3,9 @@ other unit has a resident who moved in some day and stays. Those of `residents.p
 
 import zlib
 from collections.abc import Collection, Iterator
-from typing import Any
 
 from makeready_local.demo_data import residents
-
-Row = dict[str, Any]
+from makeready_local.demo_data.units import Row
 
 # By property: the system that feeds its turns, None if staff enter them; the most days since a resident moved in.
 _FED_BY = {

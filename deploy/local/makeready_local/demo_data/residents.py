@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 LEASE_DAYS = 365
+Body = dict[str, Any]
 Party = tuple[str, str, str, str]
 
 
@@ -27,12 +28,12 @@ class Residency:
         """The turn's own, as in the rows of a file."""
         return f"R-{self.unit[2:]}-{self.number}"
 
-    def body(self, day: datetime.date, number: int) -> dict[str, Any]:
+    def body(self, day: datetime.date, number: int) -> Body:
         """The body of POST /units/{unit_id}/move-in. number: of the residency, from 0."""
         start = day - datetime.timedelta(days=self.moved_in)
         # A lease that has ended was renewed for a year, as often as needed.
         years = max(self.moved_in, 0) // LEASE_DAYS + 1
-        lease: dict[str, Any] = {"lease_start_date": start.isoformat()}
+        lease: Body = {"lease_start_date": start.isoformat()}
         if not self.month_to_month:
             lease["lease_end_date"] = (start + datetime.timedelta(days=years * LEASE_DAYS - 1)).isoformat()
         return {
@@ -143,7 +144,7 @@ class Move:
 
     unit: str
     verb: str
-    body: dict[str, Any]
+    body: Body
     key: str
     predecessor: str = ""
 
@@ -165,7 +166,7 @@ def moves_ahead(day: datetime.date) -> Iterator[Move]:
         yield Move(unit, "notice", _notice(day, unit, *notice), f"demo-notice-again-{unit}")
 
 
-def _notice(day: datetime.date, unit: str, days: int, reason: str, destination: str, notes: str) -> dict[str, Any]:
+def _notice(day: datetime.date, unit: str, days: int, reason: str, destination: str, notes: str) -> Body:
     return {
         "move_out_date": (day + datetime.timedelta(days=days)).isoformat(),
         "provider": _BY_UNIT[unit].provider,

@@ -12,12 +12,10 @@ import re
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from makeready_local.demo_data import residency, units, utilities
-
-Row = dict[str, Any]
+from makeready_local.demo_data.units import Row
 
 TIMEZONE = "America/New_York"
 _ROWS = Path(__file__).with_name("rows")
@@ -108,7 +106,7 @@ def _dated(kind: str, written: Iterable[Row], day: datetime.date) -> list[Row]:
     return [{name: _value(kind, row, name, day) for name in row} for row in written]
 
 
-def _value(kind: str, row: Row, name: str, day: datetime.date) -> Any:
+def _value(kind: str, row: Row, name: str, day: datetime.date) -> object:
     value = row[name]
     if not isinstance(value, str) or name not in _INSTANTS | _DATES | _YEARS:
         return value

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+# A row of an import: a JSON object.
 Row = dict[str, Any]
 Plan = tuple[str, int | None, float | None, int | None]
 
@@ -41,7 +42,7 @@ def rows() -> list[Row]:
     ]
 
 
-def _unit(property_id: str, key: str, name: str, number: str | None, plan: Plan | None = None, **more: Any) -> Row:
+def _unit(property_id: str, key: str, name: str, number: str | None, plan: Plan | None = None, **more: object) -> Row:
     row: Row = {"external_id": f"{property_id}-{key}", "property": property_id, "name": name, "unit_number": number}
     if plan is not None:
         row |= dict(zip(("floorplan", "bedrooms", "bathrooms", "square_feet"), plan, strict=True))

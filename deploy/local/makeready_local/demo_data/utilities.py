@@ -6,9 +6,9 @@ import math
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-Row = dict[str, Any]
+from makeready_local.demo_data.units import Row
+
 Instant = Callable[[datetime.date, str], str]
 
 MONTHS = 26

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from makeready_local.children import Child, LocalError, free_port
+from makeready_local.state import JsonObject
 
 PREFIX = "makeready-demo-"
 START_SECONDS = 180
@@ -39,7 +40,7 @@ class Installation:
         ports = {f"MAKEREADY_{name}_PORT": str(free_port()) for name in ("API", "ADMIN")}
         self._environment = inherited | ports | {"MAKEREADY_STATE_DIR": str(self.state)}
         self._child: Child | None = None
-        self.demo: dict[str, Any] = {}
+        self.demo: JsonObject = {}
         """The content of `demo.json`: addresses and keys."""
 
     def start(self, settings: Mapping[str, str], progress: Callable[[str], None]) -> None:
@@ -69,7 +70,7 @@ class Installation:
         if self._child is not None and not self._child.alive:
             raise LocalError(self._child.last_words().removeprefix("makeready: "))
 
-    def call(self, method: str, path: str, scope: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
+    def call(self, method: str, path: str, scope: str, body: Mapping[str, object] | None = None) -> tuple[int, Any]:
         """The response's status and JSON. path: below the base URL. Raises LocalError if there is no answer."""
         request = urllib.request.Request(  # noqa: S310 - our own loopback address
             self.demo["base_url"] + path,

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from makeready_local.certificates import Files
+from makeready_local.state import JsonObject
 
 HOST = "receiver.test"
 GUIDE = Path(__file__).resolve().parents[4] / "docs" / "webhooks" / "receiver.py"
@@ -22,7 +23,7 @@ GUIDE = Path(__file__).resolve().parents[4] / "docs" / "webhooks" / "receiver.py
 class Arrival:
     """One request, and the status of its answer."""
 
-    event: dict[str, Any]
+    event: JsonObject
     body: bytes
     attempt: int
     is_genuine: bool

@@ -4,11 +4,11 @@ import json
 import queue
 import shlex
 import time
-from typing import Any
 
 from makeready_local import certificates
 from makeready_local.children import LocalError
 from makeready_local.make import Make
+from makeready_local.state import JsonObject
 from makeready_local.webhook_demo.installation import Installation
 from makeready_local.webhook_demo.receiver import HOST, Arrival, Receiver
 from makeready_local.webhook_demo.screen import Screen
@@ -62,7 +62,7 @@ class Story:
             company_id = str(self._installation.demo["company_id"])
             self._installation.makeready("webhooks", "delete", company_id, str(subscription["entity_id"]))
 
-    def _tell(self, receiver: Receiver) -> tuple[dict[str, Any], int]:
+    def _tell(self, receiver: Receiver) -> tuple[JsonObject, int]:
         """Plays the steps; returns the ticket and the subscription's id."""
         self._screen.title("A company subscribes, and a ticket is opened: the next sweep delivers it")
         destination = {"destination_url": f"https://{HOST}/hooks", "events": EVENTS}
@@ -97,7 +97,8 @@ class Story:
         self._screen.text(self._installation.makeready("webhooks", "event", failed.event_id).rstrip())
         return ticket, subscription["entity_id"]
 
-    def _call(self, method: str, path: str, scope: str, body: dict[str, Any]) -> Any:
+    def _call(self, method: str, path: str, scope: str, body: JsonObject) -> JsonObject:
+        answer: JsonObject
         status, answer = self._installation.call(method, path, scope, body)
         named = " ".join(str(body.get(key, "")) for key in ("destination_url", "title", "status")).strip()
         self._screen.step(f"{method} {path}", f"{status}  {named}")
@@ -147,7 +148,7 @@ class Story:
         self._screen.step("GET /webhooks", f"{status}  health {health}")
         return health
 
-    def _invite(self, ticket: dict[str, Any], sub_id: int) -> None:
+    def _invite(self, ticket: JsonObject, sub_id: int) -> None:
         demo = self._installation.demo
         url, key = demo["base_url"], f"-H 'Authorization: Bearer {demo['keys']['write']}'"
         once = '-H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"'
@@ -170,7 +171,7 @@ class Story:
         self._screen.text("\nCtrl-C stops everything and removes it.\n")
 
 
-def _line_of_data(event: dict[str, Any]) -> str:
+def _line_of_data(event: JsonObject) -> str:
     data, change = event["data"], event["change"]
     moved = f", {change['field']}: {change['from']} -> {change['to']}" if change else f", {data['status']}"
     return f'ticket {data["entity_id"]} "{data["title"]}"{moved}'

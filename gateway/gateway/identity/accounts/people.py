@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any
 
 import structlog
 from asyncpg import Record
 
 from chassis.auth.identity import ADMINISTRATOR, Call, Identity
-from chassis.db.database import Connection
+from chassis.db.database import Connection, Database
 from chassis.writes.audit import Audit
 from gateway.identity.accounts import queries, rules, totp
 from gateway.identity.accounts.totp import TotpFault, TotpSecrets
@@ -20,15 +19,24 @@ ISSUER = "gateway"
 log = structlog.stdlib.get_logger(__name__)
 
 
-def identity_of(account: Record, **more: Any) -> Identity:
+def identity_of(
+    account: Record, *, stepped_up_at: int = 0, session_id: int | None = None, only_service: str = ""
+) -> Identity:
     """The identity of an account's person. account: with the columns of `queries.PERSON`."""
-    person: dict[str, Any] = {
-        "administrator_id" if account["kind"] == ADMINISTRATOR else "staff_id": account["person_id"]
-    }
-    return Identity(account["kind"], ISSUER, account["company_id"], **person, **more)
+    is_administrator = account["kind"] == ADMINISTRATOR
+    return Identity(
+        account["kind"],
+        ISSUER,
+        account["company_id"],
+        administrator_id=account["person_id"] if is_administrator else None,
+        staff_id=None if is_administrator else account["person_id"],
+        stepped_up_at=stepped_up_at,
+        session_id=session_id,
+        only_service=only_service,
+    )
 
 
-async def account_of_caller(on: Any, call: Call) -> Record:
+async def account_of_caller(on: Connection | Database, call: Call) -> Record:
     """The account of the person who calls. Raises Refusal 404 if they cannot sign in."""
     who = call.identity
     person_id = (who.administrator_id if who.kind == ADMINISTRATOR else who.staff_id) or 0
@@ -91,8 +99,8 @@ class AccountAudit:
         call: Call,
         account: Record,
         action: str,
-        after: Mapping[str, Any],
-        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, object],
+        before: Mapping[str, object] | None = None,
         *,
         by_person: bool = True,
     ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from asyncpg import Record
@@ -305,9 +304,26 @@ async def passkeys(on: Connection | Database, account_id: int) -> list[Record]:
     return await on.rows(_PASSKEYS, account_id=account_id)
 
 
-async def new_passkey(connection: Connection, account_id: int, **values: Any) -> Record:
+async def new_passkey(
+    connection: Connection,
+    account_id: int,
+    *,
+    credential_id: bytes,
+    public_key: bytes,
+    sign_count: int,
+    name: str,
+    synced: bool,
+) -> Record:
     """Raises UniqueViolationError `passkey_credential`."""
-    row = await connection.row(_NEW_PASSKEY, account_id=account_id, **values)
+    row = await connection.row(
+        _NEW_PASSKEY,
+        account_id=account_id,
+        credential_id=credential_id,
+        public_key=public_key,
+        sign_count=sign_count,
+        name=name,
+        synced=synced,
+    )
     assert row is not None
     return row
 

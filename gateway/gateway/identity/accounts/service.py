@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 import structlog
 from asyncpg import Record, UniqueViolationError
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis.auth.identity import ADMINISTRATOR, Call
 from chassis.db.database import Connection, Database
@@ -254,7 +254,7 @@ class AccountsService:
             account = await self._locked(connection, call)
             if which == "others":
                 ended = await sessions.end_other_sessions(connection, account["account_id"], call.identity.session_id)
-                after: dict[str, Any] = {"sessions_ended": ended}
+                after: dict[str, object] = {"sessions_ended": ended}
             else:
                 ended = int(await sessions.end_session(connection, account["account_id"], request.session_id))
                 after = {"session_id": request.session_id}
@@ -281,8 +281,8 @@ class AccountsService:
         call: Call,
         account: Record,
         action: str,
-        after: dict[str, Any],
-        before: dict[str, Any] | None = None,
+        after: dict[str, object],
+        before: dict[str, object] | None = None,
     ) -> None:
         await self.audit.add(connection, call, account, action, after, before, by_person=False)
 
@@ -295,7 +295,7 @@ def _too_short_alone(field: str = "") -> Refusal:
     )
 
 
-def _set(field: Any, value: datetime.datetime | None) -> None:
+def _set(field: Timestamp, value: datetime.datetime | None) -> None:
     if value is not None:
         field.FromDatetime(value)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from asyncpg import Record
 from sqlalchemy import (
     BigInteger,
     Boolean,
     ColumnElement,
-    Select,
     Table,
     bindparam,
     cast,
@@ -23,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement
+from chassis.db.statements import Expression, Selection, Statement
 from gateway.identity.keys.tables import api_key
 from gateway.identity.tables.administrators import administrator
 from gateway.identity.tables.staff import staff
@@ -35,9 +33,7 @@ _no_name = literal("").label("administrator_name")
 _no_state = cast(null(), Boolean).label("administrator_active")
 
 
-def _of_company(
-    kind: str, table: Table, active: ColumnElement[bool], ids: str, *more: ColumnElement[Any]
-) -> Select[Any]:
+def _of_company(kind: str, table: Table, active: ColumnElement[bool], ids: str, *more: Expression) -> Selection:
     return select(literal(kind).label("kind"), table.c.id, table.c.name, active.label("active"), *more).where(
         table.c.company_id == _company_id, table.c.id == func.any(bindparam(ids, type_=ARRAY(BigInteger)))
     )

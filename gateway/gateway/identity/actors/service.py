@@ -4,7 +4,6 @@ names."""
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from chassis.auth.identity import (
     ADMINISTRATOR,
@@ -79,10 +78,19 @@ class ActorsService:
             raise Refusal(404, "not_found", "No member of that company's staff has that id.")
         return self._confirmed(STAFF, company_id, staff_id=staff_id)
 
-    def _confirmed(self, kind: str, company_id: int, **person: Any) -> Identity:
+    def _confirmed(
+        self, kind: str, company_id: int, *, administrator_id: int | None = None, staff_id: int | None = None
+    ) -> Identity:
         """The person as the operator acts for them: the operator's key is the confirmation."""
         now = int(time.time())
-        return Identity(kind, self.issuer.name, company_id, stepped_up_at=now - now % REUSE_SECONDS, **person)
+        return Identity(
+            kind,
+            self.issuer.name,
+            company_id,
+            administrator_id=administrator_id,
+            staff_id=staff_id,
+            stepped_up_at=now - now % REUSE_SECONDS,
+        )
 
 
 def _parsed(actor: str) -> tuple[str, int] | None:

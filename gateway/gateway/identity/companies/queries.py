@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from asyncpg import Record
 from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -65,29 +67,33 @@ async def new_company(connection: Connection, name: str, timezone: str, external
 
 
 async def company_by_external_id(connection: Connection, external_id: str) -> Record:
-    return _one(await connection.row(_COMPANY_BY_EXTERNAL_ID, external_id=external_id))
+    return _present(await connection.row(_COMPANY_BY_EXTERNAL_ID, external_id=external_id))
 
 
-async def changed_company(
-    connection: Connection,
-    company_id: int,
-    *,
-    name: str,
-    active: bool,
-    timezone: str,
-    second_factor_required: bool,
-    external_id: str | None,
-) -> Record:
-    values = {
-        "new_name": name,
-        "active": active,
-        "new_timezone": timezone,
-        "new_second_factor_required": second_factor_required,
-        "new_external_id": external_id,
-    }
-    return _one(await connection.row(_CHANGED_COMPANY, company_id=company_id, **values))
+class CompanySettings(NamedTuple):
+    """What an administrator or the operator sets of a company. The columns of company have the same names."""
+
+    name: str
+    active: bool
+    timezone: str
+    second_factor_required: bool
+    external_id: str | None
 
 
-def _one(row: Record | None) -> Record:
+async def changed_company(connection: Connection, company_id: int, settings: CompanySettings) -> Record:
+    return _present(
+        await connection.row(
+            _CHANGED_COMPANY,
+            company_id=company_id,
+            new_name=settings.name,
+            active=settings.active,
+            new_timezone=settings.timezone,
+            new_second_factor_required=settings.second_factor_required,
+            new_external_id=settings.external_id,
+        )
+    )
+
+
+def _present(row: Record | None) -> Record:
     assert row is not None
     return row

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import asyncpg
 from asyncpg import Record
@@ -27,7 +26,7 @@ from gateway.identity.rules import checked, no_company
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from makeready.identity.v1 import identity_pb2 as pb
 
-Fields = Mapping[str, Any]
+Fields = Mapping[str, object]
 
 
 class CompaniesService:
@@ -94,23 +93,22 @@ class CompaniesService:
             row = await queries.company_for_update(connection, request.company_id)
             if row is None:
                 raise no_company()
-            active: bool = request.active if request.HasField("active") else row["active"]
             required = row["second_factor_required"]
             if request.HasField("second_factor_required"):
                 required = request.second_factor_required
-            values: dict[str, Any] = {
-                "name": name or str(row["name"]),
-                "active": active,
-                "timezone": timezone or str(row["timezone"]),
-                "second_factor_required": required,
-                "external_id": external_id or row["external_id"],
-            }
-            if row["external_id"] not in (None, values["external_id"]):
+            settings = queries.CompanySettings(
+                name=name or row["name"],
+                active=request.active if request.HasField("active") else row["active"],
+                timezone=timezone or row["timezone"],
+                second_factor_required=required,
+                external_id=external_id or row["external_id"],
+            )
+            if row["external_id"] not in (None, settings.external_id):
                 raise has_external_id()
-            changed = {field: value for field, value in values.items() if value != row[field]}
+            changed = {field: value for field, value in settings._asdict().items() if value != row[field]}
             before = {field: row[field] for field in changed}
             if changed:
-                row = await queries.changed_company(connection, row["id"], **values)
+                row = await queries.changed_company(connection, row["id"], settings)
                 await self._publish_reference(connection, row, call)
                 await self._audit(connection, call, "company.updated", row["id"], before, changed)
                 await invalidation.notify(connection, f"company {row['id']}")

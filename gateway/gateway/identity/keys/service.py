@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import hashlib
 import secrets
-from typing import Any
 
 from asyncpg import Record
 
@@ -89,8 +88,8 @@ class KeysService:
             new_id = await self._new_key(
                 command, recipe, administrator_id, old["name"], old["scope"], expires_at, replaces=old["id"]
             )
-            before: dict[str, Any] = {"replaced_by": None}
-            after: dict[str, Any] = {"replaced_by": new_id}
+            before: dict[str, object] = {"replaced_by": None}
+            after: dict[str, object] = {"replaced_by": new_id}
             if request.overlap_days:
                 end = now + datetime.timedelta(days=request.overlap_days)
                 if old["expires_at"] is None or end < old["expires_at"]:
@@ -254,7 +253,7 @@ class KeysService:
             replaces=replaces,
         )
         key_id = await queries.new_key_id(command.connection, new_key)
-        minted: dict[str, Any] = {"scope": scope, "name": name, "administrator_id": administrator_id}
+        minted: dict[str, object] = {"scope": scope, "name": name, "administrator_id": administrator_id}
         minted |= {"expires_at": expires_at} if expires_at else {}
         minted |= {"replaces": replaces} if replaces else {}
         await command.audit("key.minted", "key", key_id, {}, minted)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from asyncpg import Record
 from sqlalchemy import BigInteger, Boolean, Integer, and_, bindparam, func, insert, or_, select, true, update
@@ -109,15 +108,15 @@ async def member_for_update(connection: Connection, company_id: int, staff_id: i
 
 
 async def added_member(
-    connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
+    connection: Connection, company_id: int, values: Mapping[str, object], at: datetime.datetime
 ) -> Record:
-    row: dict[str, Any] = {**dict.fromkeys(_SET), **values}
+    row: dict[str, object] = {**dict.fromkeys(_SET), **values}
     added = await connection.row(_ADDED, company_id=company_id, created_at=at, source="staff", **row)
     assert added is not None
     return added
 
 
-async def changed_member(connection: Connection, before: Record, values: Mapping[str, Any]) -> Record:
+async def changed_member(connection: Connection, before: Record, values: Mapping[str, object]) -> Record:
     new = {f"new_{name}": values[name] if name in values else before[name] for name in _SET}
     changed = await connection.row(_CHANGED, company_id=before["company_id"], staff_id=before["id"], **new)
     assert changed is not None

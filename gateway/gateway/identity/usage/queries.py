@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from asyncpg import Record
 from sqlalchemy import (
@@ -78,7 +78,7 @@ class Part(NamedTuple):
         return sum(sum(hour[3:]) for hour in self.hours)
 
 
-def _arrays(name: str, row: type[HourOfKey | LastUse | RefusedRequest], table: Table) -> dict[str, ARRAY[Any]]:
+def _arrays(name: str, row: type[HourOfKey | LastUse | RefusedRequest], table: Table) -> dict[str, ARRAY[object]]:
     """The types of the parameters that bring rows: an array for each field."""
     return {f"{name}_{field}": ARRAY(table.c[field].type) for field in row._fields}
 
@@ -246,7 +246,7 @@ async def refused_requests(
 DELETED_AT_ONCE = 5000
 
 
-def _delete_before(table: Table, instant: Column[Any]) -> Statement:
+def _delete_before(table: Table, instant: Column[datetime.datetime]) -> Statement:
     due = select(*table.primary_key).where(instant < param("before", TIME)).order_by(instant).limit(DELETED_AT_ONCE)
     return Statement(delete(table).where(tuple_(*table.primary_key).in_(due)))
 
